@@ -1,0 +1,41 @@
+"""Which experts there are. One module per expert; a module is imported only when its expert is asked for."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from wordreel.errors import WordreelError
+from wordreel.experts.base import Card, Expert
+from wordreel.weights.store import Store
+
+EMBEDDED = ("appearance", "motion", "sound", "speech", "ocr", "faces", "shots")
+"""Experts whose weights arrive inside packages of the registries (or that need none)."""
+
+HUB = ()
+"""Experts of the papers whose weights live on a hub: a local file or a hub id must be given."""
+
+
+@cache
+def cards() -> dict[str, Card]:
+    """The card of every expert, by name."""
+    return {name: _module(name).CARD for name in (*EMBEDDED, *HUB)}
+
+
+def card(name: str) -> Card:
+    """The card of one expert."""
+    found = cards().get(name)
+    if found is None:
+        raise WordreelError(f"there is no expert named {name!r}; `wordreel experts` lists them all")
+    return found
+
+
+def load(name: str, store: Store | None = None) -> Expert:
+    """The expert itself, its weights checked and in memory."""
+    card(name)
+    expert: Expert = _module(name).load(store or Store())
+    return expert
+
+
+def _module(name: str):  # type: ignore[no-untyped-def]
+    return import_module(f"wordreel.experts.{name}")

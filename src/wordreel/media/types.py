@@ -1,0 +1,100 @@
+"""What is asked of media and what comes back. No decoding here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class FrameNeed:
+    """RGB frames at `rate` per second, the shorter side scaled to `short_side` pixels (never up)."""
+
+    rate: float
+    short_side: int
+
+
+@dataclass(frozen=True)
+class AudioNeed:
+    """Mono float32 sound in [-1, 1] at `rate` samples a second."""
+
+    rate: int
+
+
+Need = FrameNeed | AudioNeed
+
+
+@dataclass(frozen=True)
+class Frames:
+    """`images [n, height, width, 3]` uint8 RGB, upright; `times [n]` seconds, ascending.
+
+    `period` is the spacing asked for (1 / rate), so that a frame speaks for `[t, t + period)`.
+    A still picture is one frame at time 0.
+    """
+
+    images: NDArray[np.uint8]
+    times: NDArray[np.float64]
+    period: float
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+
+@dataclass(frozen=True)
+class Sound:
+    """`samples [n]` float32 mono at `rate`; the first sample is at `start` seconds."""
+
+    samples: NDArray[np.float32]
+    rate: int
+    start: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return len(self.samples) / self.rate
+
+
+@dataclass(frozen=True)
+class Window:
+    """`[start, end)` seconds of a file; `parts` holds one entry per need, None where there is no such stream."""
+
+    start: float
+    end: float
+    parts: tuple[Frames | Sound | None, ...]
+
+
+@dataclass(frozen=True)
+class MediaInfo:
+    """What a file is. Width and height are as displayed, after rotation."""
+
+    kind: str  # "video", "audio" or "image"
+    container: str
+    duration: float  # seconds; 0 for a still picture
+    width: int = 0
+    height: int = 0
+    rotation: int = 0
+    frame_rate: float = 0.0
+    video_codec: str = ""
+    audio_codec: str = ""
+    sample_rate: int = 0
+
+    @property
+    def has_video(self) -> bool:
+        return bool(self.video_codec)
+
+    @property
+    def has_audio(self) -> bool:
+        return bool(self.audio_codec)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a stranger's file may cost. Beyond any of these it is refused with the reason."""
+
+    pixels: int = 64_000_000  # per frame
+    seconds: float = 12 * 3600.0  # of media
+    file_bytes: int = 200 * 2**30
+    memory_bytes: int = 3 * 2**30  # of the decoding worker
+    wall_floor: float = 30.0  # seconds of decoding always granted ...
+    wall_per_second: float = 4.0  # ... plus this much per second of media

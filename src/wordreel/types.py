@@ -1,0 +1,100 @@
+"""The few types every room agrees on. All are frozen; arrays carry their shape in the comment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float32 = NDArray[np.float32]
+Float64 = NDArray[np.float64]
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Some words that were said or shown, and when, in seconds from the start of the video."""
+
+    text: str
+    start: float
+    end: float
+    score: float = 1.0
+
+
+@dataclass(frozen=True)
+class Track:
+    """One expert's features over one video.
+
+    `values` is `[n, dim]` float32 and `times` is `[n, 2]` float64 seconds, `start <= end`, in order.
+    Experts that read text (speech, on-screen text) keep it in `words`.
+
+    >>> Track(np.zeros((2, 3), np.float32), np.array([[0.0, 1.0], [1.0, 2.0]])).dim
+    3
+    """
+
+    values: Float32
+    times: Float64
+    words: tuple[Words, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 2 or self.times.shape != (len(self.values), 2):
+            raise ValueError(
+                f"a track needs values [n, dim] and times [n, 2], got {self.values.shape} and {self.times.shape}"
+            )
+        if len(self.values) == 0:
+            raise ValueError("a track has at least one row; say Absent otherwise")
+
+    @property
+    def dim(self) -> int:
+        return int(self.values.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """An expert had nothing to say about a video, and why: "no sound stream", "no face found"."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What an expert recognises, row by row of its track.
+
+    `scores` is `[n, classes]` (logits, larger is surer), `times` is `[n, 2]` seconds, `names` has one
+    entry per class.
+    """
+
+    names: tuple[str, ...]
+    scores: Float32
+    times: Float64
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A gallery item: `[start, end)` seconds of one video, or all of it."""
+
+    content: str  # the hash of the file's bytes
+    start: float
+    end: float
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class VideoEmbedding:
+    """`vectors [experts, dim]` and `available [experts]`. Rows of absent experts are zero and unused."""
+
+    vectors: Float32
+    available: Bool
+
+
+@dataclass(frozen=True)
+class QueryEmbedding:
+    """`vectors [experts, dim]` and the non-negative mixture `weights [experts]`."""
+
+    vectors: Float32
+    weights: Float32
+    text: str = field(default="", compare=False)

@@ -9,10 +9,22 @@ from wordreel.errors import WordreelError
 from wordreel.experts.base import Card, Expert
 from wordreel.weights.store import Store
 
-EMBEDDED = ("appearance", "motion", "sound", "speech", "ocr", "faces", "shots")
+EMBEDDED = ("appearance", "motion", "sound", "speech", "ocr", "faces", "faces_arc", "shots")
 """Experts whose weights arrive inside packages of the registries (or that need none)."""
 
-HUB = ()
+HUB = (
+    "senet154",
+    "resnext101_wsl",
+    "i3d_paper",
+    "s3d",
+    "r2p1d34_ig65m",
+    "densenet161_places365",
+    "vggish",
+    "vggface2_resnet50",
+    "clip_b32",
+    "clip_b16",
+    "siglip_b16",
+)
 """Experts of the papers whose weights live on a hub: a local file or a hub id must be given."""
 
 
@@ -28,6 +40,11 @@ def card(name: str) -> Card:
     if found is None:
         raise WordreelError(f"there is no expert named {name!r}; `wordreel experts` lists them all")
     return found
+
+
+def default_names() -> list[str]:
+    """The experts that look at media unless told otherwise."""
+    return [name for name, found in cards().items() if found.default]
 
 
 def load(name: str, store: Store | None = None) -> Expert:

@@ -1,0 +1,33 @@
+"""Probing and decoding of videos, sounds and pictures, fenced off from the rest of the program."""
+
+from wordreel.media.fence import Fence
+from wordreel.media.oneshot import audio, frames, probe
+from wordreel.media.shots import describe, find_shots, shot_boundaries
+from wordreel.media.types import (
+    AudioNeed,
+    FrameNeed,
+    Frames,
+    Limits,
+    MediaInfo,
+    Need,
+    Sound,
+    Window,
+)
+
+__all__ = [
+    "AudioNeed",
+    "Fence",
+    "FrameNeed",
+    "Frames",
+    "Limits",
+    "MediaInfo",
+    "Need",
+    "Sound",
+    "Window",
+    "audio",
+    "describe",
+    "find_shots",
+    "frames",
+    "probe",
+    "shot_boundaries",
+]

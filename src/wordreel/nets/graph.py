@@ -15,10 +15,12 @@ same weights always give the same file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx.shape_inference
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
@@ -27,11 +29,19 @@ OPSET = 18
 IR_VERSION = 9  # what opset 18 shipped with: readable by every onnxruntime we support
 
 
-class Graph:
-    """Collects nodes and weights; `finish` makes and checks the model. Values are referred to by name."""
+SMALL = 1024  # bytes; shapes, axes and the like always stay in the model itself
 
-    def __init__(self, name: str) -> None:
+
+class Graph:
+    """Collects nodes and weights; `finish` makes and checks the model. Values are referred to by name.
+
+    A model file cannot hold 2 GiB. With a `sidecar`, weights are appended to that file as they come and the
+    model, to be saved in the same folder, only points into it.
+    """
+
+    def __init__(self, name: str, sidecar: Path | None = None) -> None:
         self.name = name
+        self._sidecar = sidecar
         self._nodes: list[Any] = []
         self._weights: list[Any] = []
         self._inputs: list[Any] = []
@@ -45,7 +55,12 @@ class Graph:
     def constant(self, value: Array | np.generic) -> str:
         """Put an array into the graph."""
         name = self._fresh("c")
-        self._weights.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        value = np.asarray(value)  # ascontiguousarray alone would make a vector of a number
+        whole = value if value.flags.c_contiguous else np.ascontiguousarray(value)
+        if self._sidecar is None or whole.nbytes < SMALL:
+            self._weights.append(numpy_helper.from_array(whole, name))
+        else:
+            self._weights.append(_append(self._sidecar, whole, name))
         return name
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
@@ -113,9 +128,14 @@ class Graph:
         declared = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
         graph = helper.make_graph(self._nodes, self.name, self._inputs, declared, self._weights)
         model = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="wordreel", ir_version=IR_VERSION
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            producer_name="wordreel",
+            ir_version=IR_VERSION,
         )
-        onnx.checker.check_model(model)
+        model = onnx.shape_inference.infer_shapes(model)
+        if self._sidecar is None:  # otherwise only the saved file can be checked
+            onnx.checker.check_model(model)
         return model
 
     def _fresh(self, stem: str) -> str:
@@ -137,6 +157,17 @@ def fold_batch_norm(
     folded = weight * factor.reshape(-1, *[1] * (weight.ndim - 1))
     start = 0.0 if bias is None else bias
     return folded, (start - mean) * factor + (0.0 if shift is None else shift)
+
+
+def _append(sidecar: Path, value: Array, name: str) -> Any:
+    with sidecar.open("ab") as file:
+        offset = file.tell()
+        file.write(value.data)
+    tensor = TensorProto(name=name, dims=value.shape, data_type=helper.np_dtype_to_tensor_dtype(value.dtype))
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, item in (("location", sidecar.name), ("offset", offset), ("length", value.nbytes)):
+        tensor.external_data.add(key=key, value=str(item))
+    return tensor
 
 
 def _each(value: int | Sequence[int], dims: int) -> list[int]:

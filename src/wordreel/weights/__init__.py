@@ -1,0 +1,1 @@
+"""Weight files: which there are, how they arrive, how they are checked and read."""

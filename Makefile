@@ -1,0 +1,42 @@
+# `make demo` and `make test` set up what they need in .venv and run. Nothing else has to be installed first
+# but Python 3.11 or later and a C compiler.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test check test-slow bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/wordreel demo
+
+test: $(VENV)/.dev
+	$(BIN)/wordreel weights fetch
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+# Minutes instead of seconds; WORDREEL_TEST_VIDEOS=FOLDER adds the checks that want real videos.
+test-slow: $(VENV)/.dev
+	$(BIN)/wordreel weights fetch
+	$(BIN)/python -m pytest -m slow
+
+bench: $(VENV)/.dev
+	$(BIN)/wordreel weights fetch
+	$(BIN)/python benchmarks/decode.py
+	$(BIN)/python benchmarks/experts.py
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("wordreel needs Python 3.11 or later; set PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[demo,dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,59 @@
+"""All verbs together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from wordreel import __version__
+from wordreel.cli import (
+    add,
+    demo,
+    doctor,
+    evaluate,
+    experts,
+    library,
+    reindex,
+    search,
+    verify,
+    weights,
+)
+
+app = typer.Typer(
+    name="wordreel",
+    help='Find the moment in your videos with words.\n\nStart with: wordreel add ~/Videos, then: wordreel search "a man lifts a car"',
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # help is printed in a tenth of a second instead of a third
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"wordreel {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("add")(add.add)
+app.command("search")(search.search)
+app.command("list")(library.list_videos)
+app.command("show")(library.show)
+app.command("remove")(library.remove)
+app.command("verify")(verify.verify)
+app.command("reindex")(reindex.reindex)
+app.command("doctor")(doctor.doctor)
+app.command("experts")(experts.experts)
+app.add_typer(weights.app, name="weights")
+app.command("evaluate")(evaluate.evaluate)
+app.command("demo")(demo.demo)

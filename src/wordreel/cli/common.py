@@ -1,0 +1,72 @@
+"""What several verbs share: where the library is, and how times, sizes and JSON are printed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def default_library() -> Path:
+    """`$WORDREEL_LIBRARY`, or `wordreel/library` in the user's data folder."""
+    asked = os.environ.get("WORDREEL_LIBRARY")
+    if asked:
+        return Path(asked)
+    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(data).expanduser() / "wordreel" / "library"
+
+
+LibraryOption = Annotated[
+    Path,
+    typer.Option(
+        "--library",
+        "-L",
+        default_factory=default_library,
+        show_default="$WORDREEL_LIBRARY or ~/.local/share/wordreel/library",
+        help="The library's folder.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script to read.")]
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def clock(seconds: float) -> str:
+    """Seconds as a person reads them off a player.
+
+    >>> clock(75.26), clock(3671)
+    ('1:15.3', '1:01:11.0')
+    """
+    tenths = round(seconds * 10)
+    minutes, rest = divmod(tenths, 600)
+    hours, minutes = divmod(minutes, 60)
+    tail = f"{rest // 10:02d}.{rest % 10}"
+    return f"{hours}:{minutes:02d}:{tail}" if hours else f"{minutes}:{tail}"
+
+
+def long_time(seconds: float) -> str:
+    """A duration in the largest sensible unit.
+
+    >>> long_time(42), long_time(600), long_time(7300)
+    ('42 s', '10 min', '2 h 2 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def printable(path: str | Path) -> str:
+    """A path that cannot play tricks on the terminal: control and undecodable bytes are shown escaped.
+
+    >>> printable("a\\nb")
+    'a\\\\nb'
+    """
+    text = os.fspath(path).encode("utf-8", "backslashreplace").decode()
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

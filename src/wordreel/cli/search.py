@@ -1,0 +1,70 @@
+"""`wordreel search`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordreel.cli.common import JsonOption, LibraryOption, clock, print_json, printable
+
+if TYPE_CHECKING:
+    from wordreel.search.hits import Hit
+
+_DATES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
+
+
+def search(
+    words: Annotated[str, typer.Argument(help="What to look for, in your own words.")],
+    library: LibraryOption,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many videos to show.")] = 10,
+    folder: Annotated[Path | None, typer.Option("--in", help="Only files under this folder.")] = None,
+    after: Annotated[
+        datetime | None, typer.Option(formats=_DATES, help="Only files last changed at or after this day.")
+    ] = None,
+    before: Annotated[
+        datetime | None, typer.Option(formats=_DATES, help="Only files last changed before this day.")
+    ] = None,
+    moments: Annotated[
+        bool, typer.Option("--moments", help="List every matching moment, not the best one of each video.")
+    ] = False,
+    open_best: Annotated[bool, typer.Option("--open", help="Open the best file in its player.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Find videos, and the second in them, with words.
+
+    Example: wordreel search "somebody plays the guitar" --in ~/Videos/2024 --limit 3
+    """
+    from wordreel.api import Library
+
+    hits = Library(library, create=False).search(
+        words, limit=limit, folder=folder, after=after, before=before, moments=moments
+    )
+    if as_json:
+        print_json([asdict(hit) for hit in hits])
+    elif not hits:
+        typer.echo("Nothing to show: no file in the library passes these filters.")
+    else:
+        for hit in hits:
+            typer.echo(line(hit))
+            typer.echo(f"      {reasons(hit)}")
+    if open_best and hits:
+        typer.launch(hits[0].path)
+
+
+def line(hit: Hit) -> str:
+    """Rank, score, file and moment in one line."""
+    when = "picture" if hit.kind == "image" else f"{clock(hit.start)} – {clock(hit.end)}"
+    return f"{hit.rank:>3}.  {hit.score:.3f}  {printable(hit.path)}  [{when}]"
+
+
+def reasons(hit: Hit) -> str:
+    """The reasons that carried the hit, strongest first, with their shares of the score."""
+    parts = []
+    for reason in hit.why:
+        at = f" at {clock(reason.at[0])}" if reason.at else ""
+        parts.append(f"{reason.expert} {reason.share:+.2f}: {printable(reason.what)}{at}")
+    return "  ·  ".join(parts) if parts else "no expert had anything to say"

@@ -1,0 +1,84 @@
+"""The demo's small collection and what is asked of it. File names are for people: search never reads them."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from wordreel.demo.film import drift, read_picture, title_card, write_film
+from wordreel.demo.speech import speak
+
+ANNOUNCEMENT = "The night train to Vienna leaves from platform nine at half past seven."
+FORECAST = "Here is the weather. Tomorrow it will rain in the morning, with sunshine and a light wind later."
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query with its right answer: a file and, in a film of several shots, the seconds."""
+
+    words: str
+    file: str
+    moment: tuple[float, float] | None = None
+    spoken: bool = False
+
+    def answered_by(self, name: str, start: float, end: float) -> bool:
+        """Whether a hit names the file and, where it matters, a moment mostly inside the right one."""
+        if name != self.file:
+            return False
+        if self.moment is None:
+            return True
+        overlap = min(end, self.moment[1]) - max(start, self.moment[0])
+        return overlap > 0.5 * (end - start)
+
+
+QUERIES = (
+    Query("a cat looking at the camera", "cat.png"),
+    Query("an astronaut in a space suit", "astronaut.png"),
+    Query("a motorbike in a garage", "motorbike.png"),
+    Query("a flower in bloom", "flower.jpg"),
+    Query("people riding bicycles", "bikes.mp4"),
+    Query("a cup of coffee", "scrapbook.mp4", (0, 5)),
+    Query("a rocket on the launch pad", "scrapbook.mp4", (5, 10)),
+    Query("an old temple", "scrapbook.mp4", (10, 15)),
+    Query("grand opening of a bakery", "sign.mp4"),
+    Query("which platform does the train leave from", "announcement.mp4", spoken=True),
+)
+
+
+def build(folder: Path, samples: dict[str, Path]) -> tuple[Query, ...]:
+    """Make the collection in `folder`; returns the queries it can answer.
+
+    Without a speech synthesiser the spoken clips are left out, and so are the queries about them.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    renamed = {
+        "astronaut.png": "astronaut.png",
+        "chelsea.png": "cat.png",
+        "coins.png": "coins.png",
+        "motorcycle_left.png": "motorbike.png",
+        "flower.jpg": "flower.jpg",
+        "bikes.mp4": "bikes.mp4",
+        "bigbuckbunny.mp4": "rabbit.mp4",
+        "carphone_pristine.mp4": "carphone.mp4",
+    }
+    for sample, name in renamed.items():
+        shutil.copyfile(samples[sample], folder / name)
+
+    scrapbook = [read_picture(samples[name]) for name in ("coffee.png", "rocket.jpg", "china.jpg")]
+    write_film(folder / "scrapbook.mp4", (frame for picture in scrapbook for frame in drift(picture, 5)))
+    write_film(folder / "sign.mp4", title_card(["GRAND OPENING", "Miller's Bakery", "Saturday 10 am"], 4, (150, 40, 50)))
+    write_film(folder / "end.mp4", title_card(["The End"], 3, (20, 20, 30)))
+
+    spoken = {"announcement.mp4": (ANNOUNCEMENT, (30, 60, 90)), "forecast.mp4": (FORECAST, (60, 110, 160))}
+    voice = False
+    for name, (text, colour) in spoken.items():
+        said = speak(text)
+        if said is not None:
+            voice = True
+            seconds = len(said[0]) / said[1] + 0.5
+            padded = np.pad(said[0], (0, said[1] // 2))
+            write_film(folder / name, title_card([], seconds, colour), (padded, said[1]))
+    return tuple(query for query in QUERIES if voice or not query.spoken)

@@ -1,0 +1,90 @@
+"""Who is seen, more sharply: SCRFD (Guo et al. 2021) finds faces, ArcFace (Deng et al. 2019) tells who.
+
+These weights were trained on data for research only, so this expert is used only when asked for by name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from wordreel.experts.base import Card, fingerprint
+from wordreel.experts.face_find import LARGEST, STRIDES, Faces, largest, padded, without_overlaps
+from wordreel.experts.faces import Image, face_track, unit
+from wordreel.media.types import FrameNeed, Frames, Sound
+from wordreel.nets.runtime import Network
+from wordreel.types import Absent, Float32, Labels, Track
+from wordreel.weights.store import Store
+
+WEIGHTS = "scrfd-arcface"
+CARD = Card(
+    name="faces_arc",
+    modality="face",
+    title="Faces, for research only: a row per face, alike for the same person",
+    dim=512,
+    need=FrameNeed(rate=1.0, short_side=360),
+    licence="non-commercial research",
+    weights=(WEIGHTS,),
+    span=120.0,
+    default=False,
+    note=f"up to the {LARGEST} largest faces of a frame; SCRFD-500M and MobileFaceNet (WebFace600K)",
+)
+LEAST_SCORE = 0.5
+ANCHORS = 2  # per cell
+
+
+class ArcFaces:
+    card = CARD
+
+    def __init__(self, finder: Path, teller: Path, name: str) -> None:
+        self.fingerprint = name
+        self._finder = Network(finder)
+        self._teller = Network(teller)
+
+    def extract(self, media: Frames | Sound) -> Track | Absent:
+        return face_track(media, self.find, self.tell)
+
+    def find(self, image: Image) -> Faces:
+        """The largest faces of one upright RGB image `[h, w, 3]`."""
+        pixels = padded(image)
+        outputs = self._finder(**{"input.1": _scaled(pixels[None], 128.0)})
+        return largest(without_overlaps(decode(outputs, pixels.shape[1])))
+
+    def tell(self, cuts: Image) -> Float32:
+        """Unit rows `[n, 512]` of aligned RGB faces `[n, 112, 112, 3]`."""
+        return unit(self._teller(**{"input.1": _scaled(cuts, 127.5)})["516"])
+
+    def labels(self, track: Track) -> Labels | None:
+        return None
+
+
+def load(store: Store) -> ArcFaces:
+    folder = store.folder(WEIGHTS)
+    name = fingerprint(CARD, store.source_hash(WEIGHTS))
+    return ArcFaces(folder / "scrfd_500m_bnkps.onnx", folder / "w600k_mbf.onnx", name)
+
+
+def decode(outputs: dict[str, Float32], width: int) -> Faces:
+    """Candidates sure enough to be faces. Each anchor stands at its cell's corner and says, in strides:
+
+    how far the box reaches left, up, right and down, and where the five points lie.
+    """
+    boxes, points, scores = [], [], []
+    for stride in STRIDES:
+        sure = outputs[f"score_{stride}"].reshape(-1).astype(np.float64)
+        found = np.flatnonzero(sure >= LEAST_SCORE)
+        rows, columns = np.divmod(found // ANCHORS, width // stride)
+        corner = stride * np.stack([columns, rows], 1)
+        reach = stride * outputs[f"bbox_{stride}"].reshape(-1, 2, 2)[found].astype(np.float64)
+        boxes.append(np.concatenate([corner - reach[:, 0], corner + reach[:, 1]], 1))
+        offsets = stride * outputs[f"kps_{stride}"].reshape(-1, 5, 2)[found].astype(np.float64)
+        points.append(corner[:, None] + offsets)
+        scores.append(sure[found])
+    return Faces(np.concatenate(boxes), np.concatenate(points), np.concatenate(scores))
+
+
+def _scaled(images: Image | Float32, spread: float) -> Float32:
+    """`[n, h, w, 3]` in 0..255 to `[n, 3, h, w]` round zero."""
+    values = (images.astype(np.float32) - 127.5) / spread
+    return np.ascontiguousarray(values.transpose(0, 3, 1, 2), np.float32)

@@ -1,0 +1,31 @@
+"""What frames show: ResNeXt-101 trained on Instagram hashtags, 25 frames a second (Liu et al. 2019)."""
+
+from __future__ import annotations
+
+from wordreel.experts.base import Card
+from wordreel.experts.frame_network import FrameExpert
+from wordreel.experts.prepare import IMAGENET, Preparation
+from wordreel.media.types import FrameNeed
+from wordreel.weights.hub import ALL
+from wordreel.weights.store import Store
+
+WEIGHTS = ALL["resnext101_wsl"]
+PREPARE = Preparation(224, *IMAGENET, squash=True)
+
+CARD = Card(
+    name="resnext101_wsl",
+    modality="appearance",
+    title="What frames show (ResNeXt-101 32x48d, Instagram)",
+    dim=2048,
+    need=FrameNeed(rate=25.0, short_side=256),
+    licence=WEIGHTS.licence,
+    weights=(WEIGHTS.name,),
+    span=20.0,
+    default=False,
+    note=f"Every frame, squeezed to 224 × 224 pixels; needs about 8 GB of memory. To have it: {WEIGHTS.how}.",
+)
+
+
+def load(store: Store) -> FrameExpert:
+    """The expert, its weights checked and in memory."""
+    return FrameExpert(CARD, store, PREPARE)

@@ -1,0 +1,31 @@
+"""What frames show: SENet-154 trained on ImageNet, 25 frames a second (Liu et al. 2019)."""
+
+from __future__ import annotations
+
+from wordreel.experts.base import Card
+from wordreel.experts.frame_network import FrameExpert
+from wordreel.experts.prepare import IMAGENET, Preparation
+from wordreel.media.types import FrameNeed
+from wordreel.weights.hub import ALL
+from wordreel.weights.store import Store
+
+WEIGHTS = ALL["senet154"]
+PREPARE = Preparation(224, *IMAGENET, squash=True)
+
+CARD = Card(
+    name="senet154",
+    modality="appearance",
+    title="What frames show (SENet-154, ImageNet)",
+    dim=2048,
+    need=FrameNeed(rate=25.0, short_side=256),
+    licence=WEIGHTS.licence,
+    weights=(WEIGHTS.name,),
+    span=20.0,
+    default=False,
+    note=f"Every frame, squeezed to 224 × 224 pixels. To have it: {WEIGHTS.how}.",
+)
+
+
+def load(store: Store) -> FrameExpert:
+    """The expert, its weights checked and in memory."""
+    return FrameExpert(CARD, store, PREPARE)

@@ -1,0 +1,109 @@
+"""What is heard: SoundNet's conv7, a row every 1.49 s, and the objects and places it stands for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from wordreel.experts.base import Card, fingerprint
+from wordreel.experts.names import names
+from wordreel.media.types import AudioNeed, Frames, Sound
+from wordreel.nets.runtime import Network
+from wordreel.types import Absent, Float32, Float64, Labels, Track
+from wordreel.weights.store import Store
+
+WEIGHTS = "soundnet8"
+RATE = 22_050
+FIRST, STEP = -10001.5, 32768  # the middle of the first row and the distance of rows, in samples
+SHORTEST = 20 * RATE  # the length the network was trained on
+BEYOND = 4 * STEP  # sound after the end, so that no row that is kept sees the padding there
+SILENCE = 1e-3  # root mean square, -60 dB of full scale
+CONTEXT = 8  # rows that conv8 looks at
+
+CARD = Card(
+    name="sound",
+    modality="sound",
+    title="What is heard (SoundNet, objects and places)",
+    dim=1024,
+    need=AudioNeed(RATE),
+    licence="MIT",
+    weights=(WEIGHTS,),
+    span=120.0,
+    note="It hears scenes rather than single sounds: music, traffic, water, a studio.",
+)
+
+
+class Hearing:
+    """The loaded expert."""
+
+    def __init__(self, store: Store) -> None:
+        self.card = CARD
+        self.fingerprint = fingerprint(CARD, store.source_hash(WEIGHTS))
+        self._store = store
+        self._network = Network(store.file(WEIGHTS, "network.onnx"))
+
+    def extract(self, media: Frames | Sound) -> Track | Absent:
+        """One row per 1.49 s. The sound goes round, both to last 20 s and to go on after its end."""
+        if not isinstance(media, Sound) or len(media.samples) == 0:
+            return Absent("no sound")
+        samples = np.clip(np.nan_to_num(media.samples), -1.0, 1.0)
+        if np.sqrt(np.mean(np.square(samples, dtype=np.float64))) < SILENCE:
+            return Absent("silent")
+        heard, times = rows(len(samples))
+        longer = np.resize(samples, max(SHORTEST, len(samples) + BEYOND))
+        values = self._network(sound=longer)["features"][heard]
+        return Track(values, media.start + times)
+
+    def labels(self, track: Track) -> Labels:
+        """Log-probabilities of 1000 objects and of 401 places, each list a distribution of its own."""
+        context = track.values[around(len(track))].reshape(len(track), -1)
+        scores = [log_softmax(context @ weight + bias) for weight, bias in self._heads]
+        listed = names("imagenet.txt") + names("soundnet_places401.txt")
+        return Labels(listed, np.concatenate(scores, axis=1), track.times)
+
+    @cached_property
+    def _heads(self) -> tuple[tuple[Float32, Float32], ...]:
+        from safetensors.numpy import load_file
+
+        head = load_file(str(self._store.file(WEIGHTS, "head.safetensors")))
+        return tuple(
+            (head[f"{what}.weight"].reshape(-1, len(head[f"{what}.bias"])), head[f"{what}.bias"])
+            for what in ("objects", "places")
+        )
+
+
+def rows(samples: int) -> tuple[slice, Float64]:
+    """Which rows of the network have their middle inside `samples` of sound, and the seconds they speak for.
+
+    >>> heard, times = rows(3 * RATE)
+    >>> heard, times.round(2).tolist()
+    (slice(1, 3, None), [[0.0, 1.78], [1.78, 3.0]])
+    """
+    first = int(np.ceil(-FIRST / STEP))
+    count = max(1, int(np.ceil((samples - FIRST) / STEP)) - first)
+    edges = (FIRST + STEP * (first + np.arange(count + 1) - 0.5)) / RATE
+    edges[0], edges[-1] = 0.0, samples / RATE
+    return slice(first, first + count), np.stack([edges[:-1], edges[1:]], axis=1)
+
+
+def around(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """The eight rows around each row, `[count, 8]`: the nearest eight at the ends, and fewer go round.
+
+    >>> around(3)[1].tolist(), around(10)[[0, 5, 9], 0].tolist()
+    ([0, 1, 2, 0, 1, 2, 0, 1], [0, 1, 2])
+    """
+    begin = np.clip(np.arange(count) - CONTEXT // 2, 0, max(0, count - CONTEXT))
+    return (begin[:, None] + np.arange(CONTEXT)) % count
+
+
+def log_softmax(logits: Float32) -> Float32:
+    """`logits - log Σ exp(logits)` over the last dimension."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    result: Float32 = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return result
+
+
+def load(store: Store) -> Hearing:
+    """The expert, its weights checked and in memory."""
+    return Hearing(store)

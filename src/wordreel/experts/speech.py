@@ -1,0 +1,225 @@
+"""What is said: Whisper base (Radford et al. 2022) behind a voice-activity filter, in any of its languages.
+
+Base rather than tiny: the tiny model to be had is English only and lost whole speeches under music.
+Decoding is greedy at temperature 0, without a prompt from the text before, so the same sound always gives
+the same words; what the usual fallback would have sampled again is dropped instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.experts.base import Card, fingerprint
+from wordreel.experts.words import DIM, WEIGHTS, Embed, sentence_embedder
+from wordreel.media.types import AudioNeed, Frames, Sound
+from wordreel.nets.runtime import threads
+from wordreel.types import Absent, Labels, Track, Words
+from wordreel.weights.store import Store
+
+RATE = 16_000
+CARD = Card(
+    name="speech",
+    modality="speech",
+    title="Speech: the words that are said, and when",
+    dim=DIM,
+    need=AudioNeed(RATE),
+    licence="MIT (Whisper), Apache-2.0 (MiniLM)",
+    weights=("whisper-base", WEIGHTS),
+    span=1800.0,
+    note="Whisper base, 99 languages; sentences as all-MiniLM-L6-v2 embeddings",
+)
+
+BLOCK = 300.0  # seconds of speech read as one: bounds memory, and lets a film change its language
+LEAST_LANGUAGE = 0.3  # real speech in one language is surer than this; noise and singing are not
+LEAST_LOGPROB = -1.0  # mean log-probability per token under which Whisper's authors decode again
+MOST_REPETITION = 2.4  # compression ratio over which a text is a loop
+LEAST_WORD = 0.15  # mean probability of a segment's words
+STOPS = (".", "?", "!", "…", "؟", "।")
+WIDE_STOPS = ("。", "？", "！")
+PAUSE = 0.7  # seconds
+LONGEST = 6.0  # seconds
+STOCK = re.compile(
+    r"(thank(s| you)( (so|very) much)?( for (watching|listening))?|you|bye( bye)?|okay|oh|"
+    r"please subscribe.*|(subtitles|captions|transcri\w+) by .*)"
+)
+"""What Whisper says to music and noise: phrases that end half of the films it learnt from."""
+
+
+class Spoken(Protocol):
+    """What is used of a word of faster-whisper; the text begins with a space where a new word does."""
+
+    word: str
+    start: float
+    end: float
+    probability: float
+
+
+class Segment(Protocol):
+    """What is used of a segment of faster-whisper."""
+
+    text: str
+    avg_logprob: float
+    no_speech_prob: float
+    compression_ratio: float
+    words: Sequence[Spoken] | None
+
+
+class Speech:
+    card = CARD
+
+    def __init__(self, folder: Path, embed: Embed, name: str) -> None:
+        self.fingerprint = name
+        self._whisper = open_whisper(folder)
+        self._embed = embed
+
+    def extract(self, media: Frames | Sound) -> Track | Absent:
+        if not isinstance(media, Sound):
+            raise TypeError("the speech expert takes sound")
+        if media.rate != RATE:
+            raise ValueError(f"the speech expert takes sound at {RATE} Hz, got {media.rate}")
+        samples = np.nan_to_num(np.ascontiguousarray(media.samples, np.float32), posinf=0.0, neginf=0.0)
+        lines = [
+            line
+            for segment in transcribe(self._whisper, np.clip(samples, -1.0, 1.0))
+            for line in phrases(segment.words or (), media.start)
+        ]
+        if not lines:
+            return Absent("no speech")
+        values = self._embed([line.text for line in lines])
+        times = np.array([(line.start, line.end) for line in lines], np.float64)
+        return Track(values, times, tuple(lines))
+
+    def labels(self, track: Track) -> Labels | None:
+        return None
+
+
+def load(store: Store) -> Speech:
+    name = fingerprint(CARD, *(store.source_hash(weights) for weights in CARD.weights))
+    return Speech(store.folder("whisper-base"), sentence_embedder(store), name)
+
+
+def open_whisper(folder: Path) -> Any:
+    """Whisper in eight-bit integers: a half faster than in floats on two cores, with the same words.
+
+    The first window is wanted twice, to tell the language and to be read, and encoding is most of the
+    work on a short clip: the last window encoded is kept.
+    """
+    from faster_whisper import WhisperModel
+
+    class Whisper(WhisperModel):  # type: ignore[misc]
+        _last: tuple[Any, Any] = (None, None)
+
+        def encode(self, features: Any) -> Any:
+            seen, encoded = self._last
+            if seen is None or not np.array_equal(seen, features):
+                encoded = super().encode(features)
+                self._last = (features.copy(), encoded)
+            return encoded
+
+    return Whisper(
+        str(folder), device="cpu", compute_type="int8", cpu_threads=threads(), local_files_only=True
+    )
+
+
+def transcribe(whisper: Any, samples: NDArray[np.float32]) -> Iterator[Segment]:
+    """The segments worth keeping, with their words, in seconds from the first sample.
+
+    Silence is cut out first: it costs time, and Whisper fills it with words of its own. The rest is read in
+    blocks, each in the language it is in.
+    """
+    from faster_whisper.transcribe import restore_speech_timestamps
+    from faster_whisper.vad import VadOptions, get_speech_timestamps
+
+    if len(samples) < RATE // 10:
+        return
+    voiced = get_speech_timestamps(samples, VadOptions(max_speech_duration_s=BLOCK))
+    for block in blocks(voiced):
+        heard = np.concatenate([samples[part["start"] : part["end"]] for part in block])
+        # Without its last frame this begins with the very window read first, so that is encoded once.
+        features = whisper.feature_extractor(heard)[..., :-1]
+        language, sureness, _ = whisper.detect_language(features=features, language_detection_segments=3)
+        if sureness < LEAST_LANGUAGE:
+            continue
+        segments, _ = whisper.transcribe(
+            heard,
+            language=language,
+            beam_size=1,
+            temperature=0.0,
+            condition_on_previous_text=False,
+            word_timestamps=True,
+            max_new_tokens=224,  # what the authors allow; a loop stops sooner
+        )
+        yield from filter(is_speech, restore_speech_timestamps(segments, block, RATE))
+
+
+def blocks(voiced: Iterable[dict[str, int]]) -> Iterator[list[dict[str, int]]]:
+    """Stretches of speech `{"start", "end"}` in samples, in groups of at most `BLOCK` seconds of speech.
+
+    >>> hour = [{"start": i * RATE, "end": (i + 200) * RATE} for i in (0, 300, 600)]
+    >>> [len(block) for block in blocks(hour)]
+    [1, 1, 1]
+    """
+    block: list[dict[str, int]] = []
+    length = 0.0
+    for part in voiced:
+        seconds = (part["end"] - part["start"]) / RATE
+        if block and length + seconds > BLOCK:
+            yield block
+            block, length = [], 0.0
+        block.append(part)
+        length += seconds
+    if block:
+        yield block
+
+
+def is_speech(segment: Segment) -> bool:
+    """Whether a segment is something said, not something made up from music, noise or silence."""
+    words = segment.words or ()
+    if segment.avg_logprob < LEAST_LOGPROB or segment.compression_ratio > MOST_REPETITION or not words:
+        return False
+    sureness = float(np.mean([word.probability for word in words]))
+    if sureness < LEAST_WORD:
+        return False
+    plain = re.sub(r"[^\w\s]", "", segment.text).strip().lower()
+    if not plain:
+        return False
+    return not (STOCK.fullmatch(plain) and (segment.no_speech_prob > 0.1 or sureness < 0.6))
+
+
+def phrases(spoken: Iterable[Spoken], start: float = 0.0) -> Iterator[Words]:
+    """Lines of words short enough to point at: cut at a full stop, at a pause, or before `LONGEST` seconds.
+
+    A phrase rather than a word is what is found and shown, so that several words can be looked for
+    together; its times are those of its first and last word. Whisper marks a new word by a space before
+    it: the pieces of "5.4", and of languages written without spaces, join up again.
+    """
+    line: list[Spoken] = []
+    for word in spoken:
+        if line and (
+            _ends(line[-1].word, word.word)
+            or word.start - line[-1].end >= PAUSE
+            or word.end - line[0].start > LONGEST
+        ):
+            yield from _phrase(line, start)
+            line = []
+        line.append(word)
+    yield from _phrase(line, start)
+
+
+def _ends(word: str, following: str) -> bool:
+    """Whether a sentence ends between two words; the point in "5.4" has no space after it."""
+    return word.endswith(WIDE_STOPS) or (word.endswith(STOPS) and following.startswith(" "))
+
+
+def _phrase(line: list[Spoken], start: float) -> Iterator[Words]:
+    text = "".join(word.word for word in line).strip()
+    if text:
+        first, last = float(line[0].start), max(float(word.end) for word in line)
+        sureness = float(np.mean([word.probability for word in line]))
+        yield Words(text, start + first, start + max(first, last), sureness)

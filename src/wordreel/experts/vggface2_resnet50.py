@@ -1,0 +1,86 @@
+"""Who is seen: a ResNet-50 trained on VGGFace2, over the faces YuNet finds (after Liu et al. 2019).
+
+The papers speak of 512 numbers a face; the published ResNet-50 gives the 2048 of its last pooling. Their
+boxes came from another detector. A box is scaled so that its shorter side is 224 pixels and cut centrally.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.experts.base import Card, fingerprint
+from wordreel.experts.face_find import find_faces
+from wordreel.experts.prepare import Preparation
+from wordreel.media.types import FrameNeed, Frames, Sound
+from wordreel.nets.runtime import Network
+from wordreel.types import Absent, Float32, Float64, Labels, Track
+from wordreel.weights.hub import ALL
+from wordreel.weights.store import Store
+
+WEIGHTS = ALL["vggface2_resnet50"]
+FINDER = "yunet-sface"
+MEAN = (91.4953, 103.8827, 131.0912)  # blue, green, red
+PREPARE = Preparation(224, MEAN, (1.0, 1.0, 1.0), swap=True, unit=1.0)
+BATCH = 8
+
+CARD = Card(
+    name="vggface2_resnet50",
+    modality="face",
+    title="Faces (ResNet-50, VGGFace2)",
+    dim=2048,
+    need=FrameNeed(rate=25.0, short_side=256),
+    licence=WEIGHTS.licence,
+    weights=(WEIGHTS.name, FINDER),
+    span=20.0,
+    default=False,
+    note=f"A row per face and frame, 25 frames a second. To have it: {WEIGHTS.how}.",
+)
+
+
+class VGGFace2Expert:
+    """The loaded expert."""
+
+    def __init__(self, store: Store) -> None:
+        self.card = CARD
+        folder = store.folder(WEIGHTS.name)
+        finder = store.file(FINDER, "yunet.onnx")
+        self.fingerprint = fingerprint(CARD, store.source_hash(WEIGHTS.name), store.source_hash(FINDER))
+        self._finder = Network(finder)
+        self._network = Network(folder / "network.onnx")
+
+    def extract(self, media: Frames | Sound) -> Track | Absent:
+        """One row per face, valid for its frame's `[t, t + period)`."""
+        if not isinstance(media, Frames) or len(media) == 0:
+            return Absent("no frames")
+        faces: list[Float32] = []
+        times: list[tuple[float, float]] = []
+        for image, time in zip(media.images, media.times, strict=True):
+            for box in find_faces(self._finder, image).boxes:
+                face = inside(image, box)
+                if face.size:
+                    faces.append(PREPARE(face[None]))
+                    times.append((float(time), float(time) + media.period))
+        if not faces:
+            return Absent("no face found")
+        rows = [
+            self._network(frames=np.concatenate(faces[start : start + BATCH]))["features"]
+            for start in range(0, len(faces), BATCH)
+        ]
+        return Track(np.concatenate(rows), np.array(times, np.float64))
+
+    def labels(self, track: Track) -> Labels | None:
+        return None
+
+
+def inside(image: NDArray[np.uint8], box: Float64) -> NDArray[np.uint8]:
+    """The part of the box (left, top, right, bottom) that lies in the picture, in whole pixels."""
+    height, width = image.shape[:2]
+    left, right = (int(np.clip(np.round(edge), 0, width)) for edge in box[[0, 2]])
+    top, bottom = (int(np.clip(np.round(edge), 0, height)) for edge in box[[1, 3]])
+    return image[top:bottom, left:right]
+
+
+def load(store: Store) -> VGGFace2Expert:
+    """The expert, its weights checked and in memory."""
+    return VGGFace2Expert(store)

@@ -1,0 +1,272 @@
+"""Embeddings of clips, one memory-mapped matrix per model; a cache, rebuilt from tracks whenever lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.errors import FingerprintMismatch, LibraryError
+from wordreel.library.catalogue import disk_full
+from wordreel.library.durable import make_folder, replace_with, sync_folder
+from wordreel.library.store import LibraryStore
+from wordreel.types import Bool, Float32
+
+FOLDER = "embeddings"
+PARTS = ("ids", "vectors", "available")
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """`ids [n]` of clips, ascending in the order they were embedded; `vectors [n, experts, dim]`, mapped from
+    the file; `available [n, experts]`. Row i of each belongs to clip `ids[i]`."""
+
+    ids: NDArray[np.int64]
+    vectors: Float32
+    available: Bool
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What of the files counts. Rows beyond `rows` are what an interrupted append left, and are ignored."""
+
+    fingerprint: str
+    experts: tuple[str, ...]
+    dim: int
+    generation: int
+    rows: int
+    checksums: tuple[int, int, int]  # crc32 of the rows that count, in the order of PARTS
+
+
+class EmbeddingCache:
+    """`cache/embeddings/<fingerprint>/`: three raw files that only grow, and `manifest.json`, replaced last.
+
+    An append writes rows behind those that count, syncs them, then replaces the manifest: killed at any
+    moment, the old manifest and its rows stand. Rows of clips that no longer exist are left out when
+    loading; `compact` writes the files anew without them. Files that a reader has mapped are never
+    shortened below the rows it was told of, and compaction makes new files, so readers are never disturbed.
+    """
+
+    def __init__(self, store: LibraryStore, fingerprint: str, experts: Sequence[str], dim: int) -> None:
+        self.store = store
+        self.fingerprint = fingerprint
+        self.experts = tuple(experts)
+        self.dim = dim
+        self.folder = store.cache / FOLDER / fingerprint
+        self._manifest()  # refuse a cache of another shape now, not at the first append
+
+    def missing(self) -> list[int]:
+        """Ids of clips in the library that have no embedding here yet, in order."""
+        have = set(self._ids(self._manifest()).tolist())
+        return [clip for clip in self.store.clip_ids() if clip not in have]
+
+    def append(
+        self, ids: Sequence[int], vectors: Float32, available: Bool, fingerprint: str | None = None
+    ) -> None:
+        """Add rows: `vectors [n, experts, dim]`, `available [n, experts]`. Afterwards all count, or none."""
+        if fingerprint is not None and fingerprint != self.fingerprint:
+            raise mismatch(self.fingerprint, fingerprint)
+        shape = (len(ids), len(self.experts), self.dim)
+        if vectors.shape != shape or available.shape != shape[:2]:
+            raise ValueError(
+                f"expected vectors {shape} and available {shape[:2]}, "
+                f"got {vectors.shape} and {available.shape}"
+            )
+        if not np.isfinite(vectors).all():
+            raise ValueError("embeddings must be finite numbers")
+        fresh = np.asarray(ids, np.int64)
+        blocks = _blocks(fresh, vectors, available)
+        with self.store.writing():
+            now = self._manifest()
+            if len(np.unique(fresh)) != len(fresh) or np.isin(fresh, self._ids(now)).any():
+                raise ValueError("a clip cannot be embedded twice by the same model")
+            try:
+                make_folder(self.folder)
+                for part, block, width in zip(PARTS, blocks, self._widths(), strict=True):
+                    _append(self._file(part, now.generation), now.rows * width, block)
+                sync_folder(self.folder)
+                sums = tuple(zlib.crc32(b, c) for b, c in zip(blocks, now.checksums, strict=True))
+                self._commit(replace(now, rows=now.rows + len(ids), checksums=(sums[0], sums[1], sums[2])))
+            except OSError as error:
+                raise disk_full(self.folder, str(error)) from error
+
+    def load(self) -> Gallery:
+        """Everything embedded that the library still has. Only rows of clips that are gone cost a copy."""
+        whole = self.raw()
+        alive = np.isin(whole.ids, np.asarray(self.store.clip_ids(), np.int64))
+        if alive.all():
+            return whole
+        return Gallery(whole.ids[alive], whole.vectors[alive], whole.available[alive])
+
+    def raw(self) -> Gallery:
+        """Every row that counts, also of clips that are gone."""
+        now = self._manifest()
+        shape = (now.rows, len(self.experts), self.dim)
+        if not now.rows:
+            return Gallery(np.zeros(0, np.int64), np.zeros(shape, np.float32), np.zeros(shape[:2], bool))
+        ids = self._ids(now)
+        try:
+            vectors = np.memmap(self._file("vectors", now.generation), np.float32, "r", shape=shape)
+            available = np.fromfile(self._file("available", now.generation), np.uint8, shape[0] * shape[1])
+            flags = available.reshape(shape[:2]).astype(bool)
+        except (OSError, ValueError) as error:
+            raise _damaged(self.folder) from error
+        return Gallery(ids, vectors, flags)
+
+    def drop(self, ids: Iterable[int]) -> None:
+        """Forget these clips' rows, by writing the files anew without them."""
+        whole = self.raw()
+        self._rewrite(whole, ~np.isin(whole.ids, np.asarray(list(ids), np.int64)))
+
+    def compact(self) -> int:
+        """Forget the rows of clips the library no longer has; how many there were."""
+        whole = self.raw()
+        alive = np.isin(whole.ids, np.asarray(self.store.clip_ids(), np.int64))
+        if not alive.all():
+            self._rewrite(whole, alive)
+        return int((~alive).sum())
+
+    def clear(self) -> None:
+        """Forget everything this model embedded."""
+        with self.store.writing():
+            remove_cache(self.folder)
+
+    def problems(self) -> list[str]:
+        """What is wrong with the files, if anything: too short, or not the bytes that were written."""
+        now = self._manifest()
+        found = []
+        for part, width, checksum in zip(PARTS, self._widths(), now.checksums, strict=True):
+            path = self._file(part, now.generation)
+            size = path.stat().st_size if path.exists() else 0
+            if size < now.rows * width:
+                found.append(f"{path} has {size} bytes instead of {now.rows * width}")
+            elif now.rows and _checksum(path, now.rows * width) != checksum:
+                found.append(f"{path} does not hold what was written to it")
+        return found
+
+    def _rewrite(self, whole: Gallery, keep: Bool) -> None:
+        with self.store.writing():
+            now = self._manifest()
+            blocks = _blocks(whole.ids[keep], whole.vectors[keep], whole.available[keep])
+            fresh = replace(now, generation=now.generation + 1, rows=int(keep.sum()), checksums=_sums(blocks))
+            try:
+                make_folder(self.folder)
+                for part, block in zip(PARTS, blocks, strict=True):
+                    _append(self._file(part, fresh.generation), 0, block)
+                sync_folder(self.folder)
+                self._commit(fresh)
+            except OSError as error:
+                raise disk_full(self.folder, str(error)) from error
+            for path in self.folder.glob("*.bin"):  # also what an earlier, interrupted rewriting left
+                if not path.name.endswith(f"-{fresh.generation}.bin"):
+                    path.unlink(missing_ok=True)
+
+    def _ids(self, now: Manifest) -> NDArray[np.int64]:
+        if not now.rows:
+            return np.zeros(0, np.int64)
+        try:
+            ids = np.fromfile(self._file("ids", now.generation), np.int64, now.rows)
+        except OSError as error:
+            raise _damaged(self.folder) from error
+        if len(ids) != now.rows:
+            raise _damaged(self.folder)
+        return ids
+
+    def _widths(self) -> tuple[int, int, int]:
+        return 8, len(self.experts) * self.dim * 4, len(self.experts)
+
+    def _file(self, part: str, generation: int) -> Path:
+        return self.folder / f"{part}-{generation}.bin"
+
+    def _manifest(self) -> Manifest:
+        now = read_manifest(self.folder)
+        if now is None:
+            return Manifest(self.fingerprint, self.experts, self.dim, 0, 0, (0, 0, 0))
+        if (now.fingerprint, now.experts, now.dim) != (self.fingerprint, self.experts, self.dim):
+            raise mismatch(
+                f"{now.fingerprint} {now.experts} x {now.dim}",
+                f"{self.fingerprint} {self.experts} x {self.dim}",
+            )
+        return now
+
+    def _commit(self, manifest: Manifest) -> None:
+        replace_with(self.folder / "manifest.json", json.dumps(asdict(manifest)).encode())
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of a cache; None if there is none or it cannot be read, which is the same for a cache."""
+    try:
+        raw = json.loads((folder / "manifest.json").read_bytes())
+        sums = [int(c) for c in raw["checksums"]]
+        return Manifest(
+            str(raw["fingerprint"]),
+            tuple(str(e) for e in raw["experts"]),
+            int(raw["dim"]),
+            int(raw["generation"]),
+            int(raw["rows"]),
+            (sums[0], sums[1], sums[2]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None
+
+
+def caches(store: LibraryStore) -> list[Path]:
+    """The folder of every model's cache."""
+    return sorted(p for p in (store.cache / FOLDER).glob("*") if p.is_dir())
+
+
+def remove_cache(folder: Path) -> None:
+    """Delete a cache: the manifest first, so that half of it is never taken for one."""
+    (folder / "manifest.json").unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _damaged(folder: Path) -> LibraryError:
+    return LibraryError(f"the embeddings in {folder} are damaged; run `wordreel reindex` to make them anew")
+
+
+def mismatch(have: str, other: str) -> FingerprintMismatch:
+    return FingerprintMismatch(
+        f"the embeddings kept here were made by {have}, not by {other}; "
+        "run `wordreel reindex` to make them anew"
+    )
+
+
+def _blocks(ids: NDArray[np.int64], vectors: Float32, available: Bool) -> tuple[bytes, bytes, bytes]:
+    # Rows of absent experts are zero whatever the model put there, so that equal clips have equal bytes.
+    clean = np.where(available[..., None], vectors, np.float32(0)).astype(np.float32)
+    return ids.astype("<i8").tobytes(), clean.tobytes(), available.astype(np.uint8).tobytes()
+
+
+def _sums(blocks: tuple[bytes, bytes, bytes]) -> tuple[int, int, int]:
+    return zlib.crc32(blocks[0]), zlib.crc32(blocks[1]), zlib.crc32(blocks[2])
+
+
+def _append(path: Path, size: int, block: bytes) -> None:
+    """Cut off what an interrupted append left behind the rows that count, and write behind them."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    with os.fdopen(handle, "r+b") as out:
+        out.truncate(size)
+        out.seek(size)
+        out.write(block)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _checksum(path: Path, size: int) -> int:
+    total, left = 0, size
+    with path.open("rb") as source:
+        while left and (block := source.read(min(left, 1 << 22))):
+            total = zlib.crc32(block, total)
+            left -= len(block)
+    return total

@@ -1,0 +1,53 @@
+"""One writer at a time: a lock on `<library>/lock`. Readers never look at it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wordreel.errors import LibraryError
+
+_held: dict[str, int] = {}  # lock file -> the thread of this process that holds it
+_guard = threading.Lock()
+
+
+@contextmanager
+def writer_lock(path: Path) -> Iterator[bool]:
+    """Hold the lock; yields True if the previous writer died without letting go.
+
+    The file holds the writer's process id while it works and is empty otherwise, so an id that is still
+    there when the lock is free tells of a kill or a power cut. This is a POSIX record lock: it goes with the
+    process however that ends, and the decoding workers it started do not inherit it.
+    """
+    key = os.path.realpath(path)
+    with _guard:
+        if key in _held:
+            raise LibraryError(
+                "this library is already being written to by this very process; let it finish first"
+            )
+        _held[key] = threading.get_ident()
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            try:
+                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                holder = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
+                raise LibraryError(
+                    f"another wordreel (process {holder}) is writing to this library; "
+                    "wait until it is done, or stop it, and try again"
+                ) from error
+            died = os.fstat(handle).st_size > 0
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+            yield died
+            os.ftruncate(handle, 0)
+        finally:
+            os.close(handle)
+    finally:
+        with _guard:
+            del _held[key]

@@ -1,0 +1,48 @@
+"""File names are bytes. Inside wordreel they are `str` with surrogate escapes; in the catalogue, BLOBs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def settle(path: str | os.PathLike[str]) -> str:
+    """The one spelling of a path: absolute, its folder resolved, its own name kept.
+
+    A link to a file stays itself (its name may be the only meaningful one); a link to a folder that was
+    named on purpose becomes that folder.
+    """
+    absolute = Path(os.path.normpath(Path.cwd() / path))
+    if absolute.is_dir():
+        return os.path.realpath(absolute)
+    return str(Path(os.path.realpath(absolute.parent)) / absolute.name)
+
+
+def exists(path: str) -> bool:
+    """Whether something is there, or may be: a folder that may not be looked into does not count as gone."""
+    try:
+        Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def stored(path: str | Path) -> bytes:
+    return os.fsencode(path)
+
+
+def shown(path: bytes) -> str:
+    return os.fsdecode(path)
+
+
+def inside(folder: str) -> tuple[bytes, bytes]:
+    """Bounds `[low, high)` that hold exactly the stored paths below a folder: "/" is followed by "0".
+
+    >>> low, high = inside("/films")
+    >>> low <= b"/films/a.mp4" < high, low <= b"/films2/a.mp4" < high
+    (True, False)
+    """
+    base = stored(folder).rstrip(b"/")
+    return base + b"/", base + b"0"

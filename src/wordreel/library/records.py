@@ -1,0 +1,101 @@
+"""What the library hands out: one small frozen record per kind of row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wordreel.media.types import MediaInfo
+from wordreel.types import Clip
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A path in the library and the content it had when it was last looked at."""
+
+    path: str
+    content: str
+    size: int
+    mtime_ns: int
+    added_at: float
+
+
+@dataclass(frozen=True)
+class Video:
+    """One content (a video, a sound or a picture) and every path that holds it, sorted."""
+
+    content: str
+    info: MediaInfo
+    paths: tuple[str, ...]
+    size: int
+
+
+@dataclass(frozen=True)
+class TrackRow:
+    """What one expert made of one content, without the values."""
+
+    content: str
+    expert: str
+    fingerprint: str
+    present: bool
+    hash: str | None
+    reason: str
+    rows: int
+    dim: int
+
+
+@dataclass(frozen=True)
+class StoredClip:
+    """A gallery item with its id. Ids are never reused; a clip whose tracks changed has a new one."""
+
+    id: int
+    content: str
+    start: float
+    end: float
+    whole: bool
+    shot: int  # which shot of the video it lies in; -1 for whole videos and fixed pieces
+
+    @property
+    def clip(self) -> Clip:
+        return Clip(self.content, self.start, self.end, self.whole)
+
+
+@dataclass(frozen=True)
+class WordRow:
+    """Words said or shown in one content."""
+
+    content: str
+    expert: str
+    start: float
+    end: float
+    text: str
+    score: float
+    rank: float = 0.0  # bm25, larger is better; 0 where nothing was searched for
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A file that could not be added, and why."""
+
+    path: str
+    reason: str
+    size: int
+    mtime_ns: int
+    failed_at: float
+
+
+@dataclass(frozen=True)
+class Stats:
+    files: int
+    contents: int
+    videos: int
+    sounds: int
+    images: int
+    seconds: float
+    media_bytes: int
+    clips: int
+    words: int
+    failures: int
+    experts: dict[str, tuple[int, int]]  # name -> (present, absent)
+    track_bytes: int
+    catalogue_bytes: int
+    cache_bytes: int

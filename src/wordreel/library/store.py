@@ -1,0 +1,248 @@
+"""The library on disk, as the rest of wordreel sees it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from wordreel.errors import LibraryError
+from wordreel.library import words as words_module
+from wordreel.library.catalogue import NAME, Catalogue
+from wordreel.library.digest import digest
+from wordreel.library.durable import make_folder
+from wordreel.library.lock import writer_lock
+from wordreel.library.paths import settle, shown, stored
+from wordreel.library.records import Failure, Stats, StoredClip, StoredFile, TrackRow, Video, WordRow
+from wordreel.library.remove import drop_unreferenced, remove_missing, remove_paths, sweep
+from wordreel.library.tracks import TrackFiles
+from wordreel.media.types import MediaInfo
+from wordreel.types import Absent, Track
+
+_INFO = (
+    "kind, container, duration, width, height, rotation, frame_rate, video_codec, audio_codec, sample_rate"
+)
+_CLIP = "id, content, start, end, whole, shot"
+_SEEN = "EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
+
+
+class LibraryStore:
+    """`catalogue.sqlite`, `tracks/`, `cache/` and `lock` in one folder. Safe to share between threads."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(os.path.realpath(path))
+        self.track_files = TrackFiles(self.path / "tracks")
+        self.cache = self.path / "cache"
+        self.catalogue = Catalogue(self.path / NAME)
+        self._writer: int | None = None
+
+    @classmethod
+    def create_or_open(cls, path: str | Path) -> LibraryStore:
+        """The library in a folder, made first if it is not there."""
+        folder = Path(path)
+        try:
+            make_folder(folder)
+            make_folder(folder / "tracks" / "passing")
+            make_folder(folder / "cache")
+        except OSError as error:
+            raise LibraryError(
+                f"a library cannot be made at {folder}: {error.strerror}; choose another folder"
+            ) from error
+        return cls(folder)
+
+    @classmethod
+    def open(cls, path: str | Path) -> LibraryStore:
+        """The library in a folder; an error if there is none."""
+        folder = Path(path)
+        if not (folder / NAME).is_file():
+            raise LibraryError(f"there is no library at {folder}; make one with `wordreel add FOLDER`")
+        return cls.create_or_open(folder)
+
+    def close(self) -> None:
+        self.catalogue.close()
+
+    def __enter__(self) -> LibraryStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the one writer. The same thread may enter again; anyone else gets a LibraryError."""
+        if self._writer == threading.get_ident():
+            yield
+            return
+        with writer_lock(self.path / "lock") as previous_died:
+            self._writer = threading.get_ident()
+            try:
+                if previous_died:
+                    sweep(self.catalogue, self.track_files)
+                yield
+            finally:
+                self._writer = None
+
+    # What is in it
+
+    def files(self) -> list[StoredFile]:
+        """Every file, by path."""
+        found = self.catalogue.rows("SELECT path, content, size, mtime_ns, added_at FROM files ORDER BY path")
+        return [StoredFile(shown(path), *rest) for path, *rest in found]
+
+    def file(self, path: str | os.PathLike[str]) -> StoredFile | None:
+        row = self.catalogue.one(
+            "SELECT path, content, size, mtime_ns, added_at FROM files WHERE path = ?", stored(settle(path))
+        )
+        return StoredFile(shown(row[0]), *row[1:]) if row else None
+
+    def videos(self) -> list[Video]:
+        """Every content that some file holds, by hash, with all its paths."""
+        paths: dict[str, list[str]] = {}
+        for content, path in self.catalogue.rows("SELECT content, path FROM files ORDER BY path"):
+            paths.setdefault(content, []).append(shown(path))
+        found = self.catalogue.rows(f"SELECT content, size, {_INFO} FROM contents ORDER BY content")  # noqa: S608
+        return [Video(c, MediaInfo(*info), tuple(paths[c]), size) for c, size, *info in found if c in paths]
+
+    def video(self, content: str) -> Video | None:
+        row = self.catalogue.one(f"SELECT size, {_INFO} FROM contents WHERE content = ?", content)  # noqa: S608
+        if row is None:
+            return None
+        paths = self.catalogue.rows("SELECT path FROM files WHERE content = ? ORDER BY path", content)
+        return Video(content, MediaInfo(*row[1:]), tuple(shown(p) for (p,) in paths), row[0])
+
+    def info(self, content: str) -> MediaInfo | None:
+        row = self.catalogue.one(f"SELECT {_INFO} FROM contents WHERE content = ?", content)  # noqa: S608
+        return MediaInfo(*row) if row else None
+
+    def size_known(self, size: int) -> bool:
+        """Whether some content has this many bytes: only then can a new file be an old one."""
+        return self.catalogue.one("SELECT 1 FROM contents WHERE size = ? LIMIT 1", size) is not None
+
+    def tracks(self, content: str | None = None) -> list[TrackRow]:
+        """What every expert made of one content (or of all), without reading the values."""
+        found = self._select(
+            "content, expert, fingerprint, state = 'present', hash, reason, rows, dim", "tracks", content
+        )
+        return [TrackRow(a, b, c, bool(p), h, r, n, d) for a, b, c, p, h, r, n, d in found]
+
+    def track(self, content: str, expert: str) -> Track | Absent | None:
+        """What one expert made of one content; None if it was never asked."""
+        row = self.catalogue.one(
+            "SELECT hash, reason FROM tracks WHERE content = ? AND expert = ?", content, expert
+        )
+        if row is None:
+            return None
+        return Absent(row[1]) if row[0] is None else self.track_files.load(row[0])
+
+    def clips(self, content: str | None = None) -> list[StoredClip]:
+        """The clips of one content (or of all that have a file), in order of id."""
+        chosen, values = ("c.content = ?", (content,)) if content else ("1", ())
+        found = self.catalogue.rows(
+            f"SELECT {_CLIP} FROM clips c WHERE {chosen} AND {_SEEN} ORDER BY id",  # noqa: S608
+            *values,
+        )
+        return [_clip(row) for row in found]
+
+    def clip(self, clip: int) -> StoredClip | None:
+        row = self.catalogue.one("SELECT id, content, start, end, whole, shot FROM clips WHERE id = ?", clip)
+        return _clip(row) if row else None
+
+    def clip_ids(self) -> list[int]:
+        return [i for (i,) in self.catalogue.rows(f"SELECT id FROM clips c WHERE {_SEEN} ORDER BY id")]  # noqa: S608
+
+    def words(
+        self, content: str, expert: str | None = None, start: float | None = None, end: float | None = None
+    ) -> list[WordRow]:
+        """What was said or shown in a content, or in the part of it that overlaps `[start, end)`."""
+        found = self.catalogue.rows(
+            """SELECT content, expert, start, end, text, score FROM words
+               WHERE content = ? AND (? IS NULL OR expert = ?) AND (? IS NULL OR end > ? OR start >= ?)
+                 AND (? IS NULL OR start < ?) ORDER BY start, end, expert, id""",
+            content, expert, expert, start, start, start, end, end,
+        )  # fmt: skip
+        return [WordRow(*row) for row in found]
+
+    def search_words(
+        self,
+        terms: Sequence[str],
+        mode: str = "any",
+        experts: Sequence[str] | None = None,
+        prefix: bool = False,
+        limit: int = 1000,
+    ) -> list[WordRow]:
+        """Rows of words that hold any (or `mode="all"`) of the terms, best first; a term may be a phrase."""
+        return words_module.search_words(self.catalogue, terms, mode, experts, prefix, limit)
+
+    def failures(self) -> list[Failure]:
+        found = self.catalogue.rows(
+            "SELECT path, reason, size, mtime_ns, failed_at FROM failures ORDER BY path"
+        )
+        return [Failure(shown(path), *rest) for path, *rest in found]
+
+    def stats(self) -> Stats:
+        kinds = {
+            k: (n, s)
+            for k, n, s in self.catalogue.rows(
+                "SELECT kind, count(*), sum(duration) FROM contents GROUP BY kind"
+            )
+        }
+        experts = {
+            name: (int(here), int(n - here))
+            for name, n, here in self.catalogue.rows(
+                "SELECT expert, count(*), sum(state = 'present') FROM tracks GROUP BY expert ORDER BY expert"
+            )
+        }
+        return Stats(
+            files=self._count("files"),
+            contents=self._count("contents"),
+            videos=kinds.get("video", (0, 0))[0],
+            sounds=kinds.get("audio", (0, 0))[0],
+            images=kinds.get("image", (0, 0))[0],
+            seconds=float(sum(seconds for _, seconds in kinds.values())),
+            media_bytes=int((self.catalogue.one("SELECT coalesce(sum(size), 0) FROM files") or (0,))[0]),
+            clips=self._count("clips"),
+            words=self._count("words"),
+            failures=self._count("failures"),
+            experts=experts,
+            track_bytes=self.track_files.bytes(),
+            catalogue_bytes=sum(p.stat().st_size for p in self.path.glob(f"{NAME}*")),
+            cache_bytes=sum(p.stat().st_size for p in self.cache.rglob("*") if p.is_file()),
+        )
+
+    def digest(self) -> str:
+        """A hash over everything but clocks and ids: equal for two libraries of the same files."""
+        return digest(self.catalogue)
+
+    # Taking things out
+
+    def remove(self, paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+        """Forget files and all files below folders; the paths forgotten. The media are not touched."""
+        with self.writing():
+            gone = remove_paths(self.catalogue, paths)
+            drop_unreferenced(self.catalogue, self.track_files)
+        return gone
+
+    def remove_missing(self) -> list[str]:
+        """Forget every file that is no longer on the disk; the paths forgotten."""
+        with self.writing():
+            gone = remove_missing(self.catalogue)
+            drop_unreferenced(self.catalogue, self.track_files)
+        return gone
+
+    def _select(self, columns: str, table: str, content: str | None) -> list[tuple[Any, ...]]:
+        where, values = ("WHERE content = ?", (content,)) if content else ("", ())
+        return self.catalogue.rows(f"SELECT {columns} FROM {table} {where} ORDER BY 1, 2", *values)  # noqa: S608
+
+    def _count(self, table: str) -> int:
+        row = self.catalogue.one(f"SELECT count(*) FROM {table}")  # noqa: S608
+        return int(row[0]) if row else 0
+
+
+def _clip(row: tuple[Any, ...]) -> StoredClip:
+    return StoredClip(row[0], row[1], row[2], row[3], bool(row[4]), row[5])

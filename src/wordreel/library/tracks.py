@@ -1,0 +1,127 @@
+"""Track files: `tracks/ab/<sha256>.safetensors`, named after their own bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from wordreel.errors import LibraryError
+from wordreel.library.catalogue import disk_full
+from wordreel.library.durable import make_folder, sync_folder, write_synced
+from wordreel.types import Track, Words
+
+SUFFIX = ".safetensors"
+
+
+def encode(track: Track) -> bytes:
+    """The bytes of a track: the same track gives the same bytes, hence the same name.
+
+    Words travel as a JSON tensor and not as metadata, because safetensors does not order metadata.
+
+    >>> t = Track(np.ones((1, 2), np.float32), np.zeros((1, 2)), (Words("hi", 0.0, 1.0),))
+    >>> decode(encode(t)).words == t.words and encode(t) == encode(decode(encode(t)))
+    True
+    """
+    from safetensors.numpy import save
+
+    words = json.dumps([[w.text, w.start, w.end, w.score] for w in track.words]).encode("ascii")
+    return bytes(
+        save(
+            {
+                "values": np.ascontiguousarray(track.values, "<f4"),
+                "times": np.ascontiguousarray(track.times, "<f8"),
+                "words": np.frombuffer(words, np.uint8),
+            }
+        )
+    )
+
+
+def decode(data: bytes) -> Track:
+    from safetensors.numpy import load
+
+    parts = load(data)
+    words = tuple(
+        Words(str(t), float(a), float(b), float(s)) for t, a, b, s in json.loads(parts["words"].tobytes())
+    )
+    return Track(parts["values"].astype(np.float32, copy=False), parts["times"], words)
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A track that is on the disk under a passing name, not yet in its place."""
+
+    hash: str
+    path: Path
+
+
+class TrackFiles:
+    """The `tracks` folder. `stage` may be called from any thread, everything else by the one writer."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.passing = root / "passing"
+
+    def path(self, digest: str) -> Path:
+        return self.root / digest[:2] / f"{digest}{SUFFIX}"
+
+    def stage(self, track: Track) -> Staged:
+        data = encode(track)
+        staged = Staged(hashlib.sha256(data).hexdigest(), self.passing / uuid.uuid4().hex)
+        try:
+            write_synced(staged.path, data)
+        except OSError as error:
+            staged.path.unlink(missing_ok=True)
+            raise disk_full(self.root, str(error)) from error
+        return staged
+
+    def place(self, staged: Staged) -> None:
+        """Move a staged track to its name; the catalogue may point at it afterwards."""
+        target = self.path(staged.hash)
+        try:
+            make_folder(target.parent)
+            staged.path.replace(target)
+            sync_folder(target.parent)
+        except OSError as error:
+            raise disk_full(self.root, str(error)) from error
+
+    def load(self, digest: str) -> Track:
+        path = self.path(digest)
+        try:
+            return decode(path.read_bytes())
+        except FileNotFoundError as error:
+            raise LibraryError(f"the track file {path} is missing; run `wordreel verify --repair`") from error
+        except Exception as error:
+            raise LibraryError(
+                f"the track file {path} cannot be read ({error}); run `wordreel verify --repair`"
+            ) from error
+
+    def remove(self, digest: str) -> None:
+        self.path(digest).unlink(missing_ok=True)
+
+    def all(self) -> Iterator[str]:
+        """The hash in every track file's name, in order."""
+        for folder in sorted(self.root.glob("??")):
+            yield from sorted(
+                p.name.removesuffix(SUFFIX) for p in folder.iterdir() if p.name.endswith(SUFFIX)
+            )
+
+    def strays(self) -> list[Path]:
+        """Files that are in nobody's place: left over from writers that were killed."""
+        placed = (
+            p for folder in self.root.glob("??") for p in folder.iterdir() if not p.name.endswith(SUFFIX)
+        )
+        passing = self.passing.iterdir() if self.passing.is_dir() else ()
+        return sorted([*passing, *placed])
+
+    def discard_passing(self) -> None:
+        for path in self.passing.iterdir():
+            path.unlink(missing_ok=True)
+
+    def bytes(self) -> int:
+        return sum(self.path(digest).stat().st_size for digest in self.all())

@@ -1,0 +1,98 @@
+"""Packets to frames: damage is skipped within reason, and so is work that nobody will see."""
+
+from __future__ import annotations
+
+import bisect
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Shown = Callable[[int, int | None], bool]
+"""Whether a frame on display from one stamp to another (None: the end) is wanted by anyone."""
+
+_BAD_LIMIT = 500
+"""Packets that fail to decode before the rest of a stream is given up."""
+_STUMBLE = 50
+"""What a failure of the demuxer counts in packets; it may find its way again further on."""
+_AHEAD = 24
+"""Packets looked at before one is decoded; more than codecs ever reorder by."""
+
+
+def decoded(container: Any, stream: Any, shown: Shown | None = None) -> Iterator[Any]:
+    """Yield the frames of one stream in order of display.
+
+    A stream that breaks off simply ends here: what came before counts. With `shown`, frames that nobody
+    wants may be left out when no other frame depends on them, which saves their decoding.
+    """
+    import av
+
+    context = stream.codec_context
+    bad = 0
+    for packet, needed in _looked_at(_packets(container, stream), shown):
+        try:
+            if shown is not None:
+                context.skip_frame = "DEFAULT" if needed else "NONREF"
+            yield from packet.decode()
+        except (av.error.MemoryError, MemoryError):
+            raise
+        except av.error.EOFError:
+            return
+        except (av.FFmpegError, ValueError):
+            bad += 1
+            if bad > _BAD_LIMIT:
+                return
+
+
+def _packets(container: Any, stream: Any) -> Iterator[Any]:
+    """All packets of a stream, the empty one that flushes the decoder last."""
+    import av
+
+    bad = 0
+    while True:
+        try:
+            yield from container.demux(stream)
+            return
+        except (av.error.MemoryError, MemoryError):
+            raise
+        except av.error.EOFError:
+            return
+        except (av.FFmpegError, ValueError):
+            bad += _STUMBLE
+            if bad > _BAD_LIMIT:
+                return
+
+
+def _looked_at(packets: Iterator[Any], shown: Shown | None) -> Iterator[tuple[Any, bool]]:
+    """Each packet with whether its frame is needed.
+
+    A frame is on display until the next stamp in order of display. Of the packets read so far the
+    nearest later stamp is never earlier than the true one, so looking ahead too little only makes a
+    frame seem on display for longer: it errs towards decoding.
+    """
+    if shown is None:
+        for packet in packets:
+            yield packet, True
+        return
+    waiting: deque[Any] = deque()
+    stamps: deque[int] = deque()  # of packets that left, still of use to those waiting
+    order: list[int] = []
+
+    def leave() -> tuple[Any, bool]:
+        packet = waiting.popleft()
+        if packet.pts is None:
+            return packet, True
+        at = bisect.bisect_right(order, packet.pts)
+        needed = shown(packet.pts, order[at] if at < len(order) else None)
+        stamps.append(packet.pts)
+        if len(stamps) > _AHEAD:
+            order.pop(bisect.bisect_left(order, stamps.popleft()))
+        return packet, needed
+
+    for packet in packets:
+        waiting.append(packet)
+        if packet.pts is not None:
+            bisect.insort(order, packet.pts)
+        if len(waiting) > _AHEAD:
+            yield leave()
+    while waiting:
+        yield leave()

@@ -1,0 +1,225 @@
+"""One pass over a video stream that serves several sampling rates and sizes at once."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from wordreel.errors import BrokenMedia, OverLimit
+from wordreel.media.clock import Clock
+from wordreel.media.orient import orientation, turned
+from wordreel.media.packets import decoded
+from wordreel.media.source import check_pixels
+from wordreel.media.types import FrameNeed, Limits
+
+Emit = Callable[[int, int, int, Any], None]
+"""Called with the need's number, the first sample's number, how many samples, and the RGB frame."""
+
+LONGEST = 16
+"""The longer side is at most this many times `short_side`: a strip of 1 x 60,000,000 pixels stays small."""
+
+
+def scaled(width: int, height: int, short_side: int) -> tuple[int, int]:
+    """Size with the shorter side at `short_side`, never larger than it was.
+
+    >>> scaled(1920, 1080, 256), scaled(100, 51, 256), scaled(1081, 1921, 540)
+    ((455, 256), (100, 51), (540, 960))
+    """
+    factor = min(1.0, short_side / min(width, height), LONGEST * short_side / max(width, height))
+    return max(1, round(width * factor)), max(1, round(height * factor))
+
+
+class Scaler:
+    """RGB copies of frames at one size, fixed by the first frame seen."""
+
+    def __init__(self, need: FrameNeed) -> None:
+        from av.video.reformatter import VideoReformatter
+
+        self._need = need
+        self._reformatter = VideoReformatter()
+        self._size: tuple[int, int] | None = None
+
+    def __call__(self, frame: Any) -> Any:
+        # A stream whose size changes on the way keeps the size it began with.
+        if self._size is None:
+            self._size = scaled(frame.width, frame.height, self._need.short_side)
+        width, height = self._size
+        # Area averaging: each source pixel counts once, so fine patterns do not alias.
+        return self._reformatter.reformat(
+            frame, width, height, format="rgb24", interpolation="AREA", threads=1
+        )
+
+
+class Pictures:
+    """Samples `start + k / rate` of a video: the frame on display then, the last with pts <= t."""
+
+    def __init__(
+        self,
+        container: Any,
+        stream: Any,
+        needs: dict[int, FrameNeed],
+        limits: Limits,
+        emit: Emit,
+        start: float = 0.0,
+        stop: float = math.inf,
+    ) -> None:
+        check_pixels(stream.codec_context.width, stream.codec_context.height, limits)
+        rate = stream.average_rate or stream.base_rate
+        self.clock = Clock(stream, 1.0 / float(rate) if rate and float(rate) >= 0.1 else 0.04)
+        self._limits = limits
+        self._emit = emit
+        self._needs = needs
+        self._start = start
+        self._stop = min(stop, limits.seconds)
+        self._next = dict.fromkeys(needs, 0)
+        self._queue: dict[int, deque[tuple[int, int, Any]]] = {index: deque() for index in needs}
+        self._scalers: dict[int, Scaler] = {}
+        self._small: dict[int, Any] = {}
+        self._frames: Iterator[Any] = decoded(container, stream, self._shown)
+        self.done = False
+        self.end = 0.0
+        self._held = self._pull()
+        self.found = self._held is not None
+        self._ahead: Any = None
+        self._ahead_time = 0.0
+        if not self.found:
+            self.done = True
+            return
+        self.orientation = orientation(self._held, stream)
+        self.width, self.height = turned(self._held.width, self._held.height, self.orientation)
+        if start > 0:
+            self._seek(container, stream)
+        self._advance()
+
+    def _pull(self) -> Any | None:
+        frame = next(self._frames, None)
+        if frame is None:
+            return None
+        check_pixels(frame.width, frame.height, self._limits)
+        self.end = self.clock.time(frame)
+        self._lasts = self.clock.lasts(frame)
+        if self.end > self._limits.seconds:
+            raise OverLimit(
+                f"a frame at {self.end:.0f} seconds is over the limit of {self._limits.seconds:.0f} seconds"
+            )
+        return frame
+
+    def _shown(self, stamp: int, until: int | None) -> bool:
+        """Whether a sample falls on a frame displayed from one stamp to another."""
+        first = self.clock.since(stamp)
+        last = None if until is None else self.clock.since(until)
+        if first is None or last is None:
+            return True
+        return any(self._count(need, last) > self._count(need, first) for need in self._needs.values())
+
+    def _seek(self, container: Any, stream: Any) -> None:
+        """Go to the key frame at or before `start`; if that cannot be done, decode from the beginning."""
+        import av
+
+        if self._start < 2.0:
+            return
+        try:
+            container.seek(self.clock.stamp(self._start), stream=stream, backward=True)
+        except (av.FFmpegError, ValueError, OverflowError):
+            return
+        self.clock.jump()
+        self._frames = decoded(container, stream, self._shown)
+        held = self._pull()
+        if held is not None and self.end <= self._start:
+            self._held = held
+            return
+        container.seek(self.clock.stamp(0.0), stream=stream, backward=True)
+        self.clock.jump()
+        self._frames = decoded(container, stream, self._shown)
+        self._held = self._pull() or self._held
+
+    def _advance(self) -> None:
+        """Decode one frame ahead. After the last one, its own length says when the video ends."""
+        self._ahead = self._pull()
+        if self._ahead is None:
+            self.end = min(self.end + (self._lasts or self.clock.step), self._limits.seconds)
+        self._ahead_time = self.end
+
+    def fill(self, until: float, window_end: float) -> None:
+        """Sample all that is shown before `until`; samples at or after `window_end` wait for `flush`."""
+        while not self.done:
+            self._show(min(self._ahead_time, until, self._stop), window_end)
+            if self._ahead_time >= self._stop:
+                if until >= self._stop:
+                    self.end = min(self.end, self._stop)
+                    self.done = True
+                return
+            if self._ahead_time > until:
+                return
+            if self._ahead is None:
+                self.done = True
+                return
+            self._held = self._ahead
+            self._small.clear()
+            self._advance()
+
+    def _show(self, before: float, window_end: float) -> None:
+        """The held frame is on display until `before`: hand it to every sample up to there."""
+        for index, need in self._needs.items():
+            first = self._next[index]
+            beyond = max(first, self._count(need, before))
+            if beyond == first:
+                continue
+            self._next[index] = beyond
+            image = self._image(index, need)
+            cut = min(beyond, max(first, self._count(need, window_end)))
+            if cut > first:
+                self._emit(index, first, cut - first, image)
+            if beyond > cut:
+                self._queue[index].append((cut, beyond - cut, image))
+
+    def _count(self, need: FrameNeed, before: float) -> int:
+        """How many samples lie before a time: the smallest k with `start + k / rate >= before`."""
+        k = max(0, math.ceil((before - self._start) * need.rate) - 2)
+        while self._start + k / need.rate < before:
+            k += 1
+        return k
+
+    def _image(self, index: int, need: FrameNeed) -> Any:
+        # Needs that come out at the same size share one conversion.
+        image = self._small.get(need.short_side)
+        if image is None:
+            scaler = self._scalers.get(need.short_side)
+            if scaler is None:
+                scaler = self._scalers[need.short_side] = Scaler(need)
+            image = self._small[need.short_side] = scaler(self._held)
+        return image
+
+    def flush(self, before: float) -> None:
+        """Hand out what `fill` kept back, up to `before`."""
+        for index, queue in self._queue.items():
+            while queue:
+                first, count, image = queue.popleft()
+                cut = count
+                if before < math.inf:
+                    cut = min(count, max(0, self._count(self._needs[index], before) - first))
+                if cut:
+                    self._emit(index, first, cut, image)
+                if cut < count:
+                    queue.appendleft((first + cut, count - cut, image))
+                    break
+
+
+def still(container: Any, stream: Any, needs: dict[int, FrameNeed], limits: Limits, emit: Emit) -> int:
+    """Hand the one frame of a picture to every need; returns its orientation."""
+    frame = first_frame(container, stream, limits)
+    for index, need in needs.items():
+        emit(index, 0, 1, Scaler(need)(frame))
+    return orientation(frame, stream)
+
+
+def first_frame(container: Any, stream: Any, limits: Limits) -> Any:
+    """The first frame of a stream, within the limits."""
+    check_pixels(stream.codec_context.width, stream.codec_context.height, limits)
+    frame = next(decoded(container, stream), None)
+    if frame is None:
+        raise BrokenMedia("truncated or damaged: no frame could be decoded")
+    check_pixels(frame.width, frame.height, limits)
+    return frame

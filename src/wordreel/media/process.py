@@ -1,0 +1,133 @@
+"""One decoding worker as the parent sees it: started, spoken to against a clock, and killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import Any
+
+from wordreel.errors import BrokenMedia, MediaError, OverLimit
+from wordreel.media import wire
+from wordreel.media.types import Limits
+
+_START_SECONDS = 60.0
+_KEPT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "SYSTEMROOT")
+
+
+class Worker:
+    """A subprocess and the socket to it. Not shared between threads."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        ours, theirs = socket.socketpair()
+        environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
+        # Few arenas and no thread pools: the address space is counted.
+        environment |= {"MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        try:
+            self._process = subprocess.Popen(
+                # -P: a folder of videos may hold a file named av.py, and must not be imported from.
+                [sys.executable, "-P", "-m", "wordreel.media.worker", str(limits.memory_bytes)],
+                stdin=theirs,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self._link = ours
+        self._waited = 0.0
+        self._reached = 0.0
+        self._link.settimeout(_START_SECONDS)
+        try:
+            if wire.receive(self._link).get("is") != "ready":
+                raise wire.Garbled("no greeting")
+        except (OSError, wire.Closed, wire.Garbled) as error:
+            self.kill()
+            raise MediaError(
+                "the decoding worker did not start; `python -m wordreel.media.worker` says why"
+            ) from error
+
+    def command(self, descriptor: int, header: dict[str, Any]) -> None:
+        """Hand over a file and what to do with it; the clock starts."""
+        self._waited = self._reached = 0.0
+        self._link.settimeout(self._limits.wall_floor)
+        try:
+            socket.send_fds(self._link, [b"."], [descriptor])
+            wire.send(self._link, header)
+        except OSError as error:
+            raise self._gone() from error
+
+    def receive(self) -> dict[str, Any]:
+        """The worker's next message, other than news of its progress; its errors are raised."""
+        while True:
+            header = self._timed(lambda: wire.receive(self._link))
+            kind = header.get("is")
+            if kind == "pulse":
+                reached = wire.real(header, "reached", -1.0, 1e9)
+                self._reached = min(max(self._reached, reached), self._limits.seconds)
+            elif kind == "error":
+                raise _as_error(header)
+            else:
+                return header
+
+    def fill(self, view: memoryview) -> None:
+        """Read a payload."""
+        self._timed(lambda: wire.fill(self._link, view))
+
+    def _timed(self, read: Any) -> Any:
+        """Run a read within what is left of the wall clock.
+
+        Only time spent waiting counts, so a caller that thinks for an hour between windows does not
+        use up the file's allowance; and media already delivered buys more of it.
+        """
+        allowed = self._limits.wall_floor + self._limits.wall_per_second * self._reached
+        begun = time.monotonic()
+        self._link.settimeout(max(0.001, allowed - self._waited))
+        try:
+            return read()
+        except TimeoutError as error:
+            raise OverLimit(
+                f"decoding took longer than {allowed:.0f} seconds and was stopped at"
+                f" {self._reached:.0f} seconds of media"
+            ) from error
+        except (OSError, wire.Closed) as error:
+            raise self._gone() from error
+        finally:
+            self._waited += time.monotonic() - begun
+
+    def _gone(self) -> MediaError:
+        try:
+            code = self._process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            return BrokenMedia("the decoder stopped answering on this file")
+        if code < 0:
+            try:
+                name = signal.Signals(-code).name
+            except ValueError:
+                name = str(-code)
+            return BrokenMedia(f"the decoder crashed on this file ({name})")
+        return BrokenMedia("the decoder gave up on this file")
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """End the process, whatever it is doing."""
+        self._link.close()
+        self._process.kill()
+        self._process.wait()
+
+
+def _as_error(header: dict[str, Any]) -> MediaError:
+    from wordreel import errors
+
+    known = {"NotMedia": errors.NotMedia, "BrokenMedia": BrokenMedia, "OverLimit": OverLimit}
+    return known.get(wire.words(header, "class"), BrokenMedia)(wire.words(header, "reason") or "unreadable")

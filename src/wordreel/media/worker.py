@@ -1,0 +1,107 @@
+"""The program on the far side of the fence: takes a file descriptor, sends back raw pictures and sound.
+
+It is started by `wordreel.media.fence` with a socket as its standard input, confines itself, and serves
+one command after another until the socket closes. Whatever happens to it, only it dies.
+"""
+
+from __future__ import annotations
+
+# Everything that is ever used is imported here, before `confine`: after it no module can be opened.
+import array  # noqa: F401 - recv_fds wants it
+import math
+import os
+import signal
+import socket
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import av
+import av.audio.codeccontext
+import av.audio.resampler
+import av.audio.stream
+import av.subtitles.codeccontext
+import av.subtitles.stream
+import av.video.codeccontext
+import av.video.reformatter
+import av.video.stream
+
+from wordreel.errors import MediaError
+from wordreel.media import wire
+from wordreel.media.confine import confine
+from wordreel.media.formats import Container
+from wordreel.media.probe import examine
+from wordreel.media.serve import Job, serve
+from wordreel.media.sparse import serve_sparse
+from wordreel.media.types import AudioNeed, FrameNeed, Limits, Need
+
+
+def main() -> None:
+    """Serve commands from standard input, a socket, until it closes."""
+    link = socket.socket(fileno=0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    av.logging.set_level(None)
+    confine(int(sys.argv[1]))
+    wire.send(link, {"is": "ready"})
+    while True:
+        try:
+            _one(link)
+        except (wire.Closed, BrokenPipeError, ConnectionError):
+            return
+
+
+def _one(link: socket.socket) -> None:
+    data, descriptors, _, _ = socket.recv_fds(link, 1, 1)
+    if not data:
+        raise wire.Closed
+    try:
+        command = wire.receive(link)
+
+        def send(header: dict[str, Any], payload: Any = b"") -> None:
+            wire.send(link, header, payload)
+
+        error = _obey(command, descriptors[0], send)
+        if error is not None:
+            send({"is": "error", "class": error[0], "reason": error[1]})
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _obey(command: dict[str, Any], descriptor: int, send: Any) -> tuple[str, str] | None:
+    limits = Limits(**command["limits"])
+    job = Job(descriptor, command["size"], Container(**command["container"]), limits)
+    try:
+        if command["do"] == "probe":
+            send({"is": "info", **asdict(examine(job))})
+            return None
+        needs = [_need(n) for n in command["needs"]]
+        start, stop = command["start"], math.inf if command["stop"] is None else command["stop"]
+        if command["sparse"]:
+            assert isinstance(needs[0], FrameNeed)  # noqa: S101 - the fence sends nothing else
+            serve_sparse(job, needs[0], start, stop, send)
+        else:
+            serve(job, needs, command["window"], start, stop, send)
+    except MediaError as error:
+        return type(error).__name__, error.reason
+    except (av.error.MemoryError, MemoryError):
+        gib = limits.memory_bytes / 2**30
+        return "OverLimit", f"decoding needs more memory than the limit of {gib:.1f} GiB"
+    except (BrokenPipeError, ConnectionError):
+        raise
+    except av.FFmpegError as error:
+        return "BrokenMedia", f"decoding failed: {(error.strerror or str(error)).lower()}"
+    except Exception as error:
+        # A decoder met something nobody thought of; the file is at fault until shown otherwise.
+        return "BrokenMedia", f"decoding failed: {type(error).__name__}: {error}"
+    return None
+
+
+def _need(fields: dict[str, Any]) -> Need:
+    if "short_side" in fields:
+        return FrameNeed(fields["rate"], fields["short_side"])
+    return AudioNeed(fields["rate"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Is this checkpoint the one the network was published with? Every key and every shape is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wordreel.errors import WeightsError
+from wordreel.nets.graph import Array
+
+Shape = tuple[int, ...]
+COUNTER = "num_batches_tracked"  # of training only
+WRAPPER = "module."  # put before every key by networks trained on several devices
+
+
+def unwrapped(state: Mapping[str, Array]) -> dict[str, Array]:
+    """The state without the wrapper's prefix and without counters that only training uses.
+
+    >>> import numpy as np
+    >>> list(unwrapped({"module.fc.weight": np.zeros(1), "module.bn.num_batches_tracked": np.zeros(1)}))
+    ['fc.weight']
+    """
+    wrapped = bool(state) and all(key.startswith(WRAPPER) for key in state)
+    start = len(WRAPPER) if wrapped else 0
+    return {key[start:]: value for key, value in state.items() if not key.endswith(COUNTER)}
+
+
+def check(
+    state: Mapping[str, Array],
+    shapes: Mapping[str, Shape],
+    heads: Mapping[str, Shape],
+    *,
+    ignore: tuple[str, ...] = (),
+    given: str,
+    expected: str,
+) -> None:
+    """Raise for the first key that is missing, of another shape, or not the network's.
+
+    A classifier under one of the names in `heads` may have any number of classes or be absent; keys that
+    begin with one of `ignore` belong to parts of the file that are not used.
+    """
+    for key, shape in shapes.items():
+        if key not in state:
+            first = ", ".join(sorted(state)[:3]) or "nothing"
+            raise WeightsError(f"{given} is not {expected}: it has no {key} (it has {first}, …)")
+        if state[key].shape != shape:
+            raise WeightsError(
+                f"{given} is not {expected}: {key} has the shape {_said(state[key].shape)}, not {_said(shape)}"
+            )
+        if state[key].dtype.kind != "f":
+            raise WeightsError(
+                f"{given} is not {expected}: {key} holds {state[key].dtype} numbers, not floats"
+            )
+    for key in state:
+        if key in heads and state[key].shape[1:] != heads[key][1:]:
+            rest = "×".join(map(str, ("any", *heads[key][1:])))
+            raise WeightsError(
+                f"{given} is not {expected}: {key} has the shape {_said(state[key].shape)}, not {rest}"
+            )
+        if key not in shapes and key not in heads and not key.startswith(ignore or ("\0",)):
+            raise WeightsError(f"{given} is not {expected}: it has {key}, which that network does not have")
+
+
+def _said(shape: Shape) -> str:
+    return "×".join(map(str, shape)) or "one number"

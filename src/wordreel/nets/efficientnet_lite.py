@@ -1,0 +1,97 @@
+"""EfficientNet-Lite2 (Tan and Le, 2019; the variant without squeeze-and-excitation) from published weights.
+
+Stem, inverted bottlenecks, head, mean over the picture:
+
+    block(x) = x? + BN(project(relu6(BN(depthwise(relu6(BN(expand(x))))))))
+
+with the sum only where stride is 1 and the width stays. The weights were trained in TensorFlow, so padding
+is TensorFlow's "SAME" and batch norm has ε = 1e-3. Pictures go in as bytes: `(rgb − 127) / 128` is
+part of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from wordreel.nets.graph import Graph
+
+Weights = Mapping[str, NDArray[Any]]
+
+CONVERTER_VERSION = 1
+SIZE = 260
+EPSILON = 1e-3
+HALVING = frozenset({1, 4, 7, 15})
+"""Blocks of stride 2: the first of stages 2, 3, 4 and 6, whose depths are 1, 3, 3, 4, 4, 5, 1."""
+
+
+def convert(files: Mapping[str, Path], out: Path) -> None:
+    """Write `network.onnx` (pictures to features) and `head.safetensors` (features to class logits)."""
+    import onnx
+    from safetensors.numpy import save_file
+
+    from wordreel.weights.torch_file import read_state_dict
+
+    (path,) = files.values()
+    weights = read_state_dict(path)
+    onnx.save(build(weights), out / "network.onnx")
+    head = {"weight": weights["_fc.weight"], "bias": weights["_fc.bias"]}
+    save_file({name: np.ascontiguousarray(value) for name, value in head.items()}, out / "head.safetensors")
+
+
+def build(weights: Weights, halving: Collection[int] = HALVING) -> Any:
+    """The model: `images [n, height, width, 3]` uint8 RGB to `features [n, 1280]` float32."""
+    from onnx import TensorProto
+
+    from wordreel.nets.graph import Graph
+
+    graph = Graph("efficientnet-lite")
+    images = graph.input("images", ("n", "height", "width", 3), TensorProto.UINT8)
+    centred = graph.op("Sub", graph.op("Cast", images, to=TensorProto.FLOAT), graph.constant(np.float32(127)))
+    scaled = graph.op("Div", centred, graph.constant(np.float32(128)))
+    x = graph.op("Transpose", scaled, perm=[0, 3, 1, 2])
+    x = _relu6(graph, _conv(graph, x, weights, "_conv_stem", "_bn0", stride=2))
+    blocks = {int(name.split(".")[1]) for name in weights if name.startswith("_blocks.")}
+    for number in sorted(blocks):
+        x = _block(graph, x, weights, f"_blocks.{number}.", 2 if number in halving else 1)
+    x = _relu6(graph, _conv(graph, x, weights, "_conv_head", "_bn1"))
+    return graph.finish({"features": graph.op("Flatten", graph.op("GlobalAveragePool", x))})
+
+
+def _block(graph: Graph, x: str, weights: Weights, at: str, stride: int) -> str:
+    y = x
+    if f"{at}_expand_conv.weight" in weights:
+        y = _relu6(graph, _conv(graph, y, weights, f"{at}_expand_conv", f"{at}_bn0"))
+    depthwise = weights[f"{at}_depthwise_conv.weight"]
+    y = _conv(graph, y, weights, f"{at}_depthwise_conv", f"{at}_bn1", stride=stride, groups=len(depthwise))
+    y = _conv(graph, _relu6(graph, y), weights, f"{at}_project_conv", f"{at}_bn2")
+    first = weights.get(f"{at}_expand_conv.weight", depthwise)
+    width_in = first.shape[1] if first is not depthwise else len(depthwise)
+    keeps = stride == 1 and width_in == len(weights[f"{at}_project_conv.weight"])
+    return graph.op("Add", y, x) if keeps else y
+
+
+def _conv(
+    graph: Graph, x: str, weights: Weights, conv: str, norm: str, stride: int = 1, groups: int = 1
+) -> str:
+    from wordreel.nets.graph import fold_batch_norm
+
+    kernel, bias = fold_batch_norm(
+        weights[f"{conv}.weight"].astype(np.float64),
+        None,
+        weights[f"{norm}.running_mean"].astype(np.float64),
+        weights[f"{norm}.running_var"].astype(np.float64),
+        weights[f"{norm}.weight"].astype(np.float64),
+        weights[f"{norm}.bias"].astype(np.float64),
+        EPSILON,
+    )
+    return graph.conv(x, kernel, bias, stride=stride, pad="SAME", groups=groups)
+
+
+def _relu6(graph: Graph, x: str) -> str:
+    return graph.op("Clip", x, graph.constant(np.float32(0)), graph.constant(np.float32(6)))

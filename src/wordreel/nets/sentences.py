@@ -1,0 +1,81 @@
+"""Sentences to 384 numbers with all-MiniLM-L6-v2 (Wang et al., 2020; Reimers and Gurevych, 2019)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wordreel.nets.runtime import Network
+from wordreel.types import Float32
+from wordreel.weights.store import Store
+
+WEIGHTS = "minilm"
+DIM = 384
+VERSION = 1  # raise it when tokenising or pooling changes
+MAX_TOKENS = 256
+MAX_CHARACTERS = 20_000  # far more than 256 tokens of any prose, little enough to tokenise at once
+REMEMBERED = 512
+
+
+class SentenceEncoder:
+    """Unit vectors of sentences: the cosine of two is how alike they are in meaning.
+
+    A sentence gives the same vector whatever stands beside it (to float32 rounding); only its first 256
+    tokens count. The empty sentence is encoded as no words at all, a unit vector like any other.
+    """
+
+    dim = DIM
+
+    def __init__(self, store: Store | None = None) -> None:
+        from tokenizers import Tokenizer
+
+        store = store or Store()
+        facts = ("minilm", str(VERSION), str(MAX_TOKENS), store.source_hash(WEIGHTS))
+        self.fingerprint = hashlib.sha256("\x1f".join(facts).encode()).hexdigest()[:16]
+        self._network = Network(store.file(WEIGHTS, "network.onnx"))
+        self._tokenizer: Any = Tokenizer.from_file(str(store.file(WEIGHTS, "tokenizer.json")))
+        self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._tokenizer.no_padding()
+        self._remembered: OrderedDict[str, Float32] = OrderedDict()
+
+    def encode(self, sentences: Sequence[str], batch: int = 64) -> Float32:
+        """`[n, 384]`, one unit row per sentence, in order."""
+        if isinstance(sentences, str):
+            raise TypeError("encode takes a list of sentences; put the sentence into a list")
+        if len(sentences) == 1:
+            return self._recall(sentences[0])[None].copy()
+        return self._encode(sentences, batch)
+
+    def _recall(self, sentence: str) -> Float32:
+        """Single queries come again and again while a person types and pages: keep the latest."""
+        known = self._remembered.pop(sentence, None)
+        if known is None:
+            known = self._encode([sentence], 1)[0]
+        self._remembered[sentence] = known
+        if len(self._remembered) > REMEMBERED:
+            self._remembered.popitem(last=False)
+        return known
+
+    def _encode(self, sentences: Sequence[str], batch: int) -> Float32:
+        made = np.zeros((len(sentences), DIM), np.float32)
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch([_clean(s) for s in sentences])]
+        # Neighbours of like length waste no work on padding.
+        order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
+        for start in range(0, len(order), batch):
+            chosen = order[start : start + batch]
+            ids = np.zeros((len(chosen), len(tokens[chosen[-1]])), np.int64)
+            mask = np.zeros_like(ids)
+            for row, number in enumerate(chosen):
+                ids[row, : len(tokens[number])] = tokens[number]
+                mask[row, : len(tokens[number])] = 1
+            made[chosen] = self._network(input_ids=ids, attention_mask=mask)["sentences"]
+        return made
+
+
+def _clean(sentence: str) -> str:
+    # Lone surrogates (file names that are not UTF-8) cannot cross into the tokenizer.
+    return sentence[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")

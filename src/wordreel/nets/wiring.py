@@ -1,0 +1,137 @@
+"""Wiring a published network: every layer says the key and the shape of the weights it uses.
+
+The same function draws a network twice: without weights it only declares them, which gives the table that a
+checkpoint is checked against; with weights it gives the graph. Key and shape are written once, beside the
+layer that uses them, so the check and the network cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wordreel.nets.graph import Array, Graph, fold_batch_norm
+
+Shape = tuple[int, ...]
+
+
+class Wiring:
+    """A graph in the making, and what it asks of a checkpoint: `shapes`, and the unused `heads`."""
+
+    def __init__(
+        self, name: str, state: Mapping[str, Array] | None = None, sidecar: Path | None = None
+    ) -> None:
+        self.graph = Graph(name, sidecar)
+        self.shapes: dict[str, Shape] = {}
+        self.heads: dict[str, Shape] = {}
+        self._state = state
+
+    def tensor(self, key: str, *shape: int) -> Array:
+        """The weights under `key`; while sketching, a stand-in of that shape that takes no memory."""
+        self.shapes[key] = shape
+        if self._state is None:
+            return np.broadcast_to(np.float32(1.0), shape)
+        return np.asarray(self._state[key], dtype=np.float32)
+
+    def head(self, key: str, *shape: int) -> None:
+        """Declare a classifier `key.weight [classes, ...]`, `key.bias` that the features do not need."""
+        self.heads |= {f"{key}.weight": shape, f"{key}.bias": shape[:1]}
+
+    def input(self, name: str, *shape: int | str) -> str:
+        return self.graph.input(name, shape)
+
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        return "" if self._state is None else self.graph.op(kind, *inputs, **attributes)
+
+    def constant(self, value: Array | np.generic) -> str:
+        return "" if self._state is None else self.graph.constant(value)
+
+    def pool(self, kind: str, x: str, kernel: Sequence[int], stride: Sequence[int], **rest: Any) -> str:
+        return "" if self._state is None else self.graph.pool(kind, x, kernel, stride, **rest)
+
+    def conv(
+        self,
+        x: str,
+        key: str,
+        shape: Shape,
+        *,
+        norm: str | None = None,
+        epsilon: float = 1e-5,
+        bias: bool = False,
+        relu: bool = True,
+        stride: int | Sequence[int] = 1,
+        pad: int | Sequence[int] | str = 0,
+        groups: int = 1,
+    ) -> str:
+        """Convolution, the batch normalisation `norm` after it folded in, then a ReLU unless told not to."""
+        weight = self.tensor(f"{key}.weight", *shape)
+        shift: Array | None = self.tensor(f"{key}.bias", shape[0]) if bias else None
+        if norm is not None:
+            scale, offset, mean, variance = self._norm(norm, shape[0])
+            if self._state is not None:
+                weight, shift = fold_batch_norm(weight, shift, mean, variance, scale, offset, epsilon)
+        if self._state is None:
+            return ""
+        y = self.graph.conv(x, weight, shift, stride=stride, pad=pad, groups=groups)
+        return self.graph.op("Relu", y) if relu else y
+
+    def norm(self, x: str, key: str, channels: int, *, epsilon: float = 1e-5) -> str:
+        """Batch normalisation that follows no convolution, then a ReLU."""
+        scale, shift, mean, variance = self._norm(key, channels)
+        constants = [self.constant(array) for array in (scale, shift, mean, variance)]
+        return self.op("Relu", self.op("BatchNormalization", x, *constants, epsilon=epsilon))
+
+    def linear(self, x: str, key: str, out: int, into: int, *, bias: bool = True) -> str:
+        """`x @ weight.T + bias`."""
+        weight = self.tensor(f"{key}.weight", out, into)
+        shift = self.tensor(f"{key}.bias", out) if bias else None
+        return "" if self._state is None else self.graph.linear(x, weight, shift)
+
+    def layer_norm(self, x: str, key: str, width: int, epsilon: float) -> str:
+        scale = self.constant(self.tensor(f"{key}.weight", width))
+        shift = self.constant(self.tensor(f"{key}.bias", width))
+        return self.op("LayerNormalization", x, scale, shift, epsilon=epsilon)
+
+    def mean(self, x: str, *axes: int, keep: bool = False) -> str:
+        return self.op("ReduceMean", x, self.constant(np.array(axes, np.int64)), keepdims=int(keep))
+
+    def reshape(self, x: str, *shape: int) -> str:
+        """Reshape; 0 keeps a dimension, -1 takes what is left."""
+        return self.op("Reshape", x, self.constant(np.array(shape, np.int64)))
+
+    def finish(self, outputs: Mapping[str, str]) -> Any:
+        return None if self._state is None else self.graph.finish(outputs)
+
+    def _norm(self, key: str, channels: int) -> tuple[Array, Array, Array, Array]:
+        scale, shift, mean, variance = (
+            self.tensor(f"{key}.{part}", channels)
+            for part in ("weight", "bias", "running_mean", "running_var")
+        )
+        return scale, shift, mean, variance
+
+
+Draw = Callable[[Wiring], Mapping[str, str]]
+"""A network: declares its input on the wiring, lays its layers, and returns its outputs by public name."""
+
+
+def sketch(draw: Draw) -> tuple[dict[str, Shape], dict[str, Shape]]:
+    """The shape of every weight a network uses, and of its unused classifier, without any weights."""
+    wiring = Wiring("sketch")
+    draw(wiring)
+    return wiring.shapes, wiring.heads
+
+
+def parameters(draw: Draw, *, heads: bool = True) -> int:
+    """How many trained numbers a network has, counted as papers do: without running statistics."""
+    shapes, unused = sketch(draw)
+    counted = shapes | (unused if heads else {})
+    return sum(int(np.prod(shape)) for key, shape in counted.items() if ".running_" not in key)
+
+
+def model(name: str, draw: Draw, state: Mapping[str, Array], sidecar: Path | None = None) -> Any:
+    """The ONNX model of a network with these weights (checked beforehand: see `wordreel.nets.checkpoint`)."""
+    wiring = Wiring(name, state, sidecar)
+    return wiring.finish(draw(wiring))

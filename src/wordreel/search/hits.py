@@ -1,0 +1,33 @@
+"""What a search gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why an item was found: an expert, its share of the score, and what it saw, heard or read."""
+
+    expert: str
+    share: float  # of the hit's score; the shares of one hit add up to it
+    what: str  # a recognised label, or the words themselves
+    at: tuple[float, float] | None = None  # seconds, for words
+
+    def __str__(self) -> str:
+        return f"{self.expert}: {self.what}"
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A moment of a video. A still picture has `start == end == 0`."""
+
+    rank: int
+    score: float
+    path: str
+    start: float
+    end: float
+    kind: str  # "video", "audio" or "image"
+    duration: float
+    content: str  # hash of the file's bytes: the same however the file is named
+    why: tuple[Reason, ...] = ()

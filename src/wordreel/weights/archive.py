@@ -1,0 +1,66 @@
+"""Taking listed members out of a wheel, zip or tar archive, and checking what came out.
+
+Nothing is extracted by the archive's own paths: every member lands under a name of our choosing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from wordreel.errors import WeightsCorrupt
+
+CHUNK = 1 << 20
+
+
+def take(archive: Path, members: Mapping[str, str], into: Path) -> dict[str, Path]:
+    """Copy each member to `into/<number>/<base name>`; returns member name to path, hashes checked."""
+    files: dict[str, Path] = {}
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped:
+            names = set(zipped.namelist())
+            for number, (name, digest) in enumerate(members.items()):
+                if name not in names:
+                    raise _absent(archive, name)
+                with zipped.open(name) as member:
+                    files[name] = _copy(member, into / str(number), name, digest)
+        return files
+    with tarfile.open(archive) as tarred:
+        for number, (name, digest) in enumerate(members.items()):
+            try:
+                found = tarred.getmember(name)
+            except KeyError:
+                raise _absent(archive, name) from None
+            content = tarred.extractfile(found) if found.isreg() else None
+            if content is None:
+                raise _absent(archive, name)
+            with content:
+                files[name] = _copy(content, into / str(number), name, digest)
+    return files
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file's bytes, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _copy(member: IO[bytes], folder: Path, name: str, digest: str) -> Path:
+    folder.mkdir(parents=True)
+    path = folder / PurePosixPath(name).name
+    with path.open("wb") as out:
+        while chunk := member.read(CHUNK):
+            out.write(chunk)
+    if sha256(path) != digest:
+        raise WeightsCorrupt(
+            f"{name} is not the file it should be (its sha256 differs); nothing was installed"
+        )
+    return path
+
+
+def _absent(archive: Path, name: str) -> WeightsCorrupt:
+    return WeightsCorrupt(f"{archive.name} has no file {name}; nothing was installed")

@@ -1,0 +1,245 @@
+"""Reading PyTorch checkpoints and safetensors into NumPy arrays, without PyTorch and without running a thing.
+
+Two layouts of checkpoint exist: a zip with `data.pkl` and one file per storage, and the older stream of five
+pickles followed by the storages. Both go through the restricted reader of `safe_pickle`.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.errors import UnsafePickle, WeightsError
+from wordreel.weights import safe_arrays
+from wordreel.weights.safe_pickle import MAX_BYTES, Call, Reader, read_limited, read_stream
+
+MAGIC = 0x1950A86A20F9469CFC6C
+WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "module")
+STORAGES: dict[str, str] = {
+    "Float": "<f4", "Double": "<f8", "Half": "<f2", "BFloat16": "bfloat16", "Long": "<i8", "Int": "<i4",
+    "Short": "<i2", "Char": "i1", "Byte": "u1", "Bool": "?",
+}  # fmt: skip
+SAFETENSORS: dict[str, str] = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "bfloat16", "I64": "<i8", "I32": "<i4", "I16": "<i2",
+    "I8": "i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
+}  # fmt: skip
+
+
+def read_state_dict(path: Path, max_bytes: int = MAX_BYTES) -> dict[str, NDArray[Any]]:
+    """The named arrays of a checkpoint or safetensors file, told apart by content, not by name."""
+    found = read_checkpoint(path, max_bytes)
+    seen = found
+    for _ in range(len(WRAPPERS)):
+        if not isinstance(seen, dict):
+            break
+        arrays = {str(name): value for name, value in seen.items() if isinstance(value, np.ndarray)}
+        if arrays:
+            return arrays
+        seen = next((seen[key] for key in WRAPPERS if key in seen), None)
+    raise WeightsError(f"{path.name} holds no named arrays; is it a checkpoint of model weights?")
+
+
+def read_checkpoint(path: Path, max_bytes: int = MAX_BYTES) -> Any:
+    """Everything in a checkpoint: the containers as they are, tensors as arrays (bfloat16 as float32)."""
+    data = read_limited(path, max_bytes)
+    if data[:2] == b"PK":
+        return _read_zip(data, max_bytes)
+    if data[:1] == b"\x80":
+        return _read_stream(data)
+    if data[8:9] == b"{":
+        return _read_safetensors(data, path.name)
+    raise WeightsError(f"{path.name} is neither a PyTorch checkpoint nor a safetensors file")
+
+
+class Storage:
+    """A run of numbers of one kind, filled in before tensors are made of it."""
+
+    __slots__ = ("content", "count", "kind")
+
+    def __init__(self, kind: str, count: int) -> None:
+        self.kind, self.count = kind, count
+        self.content: bytes | None = None
+
+    @property
+    def width(self) -> int:
+        return 2 if self.kind == "bfloat16" else np.dtype(self.kind).itemsize
+
+    def values(self) -> NDArray[Any]:
+        if self.content is None or len(self.content) != self.count * self.width:
+            raise UnsafePickle("the checkpoint names numbers it does not hold")
+        return decode(self.content, self.kind)
+
+    def __setstate__(self, state: object) -> None:
+        raise UnsafePickle("the checkpoint tries to change a storage")
+
+
+class Tensor:
+    """A view of a storage: `value[i, j, …] = storage[offset + i · stride₀ + j · stride₁ + …]`."""
+
+    __slots__ = ("offset", "shape", "storage", "strides")
+
+    def __init__(self, storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> None:
+        self.storage, self.offset = storage, offset
+        self.shape, self.strides = safe_arrays.checked_shape(shape), safe_arrays.checked_shape(strides)
+        if not isinstance(storage, Storage) or not isinstance(offset, int) or offset < 0:
+            raise UnsafePickle("the checkpoint holds a tensor without a storage")
+        if len(self.shape) != len(self.strides):
+            raise UnsafePickle("the checkpoint holds a tensor whose shape and strides disagree")
+
+    def finish(self) -> NDArray[Any]:
+        values = self.storage.values()
+        last = self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        count = math.prod(self.shape)
+        if count == 0:
+            return np.zeros(self.shape, values.dtype)
+        if last >= len(values) or count > len(values):
+            raise UnsafePickle("the checkpoint holds a tensor larger than its storage")
+        steps = [stride * values.itemsize for stride in self.strides]
+        view = np.lib.stride_tricks.as_strided(values[self.offset :], self.shape, steps, writeable=False)
+        return np.ascontiguousarray(view).reshape(self.shape)
+
+    def __setstate__(self, state: object) -> None:
+        raise UnsafePickle("the checkpoint tries to change a tensor")
+
+
+class Marker:
+    """A name that means something to PyTorch and is only a name here."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def finish(self) -> str:
+        return self.text
+
+    def __setstate__(self, state: object) -> None:
+        raise UnsafePickle(f"the checkpoint tries to change {self.text}")
+
+
+def decode(content: bytes, kind: str) -> NDArray[Any]:
+    """Numbers from little-endian bytes; bfloat16 is the upper half of a float32."""
+    if kind == "bfloat16":
+        return (np.frombuffer(content, "<u2").astype("<u4") << 16).view("<f4")
+    return np.frombuffer(content, kind)
+
+
+def _from_type(function: Any, kind: Any, arguments: Any, *_: Any) -> Any:
+    if not isinstance(function, Call):
+        raise UnsafePickle("the checkpoint rebuilds a tensor in an unknown way")
+    return function(*arguments)
+
+
+def _torch_names() -> dict[tuple[str, str], Any]:
+    first = Call("torch parameter", lambda data, *_: data)
+    tensor = Call("torch tensor", Tensor)
+    found: dict[tuple[str, str], Any] = {
+        ("torch._utils", "_rebuild_tensor"): tensor,
+        ("torch._utils", "_rebuild_tensor_v2"): tensor,
+        ("torch._utils", "_rebuild_parameter"): first,
+        ("torch._utils", "_rebuild_parameter_with_state"): first,
+        ("torch._tensor", "_rebuild_from_type_v2"): Call("torch tensor", _from_type),
+        ("torch", "Tensor"): Marker("torch.Tensor"),
+        ("torch.nn.parameter", "Parameter"): Marker("torch.nn.Parameter"),
+        ("torch", "Size"): Call("torch.Size", safe_arrays.checked_shape),
+        ("torch", "device"): Call("torch.device", lambda *parts: Marker(":".join(map(str, parts)))),
+    }
+    for name in (
+        "float32",
+        "float64",
+        "float16",
+        "bfloat16",
+        "int64",
+        "int32",
+        "int16",
+        "int8",
+        "uint8",
+        "bool",
+    ):
+        found["torch", name] = Marker(f"torch.{name}")
+    for name in STORAGES:
+        found["torch", f"{name}Storage"] = Marker(name)
+        found["torch.cuda", f"{name}Storage"] = Marker(name)
+    return found
+
+
+class TorchReader(Reader):
+    """The restricted reader, and PyTorch's storages kept outside of the pickle."""
+
+    def __init__(self, file: io.BytesIO, storages: dict[str, Storage]) -> None:
+        super().__init__(file, "utf-8", _torch_names())
+        self._storages = storages
+
+    def persistent_load(self, reference: Any) -> Storage:
+        if not isinstance(reference, tuple) or len(reference) < 5 or reference[0] != "storage":
+            raise UnsafePickle("the checkpoint refers to something other than a storage")
+        _, marker, key, _, count, *view = reference
+        if not isinstance(marker, Marker) or marker.text not in STORAGES or not isinstance(count, int):
+            raise UnsafePickle("the checkpoint refers to a storage of an unknown kind")
+        if view and view[0] is not None:
+            raise UnsafePickle("the checkpoint uses views of storages, which PyTorch no longer writes")
+        return self._storages.setdefault(str(key), Storage(STORAGES[marker.text], count))
+
+
+def _read_zip(data: bytes, max_bytes: int) -> Any:
+    storages: dict[str, Storage] = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as zipped:
+            if sum(member.file_size for member in zipped.infolist()) > max_bytes:
+                raise UnsafePickle(f"the checkpoint unpacks to more than the {max_bytes} bytes allowed")
+            names = zipped.namelist()
+            main = next((name for name in names if name.rpartition("/")[2] == "data.pkl"), None)
+            if main is None:
+                raise WeightsError("the zip file is not a PyTorch checkpoint: it has no data.pkl")
+            folder = main.removesuffix("data.pkl")
+            if f"{folder}byteorder" in names and zipped.read(f"{folder}byteorder") != b"little":
+                raise WeightsError("the checkpoint was written on a big-endian machine, which is not read")
+            found = read_stream(TorchReader(io.BytesIO(zipped.read(main)), storages))
+            for key, storage in storages.items():
+                storage.content = zipped.read(f"{folder}data/{key}")
+    except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError) as error:
+        raise UnsafePickle(f"the checkpoint is damaged: {error}") from None
+    return safe_arrays.finish(found)
+
+
+def _read_stream(data: bytes) -> Any:
+    file, storages = io.BytesIO(data), dict[str, Storage]()
+    if read_stream(Reader(file)) != MAGIC:
+        raise WeightsError("the pickle is not a PyTorch checkpoint; it was not loaded")
+    read_stream(Reader(file))  # the protocol's version
+    read_stream(Reader(file))  # the machine it was written on
+    found = read_stream(TorchReader(file, storages))
+    keys = read_stream(Reader(file))
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+        raise UnsafePickle("the checkpoint is damaged: it does not list its storages")
+    for key in keys:
+        if key not in storages:
+            raise UnsafePickle("the checkpoint is damaged: it lists a storage nothing uses")
+        storage = storages[key]
+        count = int.from_bytes(file.read(8), "little", signed=True)
+        if count != storage.count:
+            raise UnsafePickle("the checkpoint is damaged: a storage has another size than was said")
+        storage.content = file.read(max(0, count) * storage.width)
+    return safe_arrays.finish(found)
+
+
+def _read_safetensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+    import safetensors
+
+    try:
+        parts: list[tuple[str, Mapping[str, Any]]] = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
+    except safetensors.SafetensorError as error:
+        raise WeightsError(f"{name} is not a safetensors file: {error}") from None
+    found: dict[str, NDArray[Any]] = {}
+    for key, part in parts:
+        if part["dtype"] not in SAFETENSORS:
+            raise WeightsError(f"{name}: {key} has the type {part['dtype']}, which is not read")
+        found[key] = decode(bytes(part["data"]), SAFETENSORS[part["dtype"]]).reshape(part["shape"])
+    return found

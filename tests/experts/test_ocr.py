@@ -1,0 +1,175 @@
+"""On-screen text: drawn frames with known words, and the merging of lines over time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from wordreel.errors import WeightsCorrupt
+from wordreel.experts import ocr, ocr_read
+from wordreel.experts.ocr_lines import follow, is_same_line
+from wordreel.experts.ocr_read import Line
+from wordreel.media.types import Frames, Sound
+from wordreel.types import Absent, Track, Words
+from wordreel.weights.store import Store
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "ocr.json").read_text(encoding="utf-8"))
+
+
+def picture(*lines: str, height: int = 256, width: int = 340) -> np.ndarray:
+    """White letters on a slow gradient."""
+    rows, columns = np.mgrid[:height, :width]
+    image = np.stack([rows * 80 / height, columns * 80 / width, np.full_like(rows, 60)], -1).astype(np.uint8)
+    for number, line in enumerate(lines):
+        cv2.putText(image, line, (12, 60 + 60 * number), cv2.FONT_HERSHEY_SIMPLEX, 0.9, (255, 255, 255), 2)
+    return image
+
+
+def film(*images: np.ndarray, start: float = 0.0) -> Frames:
+    return Frames(np.stack(images), start + 2.0 * np.arange(len(images)), 2.0)
+
+
+@pytest.fixture(scope="module")
+def expert() -> ocr.Ocr:
+    if not Store().has("minilm"):
+        pytest.skip("weights 'minilm' are not on this machine: run `wordreel weights fetch minilm`")
+    return ocr.load(Store())
+
+
+@pytest.fixture(scope="module")
+def drawn(expert: ocr.Ocr) -> Track:
+    title = picture("HELLO WORLD", "platform 42")
+    track = expert.extract(film(picture(), title, title, picture("GOODBYE"), start=10.0))
+    assert isinstance(track, Track)
+    return track
+
+
+def test_golden(drawn: Track) -> None:
+    found = [[word.text, word.start, word.end] for word in drawn.words]
+    assert found == GOLDEN["words"]
+    assert all(0.9 < word.score <= 1 for word in drawn.words)
+    assert drawn.times.tolist() == GOLDEN["times"]
+    np.testing.assert_allclose(drawn.values[:, :8], GOLDEN["values"], atol=2e-3)
+    np.testing.assert_allclose(np.linalg.norm(drawn.values, axis=1), 1, atol=1e-5)
+
+
+def test_two_runs_are_equal(expert: ocr.Ocr, drawn: Track) -> None:
+    title = picture("HELLO WORLD", "platform 42")
+    again = expert.extract(film(picture(), title, title, picture("GOODBYE"), start=10.0))
+    assert isinstance(again, Track)
+    assert again.words == drawn.words
+    np.testing.assert_array_equal(again.values, drawn.values)
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        picture(),
+        np.zeros((120, 160, 3), np.uint8),
+        np.random.default_rng(0).integers(0, 256, (256, 340, 3), dtype=np.uint8),
+        np.zeros((1, 1, 3), np.uint8),
+        np.full((8, 2000, 3), 255, np.uint8),
+    ],
+    ids=["gradient", "black", "noise", "pixel", "sliver"],
+)
+def test_no_text(expert: ocr.Ocr, image: np.ndarray) -> None:
+    assert expert.extract(film(image, image)) == Absent("no text on screen")
+
+
+def test_wrong_media(expert: ocr.Ocr) -> None:
+    with pytest.raises(TypeError, match="frames"):
+        expert.extract(Sound(np.zeros(10, np.float32), 16000))
+
+
+def test_skipping_unchanged_frames_gives_what_reading_all_gives() -> None:
+    noise = np.random.default_rng(1).integers(-2, 3, (6, 256, 340, 3))
+    clean = np.stack([picture("ONE")] * 3 + [picture("TWO")] * 2 + [picture()])
+    images = np.clip(clean.astype(int) + noise, 0, 255).astype(np.uint8)
+    calls = []
+
+    def reader(image: np.ndarray) -> tuple[Line, ...]:
+        calls.append(image)
+        nearest = int(np.argmin([np.abs(image.astype(int) - other).sum() for other in clean]))
+        return (Line(f"picture {['one', 'two', 'none'][[0, 0, 0, 1, 1, 2][nearest]]}", 0.9),)
+
+    every = [reader(image) for image in images]
+    calls.clear()
+    assert ocr.read_changes(reader, images) == every
+    assert len(calls) == 3
+
+
+def test_a_slow_fade_is_read_again() -> None:
+    """Frames are compared with the last one read, so small steps add up."""
+    images = np.stack([np.full((64, 64, 3), 4 * step, np.uint8) for step in range(10)])
+    calls: list[int] = []
+
+    def reader(image: np.ndarray) -> tuple[Line, ...]:
+        calls.append(int(image[0, 0, 0]))
+        return ()
+
+    ocr.read_changes(reader, images)
+    assert calls == [0, 8, 16, 24, 32]
+
+
+def test_follow_merges_a_line_and_keeps_its_surest_reading() -> None:
+    frames = [
+        (Line("Welcometo", 0.8),),
+        (Line("Welcome to", 0.9), Line("lap 1", 0.9)),
+        (Line("Welcome to", 0.85), Line("lap 2", 0.9)),
+        (),
+        (Line("Welcome to", 0.95),),
+    ]
+    words, stretches = follow(frames, [0, 2, 4, 6, 8], 2.0)
+    assert words == [
+        Words("Welcome to", 0, 6, 0.9),
+        Words("lap 1", 2, 4, 0.9),
+        Words("lap 2", 4, 6, 0.9),
+        Words("Welcome to", 8, 10, 0.95),
+    ]
+    assert [(s.text, s.start, s.end) for s in stretches] == [
+        ("Welcome to", 0, 2),
+        ("Welcome to lap 1", 2, 4),
+        ("Welcome to lap 2", 4, 6),
+        ("Welcome to", 8, 10),
+    ]
+
+
+def test_the_same_line_twice_in_a_frame_stays_two() -> None:
+    twice = (Line("exit", 0.9), Line("exit", 0.8))
+    words, stretches = follow([twice, twice], [0, 2], 2.0)
+    assert words == [Words("exit", 0, 4, 0.9), Words("exit", 0, 4, 0.8)]
+    assert len(stretches) == 1
+
+
+def test_same_line() -> None:
+    assert is_same_line("CHANNEL nine", "channel-nine!")
+    assert not is_same_line("00:01", "00:02")
+    assert not is_same_line("red", "blue")
+
+
+def test_junk_is_dropped() -> None:
+    class Engine:
+        txts = ("|", "a", "ok then", "unsure words", " two\n ")
+        scores = (0.99, 0.99, 0.9, 0.5, 0.8)
+
+        def __call__(self, image: np.ndarray) -> Engine:
+            return self
+
+    assert ocr_read.read(Engine(), picture()) == (Line("ok then", 0.9), Line("two", 0.8))
+
+
+def test_enlarging_is_bounded() -> None:
+    assert ocr_read.enlarged(np.zeros((240, 320, 3), np.uint8)).shape == (480, 640, 3)
+    assert ocr_read.enlarged(np.zeros((100, 100, 3), np.uint8)).shape == (200, 200, 3)
+    assert max(ocr_read.enlarged(np.zeros((200, 1200, 3), np.uint8)).shape) <= 1280
+    assert ocr_read.enlarged(np.zeros((600, 800, 3), np.uint8)).shape == (600, 800, 3)
+
+
+def test_another_network_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ocr_read.HASHES, "PP-OCRv6_det_small.onnx", "0" * 64)
+    with pytest.raises(WeightsCorrupt, match="pip install"):
+        ocr_read.checked_models()

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+from wordreel.index import exact
+from wordreel.index.exact import ExactIndex
+from wordreel.models.similarity import mixture
+
+
+def naive(queries, weights, videos, available, bias, k, allowed):
+    """Score every pair by the definition in float64 and sort whole rows."""
+    rows = []
+    for q in range(len(queries)):
+        scored = []
+        for v in range(len(videos)):
+            if not allowed[v]:
+                continue
+            used = [m for m in range(videos.shape[1]) if available[v, m]]
+            bottom = sum(float(weights[q, m]) for m in used)
+            top = sum(float(weights[q, m]) * float(queries[q, m] @ videos[v, m]) for m in used)
+            scored.append((-(top / bottom if bottom > 0 else 0.0) + float(bias[v]), v))
+        rows.append([v for _, v in sorted(scored)[:k]])
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_blocks_filters_and_bias_equal_the_definition(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(exact, "BLOCK", int(rng.integers(3, 40)))
+    n, e, d, k = int(rng.integers(1, 120)), 3, 5, int(rng.integers(1, 12))
+    # Small integers: exact in float32, and full of ties.
+    videos = rng.integers(-2, 3, (n, e, d)).astype(np.float32)
+    available = rng.random((n, e)) < 0.7
+    videos[~available] = 0
+    queries = rng.integers(-2, 3, (4, e, d)).astype(np.float32)
+    weights = rng.integers(0, 2, (4, e)).astype(np.float32)
+    bias = rng.integers(-1, 2, n).astype(np.float32)
+    allowed = rng.random(n) < 0.8
+    found = ExactIndex(videos, available, bias).search(queries, weights, k, allowed)
+    expected = naive(queries, weights, videos, available, bias, k, allowed)
+    for got, want in zip(found.rows, expected, strict=True):
+        assert got[got >= 0].tolist() == want
+        assert np.isneginf(found.scores[0][len(expected[0]) :]).all()
+
+
+def test_similarity_of_a_column_ignores_other_videos():
+    rng = np.random.default_rng(0)
+    q, v = rng.normal(size=(2, 3, 4)).astype(np.float32), rng.normal(size=(2, 3, 4)).astype(np.float32)
+    w = rng.random((2, 3)).astype(np.float32)
+    full = mixture(q, w, v, np.array([[True, True, True], [True, True, True]]))
+    other = mixture(q, w, v, np.array([[False, True, False], [True, True, True]]))
+    np.testing.assert_array_equal(full[:, 1], other[:, 1])
+    assert not np.allclose(full[:, 0], other[:, 0])
+
+
+def test_a_video_without_any_expert_scores_zero():
+    one = np.ones((1, 2, 3), np.float32)
+    assert mixture(one, np.ones((1, 2), np.float32), one, np.zeros((1, 2), bool)) == 0
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="do not fit"):
+        ExactIndex(np.zeros((2, 1, 3), np.float32), np.ones((3, 1), bool))
+    with pytest.raises(ValueError, match="bias"):
+        ExactIndex(np.zeros((2, 1, 3), np.float32), np.ones((2, 1), bool), np.zeros(3, np.float32))

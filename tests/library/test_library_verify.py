@@ -1,0 +1,135 @@
+"""Each promise, broken on purpose: found, mended, and as good as new after the next add."""
+
+import numpy as np
+import pytest
+
+from library.fakes import Colour, FakeFence, experts, write_media
+from wordreel.errors import LibraryError
+from wordreel.library import add, repair, verify
+from wordreel.types import Track
+
+
+@pytest.fixture
+def filled(store, media):
+    for i in range(4):
+        write_media(media / f"{i}.mp4", seconds=50.0 + i, seed=i)
+    add(store, [media], experts(), FakeFence())
+    assert verify(store) == []
+    return store
+
+
+def _flip(store):
+    path = store.track_files.path(store.tracks()[0].hash)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+def _delete(store):
+    store.track_files.path(store.tracks()[0].hash).unlink()
+
+
+def _shape(store):
+    store.catalogue.run("UPDATE tracks SET rows = rows + 1 WHERE expert = 'colour'")
+
+
+def _orphan(store):
+    store.track_files.place(store.track_files.stage(Track(np.ones((1, 1), np.float32), np.zeros((1, 2)))))
+
+
+def _stray(store):
+    (store.track_files.passing / "abc").write_bytes(b"half a track")
+
+
+def _gap(store):
+    store.catalogue.run(
+        "DELETE FROM clips WHERE id = (SELECT id FROM clips WHERE NOT whole AND start > 0 LIMIT 1)"
+    )
+
+
+def _no_whole(store):
+    store.catalogue.run("DELETE FROM clips WHERE id = (SELECT id FROM clips WHERE whole LIMIT 1)")
+
+
+def _words(store):
+    store.catalogue.run("INSERT INTO words_fts (words_fts) VALUES ('delete-all')")
+
+
+def _unreferenced(store):
+    store.catalogue.run("DELETE FROM files WHERE path = (SELECT min(path) FROM files)")
+
+
+@pytest.mark.parametrize(
+    ("damage", "kind"),
+    [
+        (_flip, "track"),
+        (_delete, "track"),
+        (_shape, "track"),
+        (_orphan, "orphan"),
+        (_stray, "stray"),
+        (_gap, "clips"),
+        (_no_whole, "clips"),
+        (_words, "words"),
+        (_unreferenced, "unreferenced"),
+    ],
+)
+def test_damage_is_found_mended_and_made_good(filled, media, damage, kind):
+    before = filled.digest()
+    damage(filled)
+    problems = verify(filled)
+    assert {p.kind for p in problems} == {kind}
+    assert repair(filled, problems) == []
+    assert verify(filled) == []
+    add(filled, [media], experts(), FakeFence())
+    assert verify(filled) == []
+    assert filled.digest() == before
+    assert len(filled.search_words(["dogs"])) == 4
+
+
+def test_shallow_check_sees_missing_tracks(filled):
+    _delete(filled)
+    assert [p.kind for p in verify(filled, deep=False)] == ["track"]
+    row = filled.tracks()[0]
+    with pytest.raises(LibraryError, match="wordreel verify --repair"):
+        filled.track(row.content, row.expert)
+
+
+def test_dead_experts_are_noticed(store, media):
+    class Constant(Colour):
+        def extract(self, media):
+            track = super().extract(media)
+            return Track(np.full_like(track.values, 0.5), track.times)
+
+    class Same(Colour):
+        def extract(self, media):
+            track = super().extract(media)
+            return Track(np.tile(np.arange(4, dtype=np.float32), (len(track), 1)), track.times)
+
+    for i in range(4):
+        write_media(media / f"{i}.mp4", seconds=30.0 + i, seed=i)
+    add(store, [media], [Constant("constant"), Same("same"), Colour()], FakeFence())
+    found = [p.what for p in verify(store)]
+    assert sum("constant gave the same number everywhere" in w for w in found) == 4
+    assert any("expert same gave the same rows for 4 of 4" in w for w in found)
+    assert not any("colour" in w for w in found)
+
+
+def test_changed_files_are_notes(filled, media):
+    write_media(media / "0.mp4", seconds=1000.0, seed=77)
+    (media / "1.mp4").unlink()
+    problems = verify(filled)
+    assert {(p.kind, p.note, p.repairable) for p in problems} == {
+        ("changed", True, False),
+        ("gone", True, False),
+    }
+    assert repair(filled, problems) == problems
+
+
+def test_next_writer_sweeps_after_a_death(filled):
+    _orphan(filled)
+    _stray(filled)
+    (filled.path / "lock").write_text("12345\n")  # as a killed writer leaves it
+    with filled.writing():
+        pass
+    assert verify(filled) == []
+    assert (filled.path / "lock").read_text() == ""

@@ -1,0 +1,77 @@
+"""Spans against their obvious twin: decode everything at once, then slice by time."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from library.fakes import FakeFence, write_media
+from wordreel.library.spans import FrameSpans, SoundSpans
+from wordreel.media.types import AudioNeed, FrameNeed, Frames, Sound
+
+
+def windows(seconds: float, window: float) -> list[tuple[float, float]]:
+    """As the decoder cuts: a remainder under a second joins the last window."""
+    edges = [0.0]
+    while seconds - edges[-1] >= window + 1.0:
+        edges.append(edges[-1] + window)
+    return list(zip(edges, [*edges[1:], seconds], strict=True))
+
+
+def expected_edges(seconds: float, span: float) -> list[tuple[float, float]]:
+    return windows(seconds, span)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seconds=st.integers(1, 3000).map(lambda n: n / 8),
+    span=st.sampled_from([10.0, 45.0, 60.0, 61.44, 90.0, 120.0, 1800.0]),
+    window=st.sampled_from([30.0, 60.0]),
+)
+def test_spans_hold_everything_once(seconds, span, window):
+    rate = 4.0
+    times = np.arange(int(np.ceil(seconds * rate))) / rate
+    images = np.arange(len(times), dtype=np.uint8)[:, None, None, None].repeat(3, axis=3)
+    samples = np.arange(round(seconds * 100), dtype=np.float32)
+    frames, sounds = FrameSpans(span), SoundSpans(span)
+    got_frames: list[Frames] = []
+    got_sounds: list[Sound] = []
+    for a, b in windows(seconds, window):
+        here = (times >= a) & ((times < b) | (b == seconds))
+        got_frames += frames.take(Frames(images[here], times[here], 1 / rate), b)
+        first, last = round(a * 100), round(b * 100)
+        got_sounds += sounds.take(Sound(samples[first:last], 100, first / 100), b)
+    got_frames += frames.rest()
+    got_sounds += sounds.rest()
+    assert np.array_equal(np.concatenate([f.times for f in got_frames]), times)
+    assert np.array_equal(np.concatenate([f.images for f in got_frames]), images)
+    assert np.array_equal(np.concatenate([s.samples for s in got_sounds]), samples)
+    naive = expected_edges(seconds, span)
+    assert [len(f) for f in got_frames] == [
+        len(times[(times >= a - 1e-6) & ((times < b - 1e-6) | (b == seconds))]) for a, b in naive
+    ]
+    assert [s.start for s in got_sounds] == pytest.approx([round(a * 100) / 100 for a, _ in naive])
+    assert all(s.seconds <= span + 1.0 for s in got_sounds)
+
+
+def test_hole_in_the_sound_is_silence():
+    spans = SoundSpans(100.0)
+    spans.take(Sound(np.ones(10, np.float32), 10, 0.0), 1.0)
+    spans.take(Sound(np.ones(10, np.float32), 10, 3.0), 4.0)
+    (whole,) = spans.rest()
+    assert whole.samples.tolist() == [1.0] * 10 + [0.0] * 20 + [1.0] * 10
+
+
+def test_sound_that_begins_late_keeps_its_time():
+    spans = SoundSpans(60.0)
+    assert spans.take(Sound(np.zeros(0, np.float32), 10, 0.0), 60.0) == []
+    assert spans.take(Sound(np.ones(100, np.float32), 10, 110.0), 120.0)[0].start == 110.0
+
+
+def test_a_picture_is_one_span(tmp_path):
+    path = write_media(tmp_path / "a.png", kind="image", seconds=0)
+    (window,) = FakeFence().stream(path, [FrameNeed(1.0, 4), AudioNeed(100)])
+    spans = FrameSpans(60.0)
+    assert spans.take(window.parts[0], window.end) == []
+    assert len(spans.rest()[0]) == 1
+    assert window.parts[1] is None

@@ -1,0 +1,84 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wordreel.nets import sentences as minilm
+from wordreel.nets.sentences import DIM, WEIGHTS, SentenceEncoder
+from wordreel.weights.store import Store
+
+GOLDEN = Path(__file__).parent / "golden_sentences.npz"
+pytestmark = pytest.mark.skipif(
+    not Store().has(WEIGHTS), reason=f"weights are not here: run `wordreel weights fetch {WEIGHTS}`"
+)
+SENTENCES = ["This is an example sentence", "a dog runs along the beach", ""]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return SentenceEncoder()
+
+
+def test_the_golden_sentences(encoder):
+    found = encoder.encode(SENTENCES)
+    np.testing.assert_allclose(found[:, :16], np.load(GOLDEN)["rows"], atol=1e-4)
+    # The first numbers its authors publish for the first sentence.
+    np.testing.assert_allclose(found[0, :4], [0.0677, 0.0635, 0.0487, 0.0793], atol=1e-4)
+
+
+def test_meaning(encoder):
+    cat, kitten, truck, lorry = encoder.encode(
+        ["a cat", "a kitten", "a truck on the road", "a lorry on the street"]
+    )
+    assert cat @ kitten > 0.7
+    assert truck @ lorry > 0.5
+    assert max(cat @ truck, kitten @ lorry) < 0.35
+
+
+def test_company_and_order_do_not_matter(encoder):
+    sentences = ["a", "a man rides a horse", "words " * 400, "", "A MAN rides a horse", "two dogs"] * 3
+    together = encoder.encode(sentences, batch=4)
+    assert together.shape == (18, DIM)
+    assert together.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
+    alone = np.concatenate([encoder.encode([sentence]) for sentence in sentences])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    np.testing.assert_allclose(together[1], together[4], atol=1e-6)  # case is not read
+
+
+def test_only_the_first_tokens_count(encoder):
+    long = "cat " * 300
+    found = encoder.encode([long, long + "truck " * 10_000])
+    np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+
+
+def test_none_at_all(encoder):
+    assert encoder.encode([]).shape == (0, DIM)
+    with pytest.raises(TypeError, match="list"):
+        encoder.encode("a sentence")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(st.characters(codec=None), max_size=50))
+def test_any_text_gives_a_finite_unit_vector(encoder, text):
+    found = encoder.encode([text, "\x00\ud800"])
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+
+
+def test_the_latest_queries_are_remembered_and_safe_from_callers(encoder, monkeypatch):
+    first = encoder.encode(["remember me"])
+    expected = first.copy()
+    first[:] = 0
+    np.testing.assert_array_equal(encoder.encode(["remember me"]), expected)
+    encoder._remembered.clear()
+    monkeypatch.setattr(minilm, "REMEMBERED", 2)
+    for sentence in ("one", "two", "one", "three"):
+        encoder.encode([sentence])
+    assert list(encoder._remembered) == ["one", "three"]
+
+
+def test_fingerprint(encoder):
+    assert encoder.fingerprint == SentenceEncoder().fingerprint
+    assert len(encoder.fingerprint) == 16

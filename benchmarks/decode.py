@@ -27,7 +27,11 @@ from wordreel.media import AudioNeed, Fence, FrameNeed, Need
 CASES: dict[str, list[Need]] = {
     "1 fps at 256 px": [FrameNeed(1, 256)],
     "8 fps at 256 px": [FrameNeed(8, 256)],
-    "8 fps at 128 px, 1 fps at 256 px, 5 fps at 48 px": [FrameNeed(8, 128), FrameNeed(1, 256), FrameNeed(5, 48)],
+    "8 fps at 128 px, 1 fps at 256 px, 5 fps at 48 px": [
+        FrameNeed(8, 128),
+        FrameNeed(1, 256),
+        FrameNeed(5, 48),
+    ],
     "the same and sound at 16 and 22 kHz": [
         FrameNeed(8, 128),
         FrameNeed(1, 256),
@@ -39,17 +43,18 @@ CASES: dict[str, list[Need]] = {
 
 
 def synthetic(path: Path, seconds: int, height: int) -> Path:
-    """A moving texture with grain, 30 frames a second, H.264 at the encoder's default settings."""
+    """A moving texture with grain, 30 frames a second, H.264 with B-frames at 3 Mbit/s."""
     width = height * 16 // 9 // 2 * 2
     noise = np.random.default_rng(0)
     texture = noise.integers(0, 255, (height // 8, width // 4, 3), np.uint8).repeat(8, 0).repeat(8, 1)
-    grain = noise.integers(0, 12, (4, height, width, 3), np.uint8)
+    grain = noise.integers(0, 40, (7, height, width, 3), np.uint8)
     container = av.open(str(path), "w")
     stream = container.add_stream("libx264", rate=30, options={"preset": "veryfast", "bf": "3"})
     stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+    stream.bit_rate = 3_000_000
     for index in range(30 * seconds):
         shift = 4 * index % width
-        image = texture[:, shift : shift + width] // 2 + grain[index % 4] + 40 * (index // 150 % 3)
+        image = texture[:, shift : shift + width] // 2 + grain[index % 7] + 40 * (index // 150 % 3)
         frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image, np.uint8), format="rgb24")
         frame.pts, frame.time_base = index, Fraction(1, 30)
         container.mux(stream.encode(frame))
@@ -108,7 +113,7 @@ def measure(path: Path, fence: Fence, repeat: int) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("paths", nargs="*", type=Path, help="videos or folders; a synthetic video without any")
+    parser.add_argument("paths", nargs="*", type=Path, help="videos or folders; default: a synthetic video")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=60, help="length of the synthetic video")
     parser.add_argument("--height", type=int, default=720, help="height of the synthetic video")

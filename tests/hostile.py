@@ -16,10 +16,10 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-
 from tests.media import make
 
 SIDE = 40_000
+_FTYP = b"\x00\x00\x00\x10ftypisom\x00\x00\x00\x00"
 
 
 def make_hostile(folder: Path) -> dict[str, Path]:
@@ -92,7 +92,10 @@ def _cut_and_bent(put, good: bytes, fast: bytes, mkv: bytes) -> None:
     put("cut_after_moov_first.mp4", fast[: moov_end + 16])
     put("no_moov.mp4", good.replace(b"moov", b"junk"))
     put("cut_header.mkv", mkv[:300])
-    put("shuffled.mp4", good[:32] + bytes(b ^ noise.randrange(256) * (noise.random() < 0.3) for b in good[32:]))
+    put(
+        "shuffled.mp4",
+        good[:32] + bytes(b ^ noise.randrange(256) * (noise.random() < 0.3) for b in good[32:]),
+    )
     put("random.mp4", noise.randbytes(50_000))
     put("random_after_ftyp.mp4", good[:32] + noise.randbytes(50_000))
     put("random_after_ebml.mkv", mkv[:40] + noise.randbytes(50_000))
@@ -114,8 +117,7 @@ def _pointers(put, good: bytes) -> None:
     put("dash.mpd", b'<?xml version="1.0"?>\n<MPD xmlns="urn:mpeg:dash:schema:mpd:2011"></MPD>')
     put("session.sdp", b"v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nm=video 5004 RTP/AVP 96\r\n")
     put("list.pls", b"[playlist]\nFile1=http://127.0.0.1/x.mp4\n")
-    outside = good.replace(b"url \x00\x00\x00\x01", b"url \x00\x00\x00\x00")
-    put("data_in_another_file.mov", _external(outside))
+    put("data_in_another_file.mov", _external(good))
     put("pattern_%03d.png", b"not a picture")
 
 
@@ -134,7 +136,10 @@ def _strangers(put) -> None:
 
 
 def _too_large(put, folder: Path, files: dict[str, Path]) -> None:
-    for key, head in (("sparse_10_gb.mp4", b""), ("sparse_10_gb_ftyp.mp4", b"\x00\x00\x00\x10ftypisom\x00\x00\x00\x00")):
+    for key, head in (
+        ("sparse_10_gb.mp4", b""),
+        ("sparse_10_gb_ftyp.mp4", b"\x00\x00\x00\x10ftypisom\x00\x00\x00\x00"),
+    ):
         with (folder / key).open("wb") as out:
             out.write(head)
             out.truncate(10 * 2**30)
@@ -167,7 +172,10 @@ def _too_large(put, folder: Path, files: dict[str, Path]) -> None:
 def _hollow(put) -> None:
     put("no_streams.mkv", _mkv(duration=1000.0, track=b""))
     put("subtitles_only.mkv", _mkv(duration=1000.0, track=_SUBTITLE_TRACK))
-    put("no_tracks.mp4", b"\x00\x00\x00\x10ftypisom\x00\x00\x00\x00" + struct.pack(">I4sI4s", 16, b"moov", 8, b"udta"))
+    put(
+        "no_tracks.mp4",
+        b"\x00\x00\x00\x10ftypisom\x00\x00\x00\x00" + struct.pack(">I4sI4s", 16, b"moov", 8, b"udta"),
+    )
     put("cover_art_only.mp3", _id3_picture(_png(1, 1, zlib.compress(bytes(4)))))
     put("header_only.flac", b"fLaC\x80\x00\x00\x22" + bytes(34))
     put("header_only.wav", _wav(size=0)[:44])
@@ -224,8 +232,27 @@ def _bend(data: bytes, box: bytes, offset: int, value: bytes) -> bytes:
 
 
 def _external(data: bytes) -> bytes:
-    """The samples are said to lie elsewhere (`url ` not self-contained), and here there are none."""
-    return _blank_mdat(data)
+    """The same film, but its samples are said to lie in another file (an `alis` data reference)."""
+    path = b"/etc/passwd\x00"
+    record = bytes(10) + b"\x01" + bytes(27 + 12) + b"\x01" + bytes(63 + 16) + bytes(4 + 16)
+    record += struct.pack(">HH", 2, len(path)) + path + struct.pack(">HH", 0xFFFF, 0)
+    alias = struct.pack(">I4sI", 12 + len(record), b"alis", 0) + record
+    return _rebuild(data, struct.pack(">II", 0, 1) + alias)
+
+
+def _rebuild(data: bytes, reference: bytes) -> bytes:
+    """Copy boxes one by one, with another body for `dref`."""
+    parts, at = [], 0
+    while at + 8 <= len(data):
+        size, name = struct.unpack_from(">I4s", data, at)
+        body = data[at + 8 : at + size]
+        if name == b"dref":
+            body = reference
+        elif name in (b"moov", b"trak", b"mdia", b"minf", b"dinf"):
+            body = _rebuild(body, reference)
+        parts.append(struct.pack(">I4s", 8 + len(body), name) + body)
+        at += max(size, 8)
+    return b"".join(parts)
 
 
 def _png(width: int, height: int, data: bytes) -> bytes:
@@ -266,6 +293,8 @@ _SUBTITLE_TRACK = _track(17, b"S_TEXT/UTF8")
 def _mkv(duration: float, track: bytes) -> bytes:
     """A Matroska file of header, length in milliseconds, at most one track, and one block of words."""
     head = _element("1A45DFA3", _element("4282", b"matroska") + _element("4287", b"\x02"))
-    info = _element("1549A966", _element("2AD7B1", b"\x0f\x42\x40") + _element("4489", struct.pack(">d", duration)))
+    info = _element(
+        "1549A966", _element("2AD7B1", b"\x0f\x42\x40") + _element("4489", struct.pack(">d", duration))
+    )
     cluster = _element("1F43B675", _element("E7", b"\x00") + _element("A3", b"\x81\x00\x00\x80some words"))
     return head + _element("18538067", info + _element("1654AE6B", track) + cluster)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from wordreel.errors import LibraryBusy
 from wordreel.library.store import LibraryStore
 from wordreel.search.filters import Filters
 from wordreel.search.hits import Hit
@@ -104,15 +106,41 @@ class Library:
         from wordreel.search.engine import Engine
 
         if self._engine is None:
-            self.refresh()
+            self._catch_up()
             self._engine = Engine(self.store, self.model)
         return self._engine
+
+    def _catch_up(self) -> None:
+        """Embed what is missing, unless somebody else is writing: then search what there is."""
+        from wordreel.search.refresh import cache_of
+
+        if cache_of(self.store, self.model).missing():
+            with suppress(LibraryBusy):
+                self.refresh()
+
+    def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Make all embeddings anew from the stored tracks; returns the number of clips."""
+        from wordreel.search.refresh import cache_of
+
+        cache_of(self.store, self.model).clear()
+        return self.refresh(progress)
 
     def remove(self, *paths: str | PathLike[str]) -> list[str]:
         """Forget files and folders; the media themselves stay. Returns the paths forgotten."""
         self._engine = None
-        return self.store.remove(*paths)
+        return self.store.remove([Path(path).expanduser() for path in paths])
+
+    def remove_missing(self) -> list[str]:
+        """Forget every file that is no longer on the disk. Returns the paths forgotten."""
+        self._engine = None
+        return self.store.remove_missing()
 
     def videos(self) -> list[Video]:
         """Everything in the library."""
         return self.store.videos()
+
+    def describe(self, path: str | PathLike[str]) -> dict[str, Any]:
+        """What is known of one file: facts, experts with their strongest labels, clips and words."""
+        from wordreel.search.describe import describe
+
+        return describe(self.store, Path(path).expanduser(), self.weights)

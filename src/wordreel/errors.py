@@ -45,6 +45,10 @@ class LibraryError(WordreelError):
     """The library on disk cannot be used as asked."""
 
 
+class LibraryBusy(LibraryError):
+    """Somebody else is writing to the library."""
+
+
 class FingerprintMismatch(LibraryError):
     """Embeddings of two different models, weights or preprocessings would be mixed."""
 

@@ -40,7 +40,7 @@ class Track:
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.times.shape != (len(self.values), 2):
             raise ValueError(
-                f"a track needs values [n, dim] and times [n, 2], got {self.values.shape} and {self.times.shape}"
+                f"a track is values [n, dim] and times [n, 2], not {self.values.shape} and {self.times.shape}"
             )
         if len(self.values) == 0:
             raise ValueError("a track has at least one row; say Absent otherwise")

@@ -4,8 +4,9 @@ import cv2
 import numpy as np
 import pytest
 
-from wordreel.experts.appearance import CARD, WEIGHTS, class_names, load
+from wordreel.experts.appearance import CARD, WEIGHTS, load
 from wordreel.experts.base import fingerprint
+from wordreel.experts.names import names
 from wordreel.experts.pixels import resize_crop
 from wordreel.media.types import Frames, Sound
 from wordreel.types import Absent
@@ -80,9 +81,9 @@ def test_the_fingerprint_is_of_card_and_weights(expert):
 
 
 def test_class_names():
-    names = class_names()
-    assert len(names) == len(set(names)) == 1000
-    assert (names[0], names[207], names[281], names[967], names[999]) == (
+    listed = names("imagenet.txt")
+    assert len(listed) == len(set(listed)) == 1000
+    assert (listed[0], listed[207], listed[281], listed[967], listed[999]) == (
         "tench",
         "golden retriever",
         "tabby",

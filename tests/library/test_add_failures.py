@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from library.fakes import Broken, Colour, FakeFence, experts, write_media
-from wordreel.errors import LibraryError, WeightsMissing
+from wordreel.errors import LibraryBusy, LibraryError, WeightsMissing
 from wordreel.library import LibraryStore, add, verify
 from wordreel.library import tracks as tracks_module
 from wordreel.types import Track
@@ -219,8 +220,8 @@ def test_second_writer_is_refused_and_readers_are_not(store, media, tmp_path):
             check=False,
         )
         assert done.stdout == "0\n"
-        assert f"LibraryError: another wordreel (process {os.getpid()}) is writing" in done.stderr
-        with LibraryStore.open(store.path) as other, pytest.raises(LibraryError, match="this very process"):
+        assert f"LibraryBusy: another wordreel (process {os.getpid()}) is writing" in done.stderr
+        with LibraryStore.open(store.path) as other, pytest.raises(LibraryBusy, match="this very process"):
             add(other, [media], [Colour()], FakeFence())
         caught = []
 
@@ -235,3 +236,27 @@ def test_second_writer_is_refused_and_readers_are_not(store, media, tmp_path):
         thread.join()
         assert len(caught) == 1
     assert len(add(store, [media], [Colour()], FakeFence()).added) == 1
+
+
+def test_interrupt_does_not_wait_for_a_long_expert(store, media, monkeypatch):
+    monkeypatch.setattr("wordreel.library.ingest.PATIENCE", 0.1)
+    write_media(media / "a.mp4")
+    began, release = threading.Event(), threading.Event()
+
+    class Long(Colour):
+        def extract(self, media):
+            began.set()
+            release.wait(30.0)
+            return super().extract(media)
+
+    def interrupt(progress):
+        assert began.wait(30.0)
+        raise KeyboardInterrupt
+
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        add(store, [media], [Long()], FakeFence(), progress=interrupt)
+    assert time.monotonic() - start < 10.0
+    release.set()
+    assert len(add(store, [media], [Colour()], FakeFence()).added) == 1
+    assert verify(store) == []

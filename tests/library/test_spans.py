@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from library.fakes import FakeFence, write_media
@@ -28,6 +28,11 @@ def expected_edges(seconds: float, span: float) -> list[tuple[float, float]]:
     span=st.sampled_from([10.0, 45.0, 60.0, 61.44, 90.0, 120.0, 1800.0]),
     window=st.sampled_from([30.0, 60.0]),
 )
+@example(seconds=45.5, span=45.0, window=60.0)
+@example(seconds=120.875, span=60.0, window=60.0)
+@example(seconds=61.75, span=61.44, window=60.0)
+@example(seconds=90.5, span=90.0, window=30.0)
+@example(seconds=91.0, span=90.0, window=30.0)
 def test_spans_hold_everything_once(seconds, span, window):
     rate = 4.0
     times = np.arange(int(np.ceil(seconds * rate))) / rate

@@ -75,8 +75,12 @@ def video(
         stream.time_base = stream.codec_context.time_base = Fraction(1, 1000)
     heard = None
     if sound and names[1]:
-        heard = container.add_stream(names[1], rate=48000 if names[1] == "libopus" else 44100, layout="stereo")
-    count = len(images) if images is not None else len(stamps) if stamps is not None else round(seconds * rate)
+        heard = container.add_stream(
+            names[1], rate=48000 if names[1] == "libopus" else 44100, layout="stereo"
+        )
+    count = (
+        len(images) if images is not None else len(stamps) if stamps is not None else round(seconds * rate)
+    )
     for index in range(count):
         pixels = images[index] if images is not None else picture(index, *size)
         frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")

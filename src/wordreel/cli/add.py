@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 
 def add(
-    paths: Annotated[list[Path], typer.Argument(help="Files and folders; folders are searched to the bottom.")],
+    paths: Annotated[
+        list[Path], typer.Argument(help="Files and folders; folders are searched to the bottom.")
+    ],
     library: LibraryOption,
     experts: Annotated[
-        str | None, typer.Option(help="Who looks at the media, separated by commas; `wordreel experts` lists them.")
+        str | None,
+        typer.Option(help="Who looks at the media, separated by commas; `wordreel experts` lists them."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Files worked on at once.")] = None,
     retry_failed: Annotated[bool, typer.Option(help="Try files again that failed before.")] = False,
@@ -60,7 +63,9 @@ def run(
     from wordreel.library.progress import Progress
 
     console = Console(stderr=True, quiet=quiet)
-    with Bars(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), console=console) as bars:
+    with Bars(
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), console=console
+    ) as bars:
         files = bars.add_task("Looking", total=None, note="")
         clips = bars.add_task("Embedding", total=None, note="", visible=False)
 
@@ -97,7 +102,11 @@ def summarise(report: AddReport, library: Library) -> None:
         "gone from the disk": len(report.gone),
     }
     said = ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "nothing to add"
-    rate = f" ({report.media_seconds / report.seconds:.1f}× real time)" if report.media_seconds and report.seconds else ""
+    rate = (
+        f" ({report.media_seconds / report.seconds:.1f}× real time)"
+        if report.media_seconds and report.seconds
+        else ""
+    )
     typer.echo(f"{said}; {long_time(report.media_seconds)} of media in {long_time(report.seconds)}{rate}")
     if report.gone:
         typer.echo("  `wordreel remove --missing` forgets the files that are gone.")
@@ -106,5 +115,7 @@ def summarise(report: AddReport, library: Library) -> None:
         for path, reason in report.failed:
             typer.echo(f"  {printable(path)}: {printable(reason)}")
     if report.still_failed:
-        typer.echo(f"{len(report.still_failed)} failed before and have not changed (--retry-failed tries them again).")
+        typer.echo(
+            f"{len(report.still_failed)} failed before and have not changed (--retry-failed tries them again)."
+        )
     typer.echo(f"Library: {printable(library.path)}")

@@ -22,7 +22,10 @@ from wordreel.cli import (
 
 app = typer.Typer(
     name="wordreel",
-    help='Find the moment in your videos with words.\n\nStart with: wordreel add ~/Videos, then: wordreel search "a man lifts a car"',
+    help=(
+        "Find the moment in your videos with words.\n\n"
+        'Start with: wordreel add ~/Videos, then: wordreel search "a man lifts a car"'
+    ),
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # help is printed in a tenth of a second instead of a third

@@ -14,8 +14,8 @@ def experts(as_json: JsonOption = False) -> None:
     """
     from wordreel.experts import registry
     from wordreel.media.types import FrameNeed
-    from wordreel.weights.lookup import recipe
     from wordreel.weights.catalogue import Entry
+    from wordreel.weights.lookup import recipe
     from wordreel.weights.store import Store
 
     store = Store()

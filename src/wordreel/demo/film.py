@@ -14,7 +14,9 @@ Picture = NDArray[np.uint8]  # [height, width, 3] RGB
 WIDTH, HEIGHT, RATE = 640, 360, 10
 
 
-def write_film(path: Path, frames: Iterable[Picture], sound: tuple[NDArray[np.float32], int] | None = None) -> None:
+def write_film(
+    path: Path, frames: Iterable[Picture], sound: tuple[NDArray[np.float32], int] | None = None
+) -> None:
     """Write `frames` at 10 a second, all 640 × 360, with mono `sound` (samples, rate) if given."""
     import av
 

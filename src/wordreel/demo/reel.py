@@ -69,7 +69,10 @@ def build(folder: Path, samples: dict[str, Path]) -> tuple[Query, ...]:
 
     scrapbook = [read_picture(samples[name]) for name in ("coffee.png", "rocket.jpg", "china.jpg")]
     write_film(folder / "scrapbook.mp4", (frame for picture in scrapbook for frame in drift(picture, 5)))
-    write_film(folder / "sign.mp4", title_card(["GRAND OPENING", "Miller's Bakery", "Saturday 10 am"], 4, (150, 40, 50)))
+    write_film(
+        folder / "sign.mp4",
+        title_card(["GRAND OPENING", "Miller's Bakery", "Saturday 10 am"], 4, (150, 40, 50)),
+    )
     write_film(folder / "end.mp4", title_card(["The End"], 3, (20, 20, 30)))
 
     spoken = {"announcement.mp4": (ANNOUNCEMENT, (30, 60, 90)), "forecast.mp4": (FORECAST, (60, 110, 160))}

@@ -34,24 +34,31 @@ def _with_library(text: str) -> tuple[NDArray[np.float32], int]:
     rate = int(library.espeak_Initialize(_SYNCHRONOUS, 0, loader.get_data_path().encode(), 0))
     pieces: list[NDArray[np.int16]] = []
 
-    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
     def keep(samples: Any, count: int, _events: Any) -> int:
         if samples and count > 0:
             pieces.append(np.ctypeslib.as_array(samples, (count,)).copy())
         return 0
 
-    library.espeak_SetSynthCallback(keep)
+    shape = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
+    callback = shape(keep)  # kept in a name: the library only borrows it
+    library.espeak_SetSynthCallback(callback)
     library.espeak_SetVoiceByName(b"en")
     said = text.encode()
     library.espeak_Synth(said, ctypes.c_size_t(len(said) + 1), 0, 0, 0, _UTF8, None, None)
     library.espeak_Synchronize()
-    return np.concatenate(pieces).astype(np.float32) / 32768, rate
+    return _floats(np.concatenate(pieces)), rate
 
 
 def _with_program(text: str) -> tuple[NDArray[np.float32], int]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "said.wav"
-        subprocess.run(["espeak-ng", "-v", "en", "-w", str(path), "--", text], check=True, capture_output=True)
+        subprocess.run(
+            ["espeak-ng", "-v", "en", "-w", str(path), "--", text], check=True, capture_output=True
+        )
         with wave.open(str(path)) as said:
             samples = np.frombuffer(said.readframes(said.getnframes()), np.int16)
-            return samples.astype(np.float32) / 32768, said.getframerate()
+            return _floats(samples), said.getframerate()
+
+
+def _floats(samples: NDArray[np.int16]) -> NDArray[np.float32]:
+    return samples.astype(np.float32) / np.float32(32768)

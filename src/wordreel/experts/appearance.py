@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from functools import cached_property
-from importlib.resources import files
 
 import numpy as np
 
 from wordreel.experts.base import Card, fingerprint
+from wordreel.experts.head import Head, read_head
 from wordreel.experts.pixels import resize_crop
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.efficientnet_lite import SIZE
 from wordreel.nets.runtime import Network
-from wordreel.types import Absent, Float32, Labels, Track
+from wordreel.types import Absent, Labels, Track
 from wordreel.weights.store import Store
-from wordreel.weights.torch_file import read_state_dict
 
 WEIGHTS = "efficientnet-lite2"
 BATCH = 16
@@ -51,22 +50,20 @@ class Appearance:
         return Track(np.concatenate(rows), np.stack([media.times, media.times + media.period], axis=1))
 
     def labels(self, track: Track) -> Labels:
-        """Logits of the 1000 ImageNet classes: they are linear in the pooled features."""
-        weight, bias = self._head
-        return Labels(class_names(), track.values @ weight.T + bias, track.times)
+        """Logits of ImageNet's 1000 classes: they are linear in the pooled features."""
+        return self._recogniser.labels(track)
 
     @cached_property
-    def _head(self) -> tuple[Float32, Float32]:
-        head = read_state_dict(self._store.file(WEIGHTS, "head.safetensors"))
-        return head["weight"], head["bias"]
-
-
-def class_names() -> tuple[str, ...]:
-    """The names of ImageNet's 1000 classes, in the order of the logits."""
-    text = (files("wordreel.experts") / "data" / "imagenet.txt").read_text(encoding="utf-8")
-    return tuple(line for line in text.splitlines() if not line.startswith("#"))
+    def _recogniser(self) -> Head:
+        return recogniser(self._store)
 
 
 def load(store: Store) -> Appearance:
     """The expert, its weights checked and in memory."""
     return Appearance(store)
+
+
+def recogniser(store: Store) -> Head:
+    """The names of ImageNet's 1000 classes from stored tracks, without the network."""
+    name = fingerprint(CARD, store.source_hash(WEIGHTS))
+    return read_head(store.file(WEIGHTS, "head.safetensors"), "imagenet.txt", name)

@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import Protocol
 
-from wordreel.media.types import AudioNeed, Frames, FrameNeed, Sound
-from wordreel.types import Absent, Labels, Track
+from wordreel.media.types import AudioNeed, FrameNeed, Frames, Sound
+from wordreel.types import Absent, Float32, Labels, Track
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,21 @@ class Expert(Protocol):
     def labels(self, track: Track) -> Labels | None:
         """What is recognised in a stored track, or None for experts that name nothing."""
         ...
+
+
+class Recogniser(Protocol):
+    """The part of an expert that names what a stored track shows; it loads without the network.
+
+    `weight [classes, …]` is the layer that makes the scores: what can vary in them, varies along it.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def weight(self) -> Float32: ...
+    @property
+    def fingerprint(self) -> str: ...
+    def labels(self, track: Track) -> Labels: ...
 
 
 def fingerprint(card: Card, *weight_hashes: str) -> str:

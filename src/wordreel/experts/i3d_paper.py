@@ -11,7 +11,7 @@ from wordreel.experts.prepare import CENTRED, Preparation
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Float32, Labels, Track
-from wordreel.weights.hub import ALL
+from wordreel.weights.hub_entries import ALL
 from wordreel.weights.store import Store
 
 WEIGHTS = ALL["i3d_paper"]

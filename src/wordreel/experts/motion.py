@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.experts.base import Card, fingerprint
-from wordreel.experts.names import names
+from wordreel.experts.head import Head, read_head
 from wordreel.experts.pixels import resize_crop
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
-from wordreel.types import Absent, Float32, Labels, Track
+from wordreel.types import Absent, Labels, Track
 from wordreel.weights.store import Store
 
 WEIGHTS = "i3d-kinetics400"
@@ -63,16 +63,12 @@ class Motion:
         return Track(np.concatenate(rows), np.stack([starts, ends], axis=1))
 
     def labels(self, track: Track) -> Labels:
-        """Logits of the 400 actions: they are linear in the pooled features."""
-        weight, bias = self._head
-        return Labels(names("kinetics400.txt"), track.values @ weight.T + bias, track.times)
+        """Logits of the 400 actions of Kinetics: they are linear in the pooled features."""
+        return self._recogniser.labels(track)
 
     @cached_property
-    def _head(self) -> tuple[Float32, Float32]:
-        from safetensors.numpy import load_file
-
-        head = load_file(str(self._store.file(WEIGHTS, "head.safetensors")))
-        return head["weight"], head["bias"]
+    def _recogniser(self) -> Head:
+        return recogniser(self._store)
 
 
 def windows(count: int) -> list[tuple[int, NDArray[np.int64]]]:
@@ -101,3 +97,9 @@ def windows(count: int) -> list[tuple[int, NDArray[np.int64]]]:
 def load(store: Store) -> Motion:
     """The expert, its weights checked and in memory."""
     return Motion(store)
+
+
+def recogniser(store: Store) -> Head:
+    """The names of the 400 actions of Kinetics from stored tracks, without the network."""
+    name = fingerprint(CARD, store.source_hash(WEIGHTS))
+    return read_head(store.file(WEIGHTS, "head.safetensors"), "kinetics400.txt", name)

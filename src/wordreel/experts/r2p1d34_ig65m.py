@@ -10,7 +10,7 @@ from wordreel.experts.base import Card
 from wordreel.experts.clip_network import ClipExpert, Windows
 from wordreel.experts.prepare import KINETICS, Preparation
 from wordreel.media.types import FrameNeed
-from wordreel.weights.hub import ALL
+from wordreel.weights.hub_entries import ALL
 from wordreel.weights.store import Store
 
 WEIGHTS = ALL["r2p1d34_ig65m"]

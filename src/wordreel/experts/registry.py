@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 
 from wordreel.errors import WordreelError
-from wordreel.experts.base import Card, Expert
+from wordreel.experts.base import Card, Expert, Recogniser
 from wordreel.weights.store import Store
 
 EMBEDDED = ("appearance", "motion", "sound", "speech", "ocr", "faces", "faces_arc", "shots")
@@ -26,6 +26,9 @@ HUB = (
     "siglip_b16",
 )
 """Experts of the papers whose weights live on a hub: a local file or a hub id must be given."""
+
+RECOGNISING = ("appearance", "motion", "sound")
+"""Experts that can name what a stored track of theirs shows."""
 
 
 @cache
@@ -52,6 +55,13 @@ def load(name: str, store: Store | None = None) -> Expert:
     card(name)
     expert: Expert = _module(name).load(store or Store())
     return expert
+
+
+def recogniser(name: str, store: Store | None = None) -> Recogniser:
+    """The part of an expert that names what its stored tracks show, without the network."""
+    card(name)
+    found: Recogniser = _module(name).recogniser(store or Store())
+    return found
 
 
 def _module(name: str):  # type: ignore[no-untyped-def]

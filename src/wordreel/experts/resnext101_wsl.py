@@ -6,7 +6,7 @@ from wordreel.experts.base import Card
 from wordreel.experts.frame_network import FrameExpert
 from wordreel.experts.prepare import IMAGENET, Preparation
 from wordreel.media.types import FrameNeed
-from wordreel.weights.hub import ALL
+from wordreel.weights.hub_entries import ALL
 from wordreel.weights.store import Store
 
 WEIGHTS = ALL["resnext101_wsl"]
@@ -22,7 +22,8 @@ CARD = Card(
     weights=(WEIGHTS.name,),
     span=20.0,
     default=False,
-    note=f"Every frame, squeezed to 224 × 224 pixels; needs about 8 GB of memory. To have it: {WEIGHTS.how}.",
+    note="Every frame, squeezed to 224 × 224 pixels; needs 5 GB of memory, twice that to add. "
+    f"To have it: {WEIGHTS.how}.",
 )
 
 

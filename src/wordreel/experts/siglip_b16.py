@@ -6,7 +6,7 @@ from wordreel.experts.base import Card
 from wordreel.experts.frame_network import FrameExpert
 from wordreel.experts.prepare import CENTRED, Preparation
 from wordreel.media.types import FrameNeed
-from wordreel.weights.hub import ALL
+from wordreel.weights.hub_entries import ALL
 from wordreel.weights.store import Store
 
 WEIGHTS = ALL["siglip_b16"]

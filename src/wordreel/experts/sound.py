@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -56,21 +57,32 @@ class Hearing:
         return Track(values, media.start + times)
 
     def labels(self, track: Track) -> Labels:
-        """Log-probabilities of 1000 objects and of 401 places, each list a distribution of its own."""
-        context = track.values[around(len(track))].reshape(len(track), -1)
-        scores = [log_softmax(context @ weight + bias) for weight, bias in self._heads]
-        listed = names("imagenet.txt") + names("soundnet_places401.txt")
-        return Labels(listed, np.concatenate(scores, axis=1), track.times)
+        """How much more than usual each of 401 places is heard."""
+        return self._recogniser.labels(track)
 
     @cached_property
-    def _heads(self) -> tuple[tuple[Float32, Float32], ...]:
-        from safetensors.numpy import load_file
+    def _recogniser(self) -> Places:
+        return recogniser(self._store)
 
-        head = load_file(str(self._store.file(WEIGHTS, "head.safetensors")))
-        return tuple(
-            (head[f"{what}.weight"].reshape(-1, len(head[f"{what}.bias"])), head[f"{what}.bias"])
-            for what in ("objects", "places")
-        )
+
+@dataclass(frozen=True)
+class Places:
+    """SoundNet's places: log p(place | sound) − log p(place on average).
+
+    The network hears a few places everywhere and says so before anything else; against its own average over
+    everyday videos, what is special about a sound comes out.
+    """
+
+    names: tuple[str, ...]
+    weight: Float32  # [401, 8 · 1024]
+    bias: Float32
+    usual: Float32  # log-probability of each place on average
+    fingerprint: str
+
+    def labels(self, track: Track) -> Labels:
+        context = track.values[around(len(track))].reshape(len(track), -1)
+        heard = log_softmax(context @ self.weight.T + self.bias)
+        return Labels(self.names, heard - self.usual, track.times)
 
 
 def rows(samples: int) -> tuple[slice, Float64]:
@@ -107,3 +119,18 @@ def log_softmax(logits: Float32) -> Float32:
 def load(store: Store) -> Hearing:
     """The expert, its weights checked and in memory."""
     return Hearing(store)
+
+
+def recogniser(store: Store) -> Places:
+    """The places of stored tracks, without the network."""
+    from safetensors.numpy import load_file
+
+    head = load_file(str(store.file(WEIGHTS, "head.safetensors")))
+    bias = head["places.bias"]
+    return Places(
+        names("soundnet_places401.txt"),
+        np.ascontiguousarray(head["places.weight"].reshape(-1, len(bias)).T),
+        bias,
+        np.array(names("soundnet_places401_usual.txt"), np.float32),
+        fingerprint(CARD, store.source_hash(WEIGHTS)),
+    )

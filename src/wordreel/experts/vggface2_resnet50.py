@@ -15,7 +15,7 @@ from wordreel.experts.prepare import Preparation
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Float32, Float64, Labels, Track
-from wordreel.weights.hub import ALL
+from wordreel.weights.hub_entries import ALL
 from wordreel.weights.store import Store
 
 WEIGHTS = ALL["vggface2_resnet50"]

@@ -13,7 +13,7 @@ from wordreel.experts.log_mel import HOP, PATCH, RATE, patches
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Labels, Track
-from wordreel.weights.hub import ALL
+from wordreel.weights.hub_entries import ALL
 from wordreel.weights.store import Store
 
 WEIGHTS = ALL["vggish"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from wordreel.errors import LibraryError
+from wordreel.errors import LibraryBusy, LibraryError
 
 _held: dict[str, int] = {}  # lock file -> the thread of this process that holds it
 _guard = threading.Lock()
@@ -26,24 +26,30 @@ def writer_lock(path: Path) -> Iterator[bool]:
     key = os.path.realpath(path)
     with _guard:
         if key in _held:
-            raise LibraryError(
+            raise LibraryBusy(
                 "this library is already being written to by this very process; let it finish first"
             )
         _held[key] = threading.get_ident()
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise LibraryError(
+                f"{path} cannot be written: {error.strerror}; check its permissions"
+            ) from error
         try:
             try:
                 fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 holder = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
-                raise LibraryError(
+                raise LibraryBusy(
                     f"another wordreel (process {holder}) is writing to this library; "
                     "wait until it is done, or stop it, and try again"
                 ) from error
             died = os.fstat(handle).st_size > 0
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+            name = f"{os.getpid()}\n".encode()
+            os.pwrite(handle, name, 0)  # never empty in between: a death here must be noticed as well
+            os.ftruncate(handle, len(name))
             yield died
             os.ftruncate(handle, 0)
         finally:

@@ -86,6 +86,15 @@ def _mp4(descriptor: int, size: int) -> tuple[int, int] | None:
     return largest
 
 
+def elsewhere(descriptor: int, size: int) -> bool:
+    """Whether an MP4 file says that its samples, or the film itself, are in another file."""
+    for name, position, length in boxes(descriptor, size):
+        if name == "moov":
+            moov = os.pread(descriptor, min(length, 16 * _LOOK), position)
+            return b"rmra" in moov or (b"dref" in moov and b"alis" in moov)
+    return False
+
+
 def boxes(descriptor: int, size: int) -> list[tuple[str, int, int]]:
     """Name, position and claimed length of the outermost boxes of an MP4 file.
 

@@ -39,7 +39,7 @@ def open_media(path: Path, limits: Limits) -> OpenFile:
     after it, of the descriptor itself, in case the path was swapped in between.
     """
     try:
-        _only_regular(os.stat(path).st_mode)
+        _only_regular(path.stat().st_mode)
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
         descriptor = os.open(path, flags)
     except ValueError as error:

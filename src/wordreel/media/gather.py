@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from wordreel.media import wire
 from wordreel.media.orient import turned, upright
+from wordreel.media.pictures import LONGEST
 from wordreel.media.process import Worker
 from wordreel.media.types import AudioNeed, FrameNeed, Frames, Limits, Need, Sound, Window
-
-_LONGEST = 16
 
 
 @dataclass(frozen=True)
@@ -44,25 +43,24 @@ class FrameBin:
     def take(self, header: dict[str, Any], worker: Worker) -> None:
         first = wire.whole(header, "first", self._next, self._next)
         count = wire.whole(header, "count", 1, self._room() - len(self._times))
-        self._measure(header)
+        width, height = self._measure(header)
         if self._images is None:
-            width, height = turned(*self._size, self._orientation)  # type: ignore[misc]
-            self._images = np.empty((self._room(), height, width, 3), np.uint8)
+            wide, high = turned(width, height, self._orientation)
+            self._images = np.empty((self._room(), high, wide, 3), np.uint8)
         if self._order.sparse:
             times = [wire.real(header, "time", self._times[-1] if self._times else 0.0, 1e9)]
         else:
             times = [self._order.start + k / self._need.rate for k in range(first, first + count)]
-        worker.fill(memoryview(self._scratch))
-        width, height = self._size  # type: ignore[misc]
+        worker.fill(self._scratch.data)
         stored = self._scratch.reshape(height, self._stride)[:, : 3 * width].reshape(height, width, 3)
         at = len(self._times)
         self._images[at : at + count] = upright(stored, self._orientation)
         self._times += times
         self._next += count
 
-    def _measure(self, header: dict[str, Any]) -> None:
+    def _measure(self, header: dict[str, Any]) -> tuple[int, int]:
         """Accept the size of a frame: small enough, the same as before, and its bytes all announced."""
-        longest = max(1, _LONGEST * self._need.short_side)
+        longest = max(1, LONGEST * self._need.short_side)
         width = wire.whole(header, "width", 1, longest)
         height = wire.whole(header, "height", 1, longest)
         stride = wire.whole(header, "stride", 3 * width, 3 * width + 4096)
@@ -74,6 +72,7 @@ class FrameBin:
         if len(self._scratch) != stride * height:
             self._scratch = np.empty(stride * height, np.uint8)
         self._size, self._stride = (width, height), stride
+        return width, height
 
     def _room(self) -> int:
         """How many samples a window can hold at most."""
@@ -85,7 +84,7 @@ class FrameBin:
     def close(self) -> Frames:
         width, height = turned(*(self._size or (0, 0)), self._orientation)
         images = self._images if self._images is not None else np.empty((0, height, width, 3), np.uint8)
-        # A tail that fills little of its room is copied, so that the rest can be given back.
+        # Room that was not needed was never touched, and so costs no memory.
         images = images[: len(self._times)]
         frames = Frames(images, np.array(self._times, np.float64), 1.0 / self._need.rate)
         self._images, self._times = None, []
@@ -107,7 +106,7 @@ class SoundBin:
         if size % 4:
             raise wire.Garbled("a broken sample")
         piece = np.empty(size // 4, np.float32)
-        worker.fill(memoryview(piece).cast("B"))
+        worker.fill(piece.data.cast("B"))
         self._pieces.append(piece)
         self._next += len(piece)
 

@@ -38,8 +38,7 @@ def frames(
     if not found:
         if any(part is None for part in parts):
             raise NotMedia("there are no pictures in this file, only sound")
-        empty = next(part for part in parts if isinstance(part, Frames))
-        return empty
+        return next(part for part in parts if isinstance(part, Frames))
     images = found[0].images if len(found) == 1 else np.concatenate([part.images for part in found])
     return Frames(images, np.concatenate([part.times for part in found]), 1.0 / rate)
 

@@ -17,7 +17,7 @@ def orientation(frame: Any, stream: Any) -> int:
         matrix = frame.side_data.get("DISPLAYMATRIX")
     except (ValueError, KeyError):
         # PyAV cannot list side data of kinds it does not know, EXIF among them; the angle is still told.
-        return round(frame.rotation / 90) % 4
+        return int(round(frame.rotation / 90) % 4)
     if matrix is None or len(matrix := bytes(matrix)) < 36:
         return 0
     a, b, _, c, d = struct.unpack("=5i", matrix[:20])

@@ -9,7 +9,7 @@ from typing import Any
 
 from wordreel.errors import BrokenMedia, OverLimit
 from wordreel.media.clock import Clock
-from wordreel.media.orient import orientation, turned
+from wordreel.media.orient import orientation
 from wordreel.media.packets import decoded
 from wordreel.media.source import check_pixels
 from wordreel.media.types import FrameNeed, Limits
@@ -80,15 +80,15 @@ class Pictures:
         self._frames: Iterator[Any] = decoded(container, stream, self._shown)
         self.done = False
         self.end = 0.0
-        self._held = self._pull()
-        self.found = self._held is not None
+        held = self._pull()
+        self.found = held is not None
         self._ahead: Any = None
         self._ahead_time = 0.0
-        if not self.found:
+        if held is None:
             self.done = True
             return
-        self.orientation = orientation(self._held, stream)
-        self.width, self.height = turned(self._held.width, self._held.height, self.orientation)
+        self._held: Any = held
+        self.orientation = orientation(held, stream)
         if start > 0:
             self._seek(container, stream)
         self._advance()
@@ -168,7 +168,7 @@ class Pictures:
             if beyond == first:
                 continue
             self._next[index] = beyond
-            image = self._image(index, need)
+            image = self._image(need)
             cut = min(beyond, max(first, self._count(need, window_end)))
             if cut > first:
                 self._emit(index, first, cut - first, image)
@@ -182,7 +182,7 @@ class Pictures:
             k += 1
         return k
 
-    def _image(self, index: int, need: FrameNeed) -> Any:
+    def _image(self, need: FrameNeed) -> Any:
         # Needs that come out at the same size share one conversion.
         image = self._small.get(need.short_side)
         if image is None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from wordreel.errors import BrokenMedia, OverLimit
+from wordreel.errors import OverLimit
 from wordreel.media.orient import orientation, turned
-from wordreel.media.serve import Job, is_single_gif, nothing
 from wordreel.media.packets import decoded
+from wordreel.media.serve import Job, is_single_gif, nothing
 from wordreel.media.source import audio_stream, check_pixels, video_stream
 from wordreel.media.types import MediaInfo
 
@@ -24,9 +24,9 @@ def examine(job: Job) -> MediaInfo:
     picture = job.container.picture or is_single_gif(job)
     heard, sound = (None, None) if picture else _first_sound(job)
     if frame is None and sound is None:
-        raise BrokenMedia(nothing(stream is not None))
+        raise nothing(job, stream is not None)
     facts: dict[str, Any] = {}
-    if sound is not None:
+    if sound is not None and heard is not None:
         facts["audio_codec"] = heard.codec_context.name
         facts["sample_rate"] = sound.sample_rate
     if frame is not None and stream is not None:
@@ -42,7 +42,7 @@ def examine(job: Job) -> MediaInfo:
     return MediaInfo(kind=kind, container=job.container.name, duration=seconds, **facts)
 
 
-def _first_sound(job: Job) -> tuple[Any, Any]:
+def _first_sound(job: Job) -> tuple[Any | None, Any | None]:
     opened = job.open()
     stream = audio_stream(opened)
     return stream, None if stream is None else next(decoded(opened, stream), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from wordreel.media import wire
 from wordreel.media.types import Limits
 
 _START_SECONDS = 60.0
+_ROOM = 1 << 22
 _KEPT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "SYSTEMROOT")
 
 
@@ -24,6 +26,9 @@ class Worker:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         ours, theirs = socket.socketpair()
+        for end in (ours, theirs):
+            # Room for a few frames, so that the worker decodes on while the parent is busy.
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM)
         environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
         # Few arenas and no thread pools: the address space is counted.
         environment |= {"MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -31,7 +36,7 @@ class Worker:
             self._process = subprocess.Popen(
                 # -P: a folder of videos may hold a file named av.py, and must not be imported from.
                 [sys.executable, "-P", "-m", "wordreel.media.worker", str(limits.memory_bytes)],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=environment,
@@ -68,7 +73,7 @@ class Worker:
     def receive(self) -> dict[str, Any]:
         """The worker's next message, other than news of its progress; its errors are raised."""
         while True:
-            header = self._timed(lambda: wire.receive(self._link))
+            header: dict[str, Any] = self._timed(lambda: wire.receive(self._link))
             kind = header.get("is")
             if kind == "pulse":
                 reached = wire.real(header, "reached", -1.0, 1e9)
@@ -117,7 +122,9 @@ class Worker:
         return BrokenMedia("the decoder gave up on this file")
 
     def alive(self) -> bool:
-        return self._process.poll() is None
+        """Whether a waiting worker can be given another file: it runs, and has nothing more to say."""
+        readable, _, _ = select.select([self._link], [], [], 0.0)
+        return not readable and self._process.poll() is None
 
     def kill(self) -> None:
         """End the process, whatever it is doing."""

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from wordreel.errors import BrokenMedia
-from wordreel.media.formats import GIF, Container
+from wordreel.media.claims import elsewhere
+from wordreel.media.formats import GIF, MP4, Container
 from wordreel.media.pictures import Pictures, still
-from wordreel.media.source import audio_stream, open_container, video_stream
 from wordreel.media.sounds import Sounds
+from wordreel.media.source import audio_stream, open_container, video_stream
 from wordreel.media.types import AudioNeed, FrameNeed, Limits, Need
 
 Send = Callable[..., None]
@@ -66,7 +67,7 @@ def serve(job: Job, needs: list[Need], window: float, start: float, stop: float,
             sounds = Sounds(second, heard, audio_needs, job.limits, sound, origin)
     taps = [tap for tap in (pictures, sounds) if tap is not None and tap.found]
     if not taps:
-        raise BrokenMedia(nothing(stream is not None))
+        raise nothing(job, stream is not None)
     send(
         {
             "is": "begin",
@@ -128,7 +129,7 @@ def send_image(send: Send, index: int, first: int, count: int, image: Any, **mor
 
 def _serve_still(opened: Any, stream: Any, job: Job, needs: dict[int, FrameNeed], send: Send) -> None:
     if stream is None:
-        raise BrokenMedia(nothing(False))
+        raise nothing(job, False)
     images: list[tuple[int, Any]] = []
     turn = still(opened, stream, needs, job.limits, lambda i, _f, _c, image: images.append((i, image)))
     send({"is": "begin", "video": True, "audio": False, "orientation": turn})
@@ -155,8 +156,10 @@ def threads(stream: Any) -> None:
     stream.codec_context.thread_count = 2
 
 
-def nothing(video: bool) -> str:
+def nothing(job: Job, video: bool) -> BrokenMedia:
     """Why a file without a single frame or sample is refused."""
+    if job.container == MP4 and elsewhere(job.descriptor, job.size):
+        return BrokenMedia("its pictures and sound are in another file, which is not opened")
     if video:
-        return "truncated or damaged: no frame could be decoded"
-    return "no picture or sound in it could be decoded"
+        return BrokenMedia("truncated or damaged: no frame could be decoded")
+    return BrokenMedia("no picture or sound in it could be decoded")

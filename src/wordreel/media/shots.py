@@ -6,7 +6,10 @@ by much more than frames around there usually do. Frames of 48 px at 5 a second 
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+from numpy.typing import NDArray
 
 from wordreel.media.types import Frames
 from wordreel.types import Float32, Float64
@@ -30,15 +33,16 @@ def describe(frames: Frames) -> Float32:
     return np.stack([np.concatenate([_colours(image), _cells(image)]) for image in images])
 
 
-def _colours(image: np.ndarray) -> Float32:  # type: ignore[type-arg]
+def _colours(image: NDArray[np.uint8]) -> Float32:
     """Share of pixels in each of 4 x 4 x 4 colours."""
     level = (image >> 6).astype(np.int32)
     colour = (level[..., 0] * LEVELS + level[..., 1]) * LEVELS + level[..., 2]
     counts = np.bincount(colour.ravel(), minlength=_COLOURS)
-    return (counts / counts.sum()).astype(np.float32)
+    shares: Float32 = (counts / counts.sum()).astype(np.float32)
+    return shares
 
 
-def _cells(image: np.ndarray) -> Float32:  # type: ignore[type-arg]
+def _cells(image: NDArray[np.uint8]) -> Float32:
     """Mean colour of each cell of a grid, in [0, 1]; a cell of a tiny picture is at least one pixel."""
     height, width = image.shape[:2]
     rows = np.minimum(np.arange(ROWS + 1) * height // ROWS, height - 1)[:ROWS]
@@ -56,7 +60,8 @@ def difference(a: Float32, b: Float32) -> Float32:
     """
     colours = np.abs(a[..., :_COLOURS] - b[..., :_COLOURS]).sum(-1) / 2
     cells = np.minimum(1.0, 3.0 * np.abs(a[..., _COLOURS:] - b[..., _COLOURS:]).mean(-1))
-    return ((colours + cells) / 2).astype(np.float32)
+    unlike: Float32 = ((colours + cells) / 2).astype(np.float32)
+    return unlike
 
 
 def change(descriptors: Float32) -> Float32:
@@ -83,7 +88,7 @@ def shot_boundaries(
     descriptors: Float32,
     times: Float64,
     min_seconds: float = 0.6,
-    floor: float = 0.16,
+    floor: float = 0.18,
     contrast: float = 2.5,
 ) -> list[float]:
     """Times at which a new shot begins.
@@ -122,4 +127,4 @@ def find_shots(
     cuts = shot_boundaries(descriptors, times, min_seconds)
     inside = [cut for cut in cuts if min_seconds <= cut <= end - min_seconds]
     edges = [0.0, *inside, max(0.0, float(end))]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))

@@ -99,11 +99,11 @@ class Sounds:
         self._shape: object = None
         self._run_end = -math.inf
         self._shift = 0.0
-        self._ahead = next(self._frames, None)
+        self._ahead: Any = next(self._frames, None)
         self.found = self._ahead is not None
         self.done = not self.found
         self.end = 0.0
-        if self.found:
+        if self._ahead is not None:
             first = self._clock.time(self._ahead)
             if origin is not None:
                 self._shift = self._clock.origin - origin
@@ -118,7 +118,7 @@ class Sounds:
                 f"sound at {self._ahead_time:.0f} seconds is over the limit of"
                 f" {self._limits.seconds:.0f} seconds"
             )
-        frame = self._ahead
+        frame: Any = self._ahead
         shape = (frame.format.name, frame.layout.name, frame.sample_rate)
         self._new_run = shape != self._shape or abs(self._ahead_time - self._run_end) > _GAP
         self._shape = shape

@@ -55,7 +55,7 @@ def open_container(descriptor: int, size: int, container: Container, limits: Lim
     }
     try:
         opened = av.open(
-            Bytes(descriptor, size),  # type: ignore[arg-type]
+            Bytes(descriptor, size),
             mode="r",
             format=container.demuxer,
             options=options,
@@ -94,9 +94,7 @@ def audio_stream(container: Any) -> Any | None:
 def check_pixels(width: int, height: int, limits: Limits) -> None:
     """Refuse a picture that is larger than the limit, or that has no area."""
     if width * height > limits.pixels:
-        raise OverLimit(
-            f"{width} x {height} pixels is over the limit of {limits.pixels / 1e6:g} megapixels"
-        )
+        raise OverLimit(f"{width} x {height} pixels is over the limit of {limits.pixels / 1e6:g} megapixels")
 
 
 def _why_not(descriptor: int, size: int, container: Container, error: Exception) -> str:

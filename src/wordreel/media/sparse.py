@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from wordreel.errors import BrokenMedia
 from wordreel.media.clock import Clock
 from wordreel.media.orient import orientation
+from wordreel.media.packets import decoded
 from wordreel.media.pictures import Scaler
 from wordreel.media.probe import real_duration
 from wordreel.media.serve import Job, Pulse, Send, nothing, send_image
-from wordreel.media.packets import decoded
 from wordreel.media.source import check_pixels, video_stream
 from wordreel.media.types import FrameNeed
 
@@ -23,13 +20,13 @@ def serve_sparse(job: Job, need: FrameNeed, start: float, stop: float, send: Sen
     opened = job.open()
     stream = video_stream(opened)
     if stream is None:
-        raise BrokenMedia(nothing(False))
+        raise nothing(job, False)
     check_pixels(stream.codec_context.width, stream.codec_context.height, job.limits)
     # One thread: frame threads would hold each lone frame back until more packets came.
     stream.thread_type = "SLICE"
     frame = next(decoded(opened, stream), None)
     if frame is None:
-        raise BrokenMedia(nothing(True))
+        raise nothing(job, True)
     clock, scaler, pulse = Clock(stream, 0.04), Scaler(need), Pulse(send)
     clock.time(frame)
     send({"is": "begin", "video": True, "audio": False, "orientation": orientation(frame, stream)})

@@ -57,7 +57,7 @@ class Sound:
 
 @dataclass(frozen=True)
 class Window:
-    """`[start, end)` seconds of a file; `parts` holds one entry per need, None where there is no such stream."""
+    """`[start, end)` seconds of a file; `parts` has one entry per need, None where there is no stream."""
 
     start: float
     end: float

@@ -17,14 +17,16 @@ class Model(Protocol):
     name: str
     experts: tuple[str, ...]
     dim: int
-    fingerprint: str
+
+    @property
+    def fingerprint(self) -> str: ...
 
     def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
         """`vectors [clips, experts, dim]` and `available [clips, experts]` for clips of one video."""
         ...
 
-    def query(self, text: str) -> QueryEmbedding:
-        """Words to one vector and one weight per expert."""
+    def queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        """Each text to one vector and one weight per expert."""
         ...
 
     def explain(

@@ -43,9 +43,8 @@ def check(
             first = ", ".join(sorted(state)[:3]) or "nothing"
             raise WeightsError(f"{given} is not {expected}: it has no {key} (it has {first}, …)")
         if state[key].shape != shape:
-            raise WeightsError(
-                f"{given} is not {expected}: {key} has the shape {_said(state[key].shape)}, not {_said(shape)}"
-            )
+            found = _said(state[key].shape)
+            raise WeightsError(f"{given} is not {expected}: {key} has the shape {found}, not {_said(shape)}")
         if state[key].dtype.kind != "f":
             raise WeightsError(
                 f"{given} is not {expected}: {key} holds {state[key].dtype} numbers, not floats"

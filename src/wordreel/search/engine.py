@@ -7,6 +7,8 @@ can gain, so the best items are among the index's best and them, and the result 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +54,7 @@ class Engine:
         return len(self._items)
 
     def search(
-        self, text: str, limit: int = 10, filters: Filters = Filters(), moments: bool = False
+        self, text: str, limit: int = 10, filters: Filters | None = None, moments: bool = False
     ) -> list[Hit]:
         """The best videos for some words, best first; with `moments`, the best moments of any video."""
         words = text.strip()
@@ -62,27 +64,41 @@ class Engine:
             raise QueryError(f"the query has {len(words)} characters; {LONGEST_QUERY} are allowed")
         if limit < 1:
             raise QueryError(f"cannot show {limit} results; ask for 1 or more")
-        paths = filters.paths(self._files)
+        paths = (filters or Filters()).paths(self._files)
         allowed = np.array([item.content in paths for item in self._items], bool)
         if not allowed.any():
             return []
-        query = self.model.query(words)
+        query = self.model.queries([words])[0]
         spoken = self._spoken(words)
         bonus = self._bonus(words, spoken)
         ranked = self._ranked(query, bonus, allowed, limit, moments)
         return [
-            self._hit(rank, scored, query, spoken, bonus, paths) for rank, scored in enumerate(ranked, start=1)
+            self._hit(rank, scored, query, spoken, bonus, paths)
+            for rank, scored in enumerate(ranked, start=1)
         ]
 
-    def scores(self, text: str) -> tuple[list[str], Float32]:
-        """Every video's score for some words: contents, and the best of each one's items, in one order."""
-        query = self.model.query(text.strip())
-        scores = self._index.scores(query.vectors[None], query.weights[None], slice(None))[0].copy()
-        for row, extra in self._bonus(text, self._spoken(text)).items():
-            scores[row] += extra
-        contents = list(self._rows_of)
-        best = [scores[self._rows_of[content]].max() for content in contents]
-        return contents, np.asarray(best, np.float32)
+    def contents(self) -> list[str]:
+        """Every video that can be found, in the order of the columns of `scores`."""
+        return list(self._rows_of)
+
+    def scores(self, texts: Sequence[str]) -> Float32:
+        """`[texts, videos]`: each video as good as its best item, just as `search` ranks them."""
+        queries = self.model.queries([text.strip() for text in texts])
+        vectors, weights = np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries])
+        items = self._index.scores(vectors, weights, slice(None))
+        for row, text in enumerate(texts):
+            for item, extra in self._bonus(text, self._spoken(text)).items():
+                items[row, item] += extra
+        order = np.concatenate([np.array(rows) for rows in self._rows_of.values()])
+        edges = np.cumsum([0, *(len(rows) for rows in self._rows_of.values())])[:-1]
+        best: Float32 = np.maximum.reduceat(items[:, order], edges, axis=1)
+        return best
+
+    def coverage(self, contents: Sequence[str]) -> dict[str, float]:
+        """The share of these videos that each expert has something to say about."""
+        rows = [self._rows_of[content] for content in contents]
+        speaks = np.array([self._available[found].any(axis=0) for found in rows])
+        return dict(zip(self.model.experts, speaks.mean(axis=0).round(4).tolist(), strict=True))
 
     def _ranked(
         self, query: QueryEmbedding, bonus: dict[int, float], allowed: Bool, limit: int, moments: bool
@@ -178,10 +194,7 @@ class Engine:
             if expert in said
         ]
         if row in bonus:
-            hits = [(term, w) for term, rows in spoken.items() for w in rows if w.content == item.content]
-            inside = [(term, w) for term, w in hits if _overlaps(item, w)]
-            best = max((w for _, w in inside), key=lambda w: sum(o.start == w.start and o.text == w.text for _, o in inside))
-            reasons.append(Reason(f"{best.expert} words", bonus[row], f"“{best.text}”", (best.start, best.end)))
+            reasons.append(_quotation(item, spoken, bonus[row]))
         return tuple(sorted(reasons, key=lambda reason: -reason.share))
 
 
@@ -194,3 +207,15 @@ def _shares(query: QueryEmbedding, vectors: Float32, available: Bool) -> NDArray
 
 def _overlaps(item: StoredClip, word: WordRow) -> bool:
     return item.whole or (word.start < item.end and word.end > item.start)
+
+
+def _quotation(item: StoredClip, spoken: dict[str, list[WordRow]], share: float) -> Reason:
+    """The line of this item that holds the most query terms."""
+    lines = Counter(
+        word
+        for rows in spoken.values()
+        for word in rows
+        if word.content == item.content and _overlaps(item, word)
+    )
+    best, _ = max(lines.items(), key=lambda pair: (pair[1], -pair[0].start))
+    return Reason(f"{best.expert} words", share, f"“{best.text}”", (best.start, best.end))

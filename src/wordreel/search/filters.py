@@ -22,7 +22,7 @@ class Filters:
     def __post_init__(self) -> None:
         if self.after and self.before and self.after >= self.before:
             raise QueryError(
-                f"no file can be newer than {self.after:%Y-%m-%d} and older than {self.before:%Y-%m-%d}; swap the two"
+                f"nothing is after {self.after:%Y-%m-%d} and before {self.before:%Y-%m-%d}; swap the two"
             )
 
     def paths(self, files: list[StoredFile]) -> dict[str, str]:

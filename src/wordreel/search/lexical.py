@@ -16,10 +16,13 @@ from dataclasses import dataclass
 
 STRENGTH = 0.35
 STOP_WORDS = frozenset(
-    """a an and are as at be been being but by can could did do does doing for from had has have he her here hers him
-    his how i if in into is it its me my no not of off on onto or our out over own she should so some somebody someone
-    something than that the their them then there these they this those through to too under up very was we were what
-    when where which while who whom whose why will with without would you your""".split()
+    """
+    a an and are as at be been being but by can could did do does doing for from had has have he her
+    here hers him his how i if in into is it its me my no not of off on onto or our out over own she
+    should so some somebody someone something than that the their them then there these they this
+    those through to too under up very was we were what when where which while who whom whose why
+    will with without would you your
+    """.split()  # noqa: SIM905
 )
 
 

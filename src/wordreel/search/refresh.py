@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from wordreel.library.embeddings import EmbeddingCache
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.types import Track
-
-import numpy as np
 
 BATCH = 256  # clips between two commits
 

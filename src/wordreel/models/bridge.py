@@ -1,0 +1,203 @@
+"""Search without training: words and videos meet in what the experts' classifiers recognise.
+
+A classifier with classes c and logits z(v) for a video, and a sentence encoder with unit vectors t_c for the
+class names and t_q for the query, give one expert of the mixture:
+
+    video   x = unit(Uᵀ (z − mean z))                     evidence for each class
+    query   y = unit(Uᵀ (p − mean p)),  p = softmax_c(⟨t_q, t_c⟩ / τ)      classes the words speak of
+
+U holds the 384 strongest left singular vectors of the classifier's weights: it shortens 1000 or 400 classes to
+one common length and keeps almost all of what can vary. Comparing in the space of classes and not in that of
+sentences (a video as the mean of its class names' vectors, as ConSE has it, Norouzi et al. 2013) lets the
+softmax sharpen the query: it put 64 instead of 55 right videos among the first ten of a hundred.
+
+Speech and on-screen text are already sentences: their vectors are compared with t_q as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+
+import numpy as np
+
+from wordreel.experts import registry
+from wordreel.experts.base import Recogniser
+from wordreel.nets.sentences import DIM, SentenceEncoder
+from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
+from wordreel.weights.store import Store
+
+VERSION = 1  # raise it when any embedding would change
+TEMPERATURE = 0.08  # τ
+WEIGHTS = {"appearance": 1.0, "motion": 1.0, "sound": 0.2, "speech": 0.4, "ocr": 0.3}
+"""How much each expert counts, chosen on validation videos."""
+
+SENTENCES = ("speech", "ocr")
+
+
+@dataclass(frozen=True)
+class ClassSpace:
+    """One classifier's classes as a space of 384 dimensions."""
+
+    recogniser: Recogniser
+    phrases: tuple[Float32, ...]  # each [classes, 384]: unit vectors of one wording of every class
+    basis: Float32  # U, [classes, 384]; columns past the number of classes are zero
+
+    def video(self, logits: Float32) -> Float32:
+        return unit((logits - logits.mean()) @ self.basis)
+
+    def query(self, sentence: Float32) -> Float32:
+        chances = self.chances(sentence)
+        return unit((chances - chances.mean()) @ self.basis)
+
+    def chances(self, sentence: Float32) -> Float32:
+        """p: how much the words speak of each class, the mean over the wordings."""
+        wordings = [softmax(wording @ sentence / TEMPERATURE) for wording in self.phrases]
+        return np.asarray(np.mean(wordings, axis=0), np.float32)
+
+    def best(self, sentence: Float32, logits: Float32) -> str:
+        """The class that both the words speak of and the video shows evidence for."""
+        evidence = np.maximum(logits - logits.mean(), 0)
+        return self.recogniser.names[int(np.argmax(self.chances(sentence) * evidence))]
+
+
+class Bridge:
+    """The zero-training joint embedding."""
+
+    name = "bridge"
+    experts = tuple(WEIGHTS)
+    dim = DIM
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._encoder = SentenceEncoder(store)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        parts = [self.name, str(VERSION), repr((TEMPERATURE, WEIGHTS)), self._encoder.fingerprint]
+        parts += [space.recogniser.fingerprint for space in self._spaces.values()]
+        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
+
+    def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
+        """Each clip's mean logits or mean sentence vector, weighted by the time rows share with the clip."""
+        vectors = np.zeros((len(clips), len(self.experts), DIM), np.float32)
+        available = np.zeros(vectors.shape[:2], bool)
+        for place, expert in enumerate(self.experts):
+            if expert not in tracks:
+                continue
+            rows, times = self._rows(expert, tracks[expert])
+            for number, clip in enumerate(clips):
+                shares = overlap(times, clip)
+                if shares.any():
+                    mean = shares @ rows / shares.sum()
+                    vectors[number, place] = self._vector(expert, mean.astype(np.float32))
+                    available[number, place] = True
+        return vectors, available
+
+    def queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        weights = np.array(list(WEIGHTS.values()), np.float32)
+        return [
+            QueryEmbedding(
+                np.stack([self._query(expert, sentence) for expert in self.experts]), weights, text
+            )
+            for text, sentence in zip(texts, self._encoder.encode(list(texts)), strict=True)
+        ]
+
+    def explain(
+        self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip
+    ) -> dict[str, tuple[str, tuple[float, float] | None]]:
+        """The class or the line that fits the words best, per expert that has something in this clip."""
+        sentence = self._encoder.encode([query.text])[0]
+        said: dict[str, tuple[str, tuple[float, float] | None]] = {}
+        for expert in self.experts:
+            if expert not in tracks:
+                continue
+            track = tracks[expert]
+            rows, times = self._rows(expert, track)
+            shares = overlap(times, clip)
+            if not shares.any():
+                continue
+            if expert in SENTENCES:
+                at = int(np.argmax(np.where(shares > 0, rows @ sentence, -np.inf)))
+                span = (float(times[at, 0]), float(times[at, 1]))
+                said[expert] = (f"“{words_in(track, *span)}”", span)
+            else:
+                mean = (shares @ rows / shares.sum()).astype(np.float32)
+                said[expert] = (self._spaces[expert].best(sentence, mean), None)
+        return said
+
+    def _query(self, expert: str, sentence: Float32) -> Float32:
+        return sentence if expert in SENTENCES else self._spaces[expert].query(sentence)
+
+    def _rows(self, expert: str, track: Track) -> tuple[Float32, np.ndarray]:
+        if expert in SENTENCES:
+            return track.values, track.times
+        labels = self._spaces[expert].recogniser.labels(track)
+        return labels.scores, labels.times
+
+    def _vector(self, expert: str, mean: Float32) -> Float32:
+        return unit(mean) if expert in SENTENCES else self._spaces[expert].video(mean)
+
+    @cached_property
+    def _spaces(self) -> dict[str, ClassSpace]:
+        wanted = [expert for expert in self.experts if expert not in SENTENCES]
+        return {expert: self._space(expert, registry.recogniser(expert, self._store)) for expert in wanted}
+
+    def _space(self, expert: str, recogniser: Recogniser) -> ClassSpace:
+        wordings = [list(recogniser.names)]
+        if expert == "motion":
+            wordings.append([f"a person is {name}" for name in recogniser.names])
+        if expert == "appearance":
+            kinds = imagenet_kinds()
+            wordings.append(
+                [f"{name}, {kinds[i]}" if i in kinds else name for i, name in enumerate(recogniser.names)]
+            )
+        weight = recogniser.weight - recogniser.weight.mean(axis=0)
+        strongest = np.linalg.svd(weight, full_matrices=False)[0][:, :DIM]
+        basis = np.zeros((len(recogniser.names), DIM), np.float32)
+        basis[:, : strongest.shape[1]] = strongest
+        return ClassSpace(recogniser, tuple(self._encoder.encode(w) for w in wordings), basis)
+
+
+def imagenet_kinds() -> dict[int, str]:
+    """ImageNet's animals by class number, in a caption writer's words: a "Saluki" is "a dog"."""
+    text = (files("wordreel.models") / "data" / "imagenet_kinds.tsv").read_text(encoding="utf-8")
+    kinds: dict[int, str] = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            first, last, words = line.split("\t")
+            kinds |= dict.fromkeys(range(int(first), int(last) + 1), words)
+    return kinds
+
+
+def words_in(track: Track, start: float, end: float) -> str:
+    """What was said or shown between two times, as one line."""
+    return " ".join(words.text for words in track.words if words.start < end and words.end > start)
+
+
+def overlap(times: np.ndarray, clip: Clip) -> Float32:
+    """Seconds that each of `times [n, 2]` shares with the clip; in a picture every row counts the same.
+
+    >>> overlap(np.array([[0.0, 2.0], [2.0, 4.0]]), Clip("", 1.0, 2.5)).tolist()
+    [1.0, 0.5]
+    """
+    if clip.whole:
+        return np.ones(len(times), np.float32)
+    shared = np.minimum(times[:, 1], clip.end) - np.maximum(times[:, 0], clip.start)
+    return np.asarray(np.maximum(shared, 0), np.float32)
+
+
+def softmax(x: Float32) -> Float32:
+    """exp(x) / Σ exp(x), over the last dimension."""
+    shifted = np.exp(x - x.max(axis=-1, keepdims=True))
+    result: Float32 = shifted / shifted.sum(axis=-1, keepdims=True)
+    return result
+
+
+def unit(x: Float32) -> Float32:
+    """x / ‖x‖; zero stays zero."""
+    length = float(np.linalg.norm(x))
+    return x / np.float32(length) if length > 0 else x

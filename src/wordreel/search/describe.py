@@ -1,0 +1,55 @@
+"""Everything known of one file, as plain values for printing or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wordreel.errors import LibraryError
+from wordreel.experts import registry
+from wordreel.library.records import TrackRow
+from wordreel.library.store import LibraryStore
+from wordreel.types import Track
+from wordreel.weights.store import Store
+
+STRONGEST = 3  # labels shown per expert
+
+
+def describe(store: LibraryStore, path: Path, weights: Store) -> dict[str, Any]:
+    """The file's facts, what each expert made of it, its clips and its words."""
+    file = store.file(path)
+    video = store.video(file.content) if file else None
+    if file is None or video is None:
+        failed = [failure for failure in store.failures() if Path(failure.path) == path.absolute()]
+        why = f": it could not be added ({failed[0].reason})" if failed else "; `wordreel add` adds it"
+        raise LibraryError(f"{path} is not in the library{why}")
+    return {
+        "path": file.path,
+        "content": file.content,
+        "info": asdict(video.info),
+        "paths": list(video.paths),
+        "experts": [_expert(store, row, weights) for row in store.tracks(file.content)],
+        "clips": [{"start": c.start, "end": c.end, "whole": c.whole} for c in store.clips(file.content)],
+        "words": [
+            {"expert": w.expert, "start": w.start, "end": w.end, "text": w.text}
+            for w in store.words(file.content)
+        ],
+    }
+
+
+def _expert(store: LibraryStore, row: TrackRow, weights: Store) -> dict[str, Any]:
+    track = store.track(row.content, row.expert)
+    labels = _labels(row.expert, track, weights) if isinstance(track, Track) else []
+    return {"name": row.expert, "rows": row.rows, "dim": row.dim, "reason": row.reason, "labels": labels}
+
+
+def _labels(expert: str, track: Track, weights: Store) -> Sequence[str]:
+    if expert not in registry.RECOGNISING:
+        return []
+    labels = registry.recogniser(expert, weights).labels(track)
+    strongest = np.argsort(-labels.scores.mean(axis=0), kind="stable")[:STRONGEST]
+    return [labels.names[number] for number in strongest]

@@ -5,8 +5,8 @@ import struct
 import av
 import numpy as np
 import pytest
-
 from tests.media import make
+
 from wordreel import media
 from wordreel.errors import NotMedia, OverLimit
 from wordreel.media import AudioNeed, Fence, FrameNeed, Limits
@@ -61,10 +61,16 @@ def test_skipping_unseen_frames_changes_nothing(fence, tmp_path, rate):
     """Many B-frames, several of which are skipped: what is seen stays exact."""
     noise = np.random.default_rng(0)
     images = [noise.integers(0, 255, (6, 8, 3), np.uint8).repeat(8, 0).repeat(8, 1) for _ in range(150)]
-    for codec, options in (("libx264", {"bf": "5", "b-pyramid": "normal"}), ("libx265", {}), ("mpeg4", {"bf": "2"})):
+    for codec, options in (
+        ("libx264", {"bf": "5", "b-pyramid": "normal"}),
+        ("libx265", {}),
+        ("mpeg4", {"bf": "2"}),
+    ):
         path = tmp_path / f"{codec}.mkv"
         with av.open(str(path), "w") as container:
-            stream = container.add_stream(codec, rate=30, options={**options, "x265-params": "log-level=none"})
+            stream = container.add_stream(
+                codec, rate=30, options={**options, "x265-params": "log-level=none"}
+            )
             stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
             for index, image in enumerate(images):
                 frame = av.VideoFrame.from_ndarray(image, format="rgb24").reformat(format="yuv420p")
@@ -127,7 +133,9 @@ def test_exif_orientation(fence, tmp_path):
     data = make.still(tmp_path / "a.jpg").read_bytes()
     tiff = b"MM\x00*\x00\x00\x00\x08\x00\x01" + struct.pack(">HHIHH", 0x0112, 3, 1, 6, 0) + bytes(4)
     exif = b"Exif\x00\x00" + tiff
-    (tmp_path / "b.jpg").write_bytes(data[:2] + b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif + data[2:])
+    (tmp_path / "b.jpg").write_bytes(
+        data[:2] + b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif + data[2:]
+    )
     info = fence.probe(tmp_path / "b.jpg")
     assert (info.kind, info.width, info.height) == ("image", 48, 64)
     images, _ = whole(fence, tmp_path / "b.jpg", FrameNeed(1, 256))
@@ -159,7 +167,9 @@ def test_stills(fence, tmp_path, suffix):
     (window,) = fence.stream(path, [FrameNeed(8, 256), AudioNeed(16000)])
     assert window.parts[1] is None
     assert window.parts[0].times.tolist() == [0.0]
-    assert np.abs(window.parts[0].images[0].astype(int) - make.picture(5, 64, 48)).mean() < 20  # gif has few colours
+    assert (
+        np.abs(window.parts[0].images[0].astype(int) - make.picture(5, 64, 48)).mean() < 20
+    )  # gif has few colours
 
 
 @pytest.mark.parametrize("suffix", list(make.SOUND_CODECS))

@@ -1,8 +1,8 @@
 import random
 
 import pytest
-
 from tests.media import make
+
 from wordreel.errors import BrokenMedia, MediaError, NotMedia
 from wordreel.media.formats import HEAD, sniff
 

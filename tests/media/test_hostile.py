@@ -6,9 +6,9 @@ import time
 
 import numpy as np
 import pytest
-
 from tests.hostile import make_hostile, make_odd_but_fine
 from tests.media import make
+
 from wordreel.errors import BrokenMedia, MediaError, NotMedia, OverLimit
 from wordreel.media import AudioNeed, Fence, FrameNeed, Limits
 
@@ -99,3 +99,17 @@ def test_damage_in_the_middle_is_passed_over(fence, tmp_path):
     windows = list(fence.stream(path, [FrameNeed(1, 48)]))
     assert windows[-1].end == pytest.approx(10.0, abs=0.3)
     assert sum(len(w.parts[0]) for w in windows) == 10
+
+
+def test_one_wrong_stamp_does_not_freeze_a_broadcast_for_hours(fence, tmp_path):
+    """A stamp that leaps by an hour and back is damage; hours of one frozen frame are not made of it."""
+    path = make.video(tmp_path / "a.ts", seconds=3.0, sound=False)
+    data = bytearray(path.read_bytes())
+    starts = [
+        i + 9 for i in range(len(data) - 20) if data[i : i + 4] == b"\x00\x00\x01\xe0" and data[i + 7] & 0x80
+    ]
+    assert len(starts) > 10
+    data[starts[12]] |= 0x08  # the highest bit of the stamp: 2^32 ticks of 1/90000 s
+    path.write_bytes(data)
+    windows = list(fence.stream(path, [FrameNeed(10, 48)]))
+    assert windows[-1].end == pytest.approx(3.0, abs=0.5)

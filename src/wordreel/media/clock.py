@@ -6,6 +6,10 @@ from typing import Any
 
 _RESET = 1.0
 """A step back of more than this many seconds is a clock that was set anew, not disorder."""
+_LEAP = 30.0
+_BROADCAST = {"mpegts", "mpeg", "flv"}
+"""Containers whose stamps come with every packet: there a leap of 30 s is damage or a new clock. Elsewhere
+an index holds all stamps together, and a picture may well stay for minutes."""
 
 
 class Clock:
@@ -13,10 +17,11 @@ class Clock:
 
     t = (pts - first pts) * time base, in one division, so that a time such as 1/3 s rounds to the same
     double as `k / rate` does and frames on the sampling grid are met exactly. Frames without a stamp
-    follow the one before by `step`. A clock set back (joined recordings) goes on from where it was.
+    follow the one before by `step`. A clock set anew (joined recordings) goes on from where it was.
     """
 
-    def __init__(self, stream: Any, step: float) -> None:
+    def __init__(self, container: Any, stream: Any, step: float) -> None:
+        self._leap = _LEAP if container.format.name in _BROADCAST else float("inf")
         base = stream.time_base
         self._numerator: int = base.numerator if base else 1
         self._denominator: int = base.denominator if base else 1000
@@ -60,7 +65,7 @@ class Clock:
             if self._first is None:
                 self._first = stamp
             now = (stamp - self._first) * self._numerator / self._denominator + self._shift
-            if self._started and now < self.last - _RESET:
+            if self._started and not self.last - _RESET <= now <= self.last + self._leap:
                 self._shift += self.last + self.step - now
                 now = self.last + self.step
         if self._started:

@@ -20,6 +20,11 @@ def confine(memory_bytes: int) -> None:
     free = os.dup(0)
     os.close(free)
     _lower(resource.RLIMIT_NOFILE, free + 1)
+    die_with_parent()
+
+
+def die_with_parent() -> None:
+    """Watch the process that started this one, and leave when it is gone."""
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
 
 

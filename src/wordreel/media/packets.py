@@ -36,11 +36,18 @@ def decoded(container: Any, stream: Any, shown: Shown | None = None) -> Iterator
         except (av.error.MemoryError, MemoryError):
             raise
         except av.error.EOFError:
-            return
+            break
         except (av.FFmpegError, ValueError):
             bad += 1
             if bad > _BAD_LIMIT:
                 return
+    try:
+        # After an orderly end this only says so; after any other the last frames are still inside.
+        yield from context.decode(None)
+    except (av.error.MemoryError, MemoryError):
+        raise
+    except (av.FFmpegError, ValueError):
+        return
 
 
 def _packets(container: Any, stream: Any) -> Iterator[Any]:
@@ -54,7 +61,8 @@ def _packets(container: Any, stream: Any) -> Iterator[Any]:
             return
         except (av.error.MemoryError, MemoryError):
             raise
-        except av.error.EOFError:
+        except (av.error.EOFError, IndexError):
+            # IndexError: PyAV cannot flush streams that came up only on the way.
             return
         except (av.FFmpegError, ValueError):
             bad += _STUMBLE

@@ -67,7 +67,7 @@ class Pictures:
     ) -> None:
         check_pixels(stream.codec_context.width, stream.codec_context.height, limits)
         rate = stream.average_rate or stream.base_rate
-        self.clock = Clock(stream, 1.0 / float(rate) if rate and float(rate) >= 0.1 else 0.04)
+        self.clock = Clock(container, stream, 1.0 / float(rate) if rate and float(rate) >= 0.1 else 0.04)
         self._limits = limits
         self._emit = emit
         self._needs = needs

@@ -91,6 +91,6 @@ def _last_stamp(opened: Any, streams: list[Any], first: float) -> float:
             stamp = packet.pts if packet.pts is not None else packet.dts
             if stamp is not None and packet.time_base:
                 last = max(last, float((stamp + max(0, packet.duration or 0)) * packet.time_base))
-    except av.FFmpegError:
+    except (av.FFmpegError, IndexError):
         return last
     return last

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 from wordreel.errors import BrokenMedia, MediaError, OverLimit
@@ -127,9 +128,10 @@ class Worker:
         return not readable and self._process.poll() is None
 
     def kill(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process and the fork it decodes in, whatever they are doing."""
         self._link.close()
-        self._process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # the worker leads a session of its own
         self._process.wait()
 
 

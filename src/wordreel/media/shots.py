@@ -104,7 +104,7 @@ def shot_boundaries(
             break
         if scores[i] < contrast * _usual(scores, int(i)):
             continue
-        if all(abs(times[i] - times[j]) >= min_seconds for j in found):
+        if all(abs(times[i] - times[j]) >= min_seconds - 1e-6 for j in found):
             found.append(int(i))
     return [float(times[i]) for i in sorted(found)]
 
@@ -125,6 +125,6 @@ def find_shots(
     [(0.0, 2.0), (2.0, 4.0)]
     """
     cuts = shot_boundaries(descriptors, times, min_seconds)
-    inside = [cut for cut in cuts if min_seconds <= cut <= end - min_seconds]
+    inside = [cut for cut in cuts if min_seconds - 1e-6 <= cut <= end - min_seconds + 1e-6]
     edges = [0.0, *inside, max(0.0, float(end))]
     return list(pairwise(edges))

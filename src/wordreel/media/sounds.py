@@ -94,7 +94,7 @@ class Sounds:
         self._emit = emit
         self._needs = needs
         self._lanes = {rate: Lane(rate) for rate in {need.rate for need in needs.values()}}
-        self._clock = Clock(stream, 0.02)
+        self._clock = Clock(container, stream, 0.02)
         self._frames: Iterator[Any] = decoded(container, stream)
         self._shape: object = None
         self._run_end = -math.inf

@@ -27,7 +27,7 @@ def serve_sparse(job: Job, need: FrameNeed, start: float, stop: float, send: Sen
     frame = next(decoded(opened, stream), None)
     if frame is None:
         raise nothing(job, True)
-    clock, scaler, pulse = Clock(stream, 0.04), Scaler(need), Pulse(send)
+    clock, scaler, pulse = Clock(opened, stream, 0.04), Scaler(need), Pulse(send)
     clock.time(frame)
     send({"is": "begin", "video": True, "audio": False, "orientation": orientation(frame, stream)})
     shown, sent, k = -1.0, 0, 0

@@ -1,20 +1,23 @@
 """The program on the far side of the fence: takes a file descriptor, sends back raw pictures and sound.
 
 It is started by `wordreel.media.fence` with a socket as its standard input, confines itself, and serves
-one command after another until the socket closes. Whatever happens to it, only it dies.
+one command after another until the socket closes. Each file is decoded in a fork of its own: nothing one
+file did to the decoder is there for the next, and all of its memory goes back at once. Whatever happens to
+it, only it dies.
 """
 
 from __future__ import annotations
 
 # Everything that is ever used is imported here, before `confine`: after it no module can be opened.
 import array  # noqa: F401 - recv_fds wants it
+import gc
 import math
 import os
 import signal
 import socket
 import sys
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NoReturn
 
 import av
 import av.audio.codeccontext
@@ -28,7 +31,7 @@ import av.video.stream
 
 from wordreel.errors import MediaError
 from wordreel.media import wire
-from wordreel.media.confine import confine
+from wordreel.media.confine import confine, die_with_parent
 from wordreel.media.formats import Container
 from wordreel.media.probe import examine
 from wordreel.media.serve import Job, serve
@@ -44,28 +47,39 @@ def main() -> None:
     confine(int(sys.argv[1]))
     wire.send(link, {"is": "ready"})
     while True:
-        try:
-            _one(link)
-        except (wire.Closed, BrokenPipeError, ConnectionError):
+        data, descriptors, _, _ = socket.recv_fds(link, 1, 1)
+        if not data:
             return
+        child = os.fork()
+        if child == 0:
+            _in_fork(link, descriptors[0])
+        os.close(descriptors[0])
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if status < 0:
+            os.kill(os.getpid(), -status)  # the parent is to see how the file ended its decoder
+        elif status:
+            os._exit(status)
 
 
-def _one(link: socket.socket) -> None:
-    data, descriptors, _, _ = socket.recv_fds(link, 1, 1)
-    if not data:
-        raise wire.Closed
+def _in_fork(link: socket.socket, descriptor: int) -> NoReturn:
+    """Serve one command and leave; exit codes other than 0 end the worker too."""
+    # PyAV's objects crash when the collector takes a ring of them apart; the fork's end frees them all.
+    gc.disable()
+    die_with_parent()
     try:
         command = wire.receive(link)
 
         def send(header: dict[str, Any], payload: Any = b"") -> None:
             wire.send(link, header, payload)
 
-        error = _obey(command, descriptors[0], send)
+        error = _obey(command, descriptor, send)
         if error is not None:
             send({"is": "error", "class": error[0], "reason": error[1]})
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
+    except (wire.Closed, BrokenPipeError, ConnectionError):
+        os._exit(2)
+    except BaseException:
+        os._exit(3)
+    os._exit(0)
 
 
 def _obey(command: dict[str, Any], descriptor: int, send: Any) -> tuple[str, str] | None:

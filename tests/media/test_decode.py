@@ -1,6 +1,7 @@
 """Frames and sound against slow, obvious twins."""
 
 import struct
+from itertools import pairwise
 
 import av
 import numpy as np
@@ -15,11 +16,9 @@ from wordreel.media.orient import upright
 
 def twin(path, rate, short_side):
     """Decode everything, then pick the last frame with pts <= k / rate for every k."""
-    frames, ends = [], 0.0
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
-        for frame in container.decode(stream):
-            frames.append((frame.pts, frame))
+        frames = [(frame.pts, frame) for frame in container.decode(stream)]
         first = frames[0][0]
         base = stream.time_base
         times = [(pts - first) * base.numerator / base.denominator for pts, _ in frames]
@@ -105,7 +104,7 @@ def test_windows_join_to_the_whole(fence, tmp_path, window):
             np.testing.assert_array_equal(a, b)
     windows = list(fence.stream(path, [FrameNeed(3, 24), AudioNeed(16000), FrameNeed(7, 12)], window))
     assert windows[0].start == 0
-    for before, after in zip(windows, windows[1:], strict=False):
+    for before, after in pairwise(windows):
         assert before.end == after.start
     for w in windows[:-1]:
         assert w.end - w.start == pytest.approx(window)

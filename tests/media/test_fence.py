@@ -27,7 +27,7 @@ NEEDS = [FrameNeed(2, 32), AudioNeed(16000)]
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory):
-    return make.video(tmp_path_factory.mktemp("film") / "a.mp4", seconds=20.0)
+    return make.video(tmp_path_factory.mktemp("film") / "a.mp4", seconds=20.0, size=(320, 240))
 
 
 def only(fence):
@@ -76,7 +76,7 @@ def test_a_crash_is_an_error_of_the_file(film):
     with Fence() as fence:
         fence.probe(film)
         process = only(fence)
-        windows = fence.stream(film, [FrameNeed(50, 48)], 0.5)
+        windows = fence.stream(film, [FrameNeed(50, 240)], 0.5)
         next(windows)
         os.kill(fork_of(process), signal.SIGSEGV)
         with pytest.raises(BrokenMedia, match="crashed on this file"):
@@ -114,7 +114,7 @@ def test_too_much_memory_is_refused(tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(_png(7000, 8000, zlib.compress(bytes(8000 * (1 + 7000 // 8)))))
     with Fence(Limits(memory_bytes=500 * 2**20)) as fence:
-        with pytest.raises(OverLimit, match="more memory than the limit of 0.5 GiB"):
+        with pytest.raises(OverLimit, match="more memory than the limit"):
             list(fence.stream(path, [FrameNeed(1, 7000), FrameNeed(1, 6990), FrameNeed(1, 6980)]))
         (window,) = fence.stream(path, [FrameNeed(1, 50)])
         assert window.parts[0].images.shape == (1, 57, 50, 3)
@@ -123,7 +123,8 @@ def test_too_much_memory_is_refused(tmp_path):
 def test_workers_end_with_their_parent(film):
     program = (
         "import sys, time; from pathlib import Path; from wordreel.media import *\n"
-        "fence = Fence(); windows = fence.stream(Path(sys.argv[1]), [FrameNeed(50, 48)], 0.5); next(windows)\n"
+        "fence = Fence()\n"
+        "windows = fence.stream(Path(sys.argv[1]), [FrameNeed(50, 240)], 0.5); next(windows)\n"
         "import gc; from wordreel.media.process import Worker\n"
         "print([w._process.pid for w in gc.get_objects() if isinstance(w, Worker)][0], flush=True)\n"
         "time.sleep(60)"

@@ -2,6 +2,7 @@
 
 import os
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_shots_cover_everything_without_gaps():
         shots = find_shots(describe(frames), frames.times, end)
         assert shots[0][0] == 0.0
         assert shots[-1][1] == pytest.approx(end)
-        assert all(a[1] == b[0] for a, b in zip(shots, shots[1:], strict=False))
+        assert all(a[1] == b[0] for a, b in pairwise(shots))
         assert all(b - a >= 0.6 - 1e-9 for a, b in shots) or len(shots) == 1
 
 

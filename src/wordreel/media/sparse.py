@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from wordreel.media.clock import Clock
+from wordreel.media.examine import real_duration
 from wordreel.media.orient import orientation
 from wordreel.media.packets import decoded
 from wordreel.media.pictures import Scaler
-from wordreel.media.probe import real_duration
 from wordreel.media.serve import Job, Pulse, Send, nothing, send_image
 from wordreel.media.source import check_pixels, video_stream
 from wordreel.media.types import FrameNeed

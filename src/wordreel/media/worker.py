@@ -32,8 +32,8 @@ import av.video.stream
 from wordreel.errors import MediaError
 from wordreel.media import wire
 from wordreel.media.confine import confine, die_with_parent
+from wordreel.media.examine import examine
 from wordreel.media.formats import Container
-from wordreel.media.probe import examine
 from wordreel.media.serve import Job, serve
 from wordreel.media.sparse import serve_sparse
 from wordreel.media.types import AudioNeed, FrameNeed, Limits, Need

@@ -1,11 +1,4 @@
-"""The repository root is on the path, so that tests share `tests.media.make` and `tests.hostile`."""
-
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from wordreel.media import Fence
 

@@ -249,3 +249,11 @@ def test_limits(tmp_path):
             for call in (fence.probe, lambda p, f=fence: list(f.stream(p, [FrameNeed(1, 48)]))):
                 with pytest.raises(OverLimit, match=words):
                     call(path)
+
+
+def test_a_silent_video_asked_for_sound_still_says_how_long_it_is(tmp_path):
+    path = make.video(tmp_path / "a.mp4", seconds=3.0, sound=False)
+    with media.Fence() as fence:
+        (window,) = fence.stream(path, [media.AudioNeed(16000)])
+    assert window.parts == (None,)
+    assert window.end == pytest.approx(3.0, abs=0.11)

@@ -2,7 +2,7 @@
 
 import re
 
-import naive_nets
+from tests.nets import naive_nets
 import numpy as np
 import onnx
 import pytest

@@ -77,7 +77,8 @@ def serve(job: Job, needs: list[Need], window: float, start: float, stop: float,
         }
     )
     if not frame_needs:
-        taps = [tap for tap in taps if tap is not pictures]
+        # A silent video asked only for its sound still has a length to report.
+        taps = [tap for tap in taps if tap is not pictures] or taps
     _windows(taps, window, start, stop, send, pulse)
 
 

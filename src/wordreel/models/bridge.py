@@ -6,10 +6,10 @@ class names and t_q for the query, give one expert of the mixture:
     video   x = unit(Uᵀ (z − mean z))                     evidence for each class
     query   y = unit(Uᵀ (p − mean p)),  p = softmax_c(⟨t_q, t_c⟩ / τ)      classes the words speak of
 
-U holds the 384 strongest left singular vectors of the classifier's weights: it shortens 1000 or 400 classes to
+U holds the 384 strongest left singular vectors of the classifier's weights: it brings 1000 or 400 classes to
 one common length and keeps almost all of what can vary. Comparing in the space of classes and not in that of
 sentences (a video as the mean of its class names' vectors, as ConSE has it, Norouzi et al. 2013) lets the
-softmax sharpen the query: it put 64 instead of 55 right videos among the first ten of a hundred.
+softmax sharpen the query, which finds more (see `results/`).
 
 Speech and on-screen text are already sentences: their vectors are compared with t_q as they are.
 """
@@ -28,6 +28,7 @@ from wordreel.experts import registry
 from wordreel.experts.base import Recogniser
 from wordreel.nets.sentences import DIM, SentenceEncoder
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
+from wordreel.weights.derived import derived
 from wordreel.weights.store import Store
 
 VERSION = 1  # raise it when any embedding would change
@@ -147,19 +148,35 @@ class Bridge:
         return {expert: self._space(expert, registry.recogniser(expert, self._store)) for expert in wanted}
 
     def _space(self, expert: str, recogniser: Recogniser) -> ClassSpace:
-        wordings = [list(recogniser.names)]
-        if expert == "motion":
-            wordings.append([f"a person is {name}" for name in recogniser.names])
-        if expert == "appearance":
-            kinds = imagenet_kinds()
-            wordings.append(
-                [f"{name}, {kinds[i]}" if i in kinds else name for i, name in enumerate(recogniser.names)]
-            )
-        weight = recogniser.weight - recogniser.weight.mean(axis=0)
-        strongest = np.linalg.svd(weight, full_matrices=False)[0][:, :DIM]
-        basis = np.zeros((len(recogniser.names), DIM), np.float32)
-        basis[:, : strongest.shape[1]] = strongest
-        return ClassSpace(recogniser, tuple(self._encoder.encode(w) for w in wordings), basis)
+        wordings = wordings_of(expert, recogniser.names)
+        facts = repr((self._encoder.fingerprint, recogniser.fingerprint, wordings))
+        key = f"classes-{expert}-{hashlib.sha256(facts.encode()).hexdigest()[:16]}"
+
+        def make() -> dict[str, Float32]:
+            phrases = {str(number): self._encoder.encode(w) for number, w in enumerate(wordings)}
+            return {**phrases, "basis": strongest(recogniser.weight)}
+
+        arrays = derived(self._store.root, key, make)
+        phrases = tuple(arrays[str(number)] for number in range(len(wordings)))
+        return ClassSpace(recogniser, phrases, arrays["basis"])
+
+
+def strongest(weight: Float32) -> Float32:
+    """U `[classes, 384]`: the strongest left singular vectors of `weight [classes, …]` less its mean row."""
+    vectors = np.linalg.svd(weight - weight.mean(axis=0), full_matrices=False)[0][:, :DIM]
+    basis = np.zeros((len(weight), DIM), np.float32)
+    basis[:, : vectors.shape[1]] = vectors
+    return basis
+
+
+def wordings_of(expert: str, names: Sequence[str]) -> list[list[str]]:
+    """The ways in which the classes are put into words; a query is compared with all of them."""
+    if expert == "motion":
+        return [list(names), [f"a person is {name}" for name in names]]
+    if expert == "appearance":
+        kinds = imagenet_kinds()
+        return [list(names), [f"{name}, {kinds[i]}" if i in kinds else name for i, name in enumerate(names)]]
+    return [list(names)]
 
 
 def imagenet_kinds() -> dict[int, str]:

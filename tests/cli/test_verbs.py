@@ -1,0 +1,167 @@
+"""What each verb does, on a small library made of real files with real experts."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from wordreel.errors import LibraryError, QueryError, WordreelError
+
+
+def test_add_reports_every_file(report, media):
+    assert sorted(report["added"]) == [str(media / "signs" / "bakery.mp4"), str(media / "station.mp4")]
+    assert [path for path, _ in report["failed"]] == [str(media / "broken.mp4")]
+    assert report["ignored"] == 1
+
+
+def test_add_again_does_nothing(shell, media):
+    again = shell.json("add", str(media), "--experts", "appearance,ocr,shots")
+    assert (again["added"], again["skipped"], again["failed"]) == ([], 2, [])
+    assert len(again["still_failed"]) == 1
+
+
+def test_search_finds_what_is_written(shell, media):
+    hits = shell.json("search", "grand opening of a bakery")
+    assert hits[0]["path"] == str(media / "signs" / "bakery.mp4")
+    assert hits[0]["why"][0]["expert"] == "ocr words"
+    assert hits[0]["score"] > hits[1]["score"]
+
+
+def test_search_as_a_person_sees_it(shell):
+    lines = shell("search", "train to Vienna", "--limit", "1").splitlines()
+    assert re.match(r"  1\.  0\.\d{3}  .*station\.mp4  \[0:00\.0 – 0:03\.\d\]", lines[0])
+    assert "Vienna" in lines[1]
+    assert len(lines) == 2
+
+
+def test_search_filters(shell, media):
+    inside = shell.json("search", "opening", "--in", str(media / "signs"))
+    assert [hit["path"] for hit in inside] == [str(media / "signs" / "bakery.mp4")]
+    assert shell.json("search", "opening", "--after", "2999-01-01") == []
+    assert "no file" in shell("search", "opening", "--after", "2999-01-01")
+
+
+def test_an_empty_query_is_refused(shell):
+    with pytest.raises(QueryError, match="empty"):
+        shell("search", "   ")
+
+
+def test_searching_where_no_library_is(shell, tmp_path):
+    shell.library = tmp_path / "nowhere"
+    with pytest.raises(LibraryError, match="wordreel add"):
+        shell("search", "x")
+
+
+def test_list_show_and_failures(shell, media):
+    assert "2 files" in shell("list")
+    assert {row["paths"][0] for row in shell.json("list")} == {
+        str(media / "signs" / "bakery.mp4"),
+        str(media / "station.mp4"),
+    }
+    assert "broken.mp4" in shell("list", "--failures")
+    shown = shell.json("show", str(media / "station.mp4"))
+    assert "Platform 9" in {words["text"] for words in shown["words"]}
+    assert {expert["name"] for expert in shown["experts"]} == {"appearance", "ocr", "shots"}
+    assert "Platform 9" in shell("show", str(media / "station.mp4"))
+
+
+def test_showing_what_is_not_there(shell, media):
+    with pytest.raises(LibraryError, match="not in the library"):
+        shell("show", str(media / "notes.txt"))
+    with pytest.raises(LibraryError, match="could not be added"):
+        shell("show", str(media / "broken.mp4"))
+
+
+def test_remove_forgets_and_leaves_the_media(shell, media):
+    assert "1 files forgotten" in shell("remove", str(media / "station.mp4"))
+    assert (media / "station.mp4").exists()
+    assert len(shell.json("search", "Vienna")) == 1
+    shell("remove", code=2)
+
+
+def test_verify_and_repair(shell):
+    assert shell.json("verify") == []
+    track = next((shell.library / "tracks").rglob("*.safetensors"))
+    track.write_bytes(b"damaged")
+    problems = shell.json("verify", code=1)
+    assert [problem["kind"] for problem in problems] == ["track"]
+    assert "Everything holds." in shell("verify", "--repair")
+
+
+def test_reindex_embeds_everything(shell):
+    assert shell("reindex").startswith("2 clips")
+
+
+def test_doctor_is_content(shell):
+    findings = shell.json("doctor")
+    assert {finding["what"] for finding in findings} >= {"python", "sentence encoder", "library"}
+    assert not [finding for finding in findings if finding["state"] == "error"]
+
+
+def test_evaluate_writes_a_table_and_its_facts(shell, tmp_path):
+    captions = tmp_path / "captions.json"
+    captions.write_text(json.dumps({"bakery": ["a bakery opens"], "station": ["to Vienna"], "gone": ["x"]}))
+    out = tmp_path / "results" / "mine"
+    shell("evaluate", str(captions), "--out", str(out))
+    facts = json.loads(out.with_suffix(".json").read_text())
+    assert (facts["videos"], facts["missing"], facts["t2v"]["queries"]) == (2, 1, 2)
+    assert facts["t2v"]["r1"] == 100
+    assert facts["post_processing"] == "none"
+    assert out.with_suffix(".md").read_text().startswith("| model | post-processing")
+
+
+def test_experts_lists_what_is_missing_and_how_to_get_it():
+    from typer.testing import CliRunner
+
+    from wordreel.cli.app import app
+
+    rows = {row["name"]: row for row in json.loads(CliRunner().invoke(app, ["experts", "--json"]).stdout)}
+    assert rows["appearance"]["installed"]
+    assert rows["appearance"]["dimension"] == 1280
+    assert "wordreel weights add senet154" in rows["senet154"]["how"]
+
+
+def test_an_unknown_expert_is_named(shell, media):
+    with pytest.raises(WordreelError, match="no expert named 'nose'"):
+        shell("add", str(media), "--experts", "nose")
+
+
+def run(*words):
+    return subprocess.run(
+        [sys.executable, "-c", "from wordreel.cli import main; main()", *words], capture_output=True, text=True
+    )
+
+
+def test_errors_are_one_line_without_a_traceback(tmp_path):
+    ran = run("search", "x", "--library", str(tmp_path / "nowhere"))
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("wordreel: there is no library at")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_help_and_import_load_nothing_heavy():
+    program = (
+        "import sys, wordreel\n"
+        "from typer.testing import CliRunner\n"
+        "from wordreel.cli.app import app\n"
+        "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
+        "heavy = {'torch', 'numpy', 'av', 'onnxruntime', 'onnx', 'cv2', 'faster_whisper', 'rapidocr', 'rich'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["add", "search", "list", "show", "remove", "verify", "reindex", "doctor", "experts", "evaluate", "demo"],
+)
+def test_every_verb_has_help_with_an_example(verb):
+    from typer.testing import CliRunner
+
+    from wordreel.cli.app import app
+
+    shown = CliRunner().invoke(app, [verb, "--help"]).stdout
+    assert f"Example: wordreel {verb}" in " ".join(shown.split())

@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+
+from wordreel.models import bridge
+from wordreel.models.bridge import Bridge, ClassSpace, imagenet_kinds, overlap, softmax, unit, words_in
+from wordreel.types import Clip, Labels, Track, Words
+from wordreel.weights.store import Store
+
+
+class Pets:
+    """Three classes in a plane; the first two lie close together."""
+
+    names = ("cat", "kitten", "lorry")
+    weight = np.array([[1.0, 0.2], [0.9, 0.3], [-1.0, 0.5]], np.float32)
+    fingerprint = "pets"
+
+    def labels(self, track):
+        return Labels(self.names, track.values @ self.weight.T, track.times)
+
+
+def space():
+    sentences = np.stack([unit(np.array(row, np.float32)) for row in ([1, 0, 0], [0.9, 0.4, 0], [0, 0, 1])])
+    return ClassSpace(Pets(), (sentences,), np.eye(3, dtype=np.float32))
+
+
+def test_a_query_is_near_the_video_that_shows_its_class():
+    pets = space()
+    cat_words = np.array([1, 0, 0], np.float32)
+    cat, lorry = pets.video(np.array([5, 4, -3], np.float32)), pets.video(np.array([-3, -2, 6], np.float32))
+    assert pets.query(cat_words) @ cat > 0.5 > 0 > pets.query(cat_words) @ lorry
+    assert pets.best(cat_words, np.array([5, 4, -3], np.float32)) == "cat"
+
+
+def test_chances_are_the_mean_of_the_wordings():
+    first, second = np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32)[::-1].copy()
+    both = ClassSpace(Pets(), (first, second), np.eye(3, dtype=np.float32))
+    said = np.array([1, 0, 0], np.float32)
+    expected = (softmax(first @ said / bridge.TEMPERATURE) + softmax(second @ said / bridge.TEMPERATURE)) / 2
+    np.testing.assert_allclose(both.chances(said), expected, rtol=1e-6)
+
+
+def test_overlap_weighs_rows_by_shared_time():
+    times = np.array([[0.0, 1.0], [1.0, 2.0], [5.0, 6.0]])
+    assert overlap(times, Clip("", 0.5, 1.25)).tolist() == [0.5, 0.25, 0.0]
+    assert overlap(times, Clip("", 0.0, 0.0, whole=True)).tolist() == [1, 1, 1]
+
+
+def test_words_of_a_span():
+    track = Track(
+        np.zeros((1, 3), np.float32), np.array([[0.0, 4.0]]), (Words("go", 0, 1), Words("home", 1, 2), Words("x", 9, 10))
+    )
+    assert words_in(track, 0.0, 4.0) == "go home"
+
+
+def test_kinds_cover_the_dogs():
+    kinds = imagenet_kinds()
+    assert {kinds[number] for number in range(151, 269)} == {"a dog"}
+    assert 999 not in kinds
+
+
+def test_softmax_survives_large_numbers():
+    assert softmax(np.array([1e30, 0.0], np.float32)).tolist() == [1.0, 0.0]
+
+
+def test_a_zero_vector_stays_zero():
+    assert unit(np.zeros(4, np.float32)).tolist() == [0, 0, 0, 0]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return Bridge(Store())
+
+
+def naive_embed(model, tracks, clip):
+    """Row by row, second by second: the mean of the rows weighted by the time they share with the clip."""
+    vectors = {}
+    for expert, track in tracks.items():
+        rows, times = model._rows(expert, track)
+        total, weight = np.zeros(rows.shape[1]), 0.0
+        for row, (start, end) in zip(rows, times, strict=True):
+            shared = 1.0 if clip.whole else max(0.0, min(end, clip.end) - max(start, clip.start))
+            total, weight = total + shared * row, weight + shared
+        if weight:
+            vectors[expert] = model._vector(expert, (total / weight).astype(np.float32))
+    return vectors
+
+
+def test_embedding_equals_the_plain_definition(model):
+    rng = np.random.default_rng(0)
+    seconds = np.arange(6.0)
+    tracks = {
+        "appearance": Track(rng.normal(size=(6, 1280)).astype(np.float32), np.stack([seconds, seconds + 1], 1)),
+        "speech": Track(rng.normal(size=(1, 384)).astype(np.float32), np.array([[4.0, 5.5]])),
+    }
+    clips = [Clip("x", 0, 6, whole=True), Clip("x", 0, 2.5), Clip("x", 2.5, 6)]
+    vectors, available = model.embed(tracks, clips)
+    for number, clip in enumerate(clips):
+        expected = naive_embed(model, tracks, clip)
+        for place, expert in enumerate(model.experts):
+            assert available[number, place] == (expert in expected)
+            if expert in expected:
+                np.testing.assert_allclose(vectors[number, place], expected[expert], atol=1e-5)
+                assert np.linalg.norm(vectors[number, place]) == pytest.approx(1, abs=1e-4)
+            else:
+                assert not vectors[number, place].any()
+
+
+def test_queries_do_not_depend_on_their_neighbours(model):
+    alone = model.queries(["a dog runs"])[0]
+    together = model.queries(["a man plays the guitar", "a dog runs"])[1]
+    np.testing.assert_allclose(alone.vectors, together.vectors, atol=1e-5)
+    assert alone.text == "a dog runs"
+
+
+def test_words_speak_of_the_right_classes(model):
+    sentence = model._encoder.encode(["a dog runs in the park"])[0]
+    appearance = model._spaces["appearance"]
+    best = np.argsort(-appearance.chances(sentence))[:20]
+    assert np.mean([151 <= number <= 275 for number in best]) > 0.7
+    sentence = model._encoder.encode(["a man plays the guitar"])[0]
+    motion = model._spaces["motion"]
+    assert motion.recogniser.names[int(np.argmax(motion.chances(sentence)))] == "playing guitar"
+
+
+def test_the_fingerprint_names_the_settings(model, monkeypatch):
+    before = Bridge(Store()).fingerprint
+    assert before == model.fingerprint
+    monkeypatch.setattr(bridge, "TEMPERATURE", 0.2)
+    assert Bridge(Store()).fingerprint != before

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from library.fakes import Broken, Colour, FakeFence, experts, write_media
+from tests.library.fakes import Broken, Colour, FakeFence, experts, write_media
 from wordreel.errors import LibraryBusy, LibraryError, WeightsMissing
 from wordreel.library import LibraryStore, add, verify
 from wordreel.library import tracks as tracks_module

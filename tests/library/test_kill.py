@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from library.fakes import MAGIC, Colour, FakeFence, Talk, experts, write_media
-from library.media_files import video
+from tests.library.fakes import MAGIC, Colour, FakeFence, Talk, experts, write_media
+from tests.library.media_files import video
 from wordreel.library import EmbeddingCache, LibraryStore, add, verify
 from wordreel.media import Fence
 

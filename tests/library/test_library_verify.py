@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from library.fakes import Colour, FakeFence, experts, write_media
+from tests.library.fakes import Colour, FakeFence, experts, write_media
 from wordreel.errors import LibraryError
 from wordreel.library import add, repair, verify
 from wordreel.types import Track

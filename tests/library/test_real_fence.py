@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from library.fakes import Colour, Shots, Talk
-from library.media_files import video
+from tests.library.fakes import Colour, Shots, Talk
+from tests.library.media_files import video
 from wordreel.library import add, verify
 from wordreel.media import Fence
 from wordreel.types import Absent, Track

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from library.fakes import Colour, FakeFence, write_media
+from tests.library.fakes import Colour, FakeFence, write_media
 from wordreel.library import add
 from wordreel.library.scan import Found, Ignored, Unreadable, scan
 

@@ -32,7 +32,9 @@ def built(tmp_path_factory):
     root = tmp_path_factory.mktemp("cli")
     media = root / "media"
     (media / "signs").mkdir(parents=True)
-    write_film(media / "signs" / "bakery.mp4", title_card(["GRAND OPENING", "Miller's Bakery"], 3, (150, 40, 50)))
+    write_film(
+        media / "signs" / "bakery.mp4", title_card(["GRAND OPENING", "Miller's Bakery"], 3, (150, 40, 50))
+    )
     write_film(media / "station.mp4", title_card(["Platform 9", "to Vienna"], 3, (20, 60, 50)))
     (media / "broken.mp4").write_bytes(b"\x00" * 100)
     (media / "notes.txt").write_text("not media")

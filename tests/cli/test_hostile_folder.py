@@ -7,6 +7,7 @@ import sys
 import time
 
 from tests.hostile import make_hostile, make_odd_but_fine
+
 from wordreel.api import Library
 
 PROGRAM = """

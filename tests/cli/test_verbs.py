@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -130,7 +131,9 @@ def test_an_unknown_expert_is_named(shell, media):
 
 def run(*words):
     return subprocess.run(
-        [sys.executable, "-c", "from wordreel.cli import main; main()", *words], capture_output=True, text=True
+        [sys.executable, "-c", "from wordreel.cli import main; main()", *words],
+        capture_output=True,
+        text=True,
     )
 
 
@@ -147,7 +150,7 @@ def test_help_and_import_load_nothing_heavy():
         "from typer.testing import CliRunner\n"
         "from wordreel.cli.app import app\n"
         "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
-        "heavy = {'torch', 'numpy', 'av', 'onnxruntime', 'onnx', 'cv2', 'faster_whisper', 'rapidocr', 'rich'}\n"
+        "heavy = {'torch', 'numpy', 'av', 'onnxruntime', 'onnx', 'cv2', 'faster_whisper', 'rapidocr'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -165,3 +168,24 @@ def test_every_verb_has_help_with_an_example(verb):
 
     shown = CliRunner().invoke(app, [verb, "--help"]).stdout
     assert f"Example: wordreel {verb}" in " ".join(shown.split())
+
+
+def test_opening_starts_a_player_at_the_moment(shell, tmp_path, monkeypatch):
+    said = tmp_path / "said"
+    player = tmp_path / "bin" / "mpv"
+    player.parent.mkdir()
+    player.write_text(f'#!/bin/sh\necho "$@" > {said}\n')
+    player.chmod(0o755)
+    monkeypatch.setenv("PATH", str(player.parent))
+    shell("search", "train to Vienna", "--open")
+    for _ in range(100):
+        if said.exists() and said.read_text():
+            break
+        time.sleep(0.05)
+    assert re.match(r"--start=0\.00 -- .*station\.mp4", said.read_text())
+
+
+def test_opening_without_a_player_says_so(shell, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(WordreelError, match="install mpv"):
+        shell("search", "train to Vienna", "--open")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from tests.library.fakes import Colour, FakeFence, Talk, experts, write_media
+
 from wordreel.library import add, verify
 from wordreel.library.store import LibraryStore
 from wordreel.types import Absent, Track

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from tests.library.fakes import Broken, Colour, FakeFence, experts, write_media
+
 from wordreel.errors import LibraryBusy, LibraryError, WeightsMissing
 from wordreel.library import LibraryStore, add, verify
 from wordreel.library import tracks as tracks_module

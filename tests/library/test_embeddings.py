@@ -6,8 +6,8 @@ import sys
 
 import numpy as np
 import pytest
-
 from tests.library.fakes import FakeFence, experts, write_media
+
 from wordreel.errors import FingerprintMismatch, LibraryError
 from wordreel.library import EmbeddingCache, add, repair, verify
 from wordreel.library import embeddings as module

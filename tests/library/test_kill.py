@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from tests.library.fakes import MAGIC, Colour, FakeFence, Talk, experts, write_media
 from tests.library.media_files import video
+
 from wordreel.library import EmbeddingCache, LibraryStore, add, verify
 from wordreel.media import Fence
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from tests.library.fakes import Colour, FakeFence, experts, write_media
+
 from wordreel.errors import LibraryError
 from wordreel.library import add, repair, verify
 from wordreel.types import Track

@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-
 from tests.library.fakes import FakeFence, experts, write_media
+
 from wordreel.library import LibraryStore, add, verify
 
 NAMES = st.sampled_from(["a.mp4", "b.mp4", "x/c.mp4", "x/d.mp4", "x/y/e.mp3", "f.png", "g.txt"])

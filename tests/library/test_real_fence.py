@@ -3,9 +3,9 @@
 import shutil
 
 import pytest
-
 from tests.library.fakes import Colour, Shots, Talk
 from tests.library.media_files import video
+
 from wordreel.library import add, verify
 from wordreel.media import Fence
 from wordreel.types import Absent, Track

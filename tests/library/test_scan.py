@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-
 from tests.library.fakes import Colour, FakeFence, write_media
+
 from wordreel.library import add
 from wordreel.library.scan import Found, Ignored, Unreadable, scan
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
 from tests.library.fakes import FakeFence, write_media
+
 from wordreel.library.spans import FrameSpans, SoundSpans
 from wordreel.media.types import AudioNeed, FrameNeed, Frames, Sound
 

@@ -47,7 +47,9 @@ def test_overlap_weighs_rows_by_shared_time():
 
 def test_words_of_a_span():
     track = Track(
-        np.zeros((1, 3), np.float32), np.array([[0.0, 4.0]]), (Words("go", 0, 1), Words("home", 1, 2), Words("x", 9, 10))
+        np.zeros((1, 3), np.float32),
+        np.array([[0.0, 4.0]]),
+        (Words("go", 0, 1), Words("home", 1, 2), Words("x", 9, 10)),
     )
     assert words_in(track, 0.0, 4.0) == "go home"
 
@@ -89,7 +91,9 @@ def test_embedding_equals_the_plain_definition(model):
     rng = np.random.default_rng(0)
     seconds = np.arange(6.0)
     tracks = {
-        "appearance": Track(rng.normal(size=(6, 1280)).astype(np.float32), np.stack([seconds, seconds + 1], 1)),
+        "appearance": Track(
+            rng.normal(size=(6, 1280)).astype(np.float32), np.stack([seconds, seconds + 1], 1)
+        ),
         "speech": Track(rng.normal(size=(1, 384)).astype(np.float32), np.array([[4.0, 5.5]])),
     }
     clips = [Clip("x", 0, 6, whole=True), Clip("x", 0, 2.5), Clip("x", 2.5, 6)]

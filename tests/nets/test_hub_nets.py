@@ -2,10 +2,10 @@
 
 import re
 
-from tests.nets import naive_nets
 import numpy as np
 import onnx
 import pytest
+from tests.nets import naive_nets
 
 from wordreel.errors import WeightsError
 from wordreel.nets import densenet, r2plus1d, resnet, s3d, senet, vggish, vit

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from tests.library.fakes import Colour, FakeFence, Talk, write_media
+
 from wordreel.library import LibraryStore, add
 from wordreel.types import QueryEmbedding
 

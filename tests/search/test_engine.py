@@ -143,6 +143,7 @@ def test_refresh_embeds_only_what_is_missing(store, model):
 
 def test_two_paths_of_one_content_are_one_hit(store, model, tmp_path):
     from tests.library.fakes import Colour, FakeFence, Talk
+
     from wordreel.library import add
 
     original = Path(store.files()[0].path)

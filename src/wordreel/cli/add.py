@@ -116,6 +116,6 @@ def summarise(report: AddReport, library: Library) -> None:
             typer.echo(f"  {printable(path)}: {printable(reason)}")
     if report.still_failed:
         typer.echo(
-            f"{len(report.still_failed)} failed before and have not changed (--retry-failed tries them again)."
+            f"{len(report.still_failed)} failed before and have not changed (--retry-failed tries again)."
         )
     typer.echo(f"Library: {printable(library.path)}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordreel.cli.common import JsonOption, LibraryOption, clock, print_json, printable
+from wordreel.errors import WordreelError
 
 if TYPE_CHECKING:
     from wordreel.search.hits import Hit
@@ -31,7 +34,7 @@ def search(
     moments: Annotated[
         bool, typer.Option("--moments", help="List every matching moment, not the best one of each video.")
     ] = False,
-    open_best: Annotated[bool, typer.Option("--open", help="Open the best file in its player.")] = False,
+    open_best: Annotated[bool, typer.Option("--open", help="Play the best hit, from its moment on.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find videos, and the second in them, with words.
@@ -52,7 +55,19 @@ def search(
             typer.echo(line(hit))
             typer.echo(f"      {reasons(hit)}")
     if open_best and hits:
-        typer.launch(hits[0].path)
+        subprocess.Popen(player(hits[0]), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+
+def player(hit: Hit) -> list[str]:
+    """The command that shows a hit: at its moment where a player is known, else as the desktop would."""
+    if mpv := shutil.which("mpv"):
+        return [mpv, f"--start={hit.start:.2f}", "--", hit.path]
+    if vlc := shutil.which("vlc"):
+        return [vlc, f"--start-time={hit.start:.2f}", Path(hit.path).absolute().as_uri()]
+    opener = shutil.which("xdg-open") or shutil.which("open")
+    if opener is None:
+        raise WordreelError(f"no player was found; install mpv, or open {hit.path} yourself")
+    return [opener, hit.path]
 
 
 def line(hit: Hit) -> str:

@@ -55,6 +55,15 @@ def test_searching_where_no_library_is(shell, tmp_path):
         shell("search", "x")
 
 
+def test_searching_an_empty_library(shell, tmp_path):
+    shell.library = tmp_path / "new"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    shell.json("add", str(empty), "--experts", "shots")
+    assert "wordreel add FOLDER" in shell("search", "x")
+    assert shell.json("search", "x") == []
+
+
 def test_list_show_and_failures(shell, media):
     assert "2 files" in shell("list")
     assert {row["paths"][0] for row in shell.json("list")} == {

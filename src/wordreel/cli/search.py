@@ -43,13 +43,17 @@ def search(
     """
     from wordreel.api import Library
 
-    hits = Library(library, create=False).search(
-        words, limit=limit, folder=folder, after=after, before=before, moments=moments
-    )
+    opened = Library(library, create=False)
+    hits = opened.search(words, limit=limit, folder=folder, after=after, before=before, moments=moments)
     if as_json:
         print_json([asdict(hit) for hit in hits])
     elif not hits:
-        typer.echo("Nothing to show: no file in the library passes these filters.")
+        filled = bool(opened.store.files())
+        typer.echo(
+            "Nothing to show: no file in the library passes these filters."
+            if filled
+            else "Nothing to show: the library is empty. `wordreel add FOLDER` fills it."
+        )
     else:
         for hit in hits:
             typer.echo(line(hit))

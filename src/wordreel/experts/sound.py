@@ -1,4 +1,4 @@
-"""What is heard: SoundNet's conv7, a row every 1.49 s, and the objects and places it stands for."""
+"""What is heard: SoundNet's conv7, a row every 1.49 s, and the places it sounds like."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONTEXT = 8  # rows that conv8 looks at
 CARD = Card(
     name="sound",
     modality="sound",
-    title="What is heard (SoundNet, objects and places)",
+    title="What is heard (SoundNet, places)",
     dim=1024,
     need=AudioNeed(RATE),
     licence="MIT",

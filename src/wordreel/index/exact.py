@@ -35,7 +35,7 @@ class ExactIndex:
             )
         if bias is not None and bias.shape != (len(vectors),):
             raise ValueError(f"a bias of shape {bias.shape} does not fit {len(vectors)} items")
-        self._vectors = vectors.reshape(len(vectors), -1)
+        self._vectors = vectors.reshape(len(vectors), vectors.shape[1] * vectors.shape[2])
         self._available = available
         self._bias = bias
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from wordreel.errors import QueryError
 from wordreel.index.exact import ExactIndex
+from wordreel.library.embeddings import Gallery
 from wordreel.library.records import StoredClip, WordRow
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
@@ -40,15 +41,19 @@ class Engine:
     def __init__(self, store: LibraryStore, model: Model) -> None:
         self.store = store
         self.model = model
-        gallery = cache_of(store, model).load()
         known = {clip.id: clip for clip in store.clips()}
+        gallery = cache_of(store, model).load()
+        # Somebody may add or remove videos between the two looks: only what both saw counts.
+        if not all(int(number) in known for number in gallery.ids):
+            both = np.isin(gallery.ids, list(known))
+            gallery = Gallery(gallery.ids[both], gallery.vectors[both], gallery.available[both])
         self._items: list[StoredClip] = [known[int(number)] for number in gallery.ids]
         self._vectors, self._available = gallery.vectors, gallery.available
         self._index = ExactIndex(gallery.vectors, gallery.available)
-        self._files = store.files()
         self._rows_of: dict[str, list[int]] = {}
         for row, item in enumerate(self._items):
             self._rows_of.setdefault(item.content, []).append(row)
+        self._files = [file for file in store.files() if file.content in self._rows_of]
 
     def __len__(self) -> int:
         return len(self._items)
@@ -65,9 +70,11 @@ class Engine:
         if limit < 1:
             raise QueryError(f"cannot show {limit} results; ask for 1 or more")
         paths = (filters or Filters()).paths(self._files)
-        allowed = np.array([item.content in paths for item in self._items], bool)
-        if not allowed.any():
+        if not paths:
             return []
+        allowed = np.zeros(len(self), bool)
+        for content in paths:
+            allowed[self._rows_of[content]] = True
         query = self.model.queries([words])[0]
         spoken = self._spoken(words)
         bonus = self._bonus(words, spoken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from wordreel.library.records import Video
     from wordreel.models.base import Model
     from wordreel.search.engine import Engine
+
+
+EMBED_EVERY = 30.0  # seconds of adding after which what was added can be found
 
 
 class Library:
@@ -67,6 +71,16 @@ class Library:
 
         names = list(experts) if experts else registry.default_names()
         loaded = [registry.load(name, self.weights) for name in names]
+        embedded = time.monotonic()
+
+        def moved(now: Progress) -> None:
+            nonlocal embedded
+            if progress:
+                progress(now)
+            if time.monotonic() - embedded > EMBED_EVERY:
+                self.refresh()
+                embedded = time.monotonic()
+
         with Fence() as fence:
             report = ingest.add(
                 self.store,
@@ -74,7 +88,7 @@ class Library:
                 loaded,
                 fence,
                 jobs=jobs,
-                progress=progress,
+                progress=moved,
                 retry_failed=retry_failed,
             )
         self.refresh(embedding)

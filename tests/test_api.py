@@ -1,0 +1,84 @@
+"""`wordreel.Library`, with real experts on films made on the spot."""
+
+from pathlib import Path
+
+import pytest
+
+import wordreel
+from wordreel import api
+from wordreel.demo.film import title_card, write_film
+from wordreel.errors import LibraryError
+from wordreel.library.lock import writer_lock
+
+EXPERTS = ("ocr", "shots")
+
+
+@pytest.fixture
+def media(tmp_path):
+    folder = tmp_path / "media"
+    folder.mkdir()
+    for number, line in enumerate(["Apple pie", "Steam engine", "Moon landing"]):
+        write_film(folder / f"{number}.mp4", title_card([line], 2, (40 * number, 60, 90)))
+    return folder
+
+
+def test_add_search_remove(tmp_path, media):
+    library = wordreel.Library(tmp_path / "reel")
+    report = library.add(media, experts=EXPERTS)
+    assert len(report.added) == 3
+    hit = library.search("moon landing", limit=1)[0]
+    assert isinstance(hit, wordreel.Hit)
+    assert Path(hit.path).name == "2.mp4"
+    assert "Moon landing" in hit.why[0].what
+    assert library.remove(media / "2.mp4") == [str(media / "2.mp4")]
+    assert {Path(hit.path).name for hit in library.search("moon landing")} == {"0.mp4", "1.mp4"}
+    assert len(library.videos()) == 2
+    (media / "1.mp4").unlink()
+    assert library.remove_missing() == [str(media / "1.mp4")]
+    assert library.describe(media / "0.mp4")["words"][0]["text"] == "Apple pie"
+
+
+def test_another_object_sees_the_same_library(tmp_path, media):
+    wordreel.Library(tmp_path / "reel").add(media, experts=EXPERTS)
+    again = wordreel.Library(tmp_path / "reel", create=False)
+    assert Path(again.search("steam engine", limit=1)[0].path).name == "1.mp4"
+
+
+def test_what_is_added_can_be_found_before_the_rest_is_done(tmp_path, media, monkeypatch):
+    monkeypatch.setattr(api, "EMBED_EVERY", 0.0)
+    found = []
+
+    def look(now):
+        if now.files_done == 2:
+            other = wordreel.Library(tmp_path / "reel", create=False)
+            found.append(len(other.search("apple pie")))
+
+    wordreel.Library(tmp_path / "reel").add(media, experts=EXPERTS, jobs=1, progress=look)
+    assert max(found) >= 1
+
+
+def test_searching_while_somebody_writes_finds_what_is_there(tmp_path, media):
+    library = wordreel.Library(tmp_path / "reel")
+    library.add(media / "0.mp4", experts=EXPERTS)
+    with writer_lock(library.path / "lock"):
+        other = wordreel.Library(tmp_path / "reel", create=False)
+        assert len(other.search("apple pie")) == 1
+
+
+def test_reindexing_gives_the_same_answers(tmp_path, media):
+    library = wordreel.Library(tmp_path / "reel")
+    library.add(media, experts=EXPERTS)
+    before = [(hit.path, hit.score) for hit in library.search("steam")]
+    assert library.reindex() == 3
+    assert [(hit.path, hit.score) for hit in library.search("steam")] == before
+
+
+def test_opening_what_is_not_there(tmp_path):
+    with pytest.raises(LibraryError, match="no library"):
+        wordreel.Library(tmp_path / "none", create=False)
+
+
+def test_the_package_names_what_it_has():
+    assert wordreel.Library.__name__ == "Library"
+    with pytest.raises(AttributeError, match="nothing_here"):
+        _ = wordreel.nothing_here

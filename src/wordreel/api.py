@@ -68,9 +68,13 @@ class Library:
         from wordreel.experts import registry
         from wordreel.library import ingest
         from wordreel.media import Fence
+        from wordreel.nets.runtime import shared_by
 
         names = list(experts) if experts else registry.default_names()
-        loaded = [registry.load(name, self.weights) for name in names]
+        jobs = jobs or ingest.default_jobs()
+        # Several files at once, each with a thread or two, finish sooner than one with all of them.
+        with shared_by(jobs):
+            loaded = [registry.load(name, self.weights) for name in names]
         embedded = time.monotonic()
 
         def moved(now: Progress) -> None:

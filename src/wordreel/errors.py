@@ -55,3 +55,7 @@ class FingerprintMismatch(LibraryError):
 
 class QueryError(WordreelError):
     """A query or a filter cannot be understood."""
+
+
+class HubnessError(WordreelError):
+    """Similarities, a query bank or its state cannot be used as asked."""

@@ -67,8 +67,8 @@ def add(
 
 
 def default_jobs() -> int:
-    """Two files at once keep one decoding while the other is with the experts; more cost memory."""
-    return max(2, min(8, (os.cpu_count() or 1) // 2))
+    """One file more than there are cores, so that none waits while a file is decoded; eight are enough."""
+    return min(8, len(os.sched_getaffinity(0)) + 1)
 
 
 @dataclass

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +13,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+_sharers: ContextVar[int] = ContextVar("sharers", default=1)
+
+
+def cores() -> int:
+    """Cores this process is allowed to run on."""
+    return len(os.sched_getaffinity(0))
+
+
 def threads() -> int:
-    """Cores a network may use: `WORDREEL_THREADS`, or what this process is allowed to run on."""
+    """Threads a network may use: `WORDREEL_THREADS`, or its share of the cores."""
     asked = os.environ.get("WORDREEL_THREADS")
-    return max(1, int(asked)) if asked else len(os.sched_getaffinity(0))
+    return max(1, int(asked)) if asked else max(1, cores() // _sharers.get())
+
+
+@contextmanager
+def shared_by(count: int) -> Iterator[None]:
+    """Networks loaded inside will run beside `count - 1` others: each gets its share of the cores.
+
+    >>> with shared_by(10**6):
+    ...     threads()
+    1
+    """
+    token = _sharers.set(max(1, count))
+    try:
+        yield
+    finally:
+        _sharers.reset(token)
 
 
 class Network:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-
 _sharers: ContextVar[int] = ContextVar("sharers", default=1)
 
 

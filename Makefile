@@ -25,6 +25,7 @@ bench: $(VENV)/.dev
 	$(BIN)/wordreel weights fetch
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/experts.py
+	$(BIN)/python benchmarks/hubness.py
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("wordreel needs Python 3.11 or later; set PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'

@@ -1,0 +1,39 @@
+"""Hubness: some items turn up for too many queries. Query-bank normalisations hold them back.
+
+Every method is a frozen dataclass with `fit(bank) -> State` and `apply(rows, state)`; a foldable one gives
+one number per item, `state.bias()`, that an index subtracts. Rows are queries, columns are gallery items.
+"""
+
+from wordreel.errors import HubnessError
+from wordreel.hubness.choose_beta import BetaChoice, choose_beta, choose_beta_unlabelled
+from wordreel.hubness.direction import Direction, query_rows
+from wordreel.hubness.embeddings import fit_embeddings, fit_mixtures, mixtures, product
+from wordreel.hubness.gated import Gated, ranking_scores
+from wordreel.hubness.measures import Hubness, k_occurrence, summary
+from wordreel.hubness.method import Method
+from wordreel.hubness.ranking import corrected_ranks
+from wordreel.hubness.registry import METHODS, make
+from wordreel.hubness.state import State
+
+__all__ = [
+    "METHODS",
+    "BetaChoice",
+    "Direction",
+    "Gated",
+    "Hubness",
+    "HubnessError",
+    "Method",
+    "State",
+    "choose_beta",
+    "choose_beta_unlabelled",
+    "corrected_ranks",
+    "fit_embeddings",
+    "fit_mixtures",
+    "k_occurrence",
+    "make",
+    "mixtures",
+    "product",
+    "query_rows",
+    "ranking_scores",
+    "summary",
+]

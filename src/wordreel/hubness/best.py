@@ -1,0 +1,147 @@
+"""The largest bank similarities of each gallery item, for the means of k nearest queries.
+
+Each column keeps its `k + reserve` largest values and a floor: everything it does not keep is at most the
+floor. Dropping a kept value eats into the reserve; when fewer than k are left, the column is stale until
+it is fitted again. Cost of a block: one partition, O(rows · items).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from wordreel.hubness.blocks import Array, Block, Ids, check, cut
+from wordreel.types import Bool, Float64
+
+FOLD = 256  # rows gathered before the lists are merged
+
+
+@dataclass(frozen=True)
+class Best:
+    """`values [items, k + reserve]`, largest first, -inf past the end; `floor [items]`, -inf if complete."""
+
+    k: int
+    size: int
+    values: Array
+    floor: Array
+
+    @property
+    def items(self) -> int:
+        return len(self.values)
+
+    @property
+    def held(self) -> Ids:
+        return np.asarray((self.values > -np.inf).sum(axis=1))
+
+    @property
+    def stale(self) -> Bool:
+        return np.asarray(self.held < min(self.k, self.size))
+
+    @property
+    def stale_rows(self) -> Ids:
+        return np.empty(0, np.int64)
+
+    def mean(self) -> Float64:
+        """The mean of the k largest, of all where the bank is smaller than k, `[items]`."""
+        top = self.values[:, : min(self.k, self.size)]
+        # Stale columns must not be averaged; the state refuses them before.
+        return np.asarray(np.where(top > -np.inf, top, 0).mean(axis=1, dtype=np.float64))
+
+    def merge(self, other: Best) -> Best:
+        floor = np.maximum(self.floor, other.floor)
+        values = np.concatenate([self.values, other.values], axis=1)
+        return _trim(self.k, self.size + other.size, values, floor, self.values.shape[1])
+
+    def drop(self, block: Block, at: Ids | None) -> Best:
+        values, floor = self.values.copy(), self.floor
+        everywhere = np.arange(self.items)
+        for row in block.values:
+            near = 1e-6 * np.maximum(1, np.abs(row))
+            apart = np.abs(values - row[:, None])
+            place = apart.argmin(axis=1)
+            hit = apart[everywhere, place] <= near
+            values[everywhere[hit], place[hit]] = -np.inf
+            # Neither kept nor below the floor: it was not fitted with this value, so nothing is sure.
+            values[~hit & (row > floor + near)] = -np.inf
+        left = self.size - len(block)
+        # A list that holds all that is left has nothing below its floor.
+        complete = (values > -np.inf).sum(axis=1) >= left
+        floor = np.where(complete, np.asarray(-np.inf, floor.dtype), floor)
+        return replace(self, size=left, values=-np.sort(-values, axis=1), floor=floor)
+
+    def extend(self, columns: Array) -> Best:
+        new = self._fresh(columns)
+        values = np.concatenate([self.values, new.values])
+        return replace(self, values=values, floor=np.concatenate([self.floor, new.floor]))
+
+    def keep(self, wanted: Bool) -> Best:
+        return replace(self, values=self.values[wanted], floor=self.floor[wanted])
+
+    def refit(self, at: Ids, columns: Array) -> Best:
+        new = self._fresh(columns)
+        values, floor = self.values.copy(), self.floor.copy()
+        values[at], floor[at] = new.values, new.floor
+        return replace(self, values=values, floor=floor)
+
+    def refit_rows(self, at: Ids, block: Block) -> Best:
+        return self
+
+    def arrays(self) -> dict[str, Array]:
+        return {"values": self.values, "floor": self.floor}
+
+    def _fresh(self, columns: Array) -> Best:
+        builder = BestBuilder(self.k, self.values.shape[1] - self.k)
+        for piece in cut(columns):
+            builder.take(check(piece))
+        return builder.part()
+
+
+def _trim(k: int, size: int, values: Array, floor: Array, width: int) -> Best:
+    """Sort candidates, forget those under the floor, keep `width` and raise the floor to what is left out."""
+    values = -np.sort(-values, axis=1)
+    values = np.where(values >= floor[:, None], values, np.asarray(-np.inf, values.dtype))
+    if values.shape[1] > width:
+        floor = np.maximum(floor, values[:, width])
+    return Best(k, size, np.ascontiguousarray(values[:, :width]), floor)
+
+
+class BestBuilder:
+    """Gathers blocks, and every few hundred rows partitions them together with the lists so far."""
+
+    def __init__(self, k: int, reserve: int) -> None:
+        self._k, self._width = k, k + reserve
+        self._size = 0
+        self._kept: Array | None = None  # [items, <= width]
+        self._floor: Array | None = None
+        self._waiting: list[Array] = []
+        self._rows = 0
+
+    def take(self, block: Block) -> None:
+        self._size += len(block)
+        self._waiting.append(block.values.T.copy())
+        self._rows += len(block)
+        if self._rows >= max(FOLD, self._width):
+            self._fold()
+
+    def _fold(self) -> None:
+        lists = [] if self._kept is None else [self._kept]
+        values = np.concatenate(lists + self._waiting, axis=1)
+        self._waiting, self._rows = [], 0
+        if self._floor is None:
+            self._floor = np.full(len(values), -np.inf, values.dtype)
+        surplus = values.shape[1] - self._width
+        if surplus > 0:
+            values = np.partition(values, surplus - 1, axis=1)
+            self._floor = np.maximum(self._floor, values[:, surplus - 1])
+            values = values[:, surplus:]
+        self._kept = values
+
+    def part(self) -> Best:
+        if self._waiting:
+            self._fold()
+        assert self._kept is not None  # noqa: S101 - a builder saw a block
+        assert self._floor is not None  # noqa: S101
+        short = self._width - self._kept.shape[1]
+        values = np.pad(self._kept, ((0, 0), (0, short)), constant_values=-np.inf)
+        return _trim(self._k, self._size, values, self._floor, self._width)

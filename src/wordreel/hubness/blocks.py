@@ -1,0 +1,168 @@
+"""Similarities read block by block: checked once, in pieces that stay in the cache.
+
+Rows are queries, columns are gallery items. float16 is widened to float32, float64 stays; other numbers
+become float64. NaN, infinities and sizes beyond 1e30 are refused, so everything computed after this point
+is finite. What comes in is never written to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.errors import HubnessError
+
+Array = NDArray[Any]
+Ids = NDArray[np.int64]
+T = TypeVar("T")
+
+CACHE_BYTES = 3 << 19  # of a block and a scratch copy of it: they stay in a core's caches
+MOST_ROWS = 64  # of a block, so that float32 sums over its rows stay exact enough
+LARGEST = 1e30
+
+
+class Source(Protocol):
+    """Rows that can be read in any order and more than once."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def read(self, start: int, stop: int) -> Array:
+        """Rows `[start, stop)`."""
+        ...
+
+
+Blocks = Array | Source | Iterable[Array]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some checked rows, with what the check had to find out anyway."""
+
+    values: Array  # [rows, items] float32 or float64, contiguous
+    tops: Ids  # [rows] the best item, the first of equals
+    best: Array  # [rows] its similarity
+    low: float
+    high: float
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def reach(self) -> float:
+        return max(-self.low, self.high)
+
+
+@dataclass(frozen=True)
+class ArraySource:
+    """An array, perhaps memory-mapped."""
+
+    rows: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.rows.shape
+
+    def read(self, start: int, stop: int) -> Array:
+        return self.rows[start:stop]
+
+
+def matrix(rows: Array, what: str, items: int | None = None) -> Array:
+    """`rows` if it is a non-empty numeric matrix with `items` columns."""
+    rows = rows if isinstance(rows, np.ndarray) else np.asarray(rows)
+    if rows.ndim != 2:
+        raise HubnessError(f"{what} must be a matrix [queries, items], not of shape {rows.shape}")
+    if rows.dtype.kind not in "fiu":
+        raise HubnessError(f"{what} must hold real numbers, not {rows.dtype}")
+    if rows.shape[1] == 0:
+        raise HubnessError(f"{what} has no columns: the gallery is empty")
+    if items is not None and rows.shape[1] != items:
+        raise HubnessError(
+            f"{what} has {rows.shape[1]} columns but the gallery has {items} items; rows are queries and "
+            "columns are gallery items, so transpose it if it is the other way round"
+        )
+    return rows
+
+
+def widen(values: Array) -> Array:
+    """float32 for float16 and float32, float64 for everything else; a copy only where that is needed."""
+    small = values.dtype.kind == "f" and values.dtype.itemsize <= 4
+    return np.ascontiguousarray(values, np.float32 if small else np.float64)
+
+
+def check(values: Array, first: int = 0) -> Block:
+    """Widen some rows and refuse what is not a similarity; `first` is the number of the first row."""
+    values = widen(values)
+    tops = values.argmax(axis=1)
+    best = np.take_along_axis(values, tops[:, None], axis=1)[:, 0]
+    # argmax stops at NaN and min passes it on, so the two bounds tell NaN and both infinities.
+    low, high = float(values.min()), float(best.max())
+    if not (low >= -LARGEST and high <= LARGEST):
+        row, column = np.argwhere(~(np.abs(values) <= LARGEST))[0]
+        raise HubnessError(
+            f"the similarity in row {first + row}, column {column} is {values[row, column]}; "
+            "leave out or mend the embeddings that are not finite"
+        )
+    return Block(values, tops, best, low, high)
+
+
+def cut(values: Array) -> Iterator[Array]:
+    """Pieces of some rows, small enough for the cache."""
+    rows = int(np.clip(CACHE_BYTES // (2 * values.shape[1] * 4), 1, MOST_ROWS))
+    for start in range(0, len(values), rows):
+        yield values[start : start + rows]
+
+
+def as_source(blocks: Blocks, what: str = "the bank") -> Source | None:
+    """A source for an array or a source; None for a plain stream."""
+    if isinstance(blocks, np.ndarray):
+        return ArraySource(matrix(blocks, what))
+    return blocks if hasattr(blocks, "read") else None  # type: ignore[return-value]
+
+
+def chunk_rows(source: Source) -> int:
+    """Rows to read at once: 8 MB of an array, 32 MB where reading means computing."""
+    size = 8 << 20 if isinstance(source, ArraySource) else 32 << 20
+    return int(np.clip(size // (4 * source.shape[1]), 1, 4096))
+
+
+def spans(rows: int, threads: int) -> list[tuple[int, int]]:
+    """`threads` neighbouring spans that cover the rows in order."""
+    edges = np.linspace(0, rows, threads + 1).astype(int)
+    return [(int(a), int(b)) for a, b in pairwise(edges) if b > a]
+
+
+def thread_count(threads: int | None, elements: int) -> int:
+    """One thread for small work, else what was asked for or the cores this process may use."""
+    if elements < 1 << 20:
+        return 1
+    if threads is not None:
+        return max(1, threads)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def each_span(source: Source, work: Callable[[int, int], T], threads: int | None) -> list[T]:
+    """Run `work(start, stop)` over spans of the rows, in threads, results in order."""
+    rows = source.shape[0]
+    parts = spans(rows, thread_count(threads, rows * source.shape[1]))
+    if len(parts) == 1:
+        return [work(*parts[0])]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(lambda span: work(*span), parts))
+
+
+def blocks_of(source: Source, start: int, stop: int) -> Iterator[tuple[int, Block]]:
+    """Checked blocks of rows `[start, stop)` with the number of their first row."""
+    step = chunk_rows(source)
+    for first in range(start, stop, step):
+        at = first
+        for piece in cut(source.read(first, min(first + step, stop))):
+            yield at, check(piece, at)
+            at += len(piece)

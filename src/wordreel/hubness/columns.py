@@ -1,0 +1,138 @@
+"""Every bank similarity of every gallery item, sorted: O(gallery · bank) memory, only for GC.
+
+With `levels` each column is reduced to that many evenly spaced order statistics; ranks are then estimates
+within bank/levels places, and the state says that it is not exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from wordreel.errors import HubnessError
+from wordreel.hubness.blocks import Array, Block, Ids
+from wordreel.types import Bool, Float64
+
+
+@dataclass(frozen=True)
+class Columns:
+    """`sorted [items, size]`, or `[items, levels]`, ascending."""
+
+    size: int
+    sorted: Array
+    levels: int | None = None
+
+    @property
+    def items(self) -> int:
+        return len(self.sorted)
+
+    @property
+    def exact(self) -> bool:
+        return bool(self.sorted.shape[1] == self.size)
+
+    @property
+    def stale(self) -> Bool:
+        return np.zeros(self.items, bool)
+
+    @property
+    def stale_rows(self) -> Ids:
+        return np.empty(0, np.int64)
+
+    def greater(self, rows: Array) -> Float64:
+        """How many bank similarities of each item exceed `rows [queries, items]`, by bisection."""
+        columns = self.sorted if rows.dtype == self.sorted.dtype else self._wide
+        rows = rows.astype(columns.dtype, copy=False)
+        below = _bisect(columns, rows) if len(rows) < 8 else _search(columns, rows)
+        width = columns.shape[1]
+        return np.asarray((width - below) * (self.size / width), np.float64)
+
+    @cached_property
+    def _wide(self) -> Float64:
+        return self.sorted.astype(np.float64)
+
+    def merge(self, other: Columns) -> Columns:
+        self._must_be_exact()
+        other._must_be_exact()
+        both = np.concatenate([self.sorted, other.sorted], axis=1)
+        return compress(Columns(self.size + other.size, np.sort(both, axis=1), self.levels))
+
+    def drop(self, block: Block, at: Ids | None) -> Columns:
+        self._must_be_exact()
+        values = self.sorted.copy()
+        everywhere = np.arange(self.items)
+        for row in block.values:
+            place = np.abs(values - row[:, None]).argmin(axis=1)
+            if (np.abs(values[everywhere, place] - row) > 1e-6 * np.maximum(1, np.abs(row))).any():
+                raise HubnessError("a query to drop is not in the bank; pass the rows it was fitted with")
+            values[everywhere, place] = np.inf
+        kept = np.sort(values, axis=1)[:, : self.size - len(block)]
+        return replace(self, size=self.size - len(block), sorted=np.ascontiguousarray(kept))
+
+    def extend(self, columns: Array) -> Columns:
+        new = compress(Columns(len(columns), np.sort(columns.T, axis=1), self.levels))
+        return replace(self, sorted=np.concatenate([self.sorted, new.sorted.astype(self.sorted.dtype)]))
+
+    def keep(self, wanted: Bool) -> Columns:
+        return replace(self, sorted=self.sorted[wanted])
+
+    def refit(self, at: Ids, columns: Array) -> Columns:
+        values = self.sorted.copy()
+        values[at] = compress(Columns(len(columns), np.sort(columns.T, axis=1), self.levels)).sorted
+        return replace(self, sorted=values)
+
+    def refit_rows(self, at: Ids, block: Block) -> Columns:
+        return self
+
+    def arrays(self) -> dict[str, Array]:
+        return {"sorted": self.sorted}
+
+    def _must_be_exact(self) -> None:
+        if not self.exact:
+            raise HubnessError("compressed columns cannot change; fit the whole bank again")
+
+
+def _search(columns: Array, rows: Array) -> Ids:
+    """How many values of each column are at most that of each row: a search per column."""
+    below = np.empty(rows.shape, np.int64)
+    for item, column in enumerate(columns):
+        below[:, item] = np.searchsorted(column, rows[:, item], side="right")
+    return below
+
+
+def _bisect(columns: Array, rows: Array) -> Ids:
+    """The same for few rows, halving the ranges of all columns at once."""
+    width = columns.shape[1]
+    low, high = np.zeros(rows.shape, np.int64), np.full(rows.shape, width, np.int64)
+    flat, start = columns.ravel(), np.arange(len(columns)) * width
+    for _ in range(width.bit_length()):
+        middle = (low + high) // 2
+        inside = low < high
+        at_most = inside & (flat[start + np.minimum(middle, width - 1)] <= rows)
+        low = np.where(at_most, middle + 1, low)
+        high = np.where(inside & ~at_most, middle, high)
+    return low
+
+
+def compress(columns: Columns) -> Columns:
+    """Keep `levels` order statistics of each column, those in the middle of equal shares of the bank."""
+    if columns.levels is None or columns.levels >= columns.size:
+        return columns
+    places = ((np.arange(columns.levels) + 0.5) * columns.size / columns.levels).astype(int)
+    return replace(columns, sorted=np.ascontiguousarray(columns.sorted[:, places]))
+
+
+class ColumnsBuilder:
+    """Keeps everything it sees; sorting waits for the end."""
+
+    def __init__(self) -> None:
+        self._rows: list[Array] = []
+
+    def take(self, block: Block) -> None:
+        self._rows.append(block.values.copy())
+
+    def part(self) -> Columns:
+        rows = np.concatenate(self._rows)
+        self._rows = []
+        return Columns(len(rows), np.sort(rows.T, axis=1))

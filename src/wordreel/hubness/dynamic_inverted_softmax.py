@@ -1,0 +1,81 @@
+"""Dynamic inverted softmax (DIS): Bogolin, Croitoru et al., "Cross modal retrieval with querybank
+normalisation" (QB-Norm), CVPR 2022, arXiv 2112.12777.
+
+    η(q, v) = inverted softmax   if argmaxᵥ s(q, v) ∈ A
+              s(q, v)            otherwise,        A = ∪ⱼ top-kᵥ s(bⱼ, v)
+
+Only queries whose plain best item was retrieved by the bank are corrected, so a bank from another domain
+does little harm. A query's whole row is corrected or left as it is, bit for bit.
+
+Fit is one pass, O(bank · gallery), state O(gallery + bank · k): bᵥ of the inverted softmax and the k winners
+of each bank query. Apply is one maximum per row and one subtraction per score. Ties for the best item go
+to the lowest number, in the bank and in the queries.
+
+The released code exponentiates without a shift, finds A by sorting whole rows and overwrites its input;
+none of that changes a ranking where it does not overflow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from wordreel.hubness.blocks import Array, Block, Ids
+from wordreel.hubness.logsum import LogSum, LogSumBuilder
+from wordreel.hubness.method import Method, Scorer, check_beta, check_count
+from wordreel.hubness.part import Builder
+from wordreel.hubness.state import QUERIES, State
+from wordreel.hubness.winners import Winners, WinnersBuilder
+from wordreel.types import Bool, Float64
+
+
+@dataclass(frozen=True)
+class DynamicInvertedSoftmax(Method):
+    """s(q, v) − bᵥ where the gate is open, s(q, v) elsewhere.
+
+    >>> bank = np.array([[0.9, 0.1], [0.8, 0.2]], np.float32)
+    >>> method = DynamicInvertedSoftmax()
+    >>> found = method.apply(np.array([[0.5, 0.4], [0.1, 0.4]], np.float32), method.fit(bank))
+    >>> found.activated.tolist(), found.ranking_scores.argmax(axis=1).tolist()
+    ([True, False], [1, 1])
+    """
+
+    name: ClassVar[str] = "dis"
+    gated: ClassVar[bool] = True
+    beta: float = 20.0
+    k: int = 1
+
+    def __post_init__(self) -> None:
+        check_beta(self.beta)
+        check_count("k", self.k, 1)
+
+    def inverse_temperature(self, bank: str) -> float:
+        return self.beta
+
+    def builders(self, bank: str) -> dict[str, Builder]:
+        return {"logsum": LogSumBuilder(self.beta), "winners": WinnersBuilder(self.k)}
+
+    def offset(self, state: State) -> Float64:
+        return cast(LogSum, state.banks[QUERIES].parts["logsum"]).soft_mean()
+
+    def counts(self, state: State) -> Ids:
+        """`[items]`: how many bank queries have each item among their k best."""
+        state.check_fresh()
+        return cast(Winners, state.banks[QUERIES].parts["winners"]).counts
+
+    def activation(self, state: State) -> Bool:
+        return np.asarray(self.counts(state) > 0)
+
+    def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
+        offset, gate = state.offset.astype(kind), state.activation
+
+        def score(block: Block, out: Array) -> Bool:
+            opened = np.asarray(gate[block.tops])
+            np.subtract(block.values, offset, out=out)
+            if not opened.all():
+                out[~opened] = block.values[~opened]
+            return opened
+
+        return score

@@ -1,0 +1,119 @@
+"""Fit a method from embeddings: similarities are computed block by block and never kept.
+
+`product` is for single vectors (one matrix product per block), `mixtures` for mixtures of experts (see
+`models.similarity`). Both can be read again, so Sinkhorn can be fitted too. Memory: two blocks of
+32 MB at most per thread beside the embeddings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from wordreel.errors import HubnessError
+from wordreel.hubness.blocks import Array, Source
+from wordreel.hubness.method import Method
+from wordreel.hubness.state import State
+from wordreel.models.similarity import divide, flatten_queries
+from wordreel.types import Bool, Float32
+
+
+@dataclass(frozen=True)
+class Product:
+    """Rows of `queries [m, d] · items [n, d]ᵀ`."""
+
+    queries: Array
+    items: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.queries), len(self.items))
+
+    def read(self, start: int, stop: int) -> Array:
+        return np.asarray(_floats(self.queries[start:stop]) @ self.items.T)
+
+
+@dataclass(frozen=True)
+class Mixtures:
+    """Rows of the mixture similarity; `items` is flat, `[n, e · d]`, with zeros where not available."""
+
+    queries: Float32  # [m, e, d]
+    weights: Float32  # [m, e]
+    items: Float32
+    available: Float32  # [n, e]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.queries), len(self.items))
+
+    def read(self, start: int, stop: int) -> Array:
+        weights = self.weights[start:stop]
+        return divide(
+            flatten_queries(self.queries[start:stop], weights) @ self.items.T, weights @ self.available.T
+        )
+
+
+def product(queries: Array, items: Array) -> Source:
+    """A source of inner products; pass unit vectors for cosines."""
+    queries, items = np.asarray(queries), np.asarray(items)
+    if queries.ndim != 2 or items.ndim != 2 or queries.shape[1] != items.shape[1]:
+        raise HubnessError(
+            f"embeddings are matrices [rows, dim] of one dim, not {queries.shape} and {items.shape}"
+        )
+    return Product(queries, _floats(items))
+
+
+def mixtures(queries: Float32, weights: Float32, items: Float32, available: Bool) -> Source:
+    """A source of mixture similarities of `[m, e, d]` with `weights [m, e]` to `[n, e, d]`."""
+    if queries.ndim != 3 or items.ndim != 3 or queries.shape[1:] != items.shape[1:]:
+        raise HubnessError(
+            f"expert embeddings are [rows, experts, dim], not {queries.shape} and {items.shape}"
+        )
+    if weights.shape != queries.shape[:2] or available.shape != items.shape[:2]:
+        raise HubnessError(
+            f"weights {weights.shape} and availability {available.shape} do not fit queries {queries.shape} "
+            f"and items {items.shape}"
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise HubnessError("mixture weights must be finite and not negative")
+    shown = np.where(available[:, :, None], items, 0).reshape(len(items), -1)
+    return Mixtures(queries, weights, shown.astype(np.float32), available.astype(np.float32))
+
+
+def fit_embeddings(
+    method: Method, bank: Array, gallery: Array, extra: Array | None = None, *, threads: int | None = None
+) -> State:
+    """Fit on a bank of embeddings `[m, d]` and gallery embeddings `[n, d]`, without the m × n matrix.
+
+    `extra [g, d]` are the gallery bank's embeddings, for the methods with two banks.
+
+    >>> from wordreel.hubness.inverted_softmax import InvertedSoftmax
+    >>> rng = np.random.default_rng(0)
+    >>> bank, gallery = rng.normal(size=(20, 8)), rng.normal(size=(5, 8))
+    >>> state = fit_embeddings(InvertedSoftmax(beta=1.0), bank, gallery)
+    >>> np.allclose(state.bias(), InvertedSoftmax(beta=1.0).fit(bank @ gallery.T).bias())
+    True
+    """
+    second = None
+    if extra is not None:
+        # Sinkhorn compares the gallery bank with the queries, the others with the gallery.
+        second = product(extra, gallery) if method.streaming else product(bank, extra)
+    return method.fit(product(bank, gallery), second, threads=threads)
+
+
+def fit_mixtures(
+    method: Method,
+    bank: Float32,
+    weights: Float32,
+    gallery: Float32,
+    available: Bool,
+    *,
+    threads: int | None = None,
+) -> State:
+    """Fit on bank `[m, e, d]` with `weights [m, e]` and gallery `[n, e, d]` with `available [n, e]`."""
+    return method.fit(mixtures(bank, weights, gallery, available), threads=threads)
+
+
+def _floats(values: Array) -> Array:
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float32)

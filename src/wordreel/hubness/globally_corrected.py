@@ -1,0 +1,77 @@
+"""Globally corrected retrieval (GC): Dinu et al., "Improving zero-shot learning by mitigating the hubness
+problem", ICLR workshop 2015, arXiv 1412.6568.
+
+    η(q, v) = −(rankᵥ(q) − s(q, v)),    rankᵥ(q) = 1 + |{j : s(bⱼ, v) > s(q, v)}|
+
+The rank of the query among the bank, from the item's side, comes first and the similarity breaks ties.
+With the formula as printed a similarity outside (−½, ½) could outweigh a whole rank, so by default the ties
+are broken by the place of s(q, v) within the row, scaled into [0, 1): the intended order for any scale.
+`printed=True` gives the printed sum. Bank values equal to s(q, v) do not count against it; items with the
+same rank and the same similarity stay equal.
+
+Fit O(bank log bank) per item; the state is the sorted bank, **O(gallery · bank) memory**. Apply O(log bank)
+per score and a sort per row; scores are float64. It is not foldable into one number per item. `levels` keeps
+only that many order statistics per item; ranks are then estimates and `state.exact` is False.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from wordreel.hubness.blocks import Array, Block, Blocks
+from wordreel.hubness.columns import Columns, ColumnsBuilder, compress
+from wordreel.hubness.method import Method, Scorer, check_count
+from wordreel.hubness.part import Builder
+from wordreel.hubness.state import QUERIES, BankState, State
+from wordreel.types import Float64
+
+
+@dataclass(frozen=True)
+class GloballyCorrected(Method):
+    """Minus the rank from the item's side, similarity second."""
+
+    name: ClassVar[str] = "gc"
+    foldable: ClassVar[bool] = False
+    double: ClassVar[bool] = True
+    levels: int | None = None
+    printed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            check_count("levels", self.levels, 1)
+
+    def builders(self, bank: str) -> dict[str, Builder]:
+        return {"columns": ColumnsBuilder()}
+
+    def fit(self, blocks: Blocks, gallery: Blocks | None = None, *, threads: int | None = None) -> State:
+        state = super().fit(blocks, gallery, threads=threads)
+        bank = state.banks[QUERIES]
+        columns = replace(cast(Columns, bank.parts["columns"]), levels=self.levels)
+        return replace(state, banks={QUERIES: BankState(bank.size, {"columns": compress(columns)})})
+
+    def columns(self, state: State) -> Array:
+        """`[items, bank]` (or `[items, levels]`): the bank similarities of each item, ascending."""
+        return cast(Columns, state.banks[QUERIES].parts["columns"]).sorted
+
+    def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
+        columns = cast(Columns, state.banks[QUERIES].parts["columns"])
+
+        def score(block: Block, out: Array) -> None:
+            second = block.values if self.printed else places(block.values)
+            np.subtract(second, 1 + columns.greater(block.values), out=out)
+
+        return score
+
+
+def places(values: Array) -> Float64:
+    """How many different smaller values each value has in its row, as a share of the row: in [0, 1)."""
+    order = np.argsort(values, axis=1, kind="stable")
+    ranked = np.take_along_axis(values, order, axis=1)
+    steps = np.zeros(values.shape)
+    steps[:, 1:] = np.cumsum(ranked[:, 1:] > ranked[:, :-1], axis=1)
+    out = np.empty(values.shape)
+    np.put_along_axis(out, order, steps / values.shape[1], axis=1)
+    return out

@@ -1,0 +1,144 @@
+"""Per-item log-mean-exp of bank similarities, as a stream.
+
+    bᵥ = (1/β) log( (1/m) Σⱼ exp(β s(bⱼ, v)) )
+
+Kept as a shift and a float64 sum, bᵥ = shiftᵥ + (log totalᵥ − log m)/β with totalᵥ = Σⱼ exp(β(s − shiftᵥ)),
+so nothing overflows. The mean instead of the sum moves every bᵥ by log(m)/β, which changes no ranking and
+keeps bᵥ between the mean (β → 0) and the maximum (β → ∞) of the column. Exponentials are taken in float32
+for float32 input with β ≥ 0.1 (an error of about 1e-7/β in bᵥ) and in float64 otherwise; sums are float64.
+
+Dropping a query subtracts its term. Where less than a thousandth of the largest sum so far is left, rounding
+could show: the column is stale until it is fitted again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from wordreel.hubness.blocks import MOST_ROWS, Array, Block, Ids, check, cut
+from wordreel.types import Bool, Float64
+
+SAFE_EXPONENT = 30.0  # exp(±30) and sums of it are far from the limits of float32
+SMALL_BETA = 0.1
+LEFT = 1e-3
+
+
+@dataclass(frozen=True)
+class LogSum:
+    """`shift`, `total` and the largest `peak` the total has had, each `[items]`."""
+
+    beta: float
+    size: int
+    shift: Float64
+    total: Float64
+    peak: Float64
+
+    @property
+    def items(self) -> int:
+        return len(self.shift)
+
+    @property
+    def stale(self) -> Bool:
+        return np.asarray(self.total < LEFT * self.peak)
+
+    @property
+    def stale_rows(self) -> Ids:
+        return np.empty(0, np.int64)
+
+    def soft_mean(self) -> Float64:
+        """bᵥ, `[items]`."""
+        return np.asarray(self.shift + (np.log(self.total) - np.log(self.size)) / self.beta)
+
+    def merge(self, other: LogSum) -> LogSum:
+        shift = np.maximum(self.shift, other.shift)
+        mine = np.exp(self.beta * (self.shift - shift))
+        yours = np.exp(self.beta * (other.shift - shift))
+        total = self.total * mine + other.total * yours
+        peak = np.maximum(self.peak * mine + other.peak * yours, total)
+        return LogSum(self.beta, self.size + other.size, shift, total, peak)
+
+    def drop(self, block: Block, at: Ids | None) -> LogSum:
+        gone = LogSumBuilder(self.beta)
+        gone.take(block)
+        other = gone.part()
+        with np.errstate(over="ignore"):
+            total = self.total - other.total * np.exp(self.beta * (other.shift - self.shift))
+        # What rounding pushed to zero or below is stale; it is kept positive so that its logarithm exists.
+        total = np.maximum(total, self.peak * 1e-30)
+        return replace(self, size=self.size - len(block), total=total)
+
+    def extend(self, columns: Array) -> LogSum:
+        new = self._fresh(columns)
+        shift, total = np.concatenate([self.shift, new.shift]), np.concatenate([self.total, new.total])
+        return replace(self, shift=shift, total=total, peak=np.concatenate([self.peak, new.peak]))
+
+    def keep(self, wanted: Bool) -> LogSum:
+        return replace(self, shift=self.shift[wanted], total=self.total[wanted], peak=self.peak[wanted])
+
+    def refit(self, at: Ids, columns: Array) -> LogSum:
+        new = self._fresh(columns)
+        shift, total, peak = self.shift.copy(), self.total.copy(), self.peak.copy()
+        shift[at], total[at], peak[at] = new.shift, new.total, new.peak
+        return replace(self, shift=shift, total=total, peak=peak)
+
+    def refit_rows(self, at: Ids, block: Block) -> LogSum:
+        return self
+
+    def arrays(self) -> dict[str, Array]:
+        return {"shift": self.shift, "total": self.total, "peak": self.peak}
+
+    def _fresh(self, columns: Array) -> LogSum:
+        builder = LogSumBuilder(self.beta)
+        for piece in cut(columns):
+            builder.take(check(piece))
+        return builder.part()
+
+
+class LogSumBuilder:
+    """Blocks whose exponents are small are summed without a shift; others with the maximum of each column."""
+
+    def __init__(self, beta: float) -> None:
+        self._beta = beta
+        self._size = 0
+        self._plain: Float64 | None = None  # Σ exp(β s), no shift
+        self._shifted: LogSum | None = None
+        self._scratch: Array = np.empty((0, 0), np.float32)
+
+    def take(self, block: Block) -> None:
+        self._size += len(block)
+        if self._beta * block.reach <= SAFE_EXPONENT:
+            total = self._sum_exp(block.values, None)
+            if self._plain is None:
+                self._plain = total.astype(np.float64)
+            else:
+                self._plain += total
+            return
+        shift = block.values.max(axis=0)
+        total = self._sum_exp(block.values, shift).astype(np.float64)
+        part = LogSum(self._beta, len(block), shift.astype(np.float64), total, total)
+        self._shifted = part if self._shifted is None else self._shifted.merge(part)
+
+    def part(self) -> LogSum:
+        parts = [] if self._shifted is None else [self._shifted]
+        if self._plain is not None:
+            zeros = np.zeros(len(self._plain))
+            parts.append(LogSum(self._beta, 0, zeros, self._plain, self._plain))
+        part = parts[0] if len(parts) == 1 else parts[0].merge(parts[1])
+        return replace(part, size=self._size)
+
+    def _sum_exp(self, values: Array, shift: Array | None) -> Array:
+        """Σ over rows of exp(β(s − shift)), in one reused scratch block."""
+        kind = np.float64 if self._beta < SMALL_BETA else values.dtype
+        if self._scratch.shape != values.shape or self._scratch.dtype != kind:
+            self._scratch = np.empty(values.shape, kind)
+        out = self._scratch
+        if shift is None:
+            np.multiply(values, self._beta, out=out, casting="same_kind")
+        else:
+            np.subtract(values, shift, out=out)
+            out *= self._beta
+        np.exp(out, out=out)
+        # A float32 sum of few rows loses nothing that shows; many rows are summed in float64.
+        return np.asarray(out.sum(axis=0) if len(out) <= MOST_ROWS else out.sum(axis=0, dtype=np.float64))

@@ -1,0 +1,73 @@
+"""The mean bank similarity of each gallery item, as a float64 sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from wordreel.hubness.blocks import Array, Block, Ids
+from wordreel.types import Bool, Float64
+
+
+@dataclass(frozen=True)
+class Mean:
+    """`total [items]` over `size` queries."""
+
+    size: int
+    total: Float64
+
+    @property
+    def items(self) -> int:
+        return len(self.total)
+
+    @property
+    def stale(self) -> Bool:
+        return np.zeros(self.items, bool)
+
+    @property
+    def stale_rows(self) -> Ids:
+        return np.empty(0, np.int64)
+
+    def mean(self) -> Float64:
+        return self.total / self.size
+
+    def merge(self, other: Mean) -> Mean:
+        return Mean(self.size + other.size, self.total + other.total)
+
+    def drop(self, block: Block, at: Ids | None) -> Mean:
+        return Mean(self.size - len(block), self.total - block.values.sum(axis=0, dtype=np.float64))
+
+    def extend(self, columns: Array) -> Mean:
+        return replace(self, total=np.concatenate([self.total, columns.sum(axis=0, dtype=np.float64)]))
+
+    def keep(self, wanted: Bool) -> Mean:
+        return replace(self, total=self.total[wanted])
+
+    def refit(self, at: Ids, columns: Array) -> Mean:
+        total = self.total.copy()
+        total[at] = columns.sum(axis=0, dtype=np.float64)
+        return replace(self, total=total)
+
+    def refit_rows(self, at: Ids, block: Block) -> Mean:
+        return self
+
+    def arrays(self) -> dict[str, Array]:
+        return {"total": self.total}
+
+
+class MeanBuilder:
+    """Adds up blocks."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._total: Float64 | None = None
+
+    def take(self, block: Block) -> None:
+        self._size += len(block)
+        total = block.values.sum(axis=0, dtype=np.float64)
+        self._total = total if self._total is None else self._total + total
+
+    def part(self) -> Mean:
+        assert self._total is not None  # noqa: S101 - a builder saw a block
+        return Mean(self._size, self._total)

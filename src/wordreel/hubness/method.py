@@ -1,0 +1,118 @@
+"""What the methods have in common: fit a bank in one pass, score rows by s(q, v) − offset[v]."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from wordreel.errors import HubnessError
+from wordreel.hubness.blocks import Array, ArraySource, Block, Blocks, blocks_of, each_span, matrix
+from wordreel.hubness.gated import Gated
+from wordreel.hubness.gather import gather, warn_of_logits
+from wordreel.hubness.part import Builder
+from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
+from wordreel.types import Bool, Float64
+
+Scorer = Callable[[Block, Array], Bool | None]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A normalisation with its parameters. Rows are queries, columns gallery items, larger is better."""
+
+    name: ClassVar[str]
+    foldable: ClassVar[bool] = True  # ranks by s(q, v) − offset[v] (behind a gate for the dynamic ones)
+    transductive: ClassVar[bool] = False  # the bank is the test queries themselves
+    gated: ClassVar[bool] = False  # corrects only the queries whose best item the bank retrieved
+    double: ClassVar[bool] = False  # scores are always float64
+    streaming: ClassVar[bool] = True  # the bank can grow and shrink
+    banks: ClassVar[tuple[str, ...]] = (QUERIES,)
+
+    def builders(self, bank: str) -> dict[str, Builder]:
+        """What to gather of a bank."""
+        raise NotImplementedError
+
+    def offset(self, state: State) -> Float64:
+        """`[items]`, what is subtracted from the similarities."""
+        raise NotImplementedError
+
+    def activation(self, state: State) -> Bool:
+        raise HubnessError(f"{self.name!r} has no activation set; only the dynamic methods gate queries")
+
+    def inverse_temperature(self, bank: str) -> float:
+        """β of a bank, 0 where the method has none."""
+        return 0.0
+
+    def fit(self, blocks: Blocks, gallery: Blocks | None = None, *, threads: int | None = None) -> State:
+        """Gather the bank: `[bank, items]` similarities, as an array, memory map, source or row blocks.
+
+        Methods with a second bank take `gallery`, `[gallery bank, items]` similarities between items.
+        """
+        given = {QUERIES: blocks} | ({} if gallery is None else {GALLERY: gallery})
+        if set(given) != set(self.banks):
+            raise HubnessError(f"{self.name!r} is fitted with {' and '.join(self.banks)}, not {list(given)}")
+        banks, items = {}, None
+        for name, rows in given.items():
+            found = gather(rows, lambda name=name: self.builders(name), items, threads)  # type: ignore[misc]
+            warn_of_logits(found.reach, self.inverse_temperature(name))
+            items = found.items
+            banks[name] = BankState(found.size, found.parts)
+        assert items is not None  # noqa: S101 - every method has a bank
+        return State(self, items, banks)
+
+    def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
+        """What fills in the scores of a block, in `kind`; it says which rows were corrected if not all."""
+        offset = state.offset.astype(kind)
+
+        def score(block: Block, out: Array) -> None:
+            np.subtract(block.values, offset, out=out)
+
+        return score
+
+    def apply(self, rows: Array, state: State, *, threads: int | None = None) -> Array | Gated:
+        """Scores `[queries, items]` of query rows: float32, or float64 for float64 rows, GC and DSL."""
+        self.check_state(state)
+        rows = matrix(rows, "the query rows", state.items)
+        source = ArraySource(rows)
+        kind = self.score_kind(rows.dtype)
+        out, activated = np.empty(rows.shape, kind), np.zeros(len(rows), bool)
+        score = self.scorer(state, kind)
+
+        def work(start: int, stop: int) -> None:
+            for at, block in blocks_of(source, start, stop):
+                span = slice(at, at + len(block))
+                opened = score(block, out[span])
+                if opened is not None:
+                    activated[span] = opened
+
+        if len(rows):
+            each_span(source, work, threads)
+        return Gated(out, activated) if self.gated else out
+
+    def score_kind(self, rows: np.dtype[Any]) -> np.dtype[Any]:
+        small = rows.kind == "f" and rows.itemsize <= 4 and not self.double
+        return np.dtype(np.float32 if small else np.float64)
+
+    def check_state(self, state: State) -> None:
+        if state.method != self:
+            raise HubnessError(f"the state was fitted by {state.method}, not by {self}; fit it again")
+        state.check_fresh()
+
+
+def check_number(name: str, value: float, low: float, high: float) -> None:
+    """Refuse a parameter outside `[low, high]`."""
+    if not (isinstance(value, int | float) and math.isfinite(value) and low <= value <= high):
+        raise HubnessError(f"{name} must be between {low:g} and {high:g}, not {value!r}")
+
+
+def check_beta(value: float, name: str = "beta") -> None:
+    check_number(name, value, 1e-6, 1e6)
+
+
+def check_count(name: str, value: int, low: int) -> None:
+    if not isinstance(value, int) or value < low:
+        raise HubnessError(f"{name} must be a whole number of at least {low}, not {value!r}")

@@ -1,0 +1,26 @@
+"""No normalisation: the plain similarities, so that "none" can stand wherever a method can."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from wordreel.hubness.method import Method
+from wordreel.hubness.part import Builder
+from wordreel.hubness.state import State
+from wordreel.types import Float64
+
+
+@dataclass(frozen=True)
+class Plain(Method):
+    """η(v) = s(q, v)."""
+
+    name: ClassVar[str] = "none"
+
+    def builders(self, bank: str) -> dict[str, Builder]:
+        return {}
+
+    def offset(self, state: State) -> Float64:
+        return np.zeros(state.items)

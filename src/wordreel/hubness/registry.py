@@ -1,0 +1,53 @@
+"""The methods by their short names."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from wordreel.errors import HubnessError
+from wordreel.hubness.centring import Centring
+from wordreel.hubness.csls import CSLS
+from wordreel.hubness.dual_dynamic_inverted_softmax import DualDynamicInvertedSoftmax
+from wordreel.hubness.dual_inverted_softmax import DualInvertedSoftmax
+from wordreel.hubness.dual_softmax import DualSoftmax
+from wordreel.hubness.dynamic_inverted_softmax import DynamicInvertedSoftmax
+from wordreel.hubness.globally_corrected import GloballyCorrected
+from wordreel.hubness.inverted_softmax import InvertedSoftmax
+from wordreel.hubness.method import Method
+from wordreel.hubness.nnn import NNN
+from wordreel.hubness.plain import Plain
+from wordreel.hubness.sinkhorn import DualSinkhorn, Sinkhorn
+
+METHODS: dict[str, type[Method]] = {
+    kind.name: kind
+    for kind in (
+        Plain,
+        GloballyCorrected,
+        CSLS,
+        InvertedSoftmax,
+        DynamicInvertedSoftmax,
+        Centring,
+        NNN,
+        DualInvertedSoftmax,
+        DualDynamicInvertedSoftmax,
+        Sinkhorn,
+        DualSinkhorn,
+        DualSoftmax,
+    )
+}
+
+
+def make(name: str, **parameters: object) -> Method:
+    """A method by its short name, with some parameters changed.
+
+    >>> make("dis", beta=10.0)
+    DynamicInvertedSoftmax(beta=10.0, k=1)
+    """
+    if name not in METHODS:
+        raise HubnessError(f"there is no method {name!r}; choose one of {', '.join(sorted(METHODS))}")
+    known = [field.name for field in fields(METHODS[name])]
+    if not set(parameters) <= set(known):
+        raise HubnessError(
+            f"{name!r} has the parameters {', '.join(known) or 'none'}, not {', '.join(parameters)}"
+        )
+    return METHODS[name](**parameters)

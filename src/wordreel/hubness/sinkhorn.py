@@ -1,0 +1,189 @@
+"""Sinkhorn normalisation, with one bank or two: Pan et al., "Hubness reduction with dual bank Sinkhorn
+normalization for cross-modal retrieval", ACM Multimedia 2025.
+
+The bank's similarities are scaled to a plan with uniform marginals; an item's potential says how much it has
+to be held back. With inverse temperature β = 1/τ, starting from g = 0, `rounds` times:
+
+    fⱼ = −(1/β) log meanᵥ exp(β(s(bⱼ, v) + gᵥ))        every bank query spreads one unit
+    gᵥ = −(1/β) log meanⱼ exp(β(s(bⱼ, v) + fⱼ))        every item receives one unit
+    η(q, v) = s(q, v) + gᵥ
+
+Without the f step this is inverted softmax. Two banks: the columns are the gallery and a bank of other
+gallery items, [bank, items + extra], so that a small or odd gallery is balanced in the company of typical
+items; only the gallery's potentials are kept.
+
+Fit: `rounds` passes over the bank, O(rounds · bank · gallery), in float64; so the bank must be an array or a
+source that can be read again. State O(gallery + bank). Queries cannot be added or dropped (every number
+depends on all of them). A new item gets its g from the f that are kept; the others stay, so the state is
+then marked not exact. Equal scores stay equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, cast
+
+import numpy as np
+
+from wordreel.errors import HubnessError
+from wordreel.hubness.blocks import Array, Block, Blocks, Ids, Source, as_source, blocks_of, check, each_span
+from wordreel.hubness.gather import warn_of_logits
+from wordreel.hubness.logsum import LogSum, LogSumBuilder
+from wordreel.hubness.method import Method, check_beta, check_count
+from wordreel.hubness.part import Builder
+from wordreel.hubness.state import QUERIES, BankState, State
+from wordreel.types import Bool, Float64
+
+
+@dataclass(frozen=True)
+class Potentials:
+    """`g [items]` and `f [bank]`."""
+
+    beta: float
+    g: Float64
+    f: Float64
+    exact: bool = True
+
+    @property
+    def items(self) -> int:
+        return len(self.g)
+
+    @property
+    def stale(self) -> Bool:
+        return np.zeros(self.items, bool)
+
+    @property
+    def stale_rows(self) -> Ids:
+        return np.empty(0, np.int64)
+
+    def merge(self, other: Potentials) -> Potentials:
+        raise HubnessError("Sinkhorn potentials cannot be merged; fit the whole bank from the start")
+
+    def drop(self, block: Block, at: Ids | None) -> Potentials:
+        raise HubnessError("Sinkhorn potentials cannot lose queries; fit the whole bank from the start")
+
+    def extend(self, columns: Array) -> Potentials:
+        return replace(self, g=np.concatenate([self.g, self._fresh(columns)]), exact=False)
+
+    def keep(self, wanted: Bool) -> Potentials:
+        return replace(self, g=self.g[wanted], exact=False)
+
+    def refit(self, at: Ids, columns: Array) -> Potentials:
+        g = self.g.copy()
+        g[at] = self._fresh(columns)
+        return replace(self, g=g, exact=False)
+
+    def refit_rows(self, at: Ids, block: Block) -> Potentials:
+        return self
+
+    def arrays(self) -> dict[str, Array]:
+        return {"g": self.g, "f": self.f}
+
+    def _fresh(self, columns: Array) -> Float64:
+        builder = LogSumBuilder(self.beta)
+        builder.take(check(columns.astype(np.float64) + self.f[:, None]))
+        return -builder.part().soft_mean()
+
+
+@dataclass(frozen=True)
+class Sinkhorn(Method):
+    """s(q, v) + gᵥ."""
+
+    name: ClassVar[str] = "sinkhorn"
+    streaming: ClassVar[bool] = False
+    beta: float = 100.0
+    rounds: int = 5
+
+    def __post_init__(self) -> None:
+        check_beta(self.beta)
+        check_count("rounds", self.rounds, 1)
+
+    def inverse_temperature(self, bank: str) -> float:
+        return self.beta
+
+    def builders(self, bank: str) -> dict[str, Builder]:
+        raise HubnessError("Sinkhorn potentials are not gathered in one pass; call fit")
+
+    def offset(self, state: State) -> Float64:
+        return -cast(Potentials, state.banks[QUERIES].parts["potentials"]).g
+
+    def fit(self, blocks: Blocks, gallery: Blocks | None = None, *, threads: int | None = None) -> State:
+        if gallery is not None:
+            raise HubnessError("'sinkhorn' has one bank; use 'dual-sinkhorn' for a second one")
+        return self._fit(readable(blocks), None, threads)
+
+    def _fit(self, bank: Source, extra: Source | None, threads: int | None) -> State:
+        size, items = bank.shape
+        wide = bank if extra is None else Beside(bank, extra)
+        g, f = np.zeros(wide.shape[1]), np.zeros(size)
+        reach = 0.0
+        for _ in range(self.rounds):
+            found = each_span(wide, lambda a, b, g=g: self._half_rounds(wide, a, b, g, f), threads)  # type: ignore[misc]
+            total = found[0][0]
+            for part, _high in found[1:]:
+                total = total.merge(part)
+            g, reach = -total.soft_mean(), max(high for _, high in found)
+        warn_of_logits(reach, self.beta)
+        return State(
+            self, items, {QUERIES: BankState(size, {"potentials": Potentials(self.beta, g[:items], f)})}
+        )
+
+    def _half_rounds(
+        self, source: Source, start: int, stop: int, g: Float64, f: Float64
+    ) -> tuple[LogSum, float]:
+        """Both steps for some rows in one reading: f of each row from g, then its share of every new g."""
+        builder, reach = LogSumBuilder(self.beta), 0.0
+        for at, block in blocks_of(source, start, stop):
+            reach = max(reach, block.reach)
+            raised = block.values + g
+            top = raised.max(axis=1)
+            own = np.exp(self.beta * (raised - top[:, None])).mean(axis=1)
+            f[at : at + len(block)] = -(top + np.log(own) / self.beta)
+            builder.take(check(block.values + f[at : at + len(block), None]))
+        return builder.part(), reach
+
+
+@dataclass(frozen=True)
+class DualSinkhorn(Sinkhorn):
+    """Sinkhorn over the gallery and a bank of other items."""
+
+    name: ClassVar[str] = "dual-sinkhorn"
+
+    def fit(self, blocks: Blocks, gallery: Blocks | None = None, *, threads: int | None = None) -> State:
+        """`blocks [bank, items]` and `gallery [bank, extra items]`, both with the same queries as rows."""
+        if gallery is None:
+            raise HubnessError(
+                "'dual-sinkhorn' needs gallery=[bank, extra items], the bank's similarities to a gallery bank"
+            )
+        bank, extra = readable(blocks), readable(gallery)
+        if extra.shape[0] != bank.shape[0]:
+            raise HubnessError(
+                f"both matrices have the bank's queries as rows, but one has {bank.shape[0]}, the other "
+                f"{extra.shape[0]}"
+            )
+        return self._fit(bank, extra, threads)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Two sources side by side."""
+
+    left: Source
+    right: Source
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.left.shape[0], self.left.shape[1] + self.right.shape[1])
+
+    def read(self, start: int, stop: int) -> Array:
+        return np.concatenate([self.left.read(start, stop), self.right.read(start, stop)], axis=1)
+
+
+def readable(blocks: Blocks) -> Source:
+    """A source that can be read again and has rows."""
+    source = as_source(blocks)
+    if source is None:
+        raise HubnessError("Sinkhorn reads the bank several times; pass an array or a source, not a stream")
+    if len(source.shape) != 2 or 0 in source.shape:
+        raise HubnessError(f"the bank must be a matrix with queries and items, not {source.shape}")
+    return source

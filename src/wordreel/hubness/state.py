@@ -1,0 +1,253 @@
+"""What a method keeps of its bank: O(gallery) numbers that can be added to, merged, cut and saved.
+
+A state is frozen: every change gives a new one. Changes of the bank (`add`, `drop`, `merge`) and of the
+gallery (`extend`, `remove`) give what a fit from the start would give. Where that needs similarities that
+were not kept, `stale` names the gallery items and `stale_rows` the bank queries to give again, or a `refit`
+callback brings them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wordreel.errors import HubnessError
+from wordreel.hubness.blocks import Array, Blocks, Ids, as_source, check, matrix, widen
+from wordreel.hubness.gather import gather
+from wordreel.hubness.part import Part
+from wordreel.types import Bool, Float32, Float64
+
+if TYPE_CHECKING:
+    from wordreel.hubness.method import Method
+
+QUERIES = "queries"
+GALLERY = "gallery"
+
+
+@dataclass(frozen=True, eq=False)
+class BankState:
+    """The parts of one bank of `size` queries (or gallery items, for the second bank of dual methods)."""
+
+    size: int
+    parts: dict[str, Part]
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A fitted `method` over a gallery of `items` items."""
+
+    method: Method
+    items: int
+    banks: dict[str, BankState]
+
+    @property
+    def bank_size(self) -> int:
+        return self.banks[QUERIES].size
+
+    @property
+    def exact(self) -> bool:
+        """False where something is approximate: compressed columns, or a Sinkhorn gallery that changed."""
+        return all(getattr(p, "exact", True) for bank in self.banks.values() for p in bank.parts.values())
+
+    @cached_property
+    def stale(self) -> Bool:
+        """`[items]`: gallery items whose numbers were lost; give them to `refit_columns`."""
+        lost = np.zeros(self.items, bool)
+        for bank in self.banks.values():
+            for part in bank.parts.values():
+                lost |= part.stale
+        return lost
+
+    def stale_rows(self, bank: str = QUERIES) -> Ids:
+        """Bank queries whose winners were lost; give their rows to `refit_rows`."""
+        found = [part.stale_rows for part in self.banks[bank].parts.values()]
+        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+
+    @cached_property
+    def offset(self) -> Float64:
+        """`[items]`: the method ranks by s(q, v) − offset[v]. Only for foldable methods."""
+        if not self.method.foldable:
+            raise HubnessError(
+                f"{self.method.name!r} cannot be written as one number per item; score rows with apply()"
+            )
+        self.check_fresh()
+        return np.asarray(self.method.offset(self), np.float64)
+
+    def bias(self) -> Float32:
+        """`[items]` float32: `offset` less its mean, to fold into an index. The ranking is the same."""
+        return np.asarray(self.offset - self.offset.mean(), np.float32)
+
+    @property
+    def activation(self) -> Bool:
+        """`[items]`: whether an item is among the k best of any bank query (gated methods only)."""
+        return self.method.activation(self)
+
+    def check_fresh(self) -> None:
+        """Refuse to answer from lost numbers."""
+        if self.stale.any():
+            raise HubnessError(
+                f"{int(self.stale.sum())} gallery items are stale after queries were dropped; pass their "
+                "bank similarities to refit_columns(numpy.flatnonzero(state.stale), blocks)"
+            )
+        for name in self.banks:
+            if len(self.stale_rows(name)):
+                raise HubnessError(
+                    f"{len(self.stale_rows(name))} queries of bank {name!r} lost their best item when it was "
+                    "removed; pass their rows to refit_rows(state.stale_rows(), rows)"
+                )
+
+    def add(self, rows: Blocks, bank: str = QUERIES) -> State:
+        """With more queries in the bank, at its end. Cost O(rows · items)."""
+        self._changeable("add queries to")
+        new = gather(rows, lambda: self.method.builders(bank), self.items)
+        old = self._bank(bank)
+        parts = {name: part.merge(new.parts[name]) for name, part in old.parts.items()}
+        return self._with(bank, BankState(old.size + new.size, parts))
+
+    def merge(self, other: State) -> State:
+        """The state of both banks together, over the same gallery."""
+        self._changeable("merge")
+        if (self.method, self.items) != (other.method, other.items):
+            raise HubnessError(
+                f"states of {self.method} over {self.items} items and {other.method} over {other.items} "
+                "items cannot be merged; fit both with one method over one gallery"
+            )
+        state = self
+        for name, bank in other.banks.items():
+            mine = self.banks[name]
+            parts = {key: part.merge(bank.parts[key]) for key, part in mine.parts.items()}
+            state = state._with(name, BankState(mine.size + bank.size, parts))
+        return state
+
+    def drop(
+        self,
+        rows: Array,
+        at: Ids | None = None,
+        bank: str = QUERIES,
+        refit: Callable[[Ids], Blocks] | None = None,
+    ) -> State:
+        """Without some queries, given the rows they were fitted with; the others keep their order.
+
+        `at` are their places in the bank; gated methods need them where two queries look the same.
+        `refit(columns)` returns the similarities `[remaining bank, len(columns)]` of items that went stale.
+        """
+        self._changeable("drop queries from")
+        rows = matrix(rows, "the rows to drop", self.items)
+        if len(rows) == 0:
+            return self
+        old = self._bank(bank)
+        if len(rows) >= old.size:
+            raise HubnessError(f"dropping {len(rows)} of {old.size} queries leaves no bank; fit a new one")
+        if at is not None:
+            at = np.asarray(at, np.int64)
+            if len(np.unique(at)) != len(rows) or at.min() < 0 or at.max() >= old.size:
+                raise HubnessError(f"`at` must name {len(rows)} different queries of {old.size}")
+        block = check(rows)
+        left = {name: part.drop(block, at) for name, part in old.parts.items()}
+        state = self._with(bank, BankState(old.size - len(rows), left))
+        lost = np.flatnonzero(state.stale)
+        return state.refit_columns(lost, refit(lost), bank) if refit is not None and len(lost) else state
+
+    def extend(self, columns: Blocks, gallery: Blocks | None = None) -> State:
+        """With new gallery items at the end, given `[bank, new]` similarities, in the bank's order.
+
+        Methods with two banks take those of the second bank in `gallery`. Cost O(bank · new).
+        """
+        given = {QUERIES: columns} | ({} if gallery is None else {GALLERY: gallery})
+        if set(given) != set(self.banks):
+            raise HubnessError(f"{self.method.name!r} needs the new items' similarities to {set(self.banks)}")
+        state, new = self, 0
+        for name, blocks in given.items():
+            block = self._column_block(blocks, name, None)
+            if new and block.shape[1] != new:
+                raise HubnessError(f"one bank sees {new} new items, the other {block.shape[1]}")
+            new = block.shape[1]
+            parts = {key: part.extend(block) for key, part in self.banks[name].parts.items()}
+            state = state._with(name, BankState(self.banks[name].size, parts))
+        return replace(state, items=self.items + new)
+
+    def remove(self, columns: Ids, refit: Callable[[Ids], Array] | None = None) -> State:
+        """Without some gallery items; the others keep their order.
+
+        `refit(bank_rows)` returns the rows `[len(bank_rows), remaining items]` of bank queries that lost
+        their best item (gated methods only).
+        """
+        wanted = np.ones(self.items, bool)
+        wanted[self._columns(columns)] = False
+        if not wanted.any():
+            raise HubnessError("removing every item leaves no gallery; fit a new state")
+        banks = {
+            name: BankState(bank.size, {key: part.keep(wanted) for key, part in bank.parts.items()})
+            for name, bank in self.banks.items()
+        }
+        state = State(self.method, int(wanted.sum()), banks)
+        lost = state.stale_rows()
+        return state.refit_rows(lost, refit(lost)) if refit is not None and len(lost) else state
+
+    def refit_columns(self, columns: Ids, blocks: Blocks, bank: str = QUERIES) -> State:
+        """Fit some gallery items again from `[bank, len(columns)]` similarities."""
+        at = self._columns(columns)
+        block = self._column_block(blocks, bank, len(at))
+        old = self._bank(bank)
+        return self._with(
+            bank, BankState(old.size, {name: part.refit(at, block) for name, part in old.parts.items()})
+        )
+
+    def refit_rows(self, at: Ids, rows: Array, bank: str = QUERIES) -> State:
+        """Find the best items of bank queries `at` again from their rows `[len(at), items]`."""
+        rows = matrix(rows, "the rows", self.items)
+        if len(rows) != len(at):
+            raise HubnessError(f"{len(rows)} rows were given for {len(at)} bank queries")
+        old = self._bank(bank)
+        parts = {name: part.refit_rows(at, check(rows)) for name, part in old.parts.items()}
+        return self._with(bank, BankState(old.size, parts))
+
+    def save(self, path: Path) -> None:
+        """Write one safetensors file whose header holds the method, its parameters and the sizes."""
+        from wordreel.hubness.files import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: Path) -> State:
+        """Read what `save` wrote. Nothing in the file is executed."""
+        from wordreel.hubness.files import load
+
+        return load(path)
+
+    def _changeable(self, what: str) -> None:
+        if not self.method.streaming:
+            raise HubnessError(
+                f"cannot {what} a {self.method.name!r} state: its numbers depend on the whole bank at once; "
+                "fit the new bank from the start"
+            )
+
+    def _bank(self, name: str) -> BankState:
+        if name not in self.banks:
+            raise HubnessError(f"{self.method.name!r} has no bank {name!r}, only {sorted(self.banks)}")
+        return self.banks[name]
+
+    def _with(self, name: str, bank: BankState) -> State:
+        return replace(self, banks={**self.banks, name: bank})
+
+    def _columns(self, columns: Ids) -> Ids:
+        at = np.atleast_1d(np.asarray(columns))
+        if at.size and (at.dtype.kind not in "iu" or at.min() < 0 or at.max() >= self.items):
+            raise HubnessError(f"columns must be item numbers from 0 to {self.items - 1}")
+        return at.astype(np.int64)
+
+    def _column_block(self, blocks: Blocks, bank: str, columns: int | None) -> Array:
+        source = as_source(blocks)
+        rows = source.read(0, source.shape[0]) if source is not None else np.concatenate(list(blocks))  # type: ignore[arg-type]
+        rows = matrix(rows, "the block of columns", columns)
+        if len(rows) != self._bank(bank).size:
+            raise HubnessError(
+                f"the block has {len(rows)} rows but bank {bank!r} has {self._bank(bank).size} queries"
+            )
+        check(rows)
+        return widen(rows)

@@ -1,0 +1,138 @@
+"""The k best gallery items of each bank query, from which the activation set follows.
+
+    A = ∪ⱼ top-kᵥ s(bⱼ, v)
+
+Equal similarities go to the item with the lower number. Each bank query's winners are kept, not one bit
+per item, O(bank · k): so a query can be dropped, and a new item takes exactly the queries it wins. When
+an item is removed, the queries it had won are stale until their rows are given again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.errors import HubnessError
+from wordreel.hubness.blocks import Array, Block, Ids
+from wordreel.hubness.top import top_ids
+from wordreel.types import Bool
+
+
+@dataclass(frozen=True)
+class Winners:
+    """`ids [bank, k]`, best first, -1 where the gallery is shorter than k, and their `scores`."""
+
+    k: int
+    items: int
+    ids: NDArray[np.int32]
+    scores: Array
+
+    @property
+    def size(self) -> int:
+        return len(self.ids)
+
+    @property
+    def stale(self) -> Bool:
+        return np.zeros(self.items, bool)
+
+    @property
+    def stale_rows(self) -> Ids:
+        return np.flatnonzero((self.ids >= 0).sum(axis=1) < min(self.k, self.items))
+
+    @property
+    def counts(self) -> Ids:
+        """How many bank queries have each item among their k best, `[items]`."""
+        return np.bincount(self.ids[self.ids >= 0], minlength=self.items)
+
+    def merge(self, other: Winners) -> Winners:
+        ids = np.concatenate([self.ids, other.ids])
+        return replace(self, ids=ids, scores=np.concatenate([self.scores, other.scores]))
+
+    def drop(self, block: Block, at: Ids | None) -> Winners:
+        if len(self.stale_rows):
+            raise HubnessError("some bank queries are stale; call refit_rows before dropping queries")
+        ids, scores = best_of(block, self.k)
+        places = [self._places(row, score) for row, score in zip(ids, scores, strict=True)]
+        if any(len(found) == 0 for found in places):
+            raise HubnessError("a query to drop is not in the bank; pass the rows it was fitted with")
+        alive = np.ones(self.size, bool)
+        if at is not None:
+            if any(place not in found for place, found in zip(at, places, strict=True)):
+                raise HubnessError("the rows to drop are not those of the bank queries named in `at`")
+            alive[at] = False
+        else:
+            # Queries that look the same here may still differ, and the order of the bank matters to extend().
+            alive[np.concatenate(places)] = False
+            if self.size - int(alive.sum()) != len(block):
+                raise HubnessError(
+                    "several bank queries have the same best items; say which to drop with at="
+                )
+        return replace(self, ids=self.ids[alive], scores=self.scores[alive])
+
+    def _places(self, ids: NDArray[np.int32], scores: Array) -> Ids:
+        """Bank queries with these winners: with exactly these scores, or else as near as rounding comes."""
+        seen = ids >= 0
+        like = np.flatnonzero((self.ids == ids).all(axis=1))
+        apart = np.abs(self.scores[like][:, seen] - scores[seen]).max(axis=1, initial=0)
+        near = apart <= 1e-5 * max(1.0, float(np.abs(scores[seen]).max()))
+        return np.asarray(like[apart == 0] if (apart == 0).any() else like[near], np.int64)
+
+    def extend(self, columns: Array) -> Winners:
+        wide = np.concatenate([self.scores, columns.astype(self.scores.dtype)], axis=1)
+        numbers = np.arange(self.items, self.items + columns.shape[1], dtype=np.int32)
+        ids = np.concatenate([self.ids, np.broadcast_to(numbers, columns.shape)], axis=1)
+        # A stable sort: old items come first, so they keep their place against equal new ones.
+        order = np.argsort(-wide, axis=1, kind="stable")[:, : self.k]
+        lost = self.stale_rows
+        new_ids, new_scores = (np.take_along_axis(a, order, axis=1) for a in (ids, wide))
+        new_ids[lost], new_scores[lost] = -1, -np.inf
+        return Winners(self.k, self.items + columns.shape[1], new_ids, new_scores)
+
+    def keep(self, wanted: Bool) -> Winners:
+        place = np.where(wanted, np.cumsum(wanted) - 1, -1).astype(np.int32)
+        ids = np.where(self.ids >= 0, place[self.ids], np.int32(-1))
+        scores = np.where(ids >= 0, self.scores, -np.inf).astype(self.scores.dtype)
+        order = np.argsort(-scores, axis=1, kind="stable")
+        ids, scores = (np.take_along_axis(a, order, axis=1) for a in (ids, scores))
+        return Winners(self.k, int(wanted.sum()), ids, scores)
+
+    def refit(self, at: Ids, columns: Array) -> Winners:
+        return self
+
+    def refit_rows(self, at: Ids, block: Block) -> Winners:
+        ids, scores = self.ids.copy(), self.scores.copy()
+        ids[at], scores[at] = best_of(block, self.k)
+        return replace(self, ids=ids, scores=scores)
+
+    def arrays(self) -> dict[str, Array]:
+        return {"ids": self.ids, "scores": self.scores}
+
+
+def best_of(block: Block, k: int) -> tuple[NDArray[np.int32], Array]:
+    """The k best items of each row and their similarities, filled up with -1 and -inf."""
+    if k == 1:
+        return block.tops[:, None].astype(np.int32), block.best[:, None]
+    found = top_ids(block.values, k)
+    values = np.take_along_axis(block.values, found, axis=1)
+    missing = ((0, 0), (0, k - found.shape[1]))
+    ids = np.pad(found.astype(np.int32), missing, constant_values=-1)
+    return ids, np.pad(values, missing, constant_values=-np.inf)
+
+
+class WinnersBuilder:
+    """Collects the winners of each block."""
+
+    def __init__(self, k: int) -> None:
+        self._k = k
+        self._items = 0
+        self._found: list[tuple[NDArray[np.int32], Array]] = []
+
+    def take(self, block: Block) -> None:
+        self._items = block.values.shape[1]
+        self._found.append(best_of(block, self._k))
+
+    def part(self) -> Winners:
+        ids, scores = (np.concatenate(arrays) for arrays in zip(*self._found, strict=True))
+        return Winners(self._k, self._items, ids, scores)

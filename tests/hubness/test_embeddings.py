@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+from wordreel.errors import HubnessError
+from wordreel.evaluate.ranks import ranks_of
+from wordreel.hubness import (
+    METHODS,
+    blocks,
+    corrected_ranks,
+    fit_embeddings,
+    fit_mixtures,
+    make,
+    product,
+    ranking,
+)
+from wordreel.models.similarity import mixture
+
+RNG = np.random.default_rng(0)
+
+
+def unit(*shape):
+    x = RNG.normal(size=shape).astype(np.float32)
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_fitting_embeddings_is_fitting_their_similarities(name, monkeypatch):
+    bank, gallery, extra = unit(90, 8), unit(31, 8), unit(20, 8)
+    method = make(name)
+    dual = name.startswith("dual")
+    second = None
+    if dual:
+        second = bank @ extra.T if name == "dual-sinkhorn" else extra @ gallery.T
+    wanted = method.fit(bank @ gallery.T, second)
+    monkeypatch.setattr(blocks, "chunk_rows", lambda source: 17)
+    found = fit_embeddings(method, bank, gallery, extra if dual else None)
+    rows = unit(12, 8) @ gallery.T
+    a, b = (
+        np.asarray(getattr(s, "scores", s)) for s in (method.apply(rows, wanted), method.apply(rows, found))
+    )
+    # Blocks of a product differ in the last bit, and so may a rank among the bank.
+    assert np.allclose(a, b, atol=1e-5) if name != "gc" else np.mean(np.abs(a - b) < 0.5) > 0.95
+
+
+def test_half_precision_embeddings():
+    bank, gallery = unit(40, 8), unit(10, 8)
+    state = fit_embeddings(make("is"), bank.astype(np.float16), gallery.astype(np.float16))
+    assert np.allclose(state.bias(), make("is").fit(bank @ gallery.T).bias(), atol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["is", "dis", "csls", "cent", "sinkhorn"])
+def test_fitting_mixtures_is_fitting_their_similarities(name):
+    queries, items = unit(50, 3, 6), unit(21, 3, 6)
+    weights = RNG.uniform(size=(50, 3)).astype(np.float32)
+    available = RNG.uniform(size=(21, 3)) < 0.6
+    available[4] = False  # an item without any expert has similarity 0 to everything
+    method = make(name)
+    wanted = method.fit(mixture(queries, weights, items, available))
+    garbage = np.where(available[:, :, None], items, np.nan).astype(np.float32)
+    found = fit_mixtures(method, queries, weights, garbage, available)
+    assert np.allclose(found.bias(), wanted.bias(), atol=1e-5)
+
+
+def test_shapes_are_checked():
+    for bad in (
+        lambda: fit_embeddings(make("is"), unit(4, 3), unit(4, 2)),
+        lambda: fit_embeddings(make("is"), unit(4), unit(4, 2)),
+        lambda: fit_mixtures(
+            make("is"), unit(4, 2, 3), np.ones((4, 3)), unit(5, 2, 3), np.ones((5, 2), bool)
+        ),
+        lambda: fit_mixtures(
+            make("is"), unit(4, 2, 3), -np.ones((4, 2)), unit(5, 2, 3), np.ones((5, 2), bool)
+        ),
+        lambda: fit_embeddings(make("is"), np.full((4, 3), np.nan), unit(4, 3)),
+    ):
+        with pytest.raises(HubnessError):
+            bad()
+
+
+@pytest.mark.parametrize("name", ["none", "dis", "csls", "gc", "dsl"])
+def test_ranks_without_keeping_scores(name, monkeypatch):
+    bank, queries, gallery = unit(60, 5), unit(70, 5), unit(25, 5)
+    method = make(name)
+    rows = np.round(queries @ gallery.T, 1).astype(np.float32)  # many ties
+    right = RNG.integers(0, 25, 70)
+    state = method.fit(rows if name == "dsl" else np.round(bank @ gallery.T, 1).astype(np.float32))
+    scores = method.apply(rows, state)
+    wanted = ranks_of(getattr(scores, "scores", scores), right)
+    for dense in (1, 10_000):
+        monkeypatch.setattr(ranking, "DENSE", dense)
+        assert np.array_equal(corrected_ranks(method, state, rows, right), wanted)
+    assert len(corrected_ranks(method, state, product(queries, gallery), right)) == 70
+    for bad in (right[:-1], right + 25, right.astype(float)):
+        with pytest.raises(HubnessError):
+            corrected_ranks(method, state, rows, bad)

@@ -13,7 +13,9 @@ from wordreel.cli import (
     doctor,
     evaluate,
     experts,
+    hubness,
     library,
+    qbnorm,
     reindex,
     search,
     verify,
@@ -59,4 +61,6 @@ app.command("doctor")(doctor.doctor)
 app.command("experts")(experts.experts)
 app.add_typer(weights.app, name="weights")
 app.command("evaluate")(evaluate.evaluate)
+app.command("qbnorm")(qbnorm.qbnorm)
+app.command("hubness")(hubness.hubness)
 app.command("demo")(demo.demo)

@@ -33,7 +33,7 @@ from wordreel.weights.store import Store
 
 VERSION = 1  # raise it when any embedding would change
 TEMPERATURE = 0.08  # τ
-WEIGHTS = {"appearance": 1.0, "motion": 1.0, "sound": 0.2, "speech": 0.4, "ocr": 0.2}
+WEIGHTS = {"appearance": 1.0, "motion": 1.0, "sound": 0.2, "speech": 0.8, "ocr": 0.4}
 """How much each expert counts, chosen on validation videos."""
 
 SENTENCES = ("speech", "ocr")

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-STRENGTH = 0.35
+STRENGTH = 0.45
 STOP_WORDS = frozenset(
     """
     a an and are as at be been being but by can could did do does doing for from had has have he her
@@ -51,7 +51,7 @@ def bonus(terms: Mapping[str, int], matched: Iterable[str], videos: int) -> floa
     """`terms` maps each query term to the number of videos that hold it; see the module's formula.
 
     >>> round(bonus({"dog": 1, "barks": 0}, ["dog"], videos=10), 3)
-    0.073
+    0.094
     """
     idf = {term: math.log(1 + videos / (1 + count)) for term, count in terms.items()}
     hit = set(matched)

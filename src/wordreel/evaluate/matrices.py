@@ -1,0 +1,186 @@
+"""Reading similarity matrices and query masks from the files people have; nothing in a file is executed.
+
+`.npy` (memory-mapped), `.npz`, safetensors, HDF5 (with h5py), pickles and PyTorch files of arrays: told apart
+by content, not by name. A file that holds several arrays, such as the dictionaries `{sims, query_masks}` that
+MMT writes, is looked into for the usual names, then for the only array that fits.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.errors import HubnessError, UnsafePickle, WordreelError
+from wordreel.evaluate.retrieval import row_blocks
+from wordreel.weights import safe_pickle, torch_file
+
+Array = NDArray[Any]
+
+MATRIX_KEYS = ("sims", "t2v_sims", "similarities", "sim_matrix")
+MASK_KEYS = ("query_masks", "query_mask", "masks", "mask")
+ALONE = ""  # the name of an array that is the whole file
+
+
+def read_matrix(path: Path, key: str | None = None) -> Array:
+    """The `[rows, columns]` similarities in a file: finite real numbers, memory-mapped where that can be.
+
+    `key` chooses among the arrays of a file that holds several.
+    """
+    return matrix_among(read_arrays(path, key), path, key)
+
+
+def read_mask(path: Path, key: str | None = None) -> Array:
+    """The query mask in a file, in whatever shape it has."""
+    return _pick(read_arrays(path, key), path, key, MASK_KEYS, lambda array: array.size > 0)
+
+
+def read_counts(text: str) -> Array:
+    """Captions per video: a file of numbers, as an array file or as text (JSON, or separated by blanks)."""
+    path = Path(text)
+    try:
+        head = _head(path)
+        if head[:1].isdigit() or head[:1] in (b"[", b" ", b"\n"):
+            words = path.read_text(encoding="ascii").replace("[", " ").replace("]", " ").replace(",", " ")
+            return np.array([int(word) for word in words.split()], np.int64)
+    except ValueError as error:
+        raise HubnessError(f"{path} does not list one whole number per video: {error}") from None
+    return _pick(read_arrays(path), path, None, ("counts", "captions"), lambda array: array.size > 0)
+
+
+def matrix_among(arrays: Mapping[str, Array], path: Path, key: str | None = None) -> Array:
+    """The matrix among the arrays of a file, checked."""
+    found = _pick(arrays, path, key, MATRIX_KEYS, lambda array: array.ndim == 2)
+    if found.ndim != 2:
+        raise HubnessError(
+            f"{path} holds an array of shape {found.shape}; similarities are a matrix [queries, items]"
+        )
+    if found.dtype.kind not in "fiu":
+        raise HubnessError(f"{path} holds {found.dtype}; similarities are real numbers")
+    if 0 in found.shape:
+        raise HubnessError(f"{path} holds an empty matrix of shape {found.shape}")
+    if found.dtype.kind != "f":
+        found = found.astype(np.float64)
+    for span, rows in row_blocks(found):
+        # Both pass NaN on, and are faster than looking at every number for itself.
+        if not (np.isfinite(rows.min()) and np.isfinite(rows.max())):
+            row, column = np.argwhere(~np.isfinite(rows))[0]
+            raise HubnessError(
+                f"{path}: the similarity in row {span.start + row}, column {column} is {rows[row, column]}; "
+                "leave out or mend the embeddings that are not finite"
+            )
+    return found
+
+
+def read_arrays(path: Path, key: str | None = None) -> dict[str, Array]:
+    """All arrays of a file by name; `key` may save reading the others. One without a name is `ALONE`."""
+    head = _head(path)
+    try:
+        found = _read(path, head, key)
+    except UnsafePickle as error:
+        raise UnsafePickle(f"{path}: {error}") from None
+    except WordreelError as error:
+        raise HubnessError(f"{path}: {error}") from None
+    except Exception as error:  # a hostile file can make a reader raise nearly anything
+        raise HubnessError(f"{path} cannot be read: {type(error).__name__}: {error}") from None
+    if isinstance(found, np.ndarray):
+        return {ALONE: found}
+    if isinstance(found, dict):
+        return {str(name): value for name, value in found.items() if isinstance(value, np.ndarray)}
+    raise HubnessError(f"{path} holds a {type(found).__name__} where an array of similarities is expected")
+
+
+def _head(path: Path) -> bytes:
+    try:
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(16)
+    except OSError as error:
+        raise HubnessError(f"{path} cannot be read: {error.strerror}") from None
+    raise HubnessError(f"there is no file {path}")
+
+
+def _read(path: Path, head: bytes, key: str | None) -> Any:
+    if head.startswith(b"\x93NUMPY"):
+        return _read_npy(path)
+    if head.startswith(b"\x89HDF\r\n\x1a\n"):
+        return _read_hdf5(path, key)
+    if head.startswith(b"PK"):
+        return _read_zip(path)
+    if head[4:9] == b"\0\0\0\0{":
+        return torch_file.read_checkpoint(path)
+    if head.startswith(b"\x80") or path.suffix.lower() in (".pkl", ".pickle"):
+        # latin1, because pickles of Python 2 keep the bytes of arrays as text.
+        found = safe_pickle.load(path, encoding="latin1")
+        older = isinstance(found, int) and found == torch_file.MAGIC
+        return torch_file.read_checkpoint(path) if older else found
+    raise HubnessError("not a file of arrays; known are .npy, .npz, .safetensors, .h5, .pkl and .pt")
+
+
+def _read_npy(path: Path) -> Any:
+    with path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        header = (
+            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        )
+        shape, _, dtype = header(file)
+    if dtype.hasobject:
+        return safe_pickle.read_numpy_pickle(path, encoding="latin1")
+    # A file without content cannot be mapped.
+    return np.empty(shape, dtype) if 0 in shape else np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _read_zip(path: Path) -> Any:
+    with zipfile.ZipFile(path) as zipped:
+        members = zipped.infolist()
+    if any(member.filename.endswith("data.pkl") for member in members):
+        return torch_file.read_checkpoint(path)
+    if sum(member.file_size for member in members) > safe_pickle.MAX_BYTES:
+        raise HubnessError(f"it unpacks to more than the {safe_pickle.MAX_BYTES} bytes allowed; save a .npy")
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def _read_hdf5(path: Path, key: str | None) -> dict[str, Array]:
+    try:
+        import h5py  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise HubnessError("reading HDF5 files needs h5py: pip install h5py") from None
+    found: dict[str, Array] = {}
+
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.dtype.kind in "fiub" and key in (None, name):
+            if item.nbytes > safe_pickle.MAX_BYTES:
+                raise HubnessError(f"{name} has {item.nbytes} bytes, more than {safe_pickle.MAX_BYTES}")
+            found[name] = np.asarray(item[()])
+
+    with h5py.File(path, "r") as file:
+        file.visititems(visit)  # does not follow links, so it stays within the file
+    return found
+
+
+def _pick(
+    arrays: Mapping[str, Array],
+    path: Path,
+    key: str | None,
+    usual: Sequence[str],
+    fits: Callable[[Array], bool],
+) -> Array:
+    if ALONE in arrays and len(arrays) == 1:
+        return arrays[ALONE]
+    held = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items()) or "no arrays"
+    if key is not None:
+        if key not in arrays:
+            raise HubnessError(f"{path} has no array {key!r}; it holds {held}")
+        return arrays[key]
+    for name in usual:
+        if name in arrays:
+            return arrays[name]
+    fitting = [array for array in arrays.values() if fits(array)]
+    if len(fitting) != 1:
+        raise HubnessError(f"{path} holds {held}; say which one with --key")
+    return fitting[0]

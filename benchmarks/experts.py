@@ -23,7 +23,9 @@ from wordreel.demo.film import HEIGHT, RATE, WIDTH, title_card, write_film
 from wordreel.demo.speech import speak
 from wordreel.experts import registry
 from wordreel.library import LibraryStore, add
+from wordreel.library.ingest import default_jobs
 from wordreel.media import Fence
+from wordreel.nets.runtime import shared_by
 from wordreel.weights.store import Store
 
 
@@ -72,7 +74,8 @@ def main() -> None:
         files = [f for p in paths for f in (sorted(p.iterdir()) if p.is_dir() else [p])]
         bound, media = decode(files)
         store = Store()
-        loaded = {name: registry.load(name, store) for name in names}
+        with shared_by(default_jobs()):
+            loaded = {name: registry.load(name, store) for name in names}
         cases = {name: [expert] for name, expert in loaded.items()} | {"all together": list(loaded.values())}
         rows = {}
         with Fence() as fence:

@@ -168,7 +168,10 @@ def test_help_and_import_load_nothing_heavy():
 
 @pytest.mark.parametrize(
     "verb",
-    ["add", "search", "list", "show", "remove", "verify", "reindex", "doctor", "experts", "evaluate", "demo"],
+    [
+        *("add", "search", "list", "show", "remove", "verify", "reindex", "doctor", "experts"),
+        *("evaluate", "qbnorm", "hubness", "demo"),
+    ],
 )
 def test_every_verb_has_help_with_an_example(verb):
     from typer.testing import CliRunner

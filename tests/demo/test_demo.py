@@ -50,6 +50,12 @@ def test_a_voice_speaks_where_there_is_one():
     assert np.abs(samples).max() > 0.05
 
 
+def test_a_voice_that_crashes_is_no_voice(monkeypatch):
+    monkeypatch.setattr("wordreel.demo.speech.sys.executable", "/bin/false")
+    monkeypatch.setattr("wordreel.demo.speech.find_spec", lambda name: True)
+    assert speak("hello") is None
+
+
 def test_without_a_voice_spoken_queries_are_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr("wordreel.demo.reel.speak", lambda text: None)
     samples = {}

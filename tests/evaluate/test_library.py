@@ -5,7 +5,8 @@ import pytest
 from tests.search.conftest import ColourModel, store  # noqa: F401 - the fixture
 
 from wordreel.errors import QueryError
-from wordreel.evaluate.library import evaluate, read_captions, read_ids, table
+from wordreel.evaluate.captions import read_captions, read_ids
+from wordreel.evaluate.library import evaluate, table
 from wordreel.evaluate.ranks import ranks_of
 from wordreel.search.engine import Engine
 from wordreel.search.refresh import refresh
@@ -15,7 +16,9 @@ def test_figures_equal_ranking_by_hand(store):  # noqa: F811
     model = ColourModel()
     refresh(store, model)
     engine = Engine(store, model)
-    captions = {f"film{n}": ["red", "green and blue"] for n in range(4)} | {"elsewhere": ["red"]}
+    captions = {f"film{n}{'.mp4' * (n % 2)}": ["red", "green and blue"] for n in range(4)} | {
+        "elsewhere": ["red"]
+    }
     seen = []
     found = evaluate(engine, captions, lambda done, total: seen.append((done, total)))
     gallery = [file.content for n in range(4) for file in store.files() if file.path.endswith(f"film{n}.mp4")]
@@ -43,11 +46,13 @@ def test_captions_of_strangers_are_refused(store):  # noqa: F811
 def test_reading_captions(tmp_path):
     path = tmp_path / "captions.json"
     path.write_text(json.dumps({"a": "one", "b": ["two", "three"]}))
-    assert read_captions(path) == {"a": ["one"], "b": ["two", "three"]}
+    assert read_captions(str(path)) == {"a": ["one"], "b": ["two", "three"]}
+    path.write_text(json.dumps({"dev": {"a": "one"}}))
+    assert read_captions(f"{path}:dev") == {"a": ["one"]}
     for bad in ("[1]", "{", '{"a": 3}'):
         path.write_text(bad)
-        with pytest.raises(QueryError, match="captions"):
-            read_captions(path)
+        with pytest.raises(QueryError, match=r"captions|nothing can be read"):
+            read_captions(str(path))
 
 
 def test_reading_ids(tmp_path):
@@ -58,5 +63,5 @@ def test_reading_ids(tmp_path):
     plain.write_text("a\nb\n")
     assert read_ids(str(plain)) == ["a", "b"]
     for address in (f"{nested}:official.nothing", f"{nested}:official", str(tmp_path / "none.txt")):
-        with pytest.raises(QueryError, match="ids"):
+        with pytest.raises(QueryError, match=r"ids|nothing can be read"):
             read_ids(address)

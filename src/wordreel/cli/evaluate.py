@@ -14,7 +14,9 @@ from wordreel.cli.common import JsonOption, LibraryOption, print_json
 
 
 def evaluate(
-    captions: Annotated[Path, typer.Argument(help='JSON: {"file name without ending": ["caption", …], …}')],
+    captions: Annotated[
+        str, typer.Argument(help='JSON: {"file name": ["caption", …], …}; FILE.json:key where it is inside.')
+    ],
     library: LibraryOption,
     ids: Annotated[
         str | None, typer.Option(help="Only these ids: a file with one a line, or FILE.json:key.key.")
@@ -28,10 +30,11 @@ def evaluate(
     """
     from wordreel.api import Library
     from wordreel.evaluate import library as evaluation
+    from wordreel.evaluate.captions import read_captions, read_ids
 
-    texts = evaluation.read_captions(captions)
+    texts = read_captions(captions)
     if ids:
-        texts = {key: texts[key] for key in evaluation.read_ids(ids) if key in texts}
+        texts = {key: texts[key] for key in read_ids(ids) if key in texts}
 
     def moved(done: int, total: int) -> None:
         if sys.stderr.isatty():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ import numpy as np
 
 from wordreel import __version__
 from wordreel.errors import QueryError
+from wordreel.evaluate.captions import file_of
 from wordreel.evaluate.ranks import Recall, ranks_of, recall
 from wordreel.search.engine import Engine
 
@@ -33,55 +33,26 @@ class Evaluation:
     post_processing: str = "none"
 
 
-def read_captions(path: Path) -> dict[str, list[str]]:
-    """A JSON object of id → caption or captions; an id is a file's name without its ending."""
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise QueryError(f"{path} cannot be read as captions: {error}") from error
-    if not isinstance(raw, dict) or not all(isinstance(v, str | list) for v in raw.values()):
-        raise QueryError(f'{path} must map ids to captions: {{"clip1": ["a man sings", "a song"], …}}')
-    return {
-        str(key): [value] if isinstance(value, str) else [str(c) for c in value] for key, value in raw.items()
-    }
-
-
-def read_ids(address: str) -> list[str]:
-    """Ids from `FILE.json:key.key`, a list inside a JSON file, or from a plain file with one id a line."""
-    name, _, keys = address.partition(":")
-    try:
-        text = Path(name).read_text(encoding="utf-8")
-        if not keys and not name.endswith(".json"):
-            return text.split()
-        value: Any = json.loads(text)
-        for key in filter(None, keys.split(".")):
-            value = value[key]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise QueryError(f"no list of ids at {address}: {error!r}; say FILE.json:key.key") from error
-    if not isinstance(value, list):
-        raise QueryError(f"what stands at {address} is not a list of ids; say FILE.json:key.key")
-    return [str(item) for item in value]
-
-
 def evaluate(
     engine: Engine,
     captions: Mapping[str, Sequence[str]],
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Rank the captioned videos for each of their captions. Other videos of the library do not compete."""
-    stems: dict[str, str] = {}
+    named: dict[str, str] = {}
     for file in engine.store.files():
-        stems.setdefault(Path(file.path).stem, file.content)
-    here = {stem: texts for stem, texts in captions.items() if stem in stems}
+        named.setdefault(Path(file.path).name, file.content)
+        named.setdefault(Path(file.path).stem, file.content)
+    here = {name: texts for name, texts in captions.items() if name in named}
     column = {content: number for number, content in enumerate(engine.contents())}
-    gallery = sorted({stems[stem] for stem in here})
+    gallery = sorted({named[name] for name in here})
     if not gallery:
         raise QueryError(
             "none of the captioned ids is a file name in this library; `wordreel list` shows them"
         )
     chosen = np.array([column[content] for content in gallery])
     place = {content: number for number, content in enumerate(gallery)}
-    queries = [(text, place[stems[stem]]) for stem, texts in here.items() for text in texts]
+    queries = [(text, place[named[name]]) for name, texts in here.items() for text in texts]
     ranks = []
     for start in range(0, len(queries), BATCH):
         batch = queries[start : start + BATCH]
@@ -99,11 +70,11 @@ def evaluate(
     )
 
 
-def report(found: Evaluation, captions: Path, command: str) -> dict[str, Any]:
+def report(found: Evaluation, captions: str, command: str) -> dict[str, Any]:
     """The evaluation with what is needed to make it again."""
     return {
         "command": command,
-        "captions_sha256": hashlib.sha256(captions.read_bytes()).hexdigest(),
+        "captions_sha256": hashlib.sha256(file_of(captions).read_bytes()).hexdigest(),
         "wordreel": __version__,
         "python": platform.python_version(),
         **asdict(found),

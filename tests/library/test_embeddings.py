@@ -161,3 +161,16 @@ def test_damage_is_found_and_mended(filled):
     cache.clear()
     assert verify(filled) == []
     assert cache.missing() == ids
+
+
+def test_a_first_append_that_was_killed_is_no_damage(filled):
+    """The rows are there, the manifest that makes them count is not."""
+    cache = EmbeddingCache(filled, "f1", NAMES, 5)
+    ids = filled.clip_ids()
+    cache.append(ids[:2], *rows(ids[:2]))
+    (cache.folder / "manifest.json").unlink()
+    assert [p.kind for p in verify(filled)] == ["unfinished"]
+    assert cache.missing() == ids
+    cache.append(ids, *rows(ids))
+    assert verify(filled) == []
+    check(cache, ids)

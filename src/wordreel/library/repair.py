@@ -23,6 +23,7 @@ def repair(store: LibraryStore, problems: Sequence[Problem]) -> list[Problem]:
         "unreferenced": lambda s, p: drop_unreferenced(s.catalogue, s.track_files),
         "words": lambda s, p: s.catalogue.run("INSERT INTO words_fts (words_fts) VALUES ('rebuild')"),
         "cache": lambda s, p: remove_cache(Path(p.key[0])),
+        "unfinished": lambda s, p: remove_cache(Path(p.key[0])),
     }
     left = []
     # Broken tracks first: clips are cut from one of them.

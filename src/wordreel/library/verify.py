@@ -98,7 +98,8 @@ def _caches(store: LibraryStore) -> Iterator[Problem]:
         manifest = read_manifest(folder)
         if manifest is None:
             if any(folder.iterdir()):
-                yield Problem("cache", f"{folder} has no manifest", key=(str(folder),))
+                # Killed in its first append, or robbed of its manifest: none of its rows count either way.
+                yield Problem("unfinished", f"{folder} has no manifest", key=(str(folder),))
             continue
         try:
             found = EmbeddingCache(store, folder.name, manifest.experts, manifest.dim).problems()

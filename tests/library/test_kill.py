@@ -15,7 +15,7 @@ from tests.library.media_files import video
 from wordreel.library import EmbeddingCache, LibraryStore, add, verify
 from wordreel.media import Fence
 
-LEFTOVERS = {"orphan", "stray", "unreferenced", "unfinished"}  # what a killed writer may leave, for the next one to sweep
+LEFTOVERS = {"orphan", "stray", "unreferenced", "unfinished"}  # what a killed writer may leave behind
 
 
 def fill(media: Path, decoder: str) -> None:

@@ -201,3 +201,16 @@ def test_opening_without_a_player_says_so(shell, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(WordreelError, match="install mpv"):
         shell("search", "train to Vienna", "--open")
+
+
+def test_only_reasons_that_carried_the_hit_are_printed():
+    from wordreel.cli.search import reasons
+    from wordreel.search.hits import Hit, Reason
+
+    why = tuple(
+        Reason(name, share, name) for name, share in zip("abcde", (0.3, 0.1, 0.06, 0.05, 0.001), strict=True)
+    )
+    shown = reasons(Hit(1, 0.51, "x.mp4", 0.0, 1.0, "video", 1.0, "0", why))
+    assert shown == "a +0.30: a  ·  b +0.10: b  ·  c +0.06: c"
+    weak = reasons(Hit(1, -0.2, "x.mp4", 0.0, 1.0, "video", 1.0, "0", (Reason("a", -0.2, "b"),)))
+    assert weak == "a -0.20: b"

@@ -17,6 +17,8 @@ from wordreel.errors import WordreelError
 if TYPE_CHECKING:
     from wordreel.search.hits import Hit
 
+MOST_REASONS = 3
+LEAST_SHARE = 0.1  # of the score
 _DATES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 
 
@@ -81,9 +83,10 @@ def line(hit: Hit) -> str:
 
 
 def reasons(hit: Hit) -> str:
-    """The reasons that carried the hit, strongest first, with their shares of the score."""
+    """The reasons that carried the hit, strongest first, with their shares of the score; `--json` has all."""
     parts = []
-    for reason in hit.why:
+    carried = [reason for reason in hit.why if reason.share >= LEAST_SHARE * abs(hit.score)]
+    for reason in carried[:MOST_REASONS] or hit.why[:1]:
         at = f" at {clock(reason.at[0])}" if reason.at else ""
         parts.append(f"{reason.expert} {reason.share:+.2f}: {printable(reason.what)}{at}")
     return "  ·  ".join(parts) if parts else "no expert had anything to say"

@@ -77,7 +77,7 @@ class Engine:
             allowed[self._rows_of[content]] = True
         query = self.model.queries([words])[0]
         spoken = self._spoken(words)
-        bonus = self._bonus(words, spoken)
+        bonus = self._bonus(spoken)
         ranked = self._ranked(query, bonus, allowed, limit, moments)
         return [
             self._hit(rank, scored, query, spoken, bonus, paths)
@@ -94,7 +94,7 @@ class Engine:
         vectors, weights = np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries])
         items = self._index.scores(vectors, weights, slice(None))
         for row, text in enumerate(texts):
-            for item, extra in self._bonus(text, self._spoken(text)).items():
+            for item, extra in self._bonus(self._spoken(text)).items():
                 items[row, item] += extra
         order = np.concatenate([np.array(rows) for rows in self._rows_of.values()])
         edges = np.cumsum([0, *(len(rows) for rows in self._rows_of.values())])[:-1]
@@ -144,7 +144,7 @@ class Engine:
         """Each query term with the rows of words that hold it."""
         return {term: self.store.search_words([term], limit=10_000) for term in lexical.terms_of(text)}
 
-    def _bonus(self, text: str, spoken: dict[str, list[WordRow]]) -> dict[int, float]:
+    def _bonus(self, spoken: dict[str, list[WordRow]]) -> dict[int, float]:
         """The bonus of every item in which some query term was said or shown."""
         counts = {term: len({row.content for row in rows}) for term, rows in spoken.items()}
         matched: dict[int, set[str]] = {}

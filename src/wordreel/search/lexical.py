@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 STRENGTH = 0.45
 STOP_WORDS = frozenset(
@@ -24,17 +23,6 @@ STOP_WORDS = frozenset(
     will with without would you your
     """.split()  # noqa: SIM905
 )
-
-
-@dataclass(frozen=True)
-class WordHit:
-    """One query term found in one row of words."""
-
-    term: str
-    expert: str
-    start: float
-    end: float
-    text: str
 
 
 def terms_of(text: str) -> list[str]:

@@ -15,7 +15,6 @@ from wordreel.errors import LibraryError, WordreelError
 from wordreel.experts import registry
 from wordreel.library.catalogue import NAME
 from wordreel.library.embeddings import Gallery
-from wordreel.library.store import LibraryStore
 from wordreel.weights.store import Store
 
 PACKAGES = ("av", "faster-whisper", "numpy", "onnx", "onnxruntime", "opencv-python-headless", "rapidocr")
@@ -87,15 +86,16 @@ def _sentences(store: Store) -> Iterator[Finding]:
 
 
 def _library(path: Path, weights: Store) -> Iterator[Finding]:
+    from wordreel.api import Library
     from wordreel.library.verify import verify
-    from wordreel.models.bridge import Bridge
     from wordreel.search.refresh import cache_of
 
     if not (path / NAME).is_file():
         yield Finding("note", "library", f"none at {path}", "make one with `wordreel add FOLDER`")
         return
     try:
-        store = LibraryStore.open(path)
+        opened = Library(path, create=False, weights=weights)
+        store = opened.store
         wrong = [problem for problem in verify(store, deep=False) if not problem.note]
     except LibraryError as error:
         yield Finding("error", "library", str(error))
@@ -107,7 +107,7 @@ def _library(path: Path, weights: Store) -> Iterator[Finding]:
     else:
         yield Finding("ok", "library", detail)
     try:
-        cache = cache_of(store, Bridge(weights))
+        cache = cache_of(store, opened.model)
     except WordreelError as error:
         yield Finding("error", "embeddings", str(error), "wordreel weights fetch")
         return

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from wordreel.evaluate import ranks
 from wordreel.evaluate.ranks import ranks_of, recall
 
 
@@ -11,8 +12,10 @@ def naive_rank(row, right):
     return sum(places) / len(places)
 
 
+@pytest.mark.parametrize("dense", [1, 10_000])  # the path for few scores above the right one, and for many
 @pytest.mark.parametrize("seed", range(5))
-def test_ranks_equal_the_sorted_definition(seed):
+def test_ranks_equal_the_sorted_definition(seed, dense, monkeypatch):
+    monkeypatch.setattr(ranks, "DENSE", dense)
     rng = np.random.default_rng(seed)
     sims = rng.integers(0, 6, (30, 17)).astype(np.float32)
     right = rng.integers(0, 17, 30)

@@ -87,7 +87,7 @@ def test_odd_shapes_are_seen_all_the_same(expert: motion.Motion, height: int, wi
 def test_labels_are_linear_in_the_features(expert: motion.Motion) -> None:
     track = Track(np.eye(2, 1024, dtype=np.float32), np.array([[0.0, 1.0], [1.0, 2.0]]))
     labels = expert.labels(track)
-    head = motion.recogniser(expert._store)
+    head = expert._recogniser
     np.testing.assert_allclose(labels.scores, head.weight[:, :2].T + head.bias, rtol=1e-6)
     assert labels.names == names("kinetics400.txt")
     assert len(set(labels.names)) == 400

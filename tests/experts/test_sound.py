@@ -100,7 +100,7 @@ def test_labels_compare_places_with_their_average(expert: sound.Hearing) -> None
     track = expert.extract(chirps(15.0))
     assert isinstance(track, Track)
     labels = expert.labels(track)
-    places = sound.recogniser(expert._store)
+    places = expert._recogniser
     assert len(labels.names) == len(set(labels.names)) == 401
     np.testing.assert_allclose(np.exp(labels.scores + places.usual).sum(1), 1, atol=1e-4)
     # The slow way for one row: a sum over the eight rows of its context.

@@ -16,7 +16,7 @@ from wordreel.hubness.measures import (
     skewness,
     summary,
 )
-from wordreel.hubness.top import top_ids
+from wordreel.index.top import top_ids
 
 
 def test_k_occurrence_counts_the_definition_with_ties():

@@ -14,18 +14,13 @@ def experts(as_json: JsonOption = False) -> None:
     """
     from wordreel.experts import registry
     from wordreel.media.types import FrameNeed
-    from wordreel.weights.catalogue import Entry
-    from wordreel.weights.lookup import recipe
+    from wordreel.weights.lookup import how, recipe
     from wordreel.weights.store import Store
 
     store = Store()
     rows = []
     for name, card in registry.cards().items():
         missing = [weight for weight in card.weights if not store.has(weight)]
-        hints = []
-        for weight in missing:
-            found = recipe(weight)
-            hints.append(f"wordreel weights fetch {weight}" if isinstance(found, Entry) else found.how)
         need = card.need
         rows.append(
             {
@@ -37,7 +32,7 @@ def experts(as_json: JsonOption = False) -> None:
                 "licence": card.licence,
                 "default": card.default,
                 "installed": not missing,
-                "how": "; ".join(hints),
+                "how": "; ".join(how(recipe(weight)) for weight in missing),
                 "note": card.note,
             }
         )

@@ -28,16 +28,14 @@ def list_weights(context: typer.Context, as_json: JsonOption = False) -> None:
     if context.invoked_subcommand is not None:
         return
     from wordreel.weights import lookup
-    from wordreel.weights.catalogue import Entry
     from wordreel.weights.store import Store
 
     store = Store()
     rows = []
     for name in lookup.names():
-        recipe = lookup.recipe(name)
         status = store.status(name)
-        how = f"wordreel weights fetch {name}" if isinstance(recipe, Entry) else recipe.how
-        rows.append({"name": name, "status": status, "how": "" if status == "installed" else how})
+        how = "" if status == "installed" else lookup.how(lookup.recipe(name))
+        rows.append({"name": name, "status": status, "how": how})
     if as_json:
         print_json(rows)
         return

@@ -31,7 +31,7 @@ from wordreel.evaluate.retrieval import (
 from wordreel.hubness import Direction, Gated, Hubness, Method, choose_beta_unlabelled, summary
 from wordreel.hubness.blocks import each_span, widen
 from wordreel.hubness.choose_beta import GRID
-from wordreel.hubness.top import top_ids
+from wordreel.index.top import top_ids
 from wordreel.types import Bool, Float64
 
 COSINE = 1.5  # similarities beyond it are logits, as in `hubness.gather`

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError
+from wordreel.evaluate.ranks import ranks_against, ranks_of
 from wordreel.types import Bool, Float64
 
 Array = NDArray[Any]
@@ -124,7 +125,7 @@ def ranks_of_columns(rows: Array, right: Ids) -> Float64:
     >>> ranks_of_columns(np.array([[0.1, 0.9, 0.9]]), np.array([1])).tolist()
     [0.5]
     """
-    return _ranks(rows, np.take_along_axis(rows, right[:, None], axis=1))
+    return ranks_of(rows, right) - 1
 
 
 def ranks_of_own(rows: Array, owner: Ids, first: int = 0) -> Float64:
@@ -139,7 +140,7 @@ def ranks_of_own(rows: Array, owner: Ids, first: int = 0) -> Float64:
     best = np.zeros((len(rows), 1), rows.dtype)
     for row in np.flatnonzero(has):
         best[row] = rows[row, starts[row] : ends[row]].max()
-    return np.where(has, _ranks(rows, best), np.nan)
+    return np.where(has, ranks_against(rows, best) - 1, np.nan)
 
 
 def figures(ranks: Float64) -> Figures:
@@ -162,13 +163,6 @@ def row_blocks(matrix: Array, size: int = BLOCK) -> Iterator[tuple[slice, Array]
     step = max(1, size // max(1, matrix.shape[1]))
     for start in range(0, len(matrix), step):
         yield slice(start, min(start + step, len(matrix))), matrix[start : start + step]
-
-
-def _ranks(rows: Array, own: Array) -> Float64:
-    # Counting a row at a time is several times as fast as a sum over an axis.
-    above = np.array([np.count_nonzero(row) for row in rows > own], np.float64)
-    reach = np.array([np.count_nonzero(row) for row in rows >= own], np.float64)
-    return np.asarray(above + (reach - above - 1) / 2)
 
 
 def _check(similarities: Array, captions: int, videos: int) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from wordreel.experts.base import Card, fingerprint
@@ -35,8 +33,8 @@ class Appearance:
 
     def __init__(self, store: Store) -> None:
         self.card = CARD
-        self.fingerprint = fingerprint(CARD, store.source_hash(WEIGHTS))
-        self._store = store
+        self._recogniser = recogniser(store)
+        self.fingerprint = self._recogniser.fingerprint
         self._network = Network(store.file(WEIGHTS, "network.onnx"))
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
@@ -52,10 +50,6 @@ class Appearance:
     def labels(self, track: Track) -> Labels:
         """Logits of ImageNet's 1000 classes: they are linear in the pooled features."""
         return self._recogniser.labels(track)
-
-    @cached_property
-    def _recogniser(self) -> Head:
-        return recogniser(self._store)
 
 
 def load(store: Store) -> Appearance:

@@ -6,8 +6,6 @@ second), seen at a quarter of the frames. One window speaks for every 5.12 s, fr
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,8 +40,8 @@ class Motion:
 
     def __init__(self, store: Store) -> None:
         self.card = CARD
-        self.fingerprint = fingerprint(CARD, store.source_hash(WEIGHTS))
-        self._store = store
+        self._recogniser = recogniser(store)
+        self.fingerprint = self._recogniser.fingerprint
         self._network = Network(store.file(WEIGHTS, "network.onnx"))
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
@@ -65,10 +63,6 @@ class Motion:
     def labels(self, track: Track) -> Labels:
         """Logits of the 400 actions of Kinetics: they are linear in the pooled features."""
         return self._recogniser.labels(track)
-
-    @cached_property
-    def _recogniser(self) -> Head:
-        return recogniser(self._store)
 
 
 def windows(count: int) -> list[tuple[int, NDArray[np.int64]]]:

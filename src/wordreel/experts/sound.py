@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -40,8 +39,8 @@ class Hearing:
 
     def __init__(self, store: Store) -> None:
         self.card = CARD
-        self.fingerprint = fingerprint(CARD, store.source_hash(WEIGHTS))
-        self._store = store
+        self._recogniser = recogniser(store)
+        self.fingerprint = self._recogniser.fingerprint
         self._network = Network(store.file(WEIGHTS, "network.onnx"))
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
@@ -59,10 +58,6 @@ class Hearing:
     def labels(self, track: Track) -> Labels:
         """How much more than usual each of 401 places is heard."""
         return self._recogniser.labels(track)
-
-    @cached_property
-    def _recogniser(self) -> Places:
-        return recogniser(self._store)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import Array, ArraySource, Ids, blocks_of, each_span, matrix
 from wordreel.hubness.gated import Gated, ranking_scores
-from wordreel.hubness.top import top_ids
+from wordreel.index.top import top_ids
 from wordreel.types import Float64
 
 Counts = NDArray[np.int64] | Float64

@@ -9,12 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from wordreel.errors import HubnessError
+from wordreel.evaluate.ranks import ranks_of
 from wordreel.hubness.blocks import Array, Blocks, Ids, as_source, blocks_of, each_span
 from wordreel.hubness.method import Method
 from wordreel.hubness.state import State
 from wordreel.types import Float64
-
-DENSE = 32  # rows are counted whole where more than one score in 32 reaches the right item's
 
 
 def corrected_ranks(
@@ -51,25 +50,8 @@ def corrected_ranks(
                 scratch = np.empty(block.values.shape, kind)
                 score = method.scorer(state, kind)
             score(block, scratch)
-            ranks[at : at + len(block)] = _ranks(scratch, right[at : at + len(block)])
+            ranks[at : at + len(block)] = ranks_of(scratch, right[at : at + len(block)])
 
     if len(right):
         each_span(source, work, threads)
     return ranks
-
-
-def _ranks(scores: Array, right: Ids) -> Float64:
-    queries, items = scores.shape
-    own = np.take_along_axis(scores, right[:, None], axis=1)
-    reach = scores >= own
-    if np.count_nonzero(reach) > reach.size // DENSE:
-        # Counting a row at a time is several times as fast as a sum over an axis.
-        at_least = np.array([np.count_nonzero(row) for row in reach])
-        above = np.array([np.count_nonzero(row) for row in scores > own])
-    else:
-        # Most right items are near the top: look only at the few scores that reach theirs.
-        hits = np.flatnonzero(reach)
-        rows = hits // items
-        at_least = np.bincount(rows, minlength=queries)
-        above = np.bincount(rows, scores.ravel()[hits] > own[rows, 0], minlength=queries)
-    return np.asarray(1 + above + (at_least - above - 1) / 2, np.float64)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import Array, Block, Ids
-from wordreel.hubness.top import top_ids
+from wordreel.index.top import top_ids
 from wordreel.types import Bool
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wordreel.index.top import top_ids
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.types import Bool, Float32
 
@@ -76,21 +77,8 @@ def _merge(
     rows: NDArray[np.int64], best: Float32, scores: Float32, start: int, k: int
 ) -> tuple[NDArray[np.int64], Float32]:
     """Fold a block of scores into the running best; earlier items win ties because they come first."""
-    numbers = np.broadcast_to(np.arange(start, start + scores.shape[1]), scores.shape)
-    if scores.shape[1] > 4 * k:
-        scores, numbers = _head(scores, numbers, k)
-    every = np.concatenate([best, scores], axis=1)
+    head = top_ids(scores, k)
+    every = np.concatenate([best, np.take_along_axis(scores, head, axis=1)], axis=1)
     order = np.argsort(-every, axis=1, kind="stable")[:, :k]
-    kept = np.take_along_axis(np.concatenate([rows, numbers], axis=1), order, axis=1)
+    kept = np.take_along_axis(np.concatenate([rows, start + head], axis=1), order, axis=1)
     return kept, np.take_along_axis(every, order, axis=1)
-
-
-def _head(scores: Float32, numbers: NDArray[np.int64], k: int) -> tuple[Float32, NDArray[np.int64]]:
-    """A block's k best, still in item order, ties at the edge kept for the earlier items."""
-    edge = np.partition(scores, -k, axis=1)[:, -k : -k + 1] if k > 1 else scores.max(axis=1, keepdims=True)
-    above = scores > edge
-    room = k - above.sum(axis=1, keepdims=True)
-    at_edge = scores == edge
-    keep = above | (at_edge & (np.cumsum(at_edge, axis=1) <= room))
-    shape = (len(scores), k)
-    return scores[keep].reshape(shape), numbers[keep].reshape(shape)

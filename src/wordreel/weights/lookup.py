@@ -39,6 +39,13 @@ def recipe(name: str) -> Recipe:
     return found
 
 
+def how(found: Recipe, again: bool = False) -> str:
+    """How to get these weights (anew): the command that fetches them, or where people find them."""
+    if isinstance(found, catalogue.Entry):
+        return f"wordreel weights fetch {'--again ' if again else ''}{found.name}"
+    return found.how
+
+
 def _hub() -> dict[str, Local]:
     # A list of its own, read only if it is there: the catalogue must not depend on it.
     if find_spec("wordreel.weights.hub") is None:

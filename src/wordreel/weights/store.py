@@ -18,7 +18,7 @@ from typing import Any
 from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.weights.archive import sha256, take
 from wordreel.weights.catalogue import Entry
-from wordreel.weights.lookup import Recipe, recipe
+from wordreel.weights.lookup import Recipe, how, recipe
 from wordreel.weights.workshop import move_in, scratch
 
 Progress = Callable[[str, int, int], None]
@@ -183,9 +183,9 @@ def _converter(path: str) -> Callable[[Mapping[str, Path], Path], None]:
     return convert
 
 
-def _next_step(found: Recipe, again: str = "") -> str:
-    return f"run `wordreel weights fetch {again}{found.name}`" if isinstance(found, Entry) else found.how
+def _next_step(found: Recipe, again: bool = False) -> str:
+    return f"run `{how(found, again)}`" if isinstance(found, Entry) else how(found)
 
 
 def _corrupt(found: Recipe, why: str) -> WeightsCorrupt:
-    return WeightsCorrupt(f"weights {found.name!r} are damaged ({why}); {_next_step(found, '--again ')}")
+    return WeightsCorrupt(f"weights {found.name!r} are damaged ({why}); {_next_step(found, again=True)}")

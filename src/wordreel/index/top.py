@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
-from wordreel.hubness.blocks import Array, Ids
 
-
-def top_ids(values: Array, k: int) -> Ids:
+def top_ids(values: NDArray[Any], k: int) -> NDArray[np.int64]:
     """`[rows, min(k, columns)]` column numbers, best first; of equal values the lower number first.
 
     Cost: one partition of the rows and a sort of k entries each.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,16 @@ from wordreel.search.hits import Hit
 from wordreel.weights.store import Store
 
 if TYPE_CHECKING:
+    from wordreel.banks.keeper import Banks
+    from wordreel.library.outside import Outside
     from wordreel.library.progress import AddReport, Progress
     from wordreel.library.records import Video
     from wordreel.models.base import Model
+    from wordreel.search.caption import Caption
     from wordreel.search.engine import Engine
+    from wordreel.search.like import Match
+    from wordreel.search.sample import Sample
+    from wordreel.search.use import ModelRow, Used
 
 
 EMBED_EVERY = 30.0  # seconds of adding after which what was added can be found
@@ -47,10 +53,28 @@ class Library:
 
     @cached_property
     def model(self) -> Model:
-        """The joint embedding that answers searches."""
-        from wordreel.models.bridge import Bridge
+        """The joint embedding that answers searches: the bridge, unless `use` chose another."""
+        from wordreel.models.kept import open_kept
 
-        return Bridge(self.weights)
+        return open_kept(self.store, self.weights)
+
+    def use(self, model: str | PathLike[str], progress: Callable[[int, int], None] | None = None) -> Used:
+        """Let another model answer: "bridge", a folder with a trained checkpoint, or a model used before.
+
+        The library is embedded anew from its stored tracks; interrupted, the old model stays in use.
+        """
+        from wordreel.search.use import use
+
+        found, used = use(self.store, self.weights, fspath(model), progress)
+        self.__dict__["model"] = found
+        self._engine = None
+        return used
+
+    def models(self) -> list[ModelRow]:
+        """The models that this library can use, and how much of it each has embedded."""
+        from wordreel.search.use import models
+
+        return models(self.store, self.weights)
 
     def add(
         self,
@@ -70,6 +94,7 @@ class Library:
         from wordreel.media import Fence
         from wordreel.nets.runtime import shared_by
 
+        first = not self.store.clip_ids()
         names = list(experts) if experts else registry.default_names()
         jobs = jobs or ingest.default_jobs()
         # Several files at once, each with a thread or two, finish sooner than one with all of them.
@@ -96,6 +121,9 @@ class Library:
                 retry_failed=retry_failed,
             )
         self.refresh(embedding)
+        if first:
+            self.banks.begin()
+        self.banks.keep_current()
         return report
 
     def refresh(self, progress: Callable[[int, int], None] | None = None) -> int:
@@ -114,16 +142,86 @@ class Library:
         after: datetime | None = None,
         before: datetime | None = None,
         moments: bool = False,
+        norm: str = "auto",
+        bank: str | None = None,
+        beta: float | None = None,
+        min_confidence: float = 0.0,
     ) -> list[Hit]:
-        """The best videos for some words, each with its best moment and the reasons; see `Hit`."""
+        """The best videos for some words, each with its best moment and the reasons; see `Hit`.
+
+        `norm` is a query-bank normalisation: "auto" uses a bank that passed its check, "none" ranks plainly.
+        """
         filters = Filters(None if folder is None else Path(folder), after, before)
-        return self.engine().search(text, limit, filters, moments)
+        chosen = self.banks.choose(norm, bank, beta)
+        return self.engine().search(
+            text, limit, filters, moments, chosen.norm, chosen.confidence, min_confidence
+        )
+
+    def like(
+        self,
+        video: str | PathLike[str],
+        limit: int = 10,
+        *,
+        moment: float | None = None,
+        folder: str | PathLike[str] | None = None,
+        after: datetime | None = None,
+        before: datetime | None = None,
+    ) -> list[Match]:
+        """The videos most like a file, best first. The file need not be in the library.
+
+        With `moment`, a second, only the clip of the file that holds it is looked for.
+        """
+        sample = self.sample(video)
+        filters = Filters(None if folder is None else Path(folder), after, before)
+        return self.engine().like(sample if moment is None else sample.at(moment), limit, filters)
+
+    def caption(
+        self,
+        video: str | PathLike[str],
+        captions: Sequence[str],
+        limit: int = 5,
+        *,
+        norm: str = "none",
+        beta: float | None = None,
+    ) -> list[Caption]:
+        """Which captions say best what a file shows, best first. The file need not be in the library.
+
+        `norm` holds back captions that fit everything, by a bank of the library's other videos.
+        """
+        from wordreel.search.caption import caption
+
+        return caption(self.engine(), self.sample(video), captions, limit, norm, beta)
+
+    def sample(self, video: str | PathLike[str]) -> Sample:
+        """A file as a question: what the library knows of it, or what its experts see in it now."""
+        from wordreel.search.sample import sample_of
+
+        return sample_of(self.store, self.model, Path(video).expanduser(), self._study)
+
+    def _study(self, path: Path) -> Outside:
+        from wordreel.experts import registry
+        from wordreel.library.outside import study_outside
+        from wordreel.media import Fence
+        from wordreel.search.sample import experts_for
+
+        experts = [registry.load(name, self.weights) for name in experts_for(self.store, self.model)]
+        with Fence() as fence:
+            return study_outside(path, experts, fence)
+
+    @cached_property
+    def banks(self) -> Banks:
+        """The library's query banks."""
+        from wordreel.banks.keeper import Banks
+
+        return Banks(self)
 
     def engine(self) -> Engine:
         """The open index; made anew when the library has changed through this object."""
         from wordreel.search.engine import Engine
+        from wordreel.search.fitting import check_fits
 
         if self._engine is None:
+            check_fits(self.store, self.model)
             self._catch_up()
             self._engine = Engine(self.store, self.model)
         return self._engine

@@ -59,3 +59,19 @@ class QueryError(WordreelError):
 
 class HubnessError(WordreelError):
     """Similarities, a query bank or its state cannot be used as asked."""
+
+
+class BankError(WordreelError):
+    """A query bank cannot be found, made or used as asked."""
+
+
+class DatasetError(WordreelError):
+    """A dataset's files cannot be read as what they should be."""
+
+
+class EvaluationError(WordreelError):
+    """Ranks, captions, runs or judgements cannot be measured as asked."""
+
+
+class TrainingError(WordreelError):
+    """A recipe, its data or a run cannot be used as asked."""

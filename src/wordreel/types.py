@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
 Bool = NDArray[np.bool_]
+Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -114,12 +114,33 @@ def test_evaluate_writes_a_table_and_its_facts(shell, tmp_path):
     captions = tmp_path / "captions.json"
     captions.write_text(json.dumps({"bakery": ["a bakery opens"], "station": ["to Vienna"], "gone": ["x"]}))
     out = tmp_path / "results" / "mine"
-    shell("evaluate", str(captions), "--out", str(out))
+    table = shell("evaluate", str(captions), "--out", str(out))
     facts = json.loads(out.with_suffix(".json").read_text())
-    assert (facts["videos"], facts["missing"], facts["t2v"]["queries"]) == (2, 1, 2)
-    assert facts["t2v"]["r1"] == 100
-    assert facts["post_processing"] == "none"
-    assert out.with_suffix(".md").read_text().startswith("| model | post-processing")
+    measured, run = facts["measured"], facts["runs"][0]
+    assert (measured["videos"], measured["missing"], run["queries"]) == (2, 1, 2)
+    assert (run["direction"], run["postprocessing"], run["figures"]["R1"]) == ("t2v", "none", 100)
+    assert "| direction | post-processing" in out.with_suffix(".md").read_text()
+    assert table.startswith("direction")
+    page = out.with_suffix(".html").read_text()
+    assert page.count("data:image/jpeg;base64,") >= 4  # the right frames, from the real files
+    assert "a bakery opens" in page
+    from wordreel.evaluate.report_files import read
+
+    assert read(out).queries.videos == ("bakery", "station")
+
+
+def test_evaluate_goes_without_pictures_where_media_are_away(shell, media, tmp_path):
+    captions = tmp_path / "captions.csv"
+    captions.write_text("path,caption\nbakery.mp4,a bakery\nstation.mp4,a platform\n")
+    hidden = media.with_name("elsewhere")
+    media.rename(hidden)
+    try:
+        shell("evaluate", str(captions), "--out", str(tmp_path / "mine"), "--direction", "t2v")
+    finally:
+        hidden.rename(media)
+    page = (tmp_path / "mine.html").read_text()
+    assert "no picture" in page
+    assert "data:image" not in page
 
 
 def test_experts_lists_what_is_missing_and_how_to_get_it():
@@ -170,7 +191,7 @@ def test_help_and_import_load_nothing_heavy():
     "verb",
     [
         *("add", "search", "list", "show", "remove", "verify", "reindex", "doctor", "experts"),
-        *("evaluate", "qbnorm", "hubness", "demo"),
+        *("like", "caption", "use", "evaluate", "compare", "results", "qbnorm", "hubness", "demo"),
     ],
 )
 def test_every_verb_has_help_with_an_example(verb):

@@ -4,43 +4,87 @@ import numpy as np
 import pytest
 from tests.search.conftest import ColourModel, store  # noqa: F401 - the fixture
 
-from wordreel.errors import QueryError
+from wordreel.errors import QueryError, WordreelError
 from wordreel.evaluate.captions import read_captions, read_ids
-from wordreel.evaluate.library import evaluate, table
+from wordreel.evaluate.library import score, similarities
 from wordreel.evaluate.ranks import ranks_of
+from wordreel.evaluate.report_build import Asked, of_library
+from wordreel.evaluate.report_frames import Camera, data_address
 from wordreel.search.engine import Engine
 from wordreel.search.refresh import refresh
 
 
-def test_figures_equal_ranking_by_hand(store):  # noqa: F811
+@pytest.fixture
+def engine(store):  # noqa: F811
     model = ColourModel()
     refresh(store, model)
-    engine = Engine(store, model)
+    return Engine(store, model)
+
+
+def test_figures_equal_ranking_by_hand(engine):
     captions = {f"film{n}{'.mp4' * (n % 2)}": ["red", "green and blue"] for n in range(4)} | {
         "elsewhere": ["red"]
     }
     seen = []
-    found = evaluate(engine, captions, lambda done, total: seen.append((done, total)))
-    gallery = [file.content for n in range(4) for file in store.files() if file.path.endswith(f"film{n}.mp4")]
+    scored = score(engine, captions, progress=lambda done, total: seen.append((done, total)))
+    report = of_library(engine, scored, Asked("films", "wordreel evaluate", []))
+    paths = {file.path.rpartition("/")[2]: file.content for file in engine.store.files()}
+    gallery = [paths[f"film{n}.mp4"] for n in range(4)]
+    assert list(scored.contents) == gallery
     ranks = []
-    for right, content in enumerate(gallery):
+    for right in range(4):
         for text in ("red", "green and blue"):
             scores = dict(zip(engine.contents(), engine.scores([text])[0], strict=True))
             row = np.array([[scores[c] for c in gallery]])
             ranks.append(ranks_of(row, np.array([right]))[0])
-        assert content
-    assert found.t2v.mean_rank == pytest.approx(np.mean(ranks))
-    assert (found.videos, found.missing, found.t2v.queries) == (4, 1, 8)
-    assert found.experts["colour"] == 1.0
+    assert report.runs[0].ranks.tolist() == ranks
+    measured = report.facts["measured"]
+    assert (measured["videos"], measured["missing"], measured["captions"]) == (4, 1, 8)
+    assert measured["experts"]["colour"] == 1.0
     assert seen == [(8, 8)]
-    assert f"| {found.t2v.r1:.1f} |" in table(found)
+    assert report.facts["breakdown"]["length"][0]["queries"] == 8
 
 
-def test_captions_of_strangers_are_refused(store):  # noqa: F811
-    model = ColourModel()
-    refresh(store, model)
+def test_similarities_can_be_kept(engine, tmp_path):
+    captions = {f"film{n}": ["red"] for n in range(3)}
+    scored = score(engine, captions, save=tmp_path / "sims.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "sims.npy"), scored.similarities)
+    np.testing.assert_array_equal(similarities(engine, ["red"] * 3, scored.contents), scored.similarities)
+
+
+def test_the_same_bytes_under_two_names_are_one_video(engine):
+    scored = score(engine, {"film1": ["red"], "film2": ["blue"], "film1.mp4": ["green"]})
+    assert scored.videos == ("film1", "film2")
+    assert scored.texts == ("red", "green", "blue")
+    assert scored.captions.owner.tolist() == [0, 0, 1]
+
+
+def test_captions_of_strangers_are_refused(engine):
     with pytest.raises(QueryError, match="none of the captioned ids"):
-        evaluate(Engine(store, model), {"nobody": ["red"]})
+        score(engine, {"nobody": ["red"]})
+
+
+def test_pictures_are_left_out_where_media_are_away(engine):
+    contents = engine.contents()
+    for file in engine.store.files()[:1]:
+        with Camera(engine) as camera:
+            assert camera.moment(file.content, "red") is None  # the fake media cannot be decoded
+    with Camera(engine) as camera:
+        assert camera.moment("0" * 64, "red") is None
+        assert contents
+
+
+def test_a_picture_is_a_small_jpeg():
+    import base64
+
+    import cv2
+
+    image = np.full((60, 80, 3), (200, 40, 10), np.uint8)
+    address = data_address(image)
+    data = base64.b64decode(address.partition(",")[2])
+    back = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)[:, :, ::-1]
+    assert np.abs(back.astype(int) - image).max() < 12
+    assert len(address) < 2000
 
 
 def test_reading_captions(tmp_path):
@@ -51,7 +95,7 @@ def test_reading_captions(tmp_path):
     assert read_captions(f"{path}:dev") == {"a": ["one"]}
     for bad in ("[1]", "{", '{"a": 3}'):
         path.write_text(bad)
-        with pytest.raises(QueryError, match=r"captions|nothing can be read"):
+        with pytest.raises(WordreelError, match=r"captions|read"):
             read_captions(str(path))
 
 
@@ -63,5 +107,5 @@ def test_reading_ids(tmp_path):
     plain.write_text("a\nb\n")
     assert read_ids(str(plain)) == ["a", "b"]
     for address in (f"{nested}:official.nothing", f"{nested}:official", str(tmp_path / "none.txt")):
-        with pytest.raises(QueryError, match=r"ids|nothing can be read"):
+        with pytest.raises(WordreelError, match=r"ids|read|stands"):
             read_ids(address)

@@ -11,6 +11,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from wordreel.errors import HubnessError, UnsafePickle
+from wordreel.evaluate import mapped
 from wordreel.evaluate.matrices import read_counts, read_mask, read_matrix
 
 SIMS = np.arange(12, dtype=np.float32).reshape(4, 3) / 10
@@ -83,8 +84,9 @@ def test_content_counts_not_the_name(tmp_path):
     np.testing.assert_array_equal(read_matrix((tmp_path / "b.npy").rename(tmp_path / "b.pkl")), SIMS)
 
 
-def test_npy_files_are_mapped_and_cannot_be_changed(tmp_path):
-    found = read_matrix(saved(tmp_path, "npy"))
+@pytest.mark.parametrize("kind", ["npy", "safetensors"])
+def test_files_are_mapped_and_cannot_be_changed(tmp_path, kind):
+    found = read_matrix(saved(tmp_path, kind))
     assert isinstance(found, np.memmap)
     with pytest.raises(ValueError, match="read-only"):
         found[0, 0] = 1
@@ -105,6 +107,30 @@ def test_hdf5(tmp_path):
     np.testing.assert_array_equal(read_matrix(tmp_path / "x.h5", "group/other"), SIMS + 1)
     with pytest.raises(HubnessError, match="group/sims"):
         read_matrix(tmp_path / "x.h5")
+
+
+@pytest.mark.parametrize("how", [{}, {"chunks": (3, 2)}, {"compression": "gzip"}, {"maxshape": (None, 3)}])
+def test_hdf5_is_mapped_or_unpacked_in_blocks(tmp_path, monkeypatch, how):
+    h5py = pytest.importorskip("h5py")
+    monkeypatch.setattr(mapped, "UNPACK", 12)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("sims", data=SIMS, **how)
+        file.create_dataset("mask", data=MASK)
+        file.create_dataset("none", shape=(0, 3), dtype="f4")
+        file["number"] = 3.0
+    found = read_matrix(tmp_path / "x.h5")
+    assert isinstance(found, np.memmap)
+    np.testing.assert_array_equal(found, SIMS)
+    with pytest.raises(ValueError, match="read-only"):
+        found[0, 0] = 1
+
+
+def test_bfloat16_is_read(tmp_path):
+    header = b'{"x":{"dtype":"BF16","shape":[2,2],"data_offsets":[0,8]}}'
+    values = np.array([[0.5, 1], [-2, 0]], np.float32)
+    content = (values.view(np.uint32) >> 16).astype("<u2").tobytes()
+    path = write(tmp_path / "x", len(header).to_bytes(8, "little") + header + content)
+    np.testing.assert_array_equal(read_matrix(path), values)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("h5py") is not None, reason="h5py is installed")

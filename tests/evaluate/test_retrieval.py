@@ -1,103 +1,241 @@
 """Ranks and figures against a rendering that sorts one query at a time."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from wordreel.errors import HubnessError
+from wordreel.errors import EvaluationError, HubnessError
 from wordreel.evaluate import retrieval
-from wordreel.evaluate.retrieval import arrange, figures, text_to_video, video_to_text
+from wordreel.evaluate.ranks import recall
+from wordreel.evaluate.retrieval import (
+    Captions,
+    arrange,
+    figures,
+    ranks_of_own,
+    text_to_video,
+    text_to_video_ranks,
+    video_to_text,
+    video_to_text_ranks,
+)
+
+TIES = ("average", "optimistic", "pessimistic")
 
 
-def naive_rank(scores, right):
-    """Sort, find every place the right score could stand in, average; from 0."""
+def naive_rank(scores, right, ties):
+    """Sort, find every place the right score could stand in, choose."""
     ordered = sorted(scores, reverse=True)
-    places = [place for place, value in enumerate(ordered) if value == right]
-    return sum(places) / len(places)
+    places = [place for place, value in enumerate(ordered, 1) if value == right]
+    return {"average": sum(places) / len(places), "optimistic": places[0], "pessimistic": places[-1]}[ties]
 
 
-def naive_figures(ranks):
-    ranks = np.array(ranks)
-    r1, r5, r10, r50 = (100 * np.mean(hit) for hit in (ranks == 0, ranks < 5, ranks < 10, ranks < 50))
-    geometric = np.exp(np.mean(np.log([r1, r5, r10]))) if min(r1, r5, r10) > 0 else 0
-    return r1, r5, r10, r50, np.median(ranks) + 1, np.mean(ranks) + 1, geometric
-
-
-def naive_t2v(sims, counts, valid):
+def naive_t2v(sims, counts, valid, ties):
     ranks, row = [], 0
     for video, count in enumerate(counts):
         for _ in range(count):
-            if valid[row]:
-                ranks.append(naive_rank(sims[row].tolist(), sims[row, video]))
+            ranks.append(naive_rank(sims[row], sims[row][video], ties) if valid[row] else np.nan)
             row += 1
-    return naive_figures(ranks)
+    return ranks
 
 
-def naive_v2t(sims, counts, valid):
-    ranks, first = [], 0
-    for video, count in enumerate(counts):
-        shown = [sims[row, video] for row in range(len(sims)) if valid[row]]
-        own = [sims[row, video] for row in range(first, first + count) if valid[row]]
-        if own:
-            ranks.append(min(naive_rank(shown, score) for score in own))
+def own_captions(counts, valid):
+    first = 0
+    for count in counts:
+        yield [row for row in range(first, first + count) if valid[row]]
         first += count
-    return naive_figures(ranks)
 
 
-def values(found):
-    return [getattr(found, name) for name in ("R1", "R5", "R10", "R50", "MdR", "MnR", "Geom")]
+def naive_v2t(sims, counts, valid, ties):
+    """The least of its captions' ranks among all valid captions."""
+    ranks = []
+    for video, own in enumerate(own_captions(counts, valid)):
+        shown = [row[video] for row, used in zip(sims, valid, strict=True) if used]
+        each = [naive_rank(shown, sims[row][video], ties) for row in own]
+        ranks.append(min(each, default=np.nan))
+    return ranks
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("block", [1, 50, 1 << 19])
-def test_figures_equal_the_naive_ones(seed, block, monkeypatch):
-    monkeypatch.setattr(retrieval.row_blocks, "__defaults__", (block,))
-    rng = np.random.default_rng(seed)
-    videos = int(rng.integers(1, 30))
-    ragged = seed % 2 == 0
-    counts = rng.integers(0, 5, videos) if ragged else np.full(videos, 4)
-    counts[0] += 1 if ragged else 0
+def naive_v2t_groups(sims, counts, valid, ties):
+    """The rank of its group among the groups; a group scores as its best caption."""
+    groups = list(own_captions(counts, valid))
+    ranks = []
+    for video, own in enumerate(groups):
+        shown = [max(sims[row][video] for row in group) for group in groups if group]
+        mine = max((sims[row][video] for row in own), default=None)
+        ranks.append(np.nan if mine is None else naive_rank(shown, mine, ties))
+    return ranks
+
+
+def random_case(rng):
+    """Few or many distinct scores; even or ragged captions; videos without any; masks or none."""
+    videos = int(rng.integers(1, 14))
+    ragged = rng.random() < 0.6
+    counts = rng.integers(0, 5, videos) if ragged else np.full(videos, rng.integers(1, 5))
+    counts[rng.integers(videos)] += 1 if ragged else 0
     total = int(counts.sum())
-    sims = rng.integers(0, (6, 100, 10**6)[seed % 3], (total, videos)).astype(np.float32)
-    sims += 3 * np.eye(videos, dtype=np.float32)[np.repeat(np.arange(videos), counts)]
-    valid = rng.random(total) < (0.7 if seed % 4 < 2 else 1.1)
-    valid[0] = True
-    captions = arrange(videos, total, counts if ragged else None, valid)
-    untouched = sims.copy()
-    assert values(text_to_video(sims, captions)) == pytest.approx(naive_t2v(sims, counts, valid))
-    assert values(video_to_text(sims, captions)) == pytest.approx(naive_v2t(sims, counts, valid))
-    assert (sims == untouched).all()
+    sims = rng.integers(0, rng.choice([2, 6, 50, 10**6]), (total, videos)).astype(np.float32)
+    sims[np.arange(total), np.repeat(np.arange(videos), counts)] += rng.integers(0, 4)
+    valid = rng.random(total) < rng.choice([0.4, 0.8, 1.1])
+    valid[rng.integers(total)] = True
+    mask = None if valid.all() and rng.random() < 0.5 else valid
+    return sims, counts, valid, arrange(videos, total, counts if ragged else None, mask)
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("block", [1, 9, 40, 1 << 19])
+def test_thousands_of_random_cases_equal_the_naive_ranks(part, block, monkeypatch):
+    monkeypatch.setattr(retrieval.row_blocks, "__defaults__", (block,))
+    rng = np.random.default_rng((part, block))
+    for case in range(250):
+        sims, counts, valid, captions = random_case(rng)
+        ties = TIES[case % 3]
+        given = np.asfortranarray(sims) if case % 2 else sims
+        plain = sims.tolist()
+        same = np.testing.assert_array_equal
+        same(text_to_video_ranks(given, captions, ties=ties), naive_t2v(plain, counts, valid, ties))
+        wanted = naive_v2t(plain, counts, valid, ties)
+        same(video_to_text_ranks(given, captions, ties=ties), wanted)
+        if ties == "average":
+            same(ranks_of_own(sims.T[:, valid], captions.owner[valid]) + 1, wanted)
+        groups = naive_v2t_groups(plain, counts, valid, ties)
+        same(video_to_text_ranks(given, captions, protocol="clip", ties=ties), groups)
+        same(given, plain)  # nothing was written into
+
+
+def test_figures_are_those_of_the_ranks():
+    rng = np.random.default_rng(3)
+    sims, _, _, captions = random_case(rng)
+    assert text_to_video(sims, captions) == recall(text_to_video_ranks(sims, captions))
+    for protocol in ("ce", "clip"):
+        ranks = video_to_text_ranks(sims, captions, protocol=protocol, ties="pessimistic")
+        assert video_to_text(sims, captions, protocol=protocol, ties="pessimistic") == recall(ranks)
+
+
+def test_the_bounds_enclose_the_average():
+    sims = np.random.default_rng(0).integers(0, 3, (60, 20)).astype(np.float32)
+    captions = arrange(20, 60)
+    for ranks in (text_to_video_ranks, video_to_text_ranks):
+        low, middle, high = (
+            ranks(sims, captions, ties=ties) for ties in ("optimistic", "average", "pessimistic")
+        )
+        assert (low <= middle).all()
+        assert (middle <= high).all()
+        assert (low + high == 2 * middle).all()
 
 
 def test_a_model_that_knows_nothing():
     found = text_to_video(np.zeros((6, 6)), arrange(6, 6))
-    assert (found.R1, found.MdR, found.MnR, found.Geom) == (0, 3.5, 3.5, 0)
-    assert video_to_text(np.zeros((12, 6)), arrange(6, 12)).MdR == 6.5
+    assert (found.r1, found.median_rank, found.mean_rank, found.geometric_mean) == (0, 3.5, 3.5, 0)
+    assert video_to_text(np.zeros((12, 6)), arrange(6, 12)).median_rank == 6.5
 
 
 def test_a_two_way_tie_at_the_top_is_not_a_first_place():
     sims = np.eye(4)
     sims[0, 1] = 1
     found = text_to_video(sims, arrange(4, 4))
-    assert (found.R1, found.R5, found.MnR) == (75, 100, 1.125)
+    assert (found.r1, found.r5, found.mean_rank) == (75, 100, 1.125)
 
 
-def test_a_tie_across_the_fifth_place_counts():
-    assert figures(np.array([4.5])).R5 == 100
-    assert figures(np.array([5.0])).R5 == 0
+def test_the_two_protocols_differ_where_a_video_has_many_captions():
+    # Three captions of the first video stand before the second video's only one.
+    sims = np.array([[9, 5], [9, 4], [9, 3], [0, 2]], np.float32)
+    captions = arrange(2, 4, [3, 1])
+    assert video_to_text_ranks(sims, captions).tolist() == [2, 4]  # its three captions are tied
+    assert video_to_text_ranks(sims, captions, protocol="clip").tolist() == [1, 2]
+
+
+def test_one_caption_each_makes_the_protocols_one():
+    sims = np.random.default_rng(1).normal(size=(40, 40))
+    ce, clip = (video_to_text(sims, arrange(40, 40), protocol=name) for name in ("ce", "clip"))
+    assert ce == clip == text_to_video(sims.T, arrange(40, 40))
+
+
+@pytest.mark.parametrize(("videos", "r1", "r5", "middle"), [(1000, 0.1, 0.5, 500), (4917, 0.02, 0.1, 2458.5)])
+def test_random_scores_give_the_random_baselines(videos, r1, r5, middle):
+    # As printed by Gabeur et al. 2020, tables 7 and 8; both within four standard errors.
+    captions = 12 * videos
+    owner = np.repeat(np.arange(videos), 12)
+    rng = np.random.default_rng(0)
+    ranks = np.concatenate(
+        [
+            retrieval.ranks_of_columns(rng.random((len(part), videos), np.float32), part) + 1
+            for part in np.array_split(owner, 40)
+        ]
+    )
+    found = recall(ranks)
+
+    def error(per_cent):
+        return 4 * np.sqrt(per_cent * (100 - per_cent) / captions)
+
+    assert found.r1 == pytest.approx(r1, abs=error(r1))
+    assert found.r5 == pytest.approx(r5, abs=error(r5))
+    spread = 4 * videos / 2 / np.sqrt(captions)
+    assert found.median_rank == pytest.approx(middle, abs=spread)
+    assert found.mean_rank == pytest.approx(middle, abs=spread)
+
+
+def test_a_mapped_matrix_is_read_as_it_lies(tmp_path):
+    sims = np.random.default_rng(0).normal(size=(600, 30)).astype(np.float32)
+    np.save(tmp_path / "sims.npy", sims)
+    mapped = np.load(tmp_path / "sims.npy", mmap_mode="r")
+    captions = arrange(30, 600)
+    assert text_to_video(mapped, captions) == text_to_video(sims, captions)
+    for protocol in ("ce", "clip"):
+        wanted = video_to_text(sims, captions, protocol=protocol)
+        assert video_to_text(mapped, captions, protocol=protocol) == wanted
+        assert video_to_text(np.asfortranarray(mapped), captions, protocol=protocol) == wanted
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
+def test_nothing_like_the_matrix_is_ever_copied(tmp_path, layout):
+    path = tmp_path / "sims.npy"
+    np.save(path, np.asarray(np.random.default_rng(0).random((8000, 1000), np.float32), order=layout))
+    mapped = np.load(path, mmap_mode="r")
+    mask = np.ones(8000)
+    mask[::50] = 0
+    captions = arrange(1000, 8000, mask=mask)
+    tracemalloc.start()
+    try:
+        text_to_video(mapped, captions)
+        video_to_text(mapped, captions)
+        video_to_text(mapped, captions, protocol="clip")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < mapped.nbytes / 4
+
+
+def test_captions_that_score_nothing_are_last(monkeypatch):
+    monkeypatch.setattr(retrieval.row_blocks, "__defaults__", (4,))
+    sims = np.array([[np.nan, 0], [np.nan, 1], [3, 2], [4, 5]])
+    captions = arrange(2, 4)
+    assert text_to_video_ranks(sims, captions).tolist() == [2, 2, 2, 1]
+    for layout in (sims, np.asfortranarray(sims)):
+        assert video_to_text_ranks(layout, captions).tolist() == [3.5, 1]
+        assert video_to_text_ranks(layout, captions, protocol="clip").tolist() == [2, 1]
 
 
 def test_perfect_is_a_hundred():
-    assert values(text_to_video(np.eye(7), arrange(7, 7))) == [100, 100, 100, 100, 1, 1, 100]
+    found = text_to_video(np.eye(7), arrange(7, 7))
+    assert (found.r1, found.r50, found.median_rank, found.mean_rank) == (100, 100, 1, 1)
+    assert (found.geometric_mean, found.rsum) == (pytest.approx(100), 300)
 
 
 def test_a_mask_drops_captions_in_both_directions():
     sims = np.array([[1, 0], [0, 1], [0, 9], [1, 0]], np.float32)
     masked = arrange(2, 4, mask=np.array([[1, 0], [1, 0]]))
-    assert text_to_video(sims, arrange(2, 4)).R1 == 50
-    assert text_to_video(sims, masked).R1 == 100
+    assert text_to_video(sims, arrange(2, 4)).r1 == 50
+    assert text_to_video(sims, masked).r1 == 100
     swapped = np.array([[1, 0], [0, 10], [0, 9], [1, 0]], np.float32)
-    assert video_to_text(swapped, arrange(2, 4)).R1 == 0
-    assert video_to_text(swapped, masked).R1 == 100
+    assert video_to_text(swapped, arrange(2, 4)).r1 == 0
+    assert video_to_text(swapped, masked).r1 == 100
+
+
+def test_short_names_of_the_same_figures():
+    found = figures(np.array([0, 4.5, 20, 60]))
+    full = recall(np.array([1, 5.5, 21, 61]))
+    assert (full.r1, full.r5, full.r10, full.r50) == (found.R1, found.R5, found.R10, found.R50)
+    assert (found.MdR, found.MnR, found.Geom) == (full.median_rank, full.mean_rank, full.geometric_mean)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +261,11 @@ def test_captions_that_cannot_be_arranged(arguments, message):
 
 
 def test_matrices_of_another_shape_are_refused():
-    with pytest.raises(HubnessError, match=r"\[4, 2\] matrix, not \[2, 4\]"):
+    with pytest.raises(EvaluationError, match=r"\[4, 2\] matrix, not \[2, 4\]"):
         text_to_video(np.zeros((2, 4)), arrange(2, 4))
-    with pytest.raises(HubnessError, match="right answer"):
+    with pytest.raises(EvaluationError, match="right answer"):
         figures(np.array([np.nan]))
+    with pytest.raises(EvaluationError, match="ce and clip"):
+        video_to_text(np.zeros((4, 2)), arrange(2, 4), protocol="other")
+    with pytest.raises(EvaluationError, match="stand together"):
+        video_to_text(np.zeros((3, 2)), Captions(2, np.array([0, 1, 0]), np.ones(3, bool)))

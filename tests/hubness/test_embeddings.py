@@ -2,15 +2,18 @@ import numpy as np
 import pytest
 
 from wordreel.errors import HubnessError
-from wordreel.evaluate import ranks
+from wordreel.evaluate.ranks import ranks_of
 from wordreel.hubness import (
     METHODS,
+    batches,
     blocks,
     corrected_ranks,
     fit_embeddings,
     fit_mixtures,
     make,
+    places,
     product,
+    ranks_before_and_after,
 )
 from wordreel.models.similarity import mixture
 
@@ -32,6 +35,7 @@ def test_fitting_embeddings_is_fitting_their_similarities(name, monkeypatch):
         second = bank @ extra.T if name == "dual-sinkhorn" else extra @ gallery.T
     wanted = method.fit(bank @ gallery.T, second)
     monkeypatch.setattr(blocks, "chunk_rows", lambda source: 17)
+    monkeypatch.setattr(batches, "BATCH_VALUES", 31 * 17)
     found = fit_embeddings(method, bank, gallery, extra if dual else None)
     rows = unit(12, 8) @ gallery.T
     a, b = (
@@ -48,7 +52,7 @@ def test_half_precision_embeddings():
 
 
 @pytest.mark.parametrize("name", ["is", "dis", "csls", "cent", "sinkhorn"])
-def test_fitting_mixtures_is_fitting_their_similarities(name):
+def test_fitting_mixtures_is_fitting_their_similarities(name, monkeypatch):
     queries, items = unit(50, 3, 6), unit(21, 3, 6)
     weights = RNG.uniform(size=(50, 3)).astype(np.float32)
     available = RNG.uniform(size=(21, 3)) < 0.6
@@ -58,6 +62,26 @@ def test_fitting_mixtures_is_fitting_their_similarities(name):
     garbage = np.where(available[:, :, None], items, np.nan).astype(np.float32)
     found = fit_mixtures(method, queries, weights, garbage, available)
     assert np.allclose(found.bias(), wanted.bias(), atol=1e-5)
+    monkeypatch.setattr(batches, "BATCH_VALUES", 21 * 7)  # seven rows at a time, and a short batch at the end
+    found = fit_mixtures(method, queries, weights, garbage, available)
+    assert np.allclose(found.bias(), wanted.bias(), atol=1e-5)
+    exact = fit_mixtures(method, queries.astype(np.float64), weights, garbage, available)
+    assert np.allclose(exact.bias(), wanted.bias(), atol=1e-5)
+
+
+@pytest.mark.parametrize("values", [1, 31 * 17, 1 << 25])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_batches_keep_the_order_of_the_bank(values, threads, monkeypatch):
+    bank, gallery = np.round(unit(90, 8), 1), np.round(unit(31, 8), 1)
+    monkeypatch.setattr(batches, "BATCH_VALUES", values)
+    monkeypatch.setattr(batches, "thread_count", lambda *_: threads)
+    found = fit_embeddings(make("dis", k=2), bank, gallery)
+    similarities = bank.astype(np.float64) @ gallery.T.astype(np.float64)
+    best = found.banks["queries"].parts["winners"]
+    assert np.allclose(best.scores[:, 0], similarities.max(axis=1), atol=1e-6)
+    assert np.allclose(np.take_along_axis(similarities, best.ids, axis=1), best.scores, atol=1e-6)
+    with pytest.raises(HubnessError, match=r"row 40, column"):
+        fit_embeddings(make("dis"), np.where(np.arange(90)[:, None] == 40, np.nan, bank), gallery)
 
 
 def test_shapes_are_checked():
@@ -88,9 +112,12 @@ def test_ranks_without_keeping_scores(name, monkeypatch):
     above = np.array([sum(row > row[own]) for row, own in zip(kept, right, strict=True)])
     level = np.array([sum(row == row[own]) for row, own in zip(kept, right, strict=True)])
     wanted = above + (level + 1) / 2  # the mean of the places the right item shares
-    for dense in (1, 10_000):
-        monkeypatch.setattr(ranks, "DENSE", dense)
+    for lane in (1, 2, 127):
+        monkeypatch.setattr(places, "LANE", lane)
         assert np.array_equal(corrected_ranks(method, state, rows, right), wanted)
+    before, after = ranks_before_and_after(method, state, rows, right)
+    assert np.array_equal(before, ranks_of(rows, right))
+    assert np.array_equal(after, wanted)
     assert len(corrected_ranks(method, state, product(queries, gallery), right)) == 70
     for bad in (right[:-1], right + 25, right.astype(float)):
         with pytest.raises(HubnessError):

@@ -163,7 +163,7 @@ def test_blocks_threads_and_streams_change_nothing(monkeypatch):
         method = make(name)
         whole = ranking_scores(method.apply(rows, method.fit(bank, threads=1), threads=1))
         with monkeypatch.context() as patch:
-            patch.setattr(blocks, "CACHE_BYTES", 23 * 4 * 2 * 7)
+            patch.setattr(blocks, "BLOCK_VALUES", 23 * 7)
             patch.setattr(blocks, "thread_count", lambda threads, elements: 3)
             cut = ranking_scores(method.apply(rows, method.fit(bank)))
             assert np.allclose(whole, cut, rtol=0, atol=2e-6), name

@@ -11,7 +11,7 @@ def test_figures_equal_those_of_the_plain_procedure(tmp_path):
     bank, test = np.load(tmp_path / "bank.npy"), np.load(tmp_path / "test.npy")
     ours = wordreel(bank, test)
     assert ours == plain(bank.astype(np.float64), test.astype(np.float64))
-    assert ours["r1"] > 0
+    assert ours["after.r1"] > 0
 
 
 def test_counts_and_columns_are_those_of_the_bank():

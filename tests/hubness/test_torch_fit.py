@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wordreel.errors import HubnessError
-from wordreel.hubness import fit_embeddings, make, torch_fit
+from wordreel.hubness import fit_embeddings, make, torch_blocks, torch_fit
 
 NAMES = ["none", "is", "dis", "csls", "nnn", "cent", "dsl", "dual-is", "dual-dis"]
 
@@ -31,7 +31,7 @@ def test_the_device_gathers_the_same_state(name, parameters, monkeypatch):
     wanted = fit_embeddings(method, bank, gallery, extra)
     for device in devices():
         for block in (23, 23 * 16, 1 << 20):
-            monkeypatch.setattr(torch_fit, "BLOCK", block)
+            monkeypatch.setattr(torch_blocks, "BLOCK", block)
             found = torch_fit.fit_embeddings_torch(method, bank, gallery, extra, device=device)
             for key, one in wanted.banks.items():
                 for part, numbers in one.parts.items():

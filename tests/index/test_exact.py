@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from wordreel.index import exact
+from wordreel.index.correction import Correction
 from wordreel.index.exact import ExactIndex
 from wordreel.models.similarity import mixture
 
@@ -22,24 +23,51 @@ def naive(queries, weights, videos, available, bias, k, allowed):
     return rows
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_blocks_filters_and_bias_equal_the_definition(seed, monkeypatch):
-    rng = np.random.default_rng(seed)
-    monkeypatch.setattr(exact, "BLOCK", int(rng.integers(3, 40)))
-    n, e, d, k = int(rng.integers(1, 120)), 3, 5, int(rng.integers(1, 12))
-    # Small integers: exact in float32, and full of ties.
+def case(rng):
+    """Small integers: exact in float32, and full of ties."""
+    n, e, d = int(rng.integers(1, 120)), 3, 5
     videos = rng.integers(-2, 3, (n, e, d)).astype(np.float32)
     available = rng.random((n, e)) < 0.7
     videos[~available] = 0
     queries = rng.integers(-2, 3, (4, e, d)).astype(np.float32)
     weights = rng.integers(0, 2, (4, e)).astype(np.float32)
     bias = rng.integers(-1, 2, n).astype(np.float32)
+    return videos, available, queries, weights, bias
+
+
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("kind", ["plain", "corrected", "gated"])
+def test_blocks_filters_and_corrections_equal_the_definition(seed, kind, monkeypatch):
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(exact, "BLOCK", int(rng.integers(3, 40)))
+    videos, available, queries, weights, bias = case(rng)
+    n, k = len(videos), int(rng.integers(1, 12))
     allowed = rng.random(n) < 0.8
-    found = ExactIndex(videos, available, bias).search(queries, weights, k, allowed)
-    expected = naive(queries, weights, videos, available, bias, k, allowed)
-    for got, want in zip(found.rows, expected, strict=True):
+    active = rng.random(n) < 0.5
+    correction = {
+        "plain": None,
+        "corrected": Correction(bias),
+        "gated": Correction(bias, active),
+    }[kind]
+    found = ExactIndex(videos, available).search(queries, weights, k, allowed, correction)
+    plain = naive(queries, weights, videos, available, np.zeros(n), n, allowed)
+    fixed = naive(queries, weights, videos, available, bias, n, allowed)
+    for q in range(len(queries)):
+        opened = kind == "corrected" or (kind == "gated" and bool(plain[q]) and bool(active[plain[q][0]]))
+        want = (fixed if opened else plain)[q][:k]
+        got = found.rows[q]
         assert got[got >= 0].tolist() == want
-        assert np.isneginf(found.scores[0][len(expected[0]) :]).all()
+        assert found.corrected[q] == opened
+        assert np.isneginf(found.scores[q][len(want) :]).all()
+
+
+def test_a_correction_of_another_gallery_is_refused():
+    index = ExactIndex(np.zeros((2, 1, 3), np.float32), np.ones((2, 1), bool))
+    one = np.ones((1, 1, 3), np.float32), np.ones((1, 1), np.float32)
+    with pytest.raises(ValueError, match="does not fit"):
+        index.search(*one, 1, correction=Correction(np.zeros(3, np.float32)))
+    with pytest.raises(ValueError, match="does not fit"):
+        index.search(*one, 1, correction=Correction(np.zeros(2, np.float32), np.zeros(3, bool)))
 
 
 def test_similarity_of_a_column_ignores_other_videos():
@@ -60,5 +88,3 @@ def test_a_video_without_any_expert_scores_zero():
 def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="do not fit"):
         ExactIndex(np.zeros((2, 1, 3), np.float32), np.ones((3, 1), bool))
-    with pytest.raises(ValueError, match="bias"):
-        ExactIndex(np.zeros((2, 1, 3), np.float32), np.ones((2, 1), bool), np.zeros(3, np.float32))

@@ -126,6 +126,36 @@ def test_words_speak_of_the_right_classes(model):
     assert motion.recogniser.names[int(np.argmax(motion.chances(sentence)))] == "playing guitar"
 
 
+def test_what_two_clips_share(model):
+    """The class with the largest product of what stands out in both, and the other's closest line."""
+    rng = np.random.default_rng(1)
+    seconds = np.arange(4.0)
+    times = np.stack([seconds, seconds + 1], 1)
+    lines = model._encoder.encode(["a dog barks", "the price of bread"])
+    mine = {
+        "appearance": Track(rng.normal(size=(4, 1280)).astype(np.float32), times),
+        "speech": Track(model._encoder.encode(["the dog is loud"]), np.array([[0.0, 4.0]])),
+        "motion": Track(rng.normal(size=(1, 1024)).astype(np.float32), np.array([[0.0, 4.0]])),
+    }
+    words = (Words("the price of bread", 0, 1), Words("a dog barks", 2, 3))
+    theirs = {
+        "appearance": Track(rng.normal(size=(4, 1280)).astype(np.float32), times),
+        "speech": Track(lines[::-1].copy(), np.array([[0.0, 1.0], [2.0, 3.0]]), words),
+    }
+    one, two = Clip("x", 0, 4, whole=True), Clip("y", 0, 4)
+    said = model.shared(mine, one, theirs, two)
+    assert set(said) == {"appearance", "speech"}
+    assert said["speech"] == ("“a dog barks”", (2.0, 3.0))
+    space = model._spaces["appearance"]
+    logits = [space.recogniser.labels(tracks["appearance"]).scores.mean(axis=0) for tracks in (mine, theirs)]
+    products = [
+        max(0.0, a - logits[0].mean()) * max(0.0, b - logits[1].mean())
+        for a, b in zip(*logits, strict=True)
+    ]
+    assert said["appearance"] == (space.recogniser.names[int(np.argmax(products))], None)
+    assert set(model.shared(mine, one, theirs, Clip("y", 1.0, 2.0))) == {"appearance"}
+
+
 def test_the_fingerprint_names_the_settings(model, monkeypatch):
     before = Bridge(Store()).fingerprint
     assert before == model.fingerprint

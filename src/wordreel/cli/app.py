@@ -9,15 +9,23 @@ import typer
 from wordreel import __version__
 from wordreel.cli import (
     add,
+    bank,
+    caption,
+    compare,
     demo,
     doctor,
     evaluate,
     experts,
     hubness,
+    import_,
     library,
+    like,
+    models,
     qbnorm,
     reindex,
+    results,
     search,
+    use,
     verify,
     weights,
 )
@@ -51,7 +59,10 @@ def _root(
 
 
 app.command("add")(add.add)
+app.command("import")(import_.import_)
 app.command("search")(search.search)
+app.command("like")(like.like)
+app.command("caption")(caption.caption)
 app.command("list")(library.list_videos)
 app.command("show")(library.show)
 app.command("remove")(library.remove)
@@ -59,8 +70,13 @@ app.command("verify")(verify.verify)
 app.command("reindex")(reindex.reindex)
 app.command("doctor")(doctor.doctor)
 app.command("experts")(experts.experts)
+app.command("models")(models.models)
+app.command("use")(use.use)
 app.add_typer(weights.app, name="weights")
+app.add_typer(bank.app, name="bank")
 app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
+app.command("results")(results.results)
 app.command("qbnorm")(qbnorm.qbnorm)
 app.command("hubness")(hubness.hubness)
 app.command("demo")(demo.demo)

@@ -32,6 +32,16 @@ LibraryOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script to read.")]
 
 
+def beta_number(text: str) -> float | None:
+    """`--beta`: a number, or None for auto."""
+    if text == "auto":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"--beta is a number or auto, not {text!r}") from None
+
+
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))

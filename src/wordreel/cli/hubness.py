@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wordreel.cli.common import JsonOption, print_json
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 KeyOption = Annotated[
     str | None, typer.Option(help="Which array to take from a file that holds several.", metavar="NAME")
+]
+
+
+PlotOption = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="OUT.svg", help="Draw how often each item is retrieved."),
 ]
 
 
@@ -21,6 +31,7 @@ def hubness(
     ],
     k: Annotated[int, typer.Option("--k", min=1, help="How many items each query retrieves.")] = 10,
     key: KeyOption = None,
+    plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how unevenly the queries of a similarity matrix retrieve its items.
@@ -31,16 +42,31 @@ def hubness(
     Example: wordreel hubness test-captions-test-videos.npy --k 10
     """
     from wordreel.evaluate.matrices import read_matrix
-    from wordreel.hubness import summary
+    from wordreel.hubness import k_occurrence, summary
 
     matrix = read_matrix(sims, key)
     found = asdict(summary(matrix, k))
+    if plot:
+        draw(plot, {"plain": k_occurrence(matrix, min(k, matrix.shape[1]))}, k)
     if as_json:
         print_json({"queries": matrix.shape[0], "items": matrix.shape[1], **found})
         return
     typer.echo(f"{matrix.shape[0]} queries, {matrix.shape[1]} items")
     for name, value in found.items():
         typer.echo(f"{name.replace('_', ' '):<20}{shown(value):>10}")
+
+
+def draw(path: Path, counts: Mapping[str, NDArray[Any]], k: int, items: str = "items") -> None:
+    """Write the distribution of k-occurrences as SVG."""
+    from wordreel.errors import HubnessError
+    from wordreel.plots import occurrence_chart
+
+    if path.suffix.lower() != ".svg":
+        raise typer.BadParameter("--plot draws SVG; give it a name that ends in .svg.")
+    try:
+        path.write_text(occurrence_chart(counts, k, items=items) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise HubnessError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def shown(value: float) -> str:

@@ -41,7 +41,8 @@ def list_videos(
         )
         return
     for video in videos:
-        length = "picture" if video.info.kind == "image" else clock(video.info.duration)
+        kinds = {"image": "picture", "features": "features"}
+        length = kinds.get(video.info.kind) or kinds.get(video.info.container) or clock(video.info.duration)
         for path in video.paths:
             typer.echo(f"{length:>10}  {printable(path)}")
     stats = store.stats()
@@ -75,6 +76,8 @@ def show(
         typer.echo(f"  {expert['name']:<12} {expert['reason'] or said}")
     for clip in facts["clips"]:
         typer.echo(f"  clip {clock(clip['start'])} – {clock(clip['end'])}")
+    for caption in facts["captions"]:
+        typer.echo(f"  {caption['split']:<12} {printable(caption['text'])}")
     for words in facts["words"]:
         typer.echo(f"  {clock(words['start'])}  {words['expert']}: {printable(words['text'])}")
 

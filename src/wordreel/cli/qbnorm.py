@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from wordreel.cli.common import JsonOption, print_json, printable
-from wordreel.cli.hubness import KeyOption, shown
+from wordreel.cli.hubness import KeyOption, PlotOption, draw, shown
 
 if TYPE_CHECKING:
     from wordreel.evaluate.querybank import Outcome
@@ -71,6 +71,7 @@ def qbnorm(
         Literal["t2v", "v2t"], typer.Option(help="Who asks: texts (t2v) or videos (v2t).")
     ] = "t2v",
     key: KeyOption = None,
+    plot: PlotOption = None,
     as_json: JsonOption = False,
     save: Annotated[Path | None, typer.Option(metavar="OUT.npy", help="Write the normalised scores.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Let --save replace a file.")] = False,
@@ -122,6 +123,9 @@ def qbnorm(
     seen = bank is not None and bank.samefile(test)
     source = "" if bank is None else printable(bank.name)
     facts = _facts(found, querybank.label(way, source, len(rows), seen), way, direction, len(rows))
+    if plot:
+        counts = {"before": found.occurrences_before, "after": found.occurrences_after}
+        draw(plot, counts, found.hubness_before.k, "videos" if direction == "t2v" else "captions")
     if save:
         facts["saved"] = str(save)
         notes.append(f"{printable(save)}: compare scores within a row only" + _two_scales(found))

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, clock, print_json, printable
+from wordreel.cli.common import JsonOption, LibraryOption, beta_number, clock, print_json, printable
 from wordreel.errors import WordreelError
 
 if TYPE_CHECKING:
+    from wordreel.search.caption import Caption
     from wordreel.search.hits import Hit
 
 MOST_REASONS = 3
 LEAST_SHARE = 0.1  # of the score
-_DATES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
+DATES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 
 
 def search(
@@ -28,14 +29,26 @@ def search(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many videos to show.")] = 10,
     folder: Annotated[Path | None, typer.Option("--in", help="Only files under this folder.")] = None,
     after: Annotated[
-        datetime | None, typer.Option(formats=_DATES, help="Only files last changed at or after this day.")
+        datetime | None, typer.Option(formats=DATES, help="Only files last changed at or after this day.")
     ] = None,
     before: Annotated[
-        datetime | None, typer.Option(formats=_DATES, help="Only files last changed before this day.")
+        datetime | None, typer.Option(formats=DATES, help="Only files last changed before this day.")
     ] = None,
     moments: Annotated[
         bool, typer.Option("--moments", help="List every matching moment, not the best one of each video.")
     ] = False,
+    norm: Annotated[
+        str,
+        typer.Option(help="Query-bank normalisation: auto, none, dis, is, csls, nnn, cent, gc or sinkhorn."),
+    ] = "auto",
+    bank: Annotated[str | None, typer.Option(help="Which bank; the checked one unless told.")] = None,
+    beta: Annotated[
+        str,
+        typer.Option(help="β of the inverted softmax, or auto: from the bank's check, or without labels."),
+    ] = "auto",
+    min_confidence: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Leave out what is less sure; needs a query bank.")
+    ] = 0.0,
     open_best: Annotated[bool, typer.Option("--open", help="Play the best hit, from its moment on.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -46,13 +59,30 @@ def search(
     from wordreel.api import Library
 
     opened = Library(library, create=False)
-    hits = opened.search(words, limit=limit, folder=folder, after=after, before=before, moments=moments)
+    number = beta_number(beta)
+    hits = opened.search(
+        words,
+        limit=limit,
+        folder=folder,
+        after=after,
+        before=before,
+        moments=moments,
+        norm=norm,
+        bank=bank,
+        beta=number,
+        min_confidence=min_confidence,
+    )
+    note = opened.banks.choose(norm, bank, number).note
+    if note and bank is not None:
+        typer.echo(note, err=True)
     if as_json:
         print_json([asdict(hit) for hit in hits])
     elif not hits:
         filled = bool(opened.store.files())
         typer.echo(
-            "Nothing to show: no file in the library passes these filters."
+            f"Nothing to show: nothing is at least {min_confidence:g} sure; lower --min-confidence."
+            if filled and min_confidence > 0
+            else "Nothing to show: no file in the library passes these filters."
             if filled
             else "Nothing to show: the library is empty. `wordreel add FOLDER` fills it."
         )
@@ -66,6 +96,10 @@ def search(
 
 def player(hit: Hit) -> list[str]:
     """The command that shows a hit: at its moment where a player is known, else as the desktop would."""
+    from wordreel.library.paths import is_imported
+
+    if is_imported(hit.path):
+        raise WordreelError(f"{hit.path} was imported as features; there is no file to play")
     if mpv := shutil.which("mpv"):
         return [mpv, f"--start={hit.start:.2f}", "--", hit.path]
     if vlc := shutil.which("vlc"):
@@ -79,13 +113,15 @@ def player(hit: Hit) -> list[str]:
 def line(hit: Hit) -> str:
     """Rank, score, file and moment in one line."""
     when = "picture" if hit.kind == "image" else f"{clock(hit.start)} – {clock(hit.end)}"
-    return f"{hit.rank:>3}.  {hit.score:.3f}  {printable(hit.path)}  [{when}]"
+    sure = "" if hit.confidence is None else f"  {hit.confidence:.0%} sure"
+    return f"{hit.rank:>3}.  {hit.score:.3f}  {printable(hit.path)}  [{when}]{sure}"
 
 
-def reasons(hit: Hit) -> str:
-    """The reasons that carried the hit, strongest first, with their shares of the score; `--json` has all."""
+def reasons(hit: Hit | Caption) -> str:
+    """The reasons that carried it, strongest first, with their shares of the score; `--json` has all."""
     parts = []
-    carried = [reason for reason in hit.why if reason.share >= LEAST_SHARE * abs(hit.score)]
+    plain = abs(sum(reason.share for reason in hit.why))  # the score before any normalisation
+    carried = [reason for reason in hit.why if reason.share >= LEAST_SHARE * plain]
     for reason in carried[:MOST_REASONS] or hit.why[:1]:
         at = f" at {clock(reason.at[0])}" if reason.at else ""
         parts.append(f"{reason.expert} {reason.share:+.2f}: {printable(reason.what)}{at}")

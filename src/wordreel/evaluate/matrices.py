@@ -1,8 +1,8 @@
 """Reading similarity matrices and query masks from the files people have; nothing in a file is executed.
 
-`.npy` (memory-mapped), `.npz`, safetensors, HDF5 (with h5py), pickles and PyTorch files of arrays: told apart
-by content, not by name. A file that holds several arrays, such as the dictionaries `{sims, query_masks}` that
-MMT writes, is looked into for the usual names, then for the only array that fits.
+`.npy`, safetensors and HDF5 (with h5py), all memory-mapped; `.npz`, pickles and PyTorch files of arrays: told
+apart by content, not by name. A file that holds several arrays, such as MMT's dictionaries
+`{sims, query_masks}`, is looked into for the usual names, then for the only array that fits.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError, UnsafePickle, WordreelError
+from wordreel.evaluate.mapped import map_hdf5, map_safetensors
 from wordreel.evaluate.retrieval import row_blocks
 from wordreel.weights import safe_pickle, torch_file
 
@@ -108,11 +109,11 @@ def _read(path: Path, head: bytes, key: str | None) -> Any:
     if head.startswith(b"\x93NUMPY"):
         return _read_npy(path)
     if head.startswith(b"\x89HDF\r\n\x1a\n"):
-        return _read_hdf5(path, key)
+        return map_hdf5(path, key, safe_pickle.MAX_BYTES)
     if head.startswith(b"PK"):
         return _read_zip(path)
     if head[4:9] == b"\0\0\0\0{":
-        return torch_file.read_checkpoint(path)
+        return map_safetensors(path)
     if head.startswith(b"\x80") or path.suffix.lower() in (".pkl", ".pickle"):
         # latin1, because pickles of Python 2 keep the bytes of arrays as text.
         found = safe_pickle.load(path, encoding="latin1")
@@ -143,24 +144,6 @@ def _read_zip(path: Path) -> Any:
         raise HubnessError(f"it unpacks to more than the {safe_pickle.MAX_BYTES} bytes allowed; save a .npy")
     with np.load(path, allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
-
-
-def _read_hdf5(path: Path, key: str | None) -> dict[str, Array]:
-    try:
-        import h5py  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        raise HubnessError("reading HDF5 files needs h5py: pip install h5py") from None
-    found: dict[str, Array] = {}
-
-    def visit(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and item.dtype.kind in "fiub" and key in (None, name):
-            if item.nbytes > safe_pickle.MAX_BYTES:
-                raise HubnessError(f"{name} has {item.nbytes} bytes, more than {safe_pickle.MAX_BYTES}")
-            found[name] = np.asarray(item[()])
-
-    with h5py.File(path, "r") as file:
-        file.visititems(visit)  # does not follow links, so it stays within the file
-    return found
 
 
 def _pick(

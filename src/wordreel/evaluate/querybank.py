@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from wordreel.evaluate.retrieval import (
 from wordreel.hubness import Direction, Gated, Hubness, Method, choose_beta_unlabelled, summary
 from wordreel.hubness.blocks import each_span, widen
 from wordreel.hubness.choose_beta import GRID
+from wordreel.hubness.measures import k_occurrence
 from wordreel.index.top import top_ids
 from wordreel.types import Bool, Float64
 
@@ -49,6 +50,8 @@ class Outcome:
     queries: int
     items: int
     corrected: int | None
+    occurrences_before: Ids = field(compare=False)  # [items]
+    occurrences_after: Ids = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,8 @@ def measure(
         int(counted.sum()),
         items,
         int(corrected[counted].sum()) if method.gated else None,
+        k_occurrence(before.best[counted], kept, items),
+        k_occurrence(after.best[counted], kept, items),
     )
 
 

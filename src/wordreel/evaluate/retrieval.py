@@ -1,39 +1,45 @@
-"""The figures of captioned video sets, as the collaborative-experts family of papers counts them.
+"""Ranks and figures of captioned video sets, by the published protocols.
 
 Captions stand grouped by video: a rectangle of `captions` for each video, or a count per video. A mask drops
-captions that are only filling. Ranks count from 0, and equal scores share the mean of their places:
+captions that are only filling.
 
-    rank₀ = |{v : s(v) > s(right)}| + (|{v : s(v) = s(right)}| − 1) / 2
+Text to video: a caption looks for its video, among all videos. Video to text: a video looks for its captions,
+by one of two protocols whose numbers cannot be compared:
 
-Text to video: a caption's rank₀ is that of its video. Video to text: that of its best caption among all valid
-captions; a video without a valid caption asks nothing. R@1 is the share of rank₀ = 0, so a tie at the top
-does not count; R@K for K > 1 that of rank₀ < K. Median and mean are of rank₀ + 1.
+- `ce` (MoEE, CE, MMT, TeachText, QB-Norm): the least rank of its captions among all valid captions;
+- `clip` (CLIP4Clip and what came from it): a group of captions scores as its best caption does, and the rank
+  is that of the video's own group among the groups.
 
-Everything is read in blocks of rows, one pass, no sorting and no copy of the matrix.
+A video without a valid caption asks nothing and, as a group, is not there to be found. For one caption per
+video the two are the same.
+
+Everything is read in blocks, in the order in which it lies in memory or in a mapped file: one pass, no
+sorting and no copy of the matrix.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.errors import HubnessError
-from wordreel.evaluate.ranks import ranks_against, ranks_of
+from wordreel.errors import EvaluationError, HubnessError
+from wordreel.evaluate.ranks import Recall, Ties, ranks_against, ranks_down, ranks_of, recall
 from wordreel.types import Bool, Float64
 
 Array = NDArray[Any]
 Ids = NDArray[np.int64]
+Protocol = Literal["ce", "clip"]
 
 BLOCK = 1 << 19  # similarities looked at together: they stay in a core's caches
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Recall in per cent, median and mean rank, and the geometric mean of R@1, R@5 and R@10."""
+    """The figures of `ranks.Recall` under the short names of the published tables."""
 
     R1: float
     R5: float
@@ -90,33 +96,95 @@ def arrange(videos: int, captions: int, counts: Array | None = None, mask: Array
     return Captions(videos, np.repeat(np.arange(videos), counts.astype(np.int64)), valid.astype(bool))
 
 
-def text_to_video(similarities: Array, captions: Captions) -> Figures:
+def text_to_video(similarities: Array, captions: Captions, *, ties: Ties = "average") -> Recall:
     """Figures of `similarities [captions, videos]` for captions that look for their video.
 
-    >>> text_to_video(np.zeros((6, 6)), arrange(6, 6)).MdR
+    >>> text_to_video(np.zeros((6, 6)), arrange(6, 6)).median_rank
     3.5
     """
-    _check(similarities, len(captions), captions.videos)
-    ranks = [
-        ranks_of_columns(rows, captions.owner[span])[captions.valid[span]]
-        for span, rows in row_blocks(similarities)
-    ]
-    return figures(np.concatenate(ranks))
+    return recall(text_to_video_ranks(similarities, captions, ties=ties))
 
 
-def video_to_text(similarities: Array, captions: Captions) -> Figures:
-    """Figures of `similarities [captions, videos]` for videos that look for one of their captions.
+def video_to_text(
+    similarities: Array, captions: Captions, *, protocol: Protocol = "ce", ties: Ties = "average"
+) -> Recall:
+    """Figures of `similarities [captions, videos]` for videos that look for their captions.
 
-    >>> video_to_text(np.zeros((12, 6)), arrange(6, 12)).MdR
+    >>> same = np.zeros((12, 6))
+    >>> video_to_text(same, arrange(6, 12)).median_rank
     6.5
+    >>> video_to_text(same, arrange(6, 12), protocol="clip").median_rank
+    3.5
     """
-    _check(similarities, len(captions), captions.videos)
-    owner = captions.owner[captions.valid]
-    ranks = []
-    for span, rows in row_blocks(similarities.T):
-        shown = np.ascontiguousarray(rows if captions.valid.all() else rows[:, captions.valid])
-        ranks.append(ranks_of_own(shown, owner, span.start))
-    return figures(np.concatenate(ranks))
+    return recall(video_to_text_ranks(similarities, captions, protocol=protocol, ties=ties))
+
+
+def text_to_video_ranks(similarities: Array, captions: Captions, *, ties: Ties = "average") -> Float64:
+    """`[captions]` rank of each caption's video; NaN for captions that are not valid."""
+    similarities = _checked(similarities, captions)
+    if _lies_by_column(similarities):
+        own = similarities[np.arange(len(captions)), captions.owner]
+        ranks = ranks_down((rows for _, rows in row_blocks(similarities.T)), own, ties)
+    else:
+        ranks = np.concatenate(
+            [ranks_of(rows, captions.owner[span], ties) for span, rows in row_blocks(similarities)]
+        )
+    return np.where(captions.valid, ranks, np.nan)
+
+
+def video_to_text_ranks(
+    similarities: Array, captions: Captions, *, protocol: Protocol = "ce", ties: Ties = "average"
+) -> Float64:
+    """`[videos]` rank of each video's best caption or own group; NaN for videos without a valid caption."""
+    if protocol not in ("ce", "clip"):
+        raise EvaluationError(f"video-to-text protocols are ce and clip, not {protocol!r}")
+    similarities = _checked(similarities, captions)
+    grouped = protocol == "clip"
+    valid = np.flatnonzero(captions.valid)
+    owner = captions.owner[valid]
+    videos, starts = np.unique(owner, return_index=True)
+    # A larger score never has a larger rank, so the least rank is that of the largest own score.
+    own = np.zeros(captions.videos, similarities.dtype)
+    own[videos] = np.fmax.reduceat(similarities[valid, owner], starts)
+    if _lies_by_column(similarities):
+        ranks = np.empty(captions.videos)
+        for span, rows in row_blocks(similarities.T):
+            shown = rows if captions.valid.all() else rows[:, valid]
+            shown = np.fmax.reduceat(shown, starts, axis=1) if grouped else shown
+            ranks[span] = ranks_against(shown, own[span, None], ties)
+    else:
+        blocks = _valid_rows(similarities, captions)
+        ranks = ranks_down(_groups(blocks) if grouped else (rows for _, rows in blocks), own, ties)
+    has = np.zeros(captions.videos, bool)
+    has[videos] = True
+    return np.where(has, ranks, np.nan)
+
+
+def _valid_rows(similarities: Array, captions: Captions) -> Iterator[tuple[Ids, Array]]:
+    """Blocks of valid captions with their videos."""
+    for span, rows in row_blocks(similarities):
+        valid = captions.valid[span]
+        if valid.all():
+            yield captions.owner[span], rows
+        elif valid.any():
+            yield captions.owner[span][valid], rows[valid]
+
+
+def _groups(blocks: Iterator[tuple[Ids, Array]]) -> Iterator[Array]:
+    """The largest of each group's rows, in blocks; a group may begin in one block and end in another."""
+    held: Array | None = None
+    holder = -1
+    for owner, rows in blocks:
+        starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
+        largest = np.fmax.reduceat(rows, starts, axis=0)
+        if held is not None and owner[0] == holder:
+            np.fmax(largest[0], held, out=largest[0])
+        elif held is not None:
+            yield held[None]
+        yield largest[:-1]
+        held, holder = largest[-1], int(owner[-1])
+    if held is not None:
+        yield held[None]
 
 
 def ranks_of_columns(rows: Array, right: Ids) -> Float64:
@@ -149,13 +217,8 @@ def figures(ranks: Float64) -> Figures:
     >>> figures(np.array([0.0, 4.5, 20.0, 60.0])).R5
     50.0
     """
-    ranks = ranks[~np.isnan(ranks)]
-    if len(ranks) == 0:
-        raise HubnessError("no query has a right answer; nothing can be measured")
-    r1 = 100 * float(np.mean(ranks == 0))
-    r5, r10, r50 = (100 * float(np.mean(ranks < k)) for k in (5, 10, 50))
-    geometric = float(np.cbrt(r1 * r5 * r10))
-    return Figures(r1, r5, r10, r50, float(np.median(ranks)) + 1, float(np.mean(ranks)) + 1, geometric)
+    r = recall(ranks + 1)
+    return Figures(r.r1, r.r5, r.r10, r.r50, r.median_rank, r.mean_rank, r.geometric_mean)
 
 
 def row_blocks(matrix: Array, size: int = BLOCK) -> Iterator[tuple[slice, Array]]:
@@ -165,9 +228,18 @@ def row_blocks(matrix: Array, size: int = BLOCK) -> Iterator[tuple[slice, Array]
         yield slice(start, min(start + step, len(matrix))), matrix[start : start + step]
 
 
-def _check(similarities: Array, captions: int, videos: int) -> None:
-    if similarities.shape != (captions, videos):
-        raise HubnessError(
-            f"similarities of {captions} captions and {videos} videos are a [{captions}, {videos}] matrix, "
+def _lies_by_column(matrix: Array) -> bool:
+    return abs(matrix.strides[0]) < abs(matrix.strides[1])
+
+
+def _checked(similarities: Array, captions: Captions) -> Array:
+    """The plain array, since slices of a mapped one are slow to make; nothing is copied."""
+    shape = (len(captions), captions.videos)
+    if similarities.shape != shape:
+        raise EvaluationError(
+            f"similarities of {shape[0]} captions and {shape[1]} videos are a {list(shape)} matrix, "
             f"not {list(similarities.shape)}"
         )
+    if (np.diff(captions.owner) < 0).any():
+        raise EvaluationError("the captions of one video must stand together, in the order of the videos")
+    return np.asarray(similarities)

@@ -11,9 +11,10 @@ from wordreel.hubness.embeddings import fit_embeddings, fit_mixtures, mixtures, 
 from wordreel.hubness.gated import Gated, ranking_scores
 from wordreel.hubness.measures import Hubness, k_occurrence, summary
 from wordreel.hubness.method import Method
-from wordreel.hubness.ranking import corrected_ranks
+from wordreel.hubness.ranking import corrected_ranks, ranks_before_and_after
 from wordreel.hubness.registry import METHODS, make
 from wordreel.hubness.state import State
+from wordreel.hubness.together import fit_many
 
 __all__ = [
     "METHODS",
@@ -28,6 +29,7 @@ __all__ = [
     "choose_beta_unlabelled",
     "corrected_ranks",
     "fit_embeddings",
+    "fit_many",
     "fit_mixtures",
     "k_occurrence",
     "make",
@@ -35,5 +37,6 @@ __all__ = [
     "product",
     "query_rows",
     "ranking_scores",
+    "ranks_before_and_after",
     "summary",
 ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
@@ -23,8 +24,11 @@ Array = NDArray[Any]
 Ids = NDArray[np.int64]
 T = TypeVar("T")
 
-CACHE_BYTES = 3 << 19  # of a block and a scratch copy of it: they stay in a core's caches
-MOST_ROWS = 64  # of a block, so that float32 sums over its rows stay exact enough
+# Of a block: it and a scratch copy of it stay in the caches, while each call into NumPy is long enough for
+# threads not to wait for each other.
+BLOCK_VALUES = 3 << 18
+MOST_ROWS = 256
+SHORT_BUFFER = 1024  # numbers
 LARGEST = 1e30
 
 
@@ -101,7 +105,7 @@ def check(values: Array, first: int = 0) -> Block:
     """Widen some rows and refuse what is not a similarity; `first` is the number of the first row."""
     values = widen(values)
     tops = values.argmax(axis=1)
-    best = np.take_along_axis(values, tops[:, None], axis=1)[:, 0]
+    best = values[np.arange(len(values)), tops]
     # argmax stops at NaN and min passes it on, so the two bounds tell NaN and both infinities.
     low, high = float(values.min()), float(best.max())
     if not (low >= -LARGEST and high <= LARGEST):
@@ -113,9 +117,14 @@ def check(values: Array, first: int = 0) -> Block:
     return Block(values, tops, best, low, high)
 
 
+def block_rows(items: int) -> int:
+    """Rows of a block."""
+    return int(np.clip(BLOCK_VALUES // items, 1, MOST_ROWS))
+
+
 def cut(values: Array) -> Iterator[Array]:
     """Pieces of some rows, small enough for the cache."""
-    rows = int(np.clip(CACHE_BYTES // (2 * values.shape[1] * 4), 1, MOST_ROWS))
+    rows = block_rows(values.shape[1])
     for start in range(0, len(values), rows):
         yield values[start : start + rows]
 
@@ -128,9 +137,11 @@ def as_source(blocks: Blocks, what: str = "the bank") -> Source | None:
 
 
 def chunk_rows(source: Source) -> int:
-    """Rows to read at once: 8 MB of an array, 32 MB where reading means computing."""
-    size = 8 << 20 if isinstance(source, ArraySource) else 32 << 20
-    return int(np.clip(size // (4 * source.shape[1]), 1, 4096))
+    """Rows to read at once: one block of an array, or of 32 MB as many as fit where reading is computing."""
+    rows = block_rows(source.shape[1])
+    if isinstance(source, ArraySource):
+        return rows
+    return rows * max(1, (8 << 20) // (rows * source.shape[1]))
 
 
 def spans(rows: int, threads: int) -> list[tuple[int, int]]:
@@ -152,10 +163,29 @@ def each_span(source: Source, work: Callable[[int, int], T], threads: int | None
     """Run `work(start, stop)` over spans of the rows, in threads, results in order."""
     rows = source.shape[0]
     parts = spans(rows, thread_count(threads, rows * source.shape[1]))
+
+    def buffered(span: tuple[int, int]) -> T:
+        with short_buffers():
+            return work(*span)
+
     if len(parts) == 1:
-        return [work(*parts[0])]
+        return [buffered(parts[0])]
     with ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(lambda span: work(*span), parts))
+        return list(pool.map(buffered, parts))
+
+
+@contextmanager
+def short_buffers() -> Iterator[None]:
+    """Let NumPy work on rows where they are, for this thread.
+
+    It copies an operand that is broadcast, such as one offset per item, into a buffer wherever the buffer
+    is longer than a row: that takes longer than the arithmetic.
+    """
+    before = np.setbufsize(SHORT_BUFFER)
+    try:
+        yield
+    finally:
+        np.setbufsize(before)
 
 
 def blocks_of(source: Source, start: int, stop: int) -> Iterator[tuple[int, Block]]:

@@ -129,6 +129,10 @@ class ColumnsBuilder:
     def __init__(self) -> None:
         self._rows: list[Array] = []
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        return ("columns",)
+
     def take(self, block: Block) -> None:
         self._rows.append(block.values.copy())
 

@@ -1,8 +1,8 @@
 """Fit a method from embeddings: similarities are computed block by block and never kept.
 
 `product` is for single vectors (one matrix product per block), `mixtures` for mixtures of experts (see
-`models.similarity`). Both can be read again, so Sinkhorn can be fitted too. Memory: two blocks of
-32 MB at most per thread beside the embeddings.
+`models.similarity`). Both can be read again, so Sinkhorn can be fitted too. Memory: one batch of
+128 MB at most beside the embeddings (see `batches`).
 """
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ class Product:
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(_floats(self.queries[start:stop]) @ self.items.T)
 
+    def read_into(self, start: int, stop: int, out: Array) -> Array:
+        queries = _floats(self.queries[start:stop])
+        if np.result_type(queries, self.items) != out.dtype:
+            return np.asarray(queries @ self.items.T)
+        return np.matmul(queries, self.items.T, out=out[: stop - start])
+
 
 @dataclass(frozen=True)
 class Mixtures:
@@ -52,6 +58,17 @@ class Mixtures:
         return divide(
             flatten_queries(self.queries[start:stop], weights) @ self.items.T, weights @ self.available.T
         )
+
+    def read_into(self, start: int, stop: int, out: Array) -> Array:
+        weights = self.weights[start:stop]
+        queries = flatten_queries(self.queries[start:stop], weights)
+        if np.result_type(queries, weights, self.items) != out.dtype:
+            return self.read(start, stop)
+        top = np.matmul(queries, self.items.T, out=out[: stop - start])
+        bottom = weights @ self.available.T
+        np.divide(top, bottom, out=top, where=bottom > 0)
+        np.copyto(top, 0, where=bottom <= 0)
+        return top
 
 
 def product(queries: Array, items: Array) -> Source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from wordreel.hubness.columns import Columns
 from wordreel.hubness.logsum import LogSum
 from wordreel.hubness.mean import Mean
 from wordreel.hubness.method import Method
+from wordreel.hubness.moments import ORDER, Moments
 from wordreel.hubness.part import Part
 from wordreel.hubness.registry import make
 from wordreel.hubness.sinkhorn import Potentials
@@ -31,12 +33,14 @@ PART_OF = {
     "mean": {"total"},
     "columns": {"sorted"},
     "potentials": {"g", "f"},
+    "moments": {"pivot", "sums", "peak"},
 }
+NOTES = "notes"
 MAY_END = {"scores", "values", "floor"}  # lists that are filled up with -inf
 
 
-def save(state: State, path: Path) -> None:
-    """Write the state as a whole or not at all."""
+def save(state: State, path: Path, notes: Mapping[str, Array] | None = None) -> None:
+    """Write the state as a whole or not at all; `notes` are arrays of the caller's, for `read_notes`."""
     from safetensors.numpy import save as to_bytes
 
     arrays = {
@@ -45,6 +49,7 @@ def save(state: State, path: Path) -> None:
         for key, part in bank.parts.items()
         for field, array in part.arrays().items()
     }
+    arrays |= {f"{NOTES}/of/{name}": np.ascontiguousarray(array) for name, array in (notes or {}).items()}
     about = {
         "format": FORMAT,
         "method": state.method.name,
@@ -55,6 +60,18 @@ def save(state: State, path: Path) -> None:
         "dtype": sorted({str(array.dtype) for array in arrays.values()}),
     }
     replace_with(Path(path), to_bytes(arrays, metadata={"hubness": json.dumps(about, sort_keys=True)}))
+
+
+def read_notes(path: Path) -> dict[str, Array]:
+    """The arrays that the caller put beside a state; empty if there are none or the file cannot be read."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            mine = [name for name in file.keys() if name.startswith(f"{NOTES}/of/")]  # noqa: SIM118
+            return {name.rpartition("/")[2]: file.get_tensor(name) for name in mine}
+    except (SafetensorError, OSError):
+        return {}
 
 
 def load(path: Path) -> State:
@@ -124,6 +141,10 @@ def _part(
         return Best(parameters.k, size, **arrays)
     if key == "mean":
         return Mean(size, **arrays)
+    if key == "moments":
+        if arrays["sums"].shape != (items, ORDER) or any(a.dtype != np.float64 for a in arrays.values()):
+            raise ValueError("moments are not six float64 sums per item")
+        return Moments(size, **arrays)
     if key == "columns":
         return Columns(size, arrays["sorted"], parameters.levels)
     return Potentials(method.inverse_temperature(bank), arrays["g"], arrays["f"], exact)

@@ -1,7 +1,8 @@
 """One pass over a bank: every statistic of a method is gathered from a block while it is in the cache.
 
 Arrays and other sources are split between threads (NumPy releases the lock in its loops); the parts of the
-threads are merged in order. A plain stream of blocks is read once, by one thread.
+threads are merged in order. Sources that compute their rows do so in `batches`. A plain stream of blocks is
+read once, by one thread.
 """
 
 from __future__ import annotations
@@ -11,7 +12,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.blocks import Blocks, Source, as_source, blocks_of, check, cut, each_span, matrix
+from wordreel.hubness.batches import Computed, is_computed, take_batches
+from wordreel.hubness.blocks import (
+    Blocks,
+    Source,
+    as_source,
+    blocks_of,
+    check,
+    cut,
+    each_span,
+    matrix,
+    short_buffers,
+)
 from wordreel.hubness.part import Builder, Part
 
 LOGIT_REACH = 1.5  # cosines, and weighted means of them, stay within 1 but for rounding
@@ -43,6 +55,8 @@ def gather(
         raise HubnessError(f"the bank has {source.shape[1]} columns but the gallery has {items} items")
     if source.shape[0] == 0:
         raise HubnessError("the bank has no queries; give it at least one")
+    if is_computed(source):
+        return _from_batches(source, builders, threads)
     known = source
 
     def work(start: int, stop: int) -> Gathered:
@@ -66,6 +80,13 @@ def _from_span(source: Source, start: int, stop: int, builders: Builders) -> Gat
     return Gathered(parts, stop - start, source.shape[1], reach)
 
 
+def _from_batches(source: Computed, builders: Builders, threads: int | None) -> Gathered:
+    making = builders()
+    reach = take_batches(source, list(making.values()), threads)
+    parts = {name: builder.part() for name, builder in making.items()}
+    return Gathered(parts, source.shape[0], source.shape[1], reach)
+
+
 def _from_stream(blocks: Blocks, builders: Builders, items: int | None) -> Gathered:
     making = builders()
     size, reach = 0, 0.0
@@ -76,11 +97,12 @@ def _from_stream(blocks: Blocks, builders: Builders, items: int | None) -> Gathe
     for rows in stream:
         rows = matrix(rows, "a block of the bank", items)
         items = rows.shape[1]
-        for piece in cut(rows):
-            block = check(piece, size)
-            size, reach = size + len(block), max(reach, block.reach)
-            for builder in making.values():
-                builder.take(block)
+        with short_buffers():
+            for piece in cut(rows):
+                block = check(piece, size)
+                size, reach = size + len(block), max(reach, block.reach)
+                for builder in making.values():
+                    builder.take(block)
     if size == 0 or items is None:
         raise HubnessError("the bank has no queries; give it at least one")
     return Gathered({name: builder.part() for name, builder in making.items()}, size, items, reach)

@@ -5,7 +5,8 @@
 Kept as a shift and a float64 sum, bᵥ = shiftᵥ + (log totalᵥ − log m)/β with totalᵥ = Σⱼ exp(β(s − shiftᵥ)),
 so nothing overflows. The mean instead of the sum moves every bᵥ by log(m)/β, which changes no ranking and
 keeps bᵥ between the mean (β → 0) and the maximum (β → ∞) of the column. Exponentials are taken in float32
-for float32 input with β ≥ 0.1 (an error of about 1e-7/β in bᵥ) and in float64 otherwise; sums are float64.
+for float32 input with β ≥ 0.1 (an error of about 1e-7/β in bᵥ) and in float64 otherwise; sums are float64,
+of float32 sums of few rows.
 
 Dropping a query subtracts its term. Where less than a thousandth of the largest sum so far is left, rounding
 could show: the column is stale until it is fitted again.
@@ -17,11 +18,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wordreel.hubness.blocks import MOST_ROWS, Array, Block, Ids, check, cut
+from wordreel.hubness.blocks import Array, Block, Ids, check, cut
+from wordreel.hubness.exponential import exponential
 from wordreel.types import Bool, Float64
 
 SAFE_EXPONENT = 30.0  # exp(±30) and sums of it are far from the limits of float32
 SMALL_BETA = 0.1
+FEW_ROWS = 32  # whose float32 sum loses nothing that shows
 LEFT = 1e-3
 
 
@@ -106,17 +109,18 @@ class LogSumBuilder:
         self._shifted: LogSum | None = None
         self._scratch: Array = np.empty((0, 0), np.float32)
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        return ("logsum", self._beta)
+
     def take(self, block: Block) -> None:
         self._size += len(block)
         if self._beta * block.reach <= SAFE_EXPONENT:
             total = self._sum_exp(block.values, None)
-            if self._plain is None:
-                self._plain = total.astype(np.float64)
-            else:
-                self._plain += total
+            self._plain = total if self._plain is None else self._plain + total
             return
         shift = block.values.max(axis=0)
-        total = self._sum_exp(block.values, shift).astype(np.float64)
+        total = self._sum_exp(block.values, shift)
         part = LogSum(self._beta, len(block), shift.astype(np.float64), total, total)
         self._shifted = part if self._shifted is None else self._shifted.merge(part)
 
@@ -128,17 +132,20 @@ class LogSumBuilder:
         part = parts[0] if len(parts) == 1 else parts[0].merge(parts[1])
         return replace(part, size=self._size)
 
-    def _sum_exp(self, values: Array, shift: Array | None) -> Array:
+    def _sum_exp(self, values: Array, shift: Array | None) -> Float64:
         """Σ over rows of exp(β(s − shift)), in one reused scratch block."""
         kind = np.float64 if self._beta < SMALL_BETA else values.dtype
         if self._scratch.shape != values.shape or self._scratch.dtype != kind:
             self._scratch = np.empty(values.shape, kind)
         out = self._scratch
-        if shift is None:
-            np.multiply(values, self._beta, out=out, casting="same_kind")
-        else:
-            np.subtract(values, shift, out=out)
-            out *= self._beta
-        np.exp(out, out=out)
-        # A float32 sum of few rows loses nothing that shows; many rows are summed in float64.
-        return np.asarray(out.sum(axis=0) if len(out) <= MOST_ROWS else out.sum(axis=0, dtype=np.float64))
+        if shift is not None:
+            values = np.subtract(values, shift, out=out)
+        exponential(values, self._beta, out)
+        return _sum_rows(out)
+
+
+def _sum_rows(values: Array) -> Float64:
+    whole = len(values) // FEW_ROWS * FEW_ROWS
+    groups = values[:whole].reshape(-1, FEW_ROWS, values.shape[1]).sum(axis=1)
+    total = groups.sum(axis=0, dtype=np.float64)
+    return np.asarray(total + values[whole:].sum(axis=0) if whole < len(values) else total)

@@ -63,6 +63,10 @@ class MeanBuilder:
         self._size = 0
         self._total: Float64 | None = None
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        return ("mean",)
+
     def take(self, block: Block) -> None:
         self._size += len(block)
         total = block.values.sum(axis=0, dtype=np.float64)

@@ -17,6 +17,7 @@ from wordreel.hubness.method import Method
 from wordreel.hubness.nnn import NNN
 from wordreel.hubness.plain import Plain
 from wordreel.hubness.sinkhorn import DualSinkhorn, Sinkhorn
+from wordreel.hubness.unusual import Unusual
 
 METHODS: dict[str, type[Method]] = {
     kind.name: kind
@@ -35,6 +36,7 @@ METHODS: dict[str, type[Method]] = {
         DualSoftmax,
     )
 }
+STATISTICS: dict[str, type[Method]] = {Unusual.name: Unusual}  # fitted like methods, but no ranking
 
 
 def make(name: str, **parameters: object) -> Method:
@@ -43,11 +45,12 @@ def make(name: str, **parameters: object) -> Method:
     >>> make("dis", beta=10.0)
     DynamicInvertedSoftmax(beta=10.0, k=1)
     """
-    if name not in METHODS:
+    kinds = METHODS | STATISTICS
+    if name not in kinds:
         raise HubnessError(f"there is no method {name!r}; choose one of {', '.join(sorted(METHODS))}")
-    known = [field.name for field in fields(METHODS[name])]
+    known = [field.name for field in fields(kinds[name])]
     if not set(parameters) <= set(known):
         raise HubnessError(
             f"{name!r} has the parameters {', '.join(known) or 'none'}, not {', '.join(parameters)}"
         )
-    return METHODS[name](**parameters)
+    return kinds[name](**parameters)

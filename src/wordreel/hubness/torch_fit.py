@@ -1,155 +1,178 @@
-"""Fit a method from embeddings on a GPU (or any device torch knows). torch is an optional extra.
+"""Fit methods from embeddings on a GPU (or any device torch knows). torch is an optional extra.
 
-The same statistics as `embeddings.fit_embeddings`, gathered on the device in one pass: a blocked float32
-matrix product, and of each block, before the next one, the online log-sum-exp, the winners, the largest
-values and the mean. Only those O(gallery + bank) numbers come back; the state that is returned is an ordinary
-one. Memory on the device: the embeddings and a few blocks of 256 MB. Similarities differ from those of the
-CPU in the last bits.
+The same statistics as `embeddings.fit_embeddings`, gathered on the device in one pass. On an NVIDIA GPU with
+Triton, which comes with torch there, that pass is fused (`triton_fit`): log-sum-exp, winners and up to 31
+largest values are taken from similarities that never reach memory. Everything else, and every other device,
+goes block by block: a float32 matrix product, and of each block, before the next one, all statistics. Only
+O(gallery + bank) numbers come back; the state that is returned is an ordinary one. Similarities differ from
+those of the CPU in the last bits.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any, Literal
 
 import numpy as np
 
 from wordreel.errors import HubnessError
+from wordreel.hubness import torch_blocks, triton_fit
 from wordreel.hubness.best import Best
 from wordreel.hubness.blocks import LARGEST, Array
-from wordreel.hubness.embeddings import product
 from wordreel.hubness.gather import warn_of_logits
 from wordreel.hubness.logsum import LogSum
-from wordreel.hubness.mean import Mean
 from wordreel.hubness.method import Method
 from wordreel.hubness.part import Part
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
+from wordreel.hubness.torch_blocks import Key, to_numpy
 from wordreel.hubness.winners import Winners
 
-BLOCK = 1 << 26  # similarities in a block
+WORTH = 1 << 28  # similarities from which on the fused pass repays being compiled
+
+Precision = Literal["full", "tf32"]
 
 
 def fit_embeddings_torch(
-    method: Method, bank: Array, gallery: Array, extra: Array | None = None, *, device: str = "cuda"
+    method: Method,
+    bank: Array | Any,
+    gallery: Array | Any,
+    extra: Array | Any | None = None,
+    *,
+    device: str = "cuda",
+    precision: Precision = "full",
 ) -> State:
     """Fit on a bank `[m, d]` and a gallery `[n, d]`; `extra [g, d]` is the gallery bank of dual methods."""
+    return fit_many_torch([method], bank, gallery, extra, device=device, precision=precision)[0]
+
+
+def fit_many_torch(
+    methods: Sequence[Method],
+    bank: Array | Any,
+    gallery: Array | Any,
+    extra: Array | Any | None = None,
+    *,
+    device: str = "cuda",
+    precision: Precision = "full",
+) -> list[State]:
+    """Fit several methods in one pass over the product; a state for each.
+
+    Embeddings are arrays or tensors, of float16, bfloat16 or float32 (others become float32). A gallery in
+    main memory is brought to the device in pieces. `precision="tf32"` lets the fused pass round float32
+    embeddings to 11 bits, over three times as fast; half-precision ones are multiplied exactly either way.
+    """
     try:
         import torch  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         raise HubnessError("fitting on a GPU needs torch: pip install 'wordreel[train]'") from None
-    if not method.streaming or method.name == "gc":
-        raise HubnessError(f"{method.name!r} is not gathered in one pass; use fit_embeddings")
     given = {QUERIES: bank} | ({} if extra is None else {GALLERY: extra})
-    if set(given) != set(method.banks):
-        raise HubnessError(f"{method.name!r} is fitted with {' and '.join(method.banks)}, not {list(given)}")
-    items = torch.as_tensor(np.asarray(gallery, np.float32), device=device)
-    banks = {}
-    for name, vectors in given.items():
-        size, count = product(vectors, gallery).shape
-        if 0 in (size, count):
-            raise HubnessError("the bank and the gallery need at least one embedding each")
-        rows = torch.as_tensor(np.asarray(vectors, np.float32), device=device)
-        makers = {key: _maker(key, method, name) for key in method.builders(name)}
-        reach = _pass(torch, rows, items, makers)
-        warn_of_logits(reach, method.inverse_temperature(name))
-        banks[name] = BankState(size, {key: maker.part(size) for key, maker in makers.items()})
-    return State(method, len(gallery), banks)
-
-
-def _pass(torch: Any, rows: Any, items: Any, makers: dict[str, Any]) -> float:
-    """One product over all blocks; the largest absolute similarity."""
-    step = max(1, BLOCK // len(items))
-    reach = torch.zeros((), device=rows.device)
+    for method in methods:
+        if not method.streaming or method.name == "gc":
+            raise HubnessError(f"{method.name!r} is not gathered in one pass; use fit_embeddings")
+        if set(given) != set(method.banks):
+            raise HubnessError(
+                f"{method.name!r} is fitted with {' and '.join(method.banks)}, not {list(given)}"
+            )
+    if precision not in ("full", "tf32"):
+        raise HubnessError(f"precision is 'full' or 'tf32', not {precision!r}")
+    items = _tensor(torch, gallery)
+    banks: list[dict[str, BankState]] = [{} for _ in methods]
     with torch.inference_mode():
-        for start in range(0, len(rows), step):
-            block = rows[start : start + step] @ items.T
-            # amax passes NaN on, and is read only once, at the end, so that the device never waits.
-            reach = torch.maximum(reach, block.abs().amax())
-            for maker in makers.values():
-                maker.take(torch, block)
-    found = float(reach)
-    if not found <= LARGEST:
-        raise HubnessError(f"a similarity is {found}; leave out or mend the embeddings that are not finite")
-    return found
+        for name, vectors in given.items():
+            rows = _tensor(torch, vectors)
+            _check(rows, items)
+            keys = [{key: _key(key, method, name) for key in method.builders(name)} for method in methods]
+            wanted = {key for one in keys for key in one.values()}
+            parts, reach = _gather(torch, rows, items, wanted, device, precision)
+            for place, (method, one) in enumerate(zip(methods, keys, strict=True)):
+                warn_of_logits(reach, method.inverse_temperature(name))
+                own = {key: parts[statistic] for key, statistic in one.items()}
+                banks[place][name] = BankState(len(rows), own)
+    return [State(method, len(items), found) for method, found in zip(methods, banks, strict=True)]
 
 
-def _maker(key: str, method: Method, bank: str) -> Any:
+def _tensor(torch: Any, vectors: Any) -> Any:
+    """A tensor where the vectors are, in a precision that can be multiplied."""
+    if not torch.is_tensor(vectors):
+        array = np.asarray(vectors)
+        kind = array.dtype if array.dtype in (np.float16, np.float32) else np.float32
+        array = np.ascontiguousarray(array, kind)
+        # torch warns of arrays it could write to and must not; nothing here writes.
+        vectors = torch.from_numpy(array if array.flags.writeable else array.copy())
+    kept = (torch.float16, torch.bfloat16, torch.float32)
+    return vectors if vectors.dtype in kept else vectors.to(torch.float32)
+
+
+def _check(rows: Any, items: Any) -> None:
+    if rows.ndim != 2 or items.ndim != 2 or rows.shape[1] != items.shape[1]:
+        shapes = f"{tuple(rows.shape)} and {tuple(items.shape)}"
+        raise HubnessError(f"embeddings are matrices [rows, dim] of one dim, not {shapes}")
+    if 0 in (*rows.shape, *items.shape):
+        raise HubnessError("the bank and the gallery need at least one embedding each")
+
+
+def _key(key: str, method: Method, bank: str) -> Key:
     untyped: Any = method
     if key == "logsum":
-        return _LogSum(method.inverse_temperature(bank))
+        return key, method.inverse_temperature(bank)
     if key == "winners":
-        return _Winners(untyped.k)
-    return _Best(untyped.k, untyped.k + untyped.reserve) if key == "best" else _Mean()
+        return key, untyped.k
+    return (key, untyped.k, untyped.k + untyped.reserve) if key == "best" else (key,)
 
 
-class _LogSum:
-    def __init__(self, beta: float) -> None:
-        self.beta, self.shift, self.total = beta, None, None
-
-    def take(self, torch: Any, block: Any) -> None:
-        top = block.amax(0).double()
-        shift: Any = top if self.shift is None else torch.maximum(self.shift, top)
-        kind = torch.float64 if self.beta < 0.1 else torch.float32
-        new = ((block - shift.float()).to(kind) * self.beta).exp_().sum(0, dtype=torch.float64)
-        old: Any = 0 if self.shift is None else self.total * ((self.shift - shift) * self.beta).exp()
-        self.shift, self.total = shift, old + new
-
-    def part(self, size: int) -> Part:
-        shift, total = _numpy(self.shift), _numpy(self.total)
-        return LogSum(self.beta, size, shift, total, total)
-
-
-class _Winners:
-    def __init__(self, k: int) -> None:
-        self.k, self.items = k, 0
-        self.found: list[tuple[Any, Any]] = []
-
-    def take(self, torch: Any, block: Any) -> None:
-        self.items = block.shape[1]
-        if self.k == 1:
-            best = block.amax(1, keepdim=True)
-            numbers = torch.arange(self.items, device=block.device)
-            # argmax does not promise the first of equals on a GPU.
-            ids = torch.where(block == best, numbers, self.items - 1).amin(1, keepdim=True)
-        else:
-            best, ids = block.sort(dim=1, descending=True, stable=True)
-            best, ids = best[:, : self.k].clone(), ids[:, : self.k].clone()
-        self.found.append((ids, best))
-
-    def part(self, size: int) -> Part:
-        ids, scores = (np.concatenate([_numpy(pair[i]) for pair in self.found]) for i in (0, 1))
-        missing = ((0, 0), (0, self.k - ids.shape[1]))
-        ids = np.pad(ids.astype(np.int32), missing, constant_values=-1)
-        return Winners(self.k, self.items, ids, np.pad(scores, missing, constant_values=-np.inf))
+def _gather(
+    torch: Any, rows: Any, items: Any, wanted: set[Key], device: str, precision: Precision
+) -> tuple[dict[Key, Part], float]:
+    """Every wanted part of one bank, and the largest absolute similarity."""
+    parts: dict[Key, Part] = {}
+    reach = 0.0
+    fused = {key for key in wanted if _can_fuse(key)}
+    if fused and len(rows) * len(items) >= WORTH and triton_fit.available(torch, device):
+        parts, reach = fuse(torch, rows, items, fused, device, precision)
+    left = wanted - set(parts)
+    if left or not parts:
+        makers = {key: torch_blocks.maker_of(key) for key in sorted(left, key=str)}
+        reach = max(reach, torch_blocks.gather(torch, rows.to(device), items.to(device), makers))
+        parts |= {key: maker.part(len(rows)) for key, maker in makers.items()}
+    return parts, reach
 
 
-class _Best:
-    def __init__(self, k: int, width: int) -> None:
-        self.k, self.width, self.kept, self.floor = k, width, None, None
-
-    def take(self, torch: Any, block: Any) -> None:
-        every: Any = block.T if self.kept is None else torch.cat([self.kept, block.T], dim=1)
-        floor: Any = torch.full_like(every[:, 0], -torch.inf) if self.floor is None else self.floor
-        top = every.topk(min(self.width + 1, every.shape[1]), dim=1).values
-        if top.shape[1] > self.width:
-            floor = torch.maximum(floor, top[:, self.width])
-        self.kept, self.floor = top[:, : self.width].contiguous(), floor
-
-    def part(self, size: int) -> Part:
-        values = _numpy(self.kept)
-        values = np.pad(values, ((0, 0), (0, self.width - values.shape[1])), constant_values=-np.inf)
-        return Best(self.k, size, values, _numpy(self.floor))
+def _can_fuse(key: Key) -> bool:
+    name, *numbers = key
+    if name == "logsum":
+        return bool(numbers[0] >= triton_fit.LEAST_BETA)
+    return bool(key == ("winners", 1) or (name == "best" and numbers[1] <= triton_fit.MOST_KEPT))
 
 
-class _Mean:
-    def __init__(self) -> None:
-        self.total: Any = 0
-
-    def take(self, torch: Any, block: Any) -> None:
-        self.total = self.total + block.sum(0, dtype=torch.float64)
-
-    def part(self, size: int) -> Part:
-        return Mean(size, _numpy(self.total))
-
-
-def _numpy(tensor: Any) -> Array:
-    return np.asarray(tensor.cpu().numpy())
+def fuse(
+    torch: Any, rows: Any, items: Any, wanted: set[Key], device: Any, precision: Precision
+) -> tuple[dict[Key, Part], float]:
+    """The parts of the fused pass; none where the embeddings may be too large for it, or not finite."""
+    if rows.dtype != items.dtype:
+        rows, items = rows.float(), items.float()
+    size, count = len(rows), len(items)
+    betas = sorted(key[1] for key in wanted if key[0] == "logsum")
+    lists = sorted(key for key in wanted if key[0] == "best")
+    widths = [max(key[2] for key in lists)] if lists else []
+    parts: dict[Key, Part] = {}
+    reach = 0.0
+    # One pass, unless there are several β.
+    for beta, width in zip_longest(betas or [None], widths):
+        asked = triton_fit.Wanted(beta, width or 0)
+        found = triton_fit.gather(torch, rows, items, device, asked, precision)
+        if not found.reach <= LARGEST:
+            return {}, 0.0
+        reach = found.reach
+        if beta is not None:
+            parts["logsum", beta] = LogSum(beta, size, found.shift, found.total, found.total)
+        if ("winners", 1) in wanted and ("winners", 1) not in parts:
+            parts["winners", 1] = Winners(
+                1, count, to_numpy(found.ids)[:, None], to_numpy(found.scores)[:, None]
+            )
+        if width:
+            values, floor = found.values, found.floor
+            for name, k, wide in lists:
+                rest = floor if wide == width else values[:, wide].copy()
+                kept = values if wide == width else values[:, :wide].copy()
+                parts[name, k, wide] = Best(k, size, kept, rest)
+    return parts, reach

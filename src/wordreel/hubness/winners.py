@@ -129,6 +129,10 @@ class WinnersBuilder:
         self._items = 0
         self._found: list[tuple[NDArray[np.int32], Array]] = []
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        return ("winners", self._k)
+
     def take(self, block: Block) -> None:
         self._items = block.values.shape[1]
         self._found.append(best_of(block, self._k))

@@ -1,7 +1,8 @@
 """Exact search: every item is scored, block by block, so the vectors may lie in a memory-mapped file.
 
-The score of an item is the mixture similarity minus the item's bias (0 unless a bank gives one). Equal
-scores keep the order of the items. Cost per query: one pass over the vectors, O(items · experts · dim).
+The score of an item is the mixture similarity, less the item's bias where a correction is given. Equal
+scores keep the order of the items. Cost per query: one pass over the vectors, O(items · experts · dim); a
+correction adds one subtraction per score, a gated one also a second list of the best.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wordreel.index.correction import Correction
 from wordreel.index.top import top_ids
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.types import Bool, Float32
@@ -24,32 +26,35 @@ class Found:
 
     rows: NDArray[np.int64]  # [queries, k]
     scores: Float32  # [queries, k]
+    corrected: Bool  # [queries]
 
 
 class ExactIndex:
     """Items `vectors [n, experts, dim]` (zeros where not available) and `available [n, experts]`."""
 
-    def __init__(self, vectors: Float32, available: Bool, bias: Float32 | None = None) -> None:
+    def __init__(self, vectors: Float32, available: Bool) -> None:
         if vectors.ndim != 3 or available.shape != vectors.shape[:2]:
             raise ValueError(
                 f"vectors {vectors.shape} and availability {available.shape} do not fit together"
             )
-        if bias is not None and bias.shape != (len(vectors),):
-            raise ValueError(f"a bias of shape {bias.shape} does not fit {len(vectors)} items")
         self._vectors = vectors.reshape(len(vectors), vectors.shape[1] * vectors.shape[2])
         self._available = available
-        self._bias = bias
 
     def __len__(self) -> int:
         return len(self._vectors)
 
     def scores(self, vectors: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
-        """Scores `[queries, len(rows)]` of some items."""
-        top = flatten_queries(vectors, weights) @ np.asarray(self._vectors[rows]).T
-        scores = divide(top, weights @ self._available[rows].T.astype(np.float32))
-        return scores if self._bias is None else scores - self._bias[rows]
+        """Plain scores `[queries, len(rows)]` of some items."""
+        return self._plain(flatten_queries(vectors, weights), weights, rows)
 
-    def search(self, vectors: Float32, weights: Float32, k: int, allowed: Bool | None = None) -> Found:
+    def search(
+        self,
+        vectors: Float32,
+        weights: Float32,
+        k: int,
+        allowed: Bool | None = None,
+        correction: Correction | None = None,
+    ) -> Found:
         """The `k` best items for each of `vectors [q, experts, dim]` with `weights [q, experts]`.
 
         `allowed [n]` leaves items out before ranking, so a filter never costs results.
@@ -59,26 +64,56 @@ class ExactIndex:
         >>> index.search(items[1:2], np.ones((1, 1), np.float32), k=2).rows
         array([[1, 0]])
         """
-        queries = len(vectors)
-        rows = np.full((queries, k), -1, np.int64)
-        best = np.full((queries, k), -np.inf, np.float32)
+        if correction is not None and not correction.fits(len(self)):
+            raise ValueError(f"a correction of {len(correction.bias)} items does not fit {len(self)} items")
+        gate = None if correction is None else correction.active
+        flat = flatten_queries(vectors, weights)
+        plain = _Best(len(flat), k) if correction is None or gate is not None else None
+        fixed = _Best(len(flat), k) if correction is not None else None
         for start in range(0, len(self), BLOCK):
             block = slice(start, min(start + BLOCK, len(self)))
             if allowed is not None and not allowed[block].any():
                 continue
-            scores = self.scores(vectors, weights, block)
+            scores = self._plain(flat, weights, block)
             if allowed is not None:
-                scores = np.where(allowed[block], scores, np.float32(-np.inf))
-            rows, best = _merge(rows, best, scores, start, k)
-        return Found(np.where(np.isneginf(best), -1, rows), best)
+                scores[:, ~allowed[block]] = -np.inf
+            if plain is not None:
+                plain.take(scores, start)
+            if fixed is not None and correction is not None:
+                scores -= correction.bias[block]
+                fixed.take(scores, start)
+        if plain is None and fixed is not None:
+            return fixed.found(np.ones(len(flat), bool))
+        assert plain is not None  # noqa: S101 - there is always one of the two
+        if fixed is None or gate is None or not len(self):
+            return plain.found(np.zeros(len(flat), bool))
+        first = plain.rows[:, 0]
+        opened = (first >= 0) & gate[first]
+        merged = _Best(len(flat), k)
+        merged.rows = np.where(opened[:, None], fixed.rows, plain.rows)
+        merged.scores = np.where(opened[:, None], fixed.scores, plain.scores)
+        return merged.found(opened)
+
+    def _plain(self, flat: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
+        top = flat @ np.asarray(self._vectors[rows]).T
+        return divide(top, weights @ self._available[rows].T.astype(np.float32))
 
 
-def _merge(
-    rows: NDArray[np.int64], best: Float32, scores: Float32, start: int, k: int
-) -> tuple[NDArray[np.int64], Float32]:
-    """Fold a block of scores into the running best; earlier items win ties because they come first."""
-    head = top_ids(scores, k)
-    every = np.concatenate([best, np.take_along_axis(scores, head, axis=1)], axis=1)
-    order = np.argsort(-every, axis=1, kind="stable")[:, :k]
-    kept = np.take_along_axis(np.concatenate([rows, start + head], axis=1), order, axis=1)
-    return kept, np.take_along_axis(every, order, axis=1)
+class _Best:
+    """The running best of every query while blocks of scores go by."""
+
+    def __init__(self, queries: int, k: int) -> None:
+        self.rows = np.full((queries, k), -1, np.int64)
+        self.scores = np.full((queries, k), -np.inf, np.float32)
+
+    def take(self, scores: Float32, start: int) -> None:
+        """Fold in the scores of the items from `start` on; earlier items win ties, being there first."""
+        k = self.rows.shape[1]
+        head = top_ids(scores, k)
+        every = np.concatenate([self.scores, np.take_along_axis(scores, head, axis=1)], axis=1)
+        order = np.argsort(-every, axis=1, kind="stable")[:, :k]
+        self.rows = np.take_along_axis(np.concatenate([self.rows, start + head], axis=1), order, axis=1)
+        self.scores = np.take_along_axis(every, order, axis=1)
+
+    def found(self, corrected: Bool) -> Found:
+        return Found(np.where(np.isneginf(self.scores), -1, self.rows), self.scores, corrected)

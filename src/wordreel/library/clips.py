@@ -13,6 +13,8 @@ SHORTEST = 2.0  # a shot shorter than this joins a neighbour
 LONGEST = 20.0  # a shot longer than this is cut ...
 PIECE = 10.0  # ... into equal pieces no longer than this
 
+FEATURES = "features"  # the container of items imported without a file: the whole is all there is
+
 Span = tuple[float, float]
 
 
@@ -36,6 +38,8 @@ def cut(info: MediaInfo, shots: Sequence[Span] | None) -> list[Cut]:
     whole = Cut(0.0, end, whole=True)
     if info.kind == "image" or end <= 0:
         return [Cut(0.0, 0.0, whole=True)]
+    if info.container == FEATURES:
+        return [whole]
     if info.kind == "video" and shots:
         merged = merge_short(_covering(shots, end), SHORTEST)
         pieces = [

@@ -14,6 +14,7 @@ _QUERIES = (
     "SELECT content, expert, fingerprint, state, hash, reason, rows, dim FROM tracks ORDER BY 1, 2",
     "SELECT content, start, end, whole, shot FROM clips ORDER BY content, whole DESC, start, end",
     "SELECT content, expert, start, end, text, score FROM words ORDER BY 1, 2, 3, 4, 5, 6",
+    "SELECT content, dataset, split, text, start, end FROM captions ORDER BY content, dataset, split, id",
     "SELECT path, size, reason FROM failures ORDER BY path",
 )
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import quote
+
+IMPORTED = "dataset:"  # items of a dataset have no file: their path is `dataset:NAME/id`
 
 
 def settle(path: str | os.PathLike[str]) -> str:
@@ -18,8 +21,35 @@ def settle(path: str | os.PathLike[str]) -> str:
     return str(Path(os.path.realpath(absolute.parent)) / absolute.name)
 
 
+def imported_path(dataset: str, item: str) -> str:
+    """The path of an item that was imported without a file; ids that no path can hold are escaped.
+
+    >>> imported_path("MSVD", "vid12"), imported_path("LSMDC", "0001_Juno/a.b"), imported_path("X", "../y")
+    ('dataset:MSVD/vid12', 'dataset:LSMDC/0001_Juno/a.b', 'dataset:X/%2E%2E%2Fy')
+    """
+    odd = any(part in ("", ".", "..") for part in item.split("/")) or "\0" in item
+    if odd:
+        item = quote(item, safe="", errors="surrogatepass").replace(".", "%2E") or "%"
+    return f"{IMPORTED}{dataset}/{item}"
+
+
+def is_imported(path: str) -> bool:
+    return path.startswith(IMPORTED)
+
+
+def named(path: str | os.PathLike[str]) -> str:
+    """The one spelling of a path that may also be an imported item's, or a whole imported dataset's."""
+    text = os.fspath(path)
+    return text.rstrip("/") if is_imported(text) else settle(path)
+
+
 def exists(path: str) -> bool:
-    """Whether something is there, or may be: a folder that may not be looked into does not count as gone."""
+    """Whether something is there, or may be: a folder that may not be looked into does not count as gone.
+
+    Imported items have no file that could be gone.
+    """
+    if is_imported(path):
+        return True
     try:
         Path(path).stat()
     except (FileNotFoundError, NotADirectoryError, ValueError):

@@ -15,10 +15,11 @@ from wordreel.library.study import Failed, Made, Ready
 from wordreel.types import Track
 
 
-def record(store: LibraryStore, ready: Ready, report: AddReport) -> None:
-    """Tracks into their places, then content, tracks, clips, words and file in one transaction."""
+def record(store: LibraryStore, ready: Ready, report: AddReport, placed: bool = False) -> None:
+    """Tracks into their places (unless `placed`), then content, tracks, clips, words and file in one
+    transaction."""
     for made in ready.made:
-        if made.staged:
+        if made.staged and not placed:
             store.track_files.place(made.staged)
     catalogue, job = store.catalogue, ready.job
     with catalogue.transaction():

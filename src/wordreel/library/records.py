@@ -73,6 +73,18 @@ class WordRow:
 
 
 @dataclass(frozen=True)
+class CaptionRow:
+    """A sentence about an item of a dataset: a query whose right answer is `content`."""
+
+    content: str
+    text: str
+    start: float | None  # seconds; None where it is about the whole
+    end: float | None
+    split: str
+    dataset: str
+
+
+@dataclass(frozen=True)
 class Failure:
     """A file that could not be added, and why."""
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from wordreel.library.catalogue import Catalogue
-from wordreel.library.paths import exists, inside, settle, shown, stored
+from wordreel.library.paths import exists, inside, named, shown, stored
 from wordreel.library.tracks import TrackFiles
 
 
@@ -14,7 +14,7 @@ def remove_paths(catalogue: Catalogue, paths: Iterable[str | os.PathLike[str]]) 
     """Forget files, and everything below folders; the media themselves are not touched."""
     gone: list[str] = []
     with catalogue.transaction():
-        for path in map(settle, paths):
+        for path in map(named, paths):
             low, high = inside(path)
             bounds = (stored(path), low, high)
             where = "WHERE path = ? OR (path >= ? AND path < ?)"

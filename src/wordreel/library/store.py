@@ -12,12 +12,22 @@ from typing import Any
 
 from wordreel.errors import LibraryError
 from wordreel.library import words as words_module
+from wordreel.library.captions import count_splits, read_captions
 from wordreel.library.catalogue import NAME, Catalogue
 from wordreel.library.digest import digest
 from wordreel.library.durable import make_folder
 from wordreel.library.lock import writer_lock
-from wordreel.library.paths import settle, shown, stored
-from wordreel.library.records import Failure, Stats, StoredClip, StoredFile, TrackRow, Video, WordRow
+from wordreel.library.paths import named, shown, stored
+from wordreel.library.records import (
+    CaptionRow,
+    Failure,
+    Stats,
+    StoredClip,
+    StoredFile,
+    TrackRow,
+    Video,
+    WordRow,
+)
 from wordreel.library.remove import drop_unreferenced, remove_missing, remove_paths, sweep
 from wordreel.library.tracks import TrackFiles
 from wordreel.media.types import MediaInfo
@@ -97,7 +107,7 @@ class LibraryStore:
 
     def file(self, path: str | os.PathLike[str]) -> StoredFile | None:
         row = self.catalogue.one(
-            "SELECT path, content, size, mtime_ns, added_at FROM files WHERE path = ?", stored(settle(path))
+            "SELECT path, content, size, mtime_ns, added_at FROM files WHERE path = ?", stored(named(path))
         )
         return StoredFile(shown(row[0]), *row[1:]) if row else None
 
@@ -178,6 +188,16 @@ class LibraryStore:
     ) -> list[WordRow]:
         """Rows of words that hold any (or `mode="all"`) of the terms, best first; a term may be a phrase."""
         return words_module.search_words(self.catalogue, terms, mode, experts, prefix, limit)
+
+    def captions(
+        self, split: str | None = None, dataset: str | None = None, content: str | None = None
+    ) -> list[CaptionRow]:
+        """What people wrote about the items: all of it, or of one split, in the order of the dataset."""
+        return read_captions(self.catalogue, split, dataset, content)
+
+    def caption_splits(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """(dataset, split) → (items with captions, captions), for every split that was imported."""
+        return count_splits(self.catalogue)
 
     def failures(self) -> list[Failure]:
         found = self.catalogue.rows(

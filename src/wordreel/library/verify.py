@@ -13,11 +13,11 @@ import numpy as np
 
 from wordreel.errors import LibraryError
 from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
-from wordreel.library.paths import shown
+from wordreel.library.paths import is_imported, shown
 from wordreel.library.records import TrackRow
 from wordreel.library.scan import Stamp
 from wordreel.library.store import LibraryStore
-from wordreel.library.tracks import decode
+from wordreel.library.tracks import FOREIGN, decode
 
 ALIKE = 4  # an expert is suspected only when it has seen at least this many contents
 
@@ -115,6 +115,8 @@ def _files(store: LibraryStore) -> Iterator[Problem]:
         "SELECT path, size, mtime_ns, ctime_ns, inode FROM files ORDER BY path"
     ):
         path = shown(raw)
+        if is_imported(path):
+            continue
         try:
             now = Stamp.of(Path(path).stat())
         except OSError:
@@ -171,10 +173,17 @@ def _tracks(store: LibraryStore) -> Iterator[Problem]:
                 "degenerate",
                 f"expert {row.expert} gave the same number everywhere for content {row.content[:12]}",
                 repairable=False,
+                note=_foreign(row.fingerprint),
             )
         rows = hashlib.sha256(np.unique(values, axis=0).tobytes()).hexdigest()
-        bodies.setdefault(row.expert, Counter())[rows] += 1
+        if not _foreign(row.fingerprint):  # others may mark what is missing with zeros
+            bodies.setdefault(row.expert, Counter())[rows] += 1
     yield from _alike(bodies)
+
+
+def _foreign(fingerprint: str) -> bool:
+    """Whether a track was imported: what others computed is theirs to answer for."""
+    return fingerprint.startswith(FOREIGN)
 
 
 def _alike(bodies: dict[str, Counter[str]]) -> Iterator[Problem]:

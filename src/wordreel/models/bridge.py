@@ -71,6 +71,7 @@ class Bridge:
     name = "bridge"
     experts = tuple(WEIGHTS)
     dim = DIM
+    expert_weights = tuple(WEIGHTS.values())
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -129,6 +130,34 @@ class Bridge:
                 mean = (shares @ rows / shares.sum()).astype(np.float32)
                 said[expert] = (self._spaces[expert].best(sentence, mean), None)
         return said
+
+    def shared(
+        self, tracks: Mapping[str, Track], clip: Clip, others: Mapping[str, Track], other: Clip
+    ) -> dict[str, tuple[str, tuple[float, float] | None]]:
+        """What two clips have in common, per expert: the class that both show, or the second's line that is
+        closest to what is said in the first."""
+        found: dict[str, tuple[str, tuple[float, float] | None]] = {}
+        for expert in self.experts:
+            if expert not in tracks or expert not in others:
+                continue
+            one, two = self._mean(expert, tracks[expert], clip), self._mean(expert, others[expert], other)
+            if one is None or two is None:
+                continue
+            if expert in SENTENCES:
+                values, times = self._rows(expert, others[expert])
+                at = int(np.argmax(np.where(overlap(times, other) > 0, values @ one, -np.inf)))
+                span = (float(times[at, 0]), float(times[at, 1]))
+                found[expert] = (f"“{words_in(others[expert], *span)}”", span)
+            else:
+                both = np.maximum(one - one.mean(), 0) * np.maximum(two - two.mean(), 0)
+                found[expert] = (self._spaces[expert].recogniser.names[int(np.argmax(both))], None)
+        return found
+
+    def _mean(self, expert: str, track: Track, clip: Clip) -> Float32 | None:
+        """An expert's logits or sentence vectors over a clip, weighted by time; None where it has none."""
+        rows, times = self._rows(expert, track)
+        shares = overlap(times, clip)
+        return (shares @ rows / shares.sum()).astype(np.float32) if shares.any() else None
 
     def _query(self, expert: str, sentence: Float32) -> Float32:
         return sentence if expert in SENTENCES else self._spaces[expert].query(sentence)

@@ -6,6 +6,13 @@ Availability `a` belongs to the video alone, so a column never depends on which 
 (Collaborative Experts, arXiv 1907.13487, with the leak of its first release mended). Where no expert is
 both wanted and available the similarity is 0.
 
+Two videos are alike by the experts that both have, weighted by w that belongs to neither:
+
+    s(v, u) = Σₘ wₘ aₘ(v) aₘ(u) ⟨vₘ, uₘ⟩ / Σₘ wₘ aₘ(v) aₘ(u)
+
+which is the same with the first video as the query and wₘ aₘ(v) as its weights. It is symmetric, and 1 for
+a video and itself where rows have unit length.
+
 Cost: two matrix products, `[queries, experts · dim] × [experts · dim, videos]` and
 `[queries, experts] × [experts, videos]`, and one division.
 """
@@ -38,3 +45,23 @@ def mixture(queries: Float32, weights: Float32, videos: Float32, available: Bool
 def divide(top: Float32, bottom: Float32) -> Float32:
     """`top / bottom`, 0 where `bottom` is 0."""
     return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
+
+
+def alike(videos: Float32, available: Bool, others: Float32, also: Bool, weights: Float32) -> Float32:
+    """Similarities `[v, u]` of `videos [v, e, d]` to `others [u, e, d]`; `weights [e]`.
+
+    0 where no expert is common to both.
+
+    >>> v = np.array([[[1.0, 0.0], [0.0, 1.0]]], np.float32)
+    >>> u = np.array([[[0.6, 0.8], [1.0, 0.0]], [[0.6, 0.8], [0.0, 0.0]]], np.float32)
+    >>> a = np.array([[True, True], [True, False]])
+    >>> alike(v, a[:1], u, a, np.array([1, 3], np.float32)).round(2).tolist()
+    [[0.15000000596046448, 0.6000000238418579]]
+    """
+    return mixture(videos, available * weights, others, also)
+
+
+def expert_weights(model: object, experts: int) -> Float32:
+    """wₘ of a model: its own where they do not depend on a query, otherwise 1 for every expert."""
+    own = getattr(model, "expert_weights", None)
+    return np.ones(experts, np.float32) if own is None else np.asarray(own, np.float32)

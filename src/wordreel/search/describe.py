@@ -34,6 +34,10 @@ def describe(store: LibraryStore, path: Path, weights: Store) -> dict[str, Any]:
         "paths": list(video.paths),
         "experts": [_expert(store, row, weights) for row in store.tracks(file.content)],
         "clips": [{"start": c.start, "end": c.end, "whole": c.whole} for c in store.clips(file.content)],
+        "captions": [
+            {"dataset": c.dataset, "split": c.split, "text": c.text, "start": c.start, "end": c.end}
+            for c in store.captions(content=file.content)
+        ],
         "words": [
             {"expert": w.expert, "start": w.start, "end": w.end, "text": w.text}
             for w in store.words(file.content)

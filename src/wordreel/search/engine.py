@@ -3,13 +3,18 @@
 Clips and whole videos are items alike. A video is as good as its best item; the moment shown is its best
 clip. Words that were said or shown add a bonus (`lexical`) to the items they fall into; only those items
 can gain, so the best items are among the index's best and them, and the result is exact.
+
+A `Norm` corrects the ranking by a query bank: inside the index where the method allows it, otherwise by
+scoring the plain best `CANDIDATES` again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +22,23 @@ from numpy.typing import NDArray
 from wordreel.errors import QueryError
 from wordreel.index.exact import ExactIndex
 from wordreel.library.embeddings import Gallery
-from wordreel.library.records import StoredClip, WordRow
+from wordreel.library.records import StoredClip, StoredFile, WordRow
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.search import lexical
 from wordreel.search.filters import Filters
 from wordreel.search.hits import Hit, Reason
+from wordreel.search.like import Match, like
+from wordreel.search.norm import PLAIN, ConfidenceOf, Norm
 from wordreel.search.refresh import cache_of, tracks_of
-from wordreel.types import Bool, Float32, QueryEmbedding
+from wordreel.search.sample import Sample
+from wordreel.types import Bool, Float32, Int64, QueryEmbedding
+
+Scores = NDArray[np.floating[Any]]
 
 LONGEST_QUERY = 10_000  # characters
+CANDIDATES = 1_000  # items that a rescoring method sees
+RESCORED_AT_ONCE = 4_096  # items, when all of them are rescored for an evaluation
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,7 @@ class Engine:
             both = np.isin(gallery.ids, list(known))
             gallery = Gallery(gallery.ids[both], gallery.vectors[both], gallery.available[both])
         self._items: list[StoredClip] = [known[int(number)] for number in gallery.ids]
-        self._vectors, self._available = gallery.vectors, gallery.available
+        self.gallery = gallery
         self._index = ExactIndex(gallery.vectors, gallery.available)
         self._rows_of: dict[str, list[int]] = {}
         for row, item in enumerate(self._items):
@@ -59,9 +71,19 @@ class Engine:
         return len(self._items)
 
     def search(
-        self, text: str, limit: int = 10, filters: Filters | None = None, moments: bool = False
+        self,
+        text: str,
+        limit: int = 10,
+        filters: Filters | None = None,
+        moments: bool = False,
+        norm: Norm = PLAIN,
+        confidence: ConfidenceOf | None = None,
+        min_confidence: float = 0.0,
     ) -> list[Hit]:
-        """The best videos for some words, best first; with `moments`, the best moments of any video."""
+        """The best videos for some words, best first; with `moments`, the best moments of any video.
+
+        With `confidence` every hit says how sure it is, and items below `min_confidence` are left out.
+        """
         words = text.strip()
         if not words:
             raise QueryError("the query is empty; say what to look for")
@@ -69,6 +91,8 @@ class Engine:
             raise QueryError(f"the query has {len(words)} characters; {LONGEST_QUERY} are allowed")
         if limit < 1:
             raise QueryError(f"cannot show {limit} results; ask for 1 or more")
+        if min_confidence > 0 and confidence is None:
+            raise QueryError("a least confidence needs a query bank; `wordreel bank build` makes one")
         paths = (filters or Filters()).paths(self._files)
         if not paths:
             return []
@@ -78,9 +102,19 @@ class Engine:
         query = self.model.queries([words])[0]
         spoken = self._spoken(words)
         bonus = self._bonus(spoken)
-        ranked = self._ranked(query, bonus, allowed, limit, moments)
+        sure: Float32 | None = None
+        if confidence is not None and len(self):
+            plain = self._plain(query, bonus)
+            sure = confidence(plain, self.best_rows(plain[None])[0])
+            allowed &= sure >= min_confidence
+        ranked, corrected = self._ranked(query, bonus, allowed, limit, moments, norm)
+        label = norm.label if corrected else PLAIN.label
         return [
-            self._hit(rank, scored, query, spoken, bonus, paths)
+            replace(
+                self._hit(rank, scored, query, spoken, bonus, paths, norm),
+                confidence=None if sure is None else float(sure[scored.row]),
+                norm=label,
+            )
             for rank, scored in enumerate(ranked, start=1)
         ]
 
@@ -88,43 +122,97 @@ class Engine:
         """Every video that can be found, in the order of the columns of `scores`."""
         return list(self._rows_of)
 
-    def scores(self, texts: Sequence[str]) -> Float32:
+    def scores(self, texts: Sequence[str], norm: Norm = PLAIN) -> Scores:
         """`[texts, videos]`: each video as good as its best item, just as `search` ranks them."""
+        return self.best_items(next(self.item_scores(texts, [norm])))
+
+    def item_scores(self, texts: Sequence[str], norms: Sequence[Norm]) -> Iterator[Scores]:
+        """`[texts, items]` under each norm in turn; float64 where one rescores, float32 elsewhere."""
         queries = self.model.queries([text.strip() for text in texts])
         vectors, weights = np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries])
-        items = self._index.scores(vectors, weights, slice(None))
+        plain = self._index.scores(vectors, weights, slice(None))
+        first = plain.argmax(axis=1) if len(self) else np.zeros(len(texts), np.int64)
         for row, text in enumerate(texts):
             for item, extra in self._bonus(self._spoken(text)).items():
-                items[row, item] += extra
-        order = np.concatenate([np.array(rows) for rows in self._rows_of.values()])
-        edges = np.cumsum([0, *(len(rows) for rows in self._rows_of.values())])[:-1]
-        best: Float32 = np.maximum.reduceat(items[:, order], edges, axis=1)
+                plain[row, item] += extra
+        for norm in norms:
+            if norm.rescore is not None:
+                parts = np.split(np.arange(len(self)), range(RESCORED_AT_ONCE, len(self), RESCORED_AT_ONCE))
+                yield np.concatenate([norm.rescore(plain[:, some], some) for some in parts], axis=1)
+            elif norm.correction is None or not len(self):
+                yield plain.copy()
+            elif norm.correction.active is None:
+                yield plain - norm.correction.bias
+            else:
+                opened = norm.correction.active[first]
+                yield plain - np.where(opened[:, None], norm.correction.bias, np.float32(0))
+
+    def best_items(self, items: Scores) -> Scores:
+        """`[texts, items]` to `[texts, videos]`, by the best item of each video."""
+        order, edges = self._by_video
+        best: Scores = np.maximum.reduceat(items[:, order], edges, axis=1)
         return best
+
+    def best_rows(self, items: Scores) -> Int64:
+        """`[texts, items]` to `[texts, videos]`: the best item of each video, the first of equals."""
+        order, edges = self._by_video
+        sorted_items = items[:, order]
+        best = np.maximum.reduceat(sorted_items, edges, axis=1)
+        sizes = np.diff(np.append(edges, len(order)))
+        reached = np.where(sorted_items == np.repeat(best, sizes, axis=1), np.arange(len(order)), len(order))
+        return np.asarray(order[np.minimum.reduceat(reached, edges, axis=1)], np.int64)
+
+    @cached_property
+    def _by_video(self) -> tuple[Int64, Int64]:
+        """The rows of all items, video by video, and where each video begins."""
+        rows = list(self._rows_of.values())
+        return np.concatenate([np.array(r, np.int64) for r in rows]), np.cumsum([0, *map(len, rows)])[:-1]
 
     def coverage(self, contents: Sequence[str]) -> dict[str, float]:
         """The share of these videos that each expert has something to say about."""
         rows = [self._rows_of[content] for content in contents]
-        speaks = np.array([self._available[found].any(axis=0) for found in rows])
+        speaks = np.array([self.gallery.available[found].any(axis=0) for found in rows])
         return dict(zip(self.model.experts, speaks.mean(axis=0).round(4).tolist(), strict=True))
 
+    def _plain(self, query: QueryEmbedding, bonus: dict[int, float], rows: Int64 | None = None) -> Float32:
+        """Similarity and bonus of some items (or all), without any correction."""
+        at = np.arange(len(self)) if rows is None else rows
+        extra = np.array([bonus.get(int(row), 0.0) for row in at], np.float32) if bonus else np.float32(0)
+        chosen = slice(None) if rows is None else rows
+        plain = self._index.scores(query.vectors[None], query.weights[None], chosen)[0] + extra
+        return np.asarray(plain, np.float32)
+
     def _ranked(
-        self, query: QueryEmbedding, bonus: dict[int, float], allowed: Bool, limit: int, moments: bool
-    ) -> list[_Scored]:
-        """The best item of each video (or the best moments), looking deeper until there are enough."""
+        self,
+        query: QueryEmbedding,
+        bonus: dict[int, float],
+        allowed: Bool,
+        limit: int,
+        moments: bool,
+        norm: Norm,
+    ) -> tuple[list[_Scored], bool]:
+        """The best item of each video (or the best moments), looking deeper until there are enough, and
+        whether the norm held for this query."""
         vectors, weights = query.vectors[None], query.weights[None]
-        depth = 4 * limit
+        extra = np.array([row for row in bonus if allowed[row]], np.int64)
+        depth = 4 * limit if norm.rescore is None else max(CANDIDATES, 4 * limit)
         while True:
-            found = self._index.search(vectors, weights, min(depth, len(self)), allowed)
+            found = self._index.search(vectors, weights, min(depth, len(self)), allowed, norm.correction)
             rows = found.rows[0][found.rows[0] >= 0]
             scores = dict(zip(rows.tolist(), found.scores[0].tolist(), strict=False))
-            extra = np.array([row for row in bonus if allowed[row]], np.int64)
             if len(extra):
-                plain = self._index.scores(vectors, weights, extra)[0]
-                scores |= {int(row): float(s) + bonus[int(row)] for row, s in zip(extra, plain, strict=True)}
+                gained = self._plain(query, bonus, extra)
+                if norm.correction is not None and found.corrected[0]:
+                    gained = gained - norm.correction.bias[extra]
+                scores |= dict(zip(extra.tolist(), gained.tolist(), strict=True))
+            if norm.rescore is not None and scores:
+                some = np.array(list(scores), np.int64)
+                plain = np.array(list(scores.values()), np.float32)
+                scores = dict(zip(some.tolist(), norm.rescore(plain[None], some)[0].tolist(), strict=True))
             everything = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
             chosen = self._moments(everything) if moments else self._videos(everything)
             if len(chosen) >= limit or len(rows) < depth:
-                return chosen[:limit]
+                return chosen[:limit], norm.rescore is not None or bool(found.corrected[0])
             depth *= 4
 
     def _videos(self, ordered: list[tuple[int, float]]) -> list[_Scored]:
@@ -164,9 +252,10 @@ class Engine:
         spoken: dict[str, list[WordRow]],
         bonus: dict[int, float],
         paths: dict[str, str],
+        norm: Norm,
     ) -> Hit:
         item = self._items[scored.row]
-        moment = item if not item.whole else self._best_clip(item, query, bonus)
+        moment = item if not item.whole else self._best_clip(item, query, bonus, norm)
         info = self.store.info(item.content)
         return Hit(
             rank=rank,
@@ -180,20 +269,24 @@ class Engine:
             why=self._reasons(scored.row, query, spoken, bonus),
         )
 
-    def _best_clip(self, whole: StoredClip, query: QueryEmbedding, bonus: dict[int, float]) -> StoredClip:
-        rows = [row for row in self._rows_of[whole.content] if not self._items[row].whole]
-        if not rows:
+    def _best_clip(
+        self, whole: StoredClip, query: QueryEmbedding, bonus: dict[int, float], norm: Norm
+    ) -> StoredClip:
+        found = [row for row in self._rows_of[whole.content] if not self._items[row].whole]
+        if not found:
             return whole
-        plain = self._index.scores(query.vectors[None], query.weights[None], np.array(rows, np.int64))[0]
-        total = plain + np.array([bonus.get(row, 0.0) for row in rows], np.float32)
-        return self._items[rows[int(np.argmax(total))]]
+        rows = np.array(found, np.int64)
+        total = self._plain(query, bonus, rows)
+        if norm.correction is not None:
+            total = total - norm.correction.bias[rows]
+        return self._items[found[int(np.argmax(total))]]
 
     def _reasons(
         self, row: int, query: QueryEmbedding, spoken: dict[str, list[WordRow]], bonus: dict[int, float]
     ) -> tuple[Reason, ...]:
         """Each expert's share of the score, w a ⟨q, v⟩ / Σ w a, and the matched words' bonus."""
         item = self._items[row]
-        share = _shares(query, np.asarray(self._vectors[row]), self._available[row])
+        share = _shares(query, np.asarray(self.gallery.vectors[row]), self.gallery.available[row])
         said = self.model.explain(query, tracks_of(self.store, self.model, item.content), item.clip)
         reasons = [
             Reason(expert, float(share[number]), *said[expert])
@@ -203,6 +296,26 @@ class Engine:
         if row in bonus:
             reasons.append(_quotation(item, spoken, bonus[row]))
         return tuple(sorted(reasons, key=lambda reason: -reason.share))
+
+    # What the other questions, a video for videos or for captions, need to know
+
+    @property
+    def items(self) -> Sequence[StoredClip]:
+        """The items, row by row of the gallery."""
+        return self._items
+
+    @property
+    def files(self) -> list[StoredFile]:
+        """The files of all videos that can be found, by path."""
+        return self._files
+
+    def rows(self, content: str) -> list[int]:
+        """The rows of one video's items."""
+        return self._rows_of[content]
+
+    def like(self, sample: Sample, limit: int = 10, filters: Filters | None = None) -> list[Match]:
+        """The videos most like a given one, best first."""
+        return like(self, sample, limit, filters)
 
 
 def _shares(query: QueryEmbedding, vectors: Float32, available: Bool) -> NDArray[np.float32]:

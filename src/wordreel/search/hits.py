@@ -31,3 +31,5 @@ class Hit:
     duration: float
     content: str  # hash of the file's bytes: the same however the file is named
     why: tuple[Reason, ...] = ()
+    confidence: float | None = None  # how unusual this score is for this moment; None without a query bank
+    norm: str = "none"  # what corrected the score: "none", or the query bank and its method

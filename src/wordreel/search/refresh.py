@@ -55,5 +55,10 @@ def refresh(store: LibraryStore, model: Model, progress: Progress | None = None)
 
 def tracks_of(store: LibraryStore, model: Model, content: str) -> dict[str, Track]:
     """The tracks of one video that the model can use."""
-    found = {name: store.track(content, name) for name in model.experts}
+    found = {name: store.track(content, name) for name in looks_at(model)}
     return {name: track for name, track in found.items() if isinstance(track, Track)}
+
+
+def looks_at(model: Model) -> tuple[str, ...]:
+    """The experts whose tracks a model takes: those of its rows, unless it joins several into one row."""
+    return getattr(model, "looks_at", model.experts)

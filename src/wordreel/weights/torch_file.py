@@ -32,9 +32,15 @@ SAFETENSORS: dict[str, str] = {
 }  # fmt: skip
 
 
-def read_state_dict(path: Path, max_bytes: int = MAX_BYTES) -> dict[str, NDArray[Any]]:
-    """The named arrays of a checkpoint or safetensors file, told apart by content, not by name."""
-    found = read_checkpoint(path, max_bytes)
+def read_state_dict(
+    path: Path, max_bytes: int = MAX_BYTES, *, skip_foreign: bool = False
+) -> dict[str, NDArray[Any]]:
+    """The named arrays of a checkpoint or safetensors file, told apart by content, not by name.
+
+    With `skip_foreign` objects of other programs beside the weights are passed over instead of refused; no
+    class is imported either way.
+    """
+    found = read_checkpoint(path, max_bytes, skip_foreign=skip_foreign)
     seen = found
     for _ in range(len(WRAPPERS)):
         if not isinstance(seen, dict):
@@ -46,16 +52,16 @@ def read_state_dict(path: Path, max_bytes: int = MAX_BYTES) -> dict[str, NDArray
     raise WeightsError(f"{path.name} holds no named arrays; is it a checkpoint of model weights?")
 
 
-def read_checkpoint(path: Path, max_bytes: int = MAX_BYTES) -> Any:
+def read_checkpoint(path: Path, max_bytes: int = MAX_BYTES, *, skip_foreign: bool = False) -> Any:
     """Everything in a checkpoint: the containers as they are, tensors as arrays (bfloat16 as float32)."""
     data = read_limited(path, max_bytes)
     # First, for the length that begins a safetensors file may look like the start of the others.
     if data[4:9] == b"\0\0\0\0{":
         return _read_safetensors(data, path.name)
     if data[:2] == b"PK":
-        return _read_zip(data, max_bytes)
+        return _read_zip(data, max_bytes, _reader(skip_foreign))
     if data[:1] == b"\x80":
-        return _read_stream(data)
+        return _read_stream(data, _reader(skip_foreign))
     raise WeightsError(f"{path.name} is neither a PyTorch checkpoint nor a safetensors file")
 
 
@@ -189,7 +195,15 @@ class TorchReader(Reader):
         return self._storages.setdefault(str(key), Storage(STORAGES[marker.text], count))
 
 
-def _read_zip(data: bytes, max_bytes: int) -> Any:
+def _reader(skip_foreign: bool) -> type[TorchReader]:
+    if not skip_foreign:
+        return TorchReader
+    from wordreel.weights.foreign import TolerantReader
+
+    return TolerantReader
+
+
+def _read_zip(data: bytes, max_bytes: int, reader: type[TorchReader]) -> Any:
     storages: dict[str, Storage] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as zipped:
@@ -202,7 +216,7 @@ def _read_zip(data: bytes, max_bytes: int) -> Any:
             folder = main.removesuffix("data.pkl")
             if f"{folder}byteorder" in names and zipped.read(f"{folder}byteorder") != b"little":
                 raise WeightsError("the checkpoint was written on a big-endian machine, which is not read")
-            found = read_stream(TorchReader(io.BytesIO(zipped.read(main)), storages))
+            found = read_stream(reader(io.BytesIO(zipped.read(main)), storages))
             for key, storage in storages.items():
                 storage.content = zipped.read(f"{folder}data/{key}")
     except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError) as error:
@@ -210,13 +224,13 @@ def _read_zip(data: bytes, max_bytes: int) -> Any:
     return safe_arrays.finish(found)
 
 
-def _read_stream(data: bytes) -> Any:
+def _read_stream(data: bytes, reader: type[TorchReader]) -> Any:
     file, storages = io.BytesIO(data), dict[str, Storage]()
     if read_stream(Reader(file)) != MAGIC:
         raise WeightsError("the pickle is not a PyTorch checkpoint; it was not loaded")
     read_stream(Reader(file))  # the protocol's version
     read_stream(Reader(file))  # the machine it was written on
-    found = read_stream(TorchReader(file, storages))
+    found = read_stream(reader(file, storages))
     keys = read_stream(Reader(file))
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise UnsafePickle("the checkpoint is damaged: it does not list its storages")

@@ -1,0 +1,232 @@
+"""Does a bank help? Measured before it is trusted, on queries with known answers that are not in the bank.
+
+The videos are split in two. On the first half every method gets its β (the grid of `hubness.choose_beta`) and
+the best method is chosen, plain ranking being one of them. On the second half, which chose nothing, each
+method is measured against plain ranking, and the chosen one is tested: paired, with the captions of one
+video kept together. The verdict is "use it" only if R-sum (R@1 + R@5 + R@10) rose with p < 0.05 and R@1 did
+not fall.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from wordreel.banks.fitted import bring_up_to_date
+from wordreel.banks.norms import SEARCHABLE, BankAtWork, label_of
+from wordreel.errors import BankError
+from wordreel.evaluate.answers import Answers, answers
+from wordreel.evaluate.confidence import check as measure_confidence
+from wordreel.evaluate.ranks import ranks_of, recall
+from wordreel.evaluate.significance import compare
+from wordreel.hubness import METHODS, Method, make
+from wordreel.hubness.choose_beta import GRID
+from wordreel.hubness.globally_corrected import GloballyCorrected
+from wordreel.hubness.measures import skewness
+from wordreel.index.correction import Correction
+from wordreel.index.top import top_ids
+from wordreel.search.norm import PLAIN, Norm
+from wordreel.types import Bool, Float64, Int64
+
+METHODS_CHECKED = ("cent", "is", "dis", "csls", "nnn", "gc")
+BATCH = 256  # queries scored at once
+TOP = 10  # of the k-occurrences
+LEVEL = 0.05
+FEWEST_VIDEOS = 10  # below which a confidence cannot be judged
+MOST_FOR_CONFIDENCE = 5_000  # queries of each half
+FEWEST = 20  # queries in each half; fewer cannot show anything
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method on the half that chose nothing."""
+
+    method: str
+    parameters: dict[str, Any]
+    R1: float
+    R5: float
+    R10: float
+    MdR: float
+    skewness: float
+    difference: float = 0.0  # of R-sum to plain ranking
+    low: float = 0.0
+    high: float = 0.0
+    p_value: float = 1.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check found, fit to be kept as JSON."""
+
+    bank: str
+    bank_size: int
+    model: str
+    videos: int
+    queries: int  # of the half that was measured
+    choosing_queries: int
+    in_bank: int  # captions left out because the bank has them
+    missing: int  # captioned videos that are not in the library
+    rows: tuple[Row, ...]
+    method: str  # chosen on the first half; "none" where plain ranking was best
+    parameters: dict[str, Any]
+    betas: dict[str, float]
+    passed: bool
+    verdict: str
+    label: str
+    confidence: dict[str, Any] | None  # measured on the same half
+
+
+def check(
+    work: BankAtWork,
+    captions: Mapping[str, Sequence[str]],
+    methods: Sequence[str] = METHODS_CHECKED,
+    beta: float | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Check a bank with the captions of some videos. `beta` holds β where it should not be chosen."""
+    unknown = [name for name in methods if name not in SEARCHABLE]
+    if unknown:
+        raise BankError(f"cannot check {', '.join(unknown)}; choose from {', '.join(SEARCHABLE)}")
+    known = set(work.bank.texts)
+    fresh = {
+        name: [text for text in texts if " ".join(text.split()) not in known]
+        for name, texts in captions.items()
+    }
+    in_bank = sum(map(len, captions.values())) - sum(map(len, fresh.values()))
+    asked = answers(work.engine, fresh)
+    first = np.array([_first_half(content) for content in asked.contents])[asked.right]
+    if min(first.sum(), (~first).sum()) < FEWEST:
+        raise BankError(
+            f"{len(asked.texts)} captions of {len(asked.contents)} videos (not counting {in_bank} that are "
+            f"in the bank) are too few to check it; give at least {FEWEST} for each half of the videos"
+        )
+    candidates = [make("none"), *(one for name in methods if name != "none" for one in _grid(name, beta))]
+    ranks, counts = _measure(work, asked, ~first, candidates, progress)
+    choose = [recall(found[first]).rsum for found in ranks]
+    kept = _best_of_each(candidates, choose)
+    rows = []
+    for number in kept:
+        figures = recall(ranks[number][~first])
+        row = Row(
+            candidates[number].name,
+            asdict(candidates[number]),
+            figures.r1,
+            figures.r5,
+            figures.r10,
+            figures.median_rank,
+            skewness(counts[number]),
+        )
+        if number:
+            test = compare(ranks[0][~first], ranks[number][~first], metric="Rsum", groups=asked.right[~first])
+            row = replace(row, difference=test.difference, low=test.low, high=test.high, p_value=test.p_value)
+        rows.append(row)
+    best = max(range(len(kept)), key=lambda place: (choose[kept[place]], -place))
+    chosen = rows[best]
+    passed = bool(best > 0 and chosen.difference > 0 and chosen.p_value < LEVEL and chosen.R1 >= rows[0].R1)
+    method = candidates[kept[best]]
+    return Report(
+        bank=work.bank.name,
+        bank_size=len(work.bank),
+        model=work.engine.model.name,
+        videos=len(asked.contents),
+        queries=int((~first).sum()),
+        choosing_queries=int(first.sum()),
+        in_bank=in_bank,
+        missing=asked.missing,
+        rows=tuple(rows),
+        method=chosen.method,
+        parameters=chosen.parameters,
+        betas={row.method: float(row.parameters["beta"]) for row in rows if "beta" in row.parameters},
+        passed=passed,
+        verdict=_verdict(passed, best, chosen, rows[0]),
+        label=label_of(work.bank, method) if best else "none",
+        confidence=_confidence(work, asked, ~first),
+    )
+
+
+def _confidence(work: BankAtWork, asked: Answers, measured: Bool) -> dict[str, Any] | None:
+    """Whether one threshold on the confidence tells answers from others better than one on similarity."""
+    sure = work.confidence()
+    if sure is None or len(asked.contents) < FEWEST_VIDEOS:
+        return None
+    rows = _spread(np.flatnonzero(measured), MOST_FOR_CONFIDENCE)
+    scores, best = [], []
+    for start in range(0, len(rows), BATCH):
+        texts = [asked.texts[row] for row in rows[start : start + BATCH]]
+        plain = next(work.engine.item_scores(texts, [PLAIN]))
+        scores.append(work.engine.best_items(plain)[:, asked.columns])
+        best.append(work.engine.best_rows(plain)[:, asked.columns])
+    places = sure.rows[np.concatenate(best)]
+    return measure_confidence(sure.confidence, np.concatenate(scores), places, asked.right[rows])
+
+
+def _spread(rows: Int64, most: int) -> Int64:
+    return rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(np.int64)]
+
+
+def _measure(
+    work: BankAtWork,
+    asked: Answers,
+    counted: Bool,
+    methods: Sequence[Method],
+    progress: Progress | None,
+) -> tuple[list[Float64], list[Int64]]:
+    """Ranks of the right videos under each method, and how often each video is among the first ten."""
+    norms = [_norm(work, method) for method in methods]
+    ranks = [np.empty(len(asked.texts)) for _ in norms]
+    counts = [np.zeros(len(asked.contents), np.int64) for _ in norms]
+    for start in range(0, len(asked.texts), BATCH):
+        span = slice(start, min(start + BATCH, len(asked.texts)))
+        for number, items in enumerate(work.engine.item_scores(asked.texts[span], norms)):
+            scores = work.engine.best_items(items)[:, asked.columns]
+            ranks[number][span] = ranks_of(scores, asked.right[span])
+            heads = top_ids(scores[counted[span]], TOP)
+            counts[number] += np.bincount(heads.ravel(), minlength=len(asked.contents))
+        if progress:
+            progress(span.stop, len(asked.texts))
+    return ranks, counts
+
+
+def _norm(work: BankAtWork, method: Method) -> Norm:
+    """As `BankAtWork.norm`, but what is only tried is not kept on the disk."""
+    if method.name == "none" or isinstance(method, GloballyCorrected):
+        return work.norm(method)
+    found = bring_up_to_date(None, work.bank, work.vectors, work.gallery, method)
+    ids = work.gallery.ids
+    return Norm("tried", Correction(found.bias(ids), found.active(ids) if method.gated else None))
+
+
+def _grid(name: str, beta: float | None) -> list[Method]:
+    if "beta" not in METHODS[name].__dataclass_fields__:
+        return [make(name)]
+    return [make(name, beta=value) for value in (GRID if beta is None else (beta,))]
+
+
+def _best_of_each(candidates: Sequence[Method], values: Sequence[float]) -> list[int]:
+    """The place of the best candidate of every method, plain first."""
+    best: dict[str, int] = {}
+    for place, method in enumerate(candidates):
+        if method.name not in best or values[place] > values[best[method.name]]:
+            best[method.name] = place
+    return list(best.values())
+
+
+def _first_half(content: str) -> bool:
+    return hashlib.sha256(content.encode()).digest()[0] < 128
+
+
+def _verdict(passed: bool, best: int, chosen: Row, plain: Row) -> str:
+    found = f"R-sum {chosen.difference:+.1f} with {chosen.method}, p = {chosen.p_value:.3g}"
+    if passed:
+        return f"use it: {found}"
+    if not best:
+        return "do not: no method beat plain ranking on the half that chooses"
+    if chosen.R1 < plain.R1 and chosen.difference > 0:
+        return f"do not: {chosen.method} lowered R@1 from {plain.R1:.1f} to {chosen.R1:.1f}"
+    return f"do not: {found}, could be chance" if chosen.difference > 0 else f"do not: {found}"

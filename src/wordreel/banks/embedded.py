@@ -1,0 +1,97 @@
+"""The embeddings of a bank's queries by one model, kept in the library's cache.
+
+Rows of queries that have left the bank stay until the next write: dropping a query from a fitted state needs
+its similarities once more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from wordreel.errors import LibraryBusy
+from wordreel.library.banks import Bank
+from wordreel.library.durable import make_folder, replace_with
+from wordreel.library.store import LibraryStore
+from wordreel.models.base import Model
+from wordreel.types import Float32, Int64
+
+FOLDER = "banks"
+BATCH = 256
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class BankVectors:
+    """`vectors [m, experts, dim]` and `weights [m, experts]` of the queries `ids [m]`."""
+
+    ids: Int64
+    vectors: Float32
+    weights: Float32
+
+    def of(self, ids: Int64) -> BankVectors:
+        """Some of them, in the order asked for; a KeyError if one is not here."""
+        place = {int(number): row for row, number in enumerate(self.ids)}
+        rows = np.array([place[int(number)] for number in ids], np.int64)
+        return BankVectors(np.asarray(ids, np.int64), self.vectors[rows], self.weights[rows])
+
+
+def folder_of(store: LibraryStore, model: Model, bank: str) -> Path:
+    """Where what is known of a bank under a model is cached."""
+    return store.cache / FOLDER / model.fingerprint / hashlib.sha256(bank.encode()).hexdigest()[:16]
+
+
+def embedded(store: LibraryStore, model: Model, bank: Bank, progress: Progress | None = None) -> BankVectors:
+    """The embeddings of all queries of a bank (and perhaps of some that left it); only new ones are made."""
+    path = folder_of(store, model, bank.name) / "queries.safetensors"
+    known = _read(path, model)
+    new = [number for number, query in enumerate(bank.ids) if query not in set(known.ids.tolist())]
+    if not new:
+        return known
+    made = []
+    for start in range(0, len(new), BATCH):
+        made += model.queries([bank.texts[number] for number in new[start : start + BATCH]])
+        if progress:
+            progress(len(made), len(new))
+    alive = np.isin(known.ids, np.array(bank.ids))
+    vectors = BankVectors(
+        np.concatenate([known.ids[alive], np.array([bank.ids[number] for number in new], np.int64)]),
+        np.concatenate([known.vectors[alive], np.stack([query.vectors for query in made])]),
+        np.concatenate([known.weights[alive], np.stack([query.weights for query in made])]),
+    )
+    with suppress(LibraryBusy), store.writing():
+        _write(path, vectors)
+    return vectors
+
+
+def _read(path: Path, model: Model) -> BankVectors:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    shape = (len(model.experts), model.dim)
+    nothing = BankVectors(
+        np.zeros(0, np.int64), np.zeros((0, *shape), np.float32), np.zeros((0, shape[0]), np.float32)
+    )
+    if not path.exists():
+        return nothing
+    try:
+        found = load_file(path)
+        vectors = BankVectors(found["ids"], found["vectors"], found["weights"])
+    except (SafetensorError, OSError, KeyError):
+        return nothing  # a cache: what cannot be read is made again
+    rows = len(vectors.ids)
+    fits = vectors.vectors.shape == (rows, *shape) and vectors.weights.shape == (rows, shape[0])
+    return vectors if fits and np.isfinite(vectors.vectors).all() else nothing
+
+
+def _write(path: Path, vectors: BankVectors) -> None:
+    from safetensors.numpy import save
+
+    make_folder(path.parent)
+    replace_with(path, save({"ids": vectors.ids, "vectors": vectors.vectors, "weights": vectors.weights}))

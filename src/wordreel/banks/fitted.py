@@ -1,0 +1,160 @@
+"""A method fitted to a bank and a library's items, kept in the cache and brought up to date, not made anew.
+
+New videos cost one pass over the bank, new bank queries one pass over the items; what left is taken out.
+Where a state cannot follow (Sinkhorn, or most of the items are new), it is fitted from the start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from wordreel.banks.embedded import BankVectors
+from wordreel.errors import HubnessError, LibraryBusy
+from wordreel.hubness import Method, State, mixtures
+from wordreel.hubness.blocks import Ids, Source
+from wordreel.hubness.files import load, read_notes, save
+from wordreel.library.banks import Bank
+from wordreel.library.durable import make_folder
+from wordreel.library.embeddings import Gallery
+from wordreel.library.store import LibraryStore
+from wordreel.types import Bool, Float32, Int64
+
+AT_ONCE = 4_096  # new items fitted in one step
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A state over the clips `items`, fitted with the bank queries `queries`, each in the state's order."""
+
+    state: State
+    items: Int64
+    queries: Int64
+
+    def rows_of(self, ids: Int64) -> Int64:
+        """Where the clips `ids` are in the state."""
+        order = np.argsort(self.items)
+        return np.asarray(order[np.searchsorted(self.items, ids, sorter=order)], np.int64)
+
+    def bias(self, ids: Int64) -> Float32:
+        """What the index subtracts, for clips in this order."""
+        return self.state.bias()[self.rows_of(ids)]
+
+    def active(self, ids: Int64) -> Bool:
+        """Which clips open the gate, in this order."""
+        opened: Bool = self.state.activation[self.rows_of(ids)]
+        return opened
+
+
+def fitted(
+    store: LibraryStore, folder: Path, bank: Bank, vectors: BankVectors, gallery: Gallery, method: Method
+) -> Fitted:
+    """The state of `method` for this bank and gallery: from the cache, brought up to date, or fitted."""
+    path = folder / file_name(method)
+    before = _read(path, method)
+    now = bring_up_to_date(before, bank, vectors, gallery, method)
+    if now is not before:
+        with suppress(LibraryBusy), store.writing():
+            make_folder(folder)
+            save(now.state, path, {"items": now.items, "queries": now.queries})
+    return now
+
+
+def bring_up_to_date(
+    before: Fitted | None, bank: Bank, vectors: BankVectors, gallery: Gallery, method: Method
+) -> Fitted:
+    """`before` itself if nothing changed; what a new fit would give, to rounding, otherwise."""
+    wanted = np.array(bank.ids, np.int64)
+    if before is not None:
+        same = np.array_equal(np.sort(before.items), np.sort(gallery.ids))
+        if same and np.array_equal(np.sort(before.queries), np.sort(wanted)):
+            return before
+        if method.streaming:
+            with suppress(KeyError, HubnessError):  # a query left with its embedding, say: fit again
+                return _Follower(vectors, gallery).follow(before, wanted)
+    sims = _Follower(vectors, gallery).sims(wanted, gallery.ids)
+    return Fitted(method.fit(sims), gallery.ids, wanted)
+
+
+@dataclass(frozen=True)
+class _Follower:
+    vectors: BankVectors
+    gallery: Gallery
+
+    def sims(self, queries: Int64, items: Int64) -> Source:
+        """Similarities `[queries, items]`, both named by id, computed as they are read."""
+        some = self.vectors.of(queries)
+        if np.array_equal(items, self.gallery.ids):
+            return mixtures(some.vectors, some.weights, self.gallery.vectors, self.gallery.available)
+        place = {int(number): row for row, number in enumerate(self.gallery.ids)}
+        rows = np.array([place[int(number)] for number in items], np.int64)
+        return mixtures(some.vectors, some.weights, self.gallery.vectors[rows], self.gallery.available[rows])
+
+    def block(self, queries: Int64, items: Int64) -> Float32:
+        source = self.sims(queries, items)
+        return np.asarray(source.read(0, len(queries)), np.float32)
+
+    def follow(self, before: Fitted, wanted: Int64) -> Fitted:
+        gone = ~np.isin(before.items, self.gallery.ids)
+        fresh = self.gallery.ids[~np.isin(self.gallery.ids, before.items)]
+        if gone.all() or len(fresh) > len(self.gallery.ids) // 2:
+            raise HubnessError("mostly new: a fit from the start is cheaper")
+        now = before
+        if gone.any():
+            left = before.items[~gone]
+            state = now.state.remove(
+                np.flatnonzero(gone), refit=lambda rows: self.block(before.queries[rows], left)
+            )
+            now = Fitted(state, left, before.queries)
+        now = self._without(now, np.flatnonzero(~np.isin(now.queries, wanted)))
+        new = wanted[~np.isin(wanted, now.queries)]
+        if len(new):
+            state = now.state.add(self.sims(new, now.items))
+            now = Fitted(state, now.items, np.concatenate([now.queries, new]))
+        for start in range(0, len(fresh), AT_ONCE):
+            some = fresh[start : start + AT_ONCE]
+            state = now.state.extend(self.sims(now.queries, some))
+            now = Fitted(state, np.concatenate([now.items, some]), now.queries)
+        now.state.check_fresh()
+        return now
+
+    def _without(self, now: Fitted, at: Ids) -> Fitted:
+        if not len(at):
+            return now
+        left = np.delete(now.queries, at)
+        refit: Callable[[Ids], Source] = lambda columns: self.sims(left, now.items[columns])  # noqa: E731
+        state = now.state.drop(self.block(now.queries[at], now.items), at=at, refit=refit)
+        return Fitted(state, now.items, left)
+
+
+def file_name(method: Method) -> str:
+    """One file per method and parameters.
+
+    >>> from wordreel.hubness import make
+    >>> file_name(make("cent"))
+    'cent-Centring.safetensors'
+    """
+    words = re.sub(r"[^A-Za-z0-9.=]+", "-", repr(method)).strip("-")
+    if len(words) > 80:
+        words = hashlib.sha256(words.encode()).hexdigest()[:16]
+    return f"{method.name}-{words}.safetensors"
+
+
+def _read(path: Path, method: Method) -> Fitted | None:
+    """A cached state; None if there is none or it is not whole."""
+    try:
+        state = load(path)
+    except HubnessError:
+        return None
+    notes = read_notes(path)
+    if set(notes) != {"items", "queries"} or state.method != method:
+        return None
+    if len(notes["items"]) != state.items or len(notes["queries"]) != state.bank_size:
+        return None
+    return Fitted(state, notes["items"].astype(np.int64), notes["queries"].astype(np.int64))

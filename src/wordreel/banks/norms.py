@@ -1,0 +1,132 @@
+"""A fitted bank as a `Norm` of the query path: folded into the index, or rescoring candidates."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import cast
+
+import numpy as np
+
+from wordreel.banks.embedded import BankVectors, Progress, embedded, folder_of
+from wordreel.banks.fitted import Fitted, fitted
+from wordreel.errors import BankError
+from wordreel.hubness import METHODS, Method, mixtures
+from wordreel.hubness.columns import Columns
+from wordreel.hubness.confidence import Confidence
+from wordreel.hubness.globally_corrected import GloballyCorrected
+from wordreel.hubness.state import QUERIES
+from wordreel.hubness.unusual import Unusual
+from wordreel.index.correction import Correction
+from wordreel.library.banks import Bank
+from wordreel.library.embeddings import Gallery
+from wordreel.search.engine import Engine
+from wordreel.search.norm import PLAIN, Norm
+from wordreel.types import Float32, Float64, Int64
+
+FEWEST_FOR_CONFIDENCE = 100  # queries; smaller banks are too sure of themselves
+
+SEARCHABLE = tuple(
+    name
+    for name, kind in METHODS.items()
+    if not (kind.transductive or name.startswith("dual-")) and (kind.foldable or kind is GloballyCorrected)
+)
+
+
+@dataclass(frozen=True, eq=False)
+class BankAtWork:
+    """A bank, embedded by an engine's model, beside the engine's items."""
+
+    engine: Engine
+    bank: Bank
+    vectors: BankVectors
+
+    @staticmethod
+    def open(engine: Engine, bank: Bank, progress: Progress | None = None) -> BankAtWork:
+        return BankAtWork(engine, bank, embedded(engine.store, engine.model, bank, progress))
+
+    @property
+    def gallery(self) -> Gallery:
+        return self.engine.gallery
+
+    def current(self) -> BankVectors:
+        """The embeddings of exactly the bank's queries, in its order."""
+        return self.vectors.of(np.array(self.bank.ids, np.int64))
+
+    def fit(self, method: Method) -> Fitted:
+        folder = folder_of(self.engine.store, self.engine.model, self.bank.name)
+        return fitted(self.engine.store, folder, self.bank, self.vectors, self.gallery, method)
+
+    def confidence(self) -> SureOf | None:
+        """How sure this engine can be of a hit; None where the bank is too small to know."""
+        if len(self.bank) < FEWEST_FOR_CONFIDENCE or not len(self.gallery.ids):
+            return None
+        found = self.fit(Unusual())
+        return SureOf(Confidence(found.state), found.rows_of(self.gallery.ids))
+
+    def norm(self, method: Method) -> Norm:
+        """How this engine ranks with the bank and a method."""
+        if method.name == "none":
+            return PLAIN
+        check_searchable(method.name)
+        if not len(self.gallery.ids):
+            return PLAIN
+        label = label_of(self.bank, method)
+        if isinstance(method, GloballyCorrected):
+            return Norm(label, rescore=Recount(self.current(), self.gallery))
+        found = self.fit(method)
+        active = found.active(self.gallery.ids) if method.gated else None
+        return Norm(label, Correction(found.bias(self.gallery.ids), active))
+
+
+@dataclass(frozen=True, eq=False)
+class SureOf:
+    """A `Confidence` for the items of one engine; all its videos compete for a query."""
+
+    confidence: Confidence
+    rows: Int64  # where each item of the engine is in the state
+
+    def __call__(self, scores: Float32, best: Int64) -> Float32:
+        rivals = self.confidence.rivals(scores[best], self.rows[best])
+        return self.confidence.of(scores, self.rows, rivals)
+
+
+@dataclass(frozen=True, eq=False)
+class Recount:
+    """Globally corrected scores of candidates: minus the number of bank queries that the item likes better,
+    plus the similarity squeezed into (0, 1) to break ties. Cost O(bank · candidates), nothing is kept."""
+
+    bank: BankVectors
+    gallery: Gallery
+
+    def __call__(self, scores: Float32, rows: Int64) -> Float64:
+        source = mixtures(
+            self.bank.vectors, self.bank.weights, self.gallery.vectors[rows], self.gallery.available[rows]
+        )
+        state = GloballyCorrected().fit(source)
+        columns = cast(Columns, state.banks[QUERIES].parts["columns"])
+        wide = scores.astype(np.float64)
+        return np.asarray(0.5 + wide / (2 + 2 * np.abs(wide)) - columns.greater(scores), np.float64)
+
+
+def check_searchable(name: str) -> None:
+    """Refuse a method that a search cannot use, and say why."""
+    if name in SEARCHABLE:
+        return
+    if name not in METHODS:
+        raise BankError(f"there is no normalisation {name!r}; choose one of auto, {', '.join(SEARCHABLE)}")
+    kind = METHODS[name]
+    why = (
+        "sees all test queries at once, and a search has one"
+        if kind.transductive
+        else "needs a second bank of videos"
+    )
+    raise BankError(f"{name!r} {why}; use it on similarity matrices (`wordreel qbnorm`), or choose another")
+
+
+def label_of(bank: Bank, method: Method) -> str:
+    """What made the numbers, as it stands beside them."""
+    facts = {"method": method.name, **{k: v for k, v in asdict(method).items() if v is not None}}
+    said = ", ".join(
+        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in facts.items()
+    )
+    return f"querybank({bank.name}, {len(bank)} queries, {said})"

@@ -1,0 +1,69 @@
+"""Where the queries of a bank come from: captions, a query log, or the list that ships with wordreel."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from wordreel.banks import everyday
+from wordreel.errors import BankError
+
+LONGEST = 2_000  # characters of one query; a longer line is no query
+KEYS = ("query", "text", "q")  # what a logged query may be called
+
+
+@dataclass(frozen=True)
+class Found:
+    """Queries, and a few words on where they came from."""
+
+    texts: tuple[str, ...]
+    source: str
+
+
+def builtin() -> Found:
+    """The list of everyday queries."""
+    return Found(tuple(everyday.queries()), f"wordreel's {everyday.NAME} queries")
+
+
+def from_log(path: str) -> Found:
+    """A query log: one query a line, or one JSON object a line with its `query`; `-` is standard input."""
+    name = "standard input" if path == "-" else Path(path).name
+    try:
+        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise BankError(f"the log {path} cannot be read: {error.strerror}") from error
+    text = raw.decode("utf-8-sig", "replace")
+    return Found(tuple(_lines(text, name)), f"the log {name}")
+
+
+def spread(found: Found, limit: int | None) -> Found:
+    """At most `limit` of the queries, evenly spaced, so that every part of the source is heard.
+
+    >>> spread(Found(("a", "b", "c", "d"), "x"), 2).texts
+    ('a', 'd')
+    """
+    if limit is None or limit >= len(found.texts):
+        return found
+    step = (len(found.texts) - 1) / max(limit - 1, 1)
+    return Found(tuple(found.texts[round(number * step)] for number in range(limit)), found.source)
+
+
+def _lines(text: str, name: str) -> Iterator[str]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        query = _logged(line, f"{name}, line {number}") if line.lstrip().startswith("{") else line
+        if len(query) > LONGEST or "\0" in query:
+            raise BankError(f"{name}, line {number} is not a query: it has {len(query)} characters")
+        yield query
+
+
+def _logged(line: str, where: str) -> str:
+    try:
+        entry = json.loads(line)
+        return next(str(entry[key]) for key in KEYS if isinstance(entry.get(key), str))
+    except (ValueError, AttributeError, StopIteration):
+        raise BankError(f'{where} is no logged query; write {{"query": "a dog runs"}}') from None

@@ -1,0 +1,272 @@
+"""`wordreel bank …`: query banks, against the few videos that answer every query."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wordreel.cli.common import JsonOption, LibraryOption, beta_number, print_json, printable
+
+if TYPE_CHECKING:
+    from wordreel.banks.check import Report
+    from wordreel.banks.sources import Found
+
+app = typer.Typer(
+    help="Keep, check and use query banks: sample queries that show which videos turn up too often.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+NameArgument = Annotated[str, typer.Argument(help="The bank's name.")]
+CaptionsOption = Annotated[
+    str | None,
+    typer.Option("--captions", help='Captions: a JSON file {"file name": ["caption", …]}, or FILE.json:key.'),
+]
+IdsOption = Annotated[
+    str | None, typer.Option("--ids", help="Only the captions of these ids: a file, or FILE.json:key.key.")
+]
+LogOption = Annotated[
+    str | None, typer.Option("--log", help="A query log: a query or a JSON object a line; - is stdin.")
+]
+BuiltinOption = Annotated[
+    bool, typer.Option("--builtin", help="The everyday queries that come with wordreel.")
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=1, help="At most so many, evenly spread over the source.")
+]
+
+
+@app.command("build")
+def build(
+    library: LibraryOption,
+    name: NameArgument = "everyday",
+    captions: CaptionsOption = None,
+    ids: IdsOption = None,
+    log: LogOption = None,
+    builtin: BuiltinOption = False,
+    limit: LimitOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a bank from captions, a query log, or the list that comes with wordreel.
+
+    Example: wordreel bank build mine --captions train.json
+    """
+    from wordreel.api import Library
+
+    found = _gather(captions, ids, log, builtin, limit, name == "everyday")
+    bank = Library(library, create=False).banks.build(name, found.texts, found.source, _moved("queries"))
+    facts = {"name": bank.name, "queries": len(bank), "source": bank.source, "revision": bank.revision}
+    if as_json:
+        print_json(facts)
+        return
+    typer.echo(f"Bank {bank.name!r}: {len(bank)} queries from {printable(bank.source)}.")
+    typer.echo(f"Check it before it is used: wordreel bank check {bank.name} --captions FILE")
+
+
+@app.command("list")
+def list_banks(library: LibraryOption, as_json: JsonOption = False) -> None:
+    """List the banks of a library and what their checks said.
+
+    Example: wordreel bank list
+    """
+    from wordreel.api import Library
+
+    banks = Library(library, create=False).banks
+    rows = [{**asdict(row), "check": _standing(banks.show(row.name), banks)} for row in banks.list()]
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        typer.echo(
+            f"{row['name']:<16} {row['size']:>7} queries  {row['check']:<10} {printable(row['source'])}"
+        )
+    if not rows:
+        typer.echo("No banks. `wordreel bank build` makes one from everyday queries.")
+
+
+@app.command("show")
+def show(
+    name: NameArgument,
+    library: LibraryOption,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="How many queries to show.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a bank: its queries and its last check.
+
+    Example: wordreel bank show mine --limit 50
+    """
+    from wordreel.api import Library
+
+    banks = Library(library, create=False).banks
+    bank, last = banks.show(name), banks.last_check(name)
+    if as_json:
+        print_json({**asdict(bank), "revision": bank.revision, "check": last and last.report})
+        return
+    made = datetime.fromtimestamp(bank.made_at).strftime("%Y-%m-%d")
+    typer.echo(f"{bank.name}: {len(bank)} queries, made {made} from {printable(bank.source)}")
+    for text in bank.texts[:limit]:
+        typer.echo(f"  {printable(text)}")
+    if len(bank) > limit:
+        typer.echo(f"  … and {len(bank) - limit} more")
+    typer.echo(f"Check: {_standing(bank, banks)}" + (f" ({last.report['verdict']})" if last else ""))
+
+
+@app.command("add")
+def add(
+    name: NameArgument,
+    library: LibraryOption,
+    texts: Annotated[list[str] | None, typer.Argument(help="Queries to add.")] = None,
+    captions: CaptionsOption = None,
+    ids: IdsOption = None,
+    log: LogOption = None,
+    builtin: BuiltinOption = False,
+    limit: LimitOption = None,
+) -> None:
+    """Add queries to a bank.
+
+    Example: wordreel bank add mine "a dog catches a frisbee"
+    """
+    from wordreel.api import Library
+    from wordreel.banks.sources import Found
+
+    found = (
+        Found(tuple(texts), "the command line")
+        if texts
+        else _gather(captions, ids, log, builtin, limit, False)
+    )
+    added = Library(library, create=False).banks.add(name, found.texts, found.source)
+    typer.echo(f"{added} new queries in {name!r}; {len(found.texts) - added} were there or said twice.")
+
+
+@app.command("drop")
+def drop(
+    name: NameArgument,
+    library: LibraryOption,
+    texts: Annotated[list[str] | None, typer.Argument(help="Queries to take out.")] = None,
+    whole: Annotated[bool, typer.Option("--all", help="Forget the whole bank.")] = False,
+) -> None:
+    """Take queries out of a bank, or forget it.
+
+    Example: wordreel bank drop mine "a dog catches a frisbee"
+    """
+    from wordreel.api import Library
+
+    if bool(texts) == whole:
+        raise typer.BadParameter("name the queries to take out, or give --all")
+    banks = Library(library, create=False).banks
+    if whole:
+        banks.forget(name)
+        typer.echo(f"Bank {name!r} is forgotten.")
+        return
+    typer.echo(f"{banks.drop(name, texts or ())} queries taken out of {name!r}.")
+
+
+@app.command("check")
+def check(
+    name: NameArgument,
+    library: LibraryOption,
+    captions: Annotated[
+        str, typer.Option("--captions", help="Captions of videos in the library, which know the answers.")
+    ],
+    ids: IdsOption = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Methods to try, separated by commas.", show_default="all that search uses"),
+    ] = None,
+    beta: Annotated[
+        str, typer.Option(help="β of the inverted softmax, or auto: chosen on half of the videos.")
+    ] = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Measure whether a bank helps, on captions that are not in it, and say "use it" or "do not".
+
+    Example: wordreel bank check mine --captions captions.json --ids splits.json:official.val
+    """
+    from wordreel.api import Library
+    from wordreel.banks.check import METHODS_CHECKED
+
+    chosen = [part.strip() for part in methods.split(",") if part.strip()] if methods else METHODS_CHECKED
+    report = Library(library, create=False).banks.check(
+        name, _captions(captions, ids), chosen, beta_number(beta), _moved("captions")
+    )
+    if as_json:
+        print_json(asdict(report))
+    else:
+        _print(report)
+
+
+def _print(report: Report) -> None:
+    typer.echo(
+        f"Bank {report.bank!r} ({report.bank_size} queries), model {report.model}: {report.queries} captions "
+        f"of half of {report.videos} videos; the other half chose β and method."
+    )
+    if report.in_bank:
+        typer.echo(f"{report.in_bank} captions are in the bank and were left out.")
+    typer.echo(
+        f"{'method':<10} {'R@1':>5} {'R@5':>5} {'R@10':>5} {'MdR':>6} {'skew':>6}  R-sum against plain (95 %)"
+    )
+    for row in report.rows:
+        beta = f" β={row.parameters['beta']:g}" if "beta" in row.parameters else ""
+        apart = (
+            f"{row.difference:+6.1f}  [{row.low:+.1f}, {row.high:+.1f}]  p = {row.p_value:.3g}{beta}"
+            if row.method != "none"
+            else ""
+        )
+        name = "plain" if row.method == "none" else row.method
+        figures = f"{row.R1:>5.1f} {row.R5:>5.1f} {row.R10:>5.1f} {row.MdR:>6g} {row.skewness:>6.2f}"
+        typer.echo(f"{name:<10} {figures}  {apart}".rstrip())
+    typer.echo(report.verdict[0].upper() + report.verdict[1:] + ".")
+    if report.confidence is not None:
+        from wordreel.evaluate.confidence import table
+
+        typer.echo("\nConfidence against similarity, under one threshold for all queries:")
+        typer.echo(table(report.confidence), nl=False)
+
+
+def _gather(
+    captions: str | None, ids: str | None, log: str | None, builtin: bool, limit: int | None, default: bool
+) -> Found:
+    """Queries from the one source that was named."""
+    from wordreel.banks import sources
+
+    if sum((captions is not None, log is not None, builtin)) > 1:
+        raise typer.BadParameter("name one source: --captions, --log or --builtin")
+    if captions is not None:
+        texts = [text for group in _captions(captions, ids).values() for text in group]
+        found = sources.Found(tuple(texts), f"the captions {Path(captions).name}")
+    elif log is not None:
+        found = sources.from_log(log)
+    elif builtin or default:
+        found = sources.builtin()
+    else:
+        raise typer.BadParameter("name a source: --captions FILE, --log FILE or --builtin")
+    return sources.spread(found, limit)
+
+
+def _captions(address: str, ids: str | None) -> dict[str, list[str]]:
+    from wordreel.evaluate.captions import read_captions, read_ids
+
+    texts = read_captions(address)
+    return {key: texts[key] for key in read_ids(ids) if key in texts} if ids else texts
+
+
+def _standing(bank: Any, banks: Any) -> str:
+    last = banks.last_check(bank.name)
+    if last is None:
+        return "unchecked"
+    if last.revision != bank.revision:
+        return "changed"
+    return "use it" if last.passed else "do not"
+
+
+def _moved(what: str) -> Any:
+    def moved(done: int, total: int) -> None:
+        if sys.stderr.isatty():
+            typer.echo(f"\r{done}/{total} {what}", nl=done == total, err=True)
+
+    return moved

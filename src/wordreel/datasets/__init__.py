@@ -1,0 +1,1 @@
+"""Captioned collections, their splits and features, as people have them on disk."""

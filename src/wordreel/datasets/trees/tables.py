@@ -1,0 +1,86 @@
+"""A file of features: item → value, whatever the file is. Read once, when first asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wordreel.datasets.trees.hdf5 import MAGIC
+from wordreel.datasets.trees.hickle import read_hickle
+from wordreel.errors import DatasetError, UnsafePickle
+from wordreel.weights import safe_pickle
+
+MAX_BYTES = 32 * 2**30  # word features of a whole dataset are this large
+SUFFIXES = (".pickle", ".pkl", ".hickle", ".hkl", ".npy")
+
+
+def read_value(path: Path) -> Any:
+    """What a pickle, an `.npy` file or a hickle file holds. Nothing in it is executed."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {error.strerror}") from None
+    if head == MAGIC:
+        return read_hickle(path, MAX_BYTES)
+    try:
+        if head.startswith(b"\x93NUMPY"):
+            return _read_npy(path)
+        # latin1, because pickles of Python 2 keep the bytes of arrays as text.
+        return safe_pickle.load(path, encoding="latin1", max_bytes=MAX_BYTES)
+    except UnsafePickle as error:
+        raise UnsafePickle(f"{path}: {error}") from None
+    except (ValueError, OSError, EOFError) as error:
+        raise DatasetError(f"{path} cannot be read: {error}") from None
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """A file that maps ids to values; ids that are numbers or bytes become text."""
+    found = read_value(path)
+    if not isinstance(found, Mapping):
+        raise DatasetError(f"{path} holds a {type(found).__name__} where ids and their values are expected")
+    return {as_id(key): value for key, value in found.items()}
+
+
+def as_id(key: Any) -> str:
+    return key.decode("utf-8", "replace") if isinstance(key, bytes) else str(key)
+
+
+class Table:
+    """One file's ids and values, behind other names where `aliases` (item → name in the file) has them."""
+
+    def __init__(self, path: Path, aliases: Mapping[str, str] | None = None) -> None:
+        self.path = path
+        self._aliases = aliases or {}
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        return read_mapping(self.path)
+
+    @property
+    def ids(self) -> list[str]:
+        """In the file's order, under the names that items have elsewhere."""
+        back = {alias: item for item, alias in self._aliases.items()}
+        return [back.get(name, name) for name in self._values]
+
+    def __contains__(self, item: str) -> bool:
+        return item in self._values or self._aliases.get(item) in self._values
+
+    def __getitem__(self, item: str) -> Any:
+        return self._values[item] if item in self._values else self._values[self._aliases[item]]
+
+
+def _read_npy(path: Path) -> Any:
+    with path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        read = (
+            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        )
+        shape, _, dtype = read(file)
+    if dtype.hasobject:
+        return safe_pickle.read_numpy_pickle(path, encoding="latin1", max_bytes=MAX_BYTES)
+    return np.empty(shape, dtype) if 0 in shape else np.load(path, mmap_mode="r", allow_pickle=False)

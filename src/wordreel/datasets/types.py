@@ -1,0 +1,71 @@
+"""What every reader of captions or features gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from wordreel.types import Absent, Track
+
+
+@dataclass(frozen=True)
+class Caption:
+    """One sentence (or paragraph) about an item; with a span where it is about a part of the video."""
+
+    text: str
+    start: float | None = None
+    end: float | None = None
+
+
+@dataclass(frozen=True)
+class Item:
+    """One gallery item: a video, a clip or a picture under the id its dataset gives it."""
+
+    id: str
+    captions: tuple[Caption, ...] = ()
+    path: str | None = None  # of the media file where the annotations name it
+    label: int | None = None  # class, for sets that are searched by image (CUB, SOP)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A file that was not there: what it is, where it was looked for, and what works without it."""
+
+    what: str
+    looked: Path
+    without: str
+
+
+@dataclass(frozen=True)
+class Split:
+    """The items of one split of one dataset, in the dataset's order."""
+
+    dataset: str
+    name: str
+    items: tuple[Item, ...]
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def captions(self) -> dict[str, list[str]]:
+        """Item id → its sentences."""
+        return {item.id: [caption.text for caption in item.captions] for item in self.items}
+
+
+class Features(Protocol):
+    """Extracted features of a dataset, expert by expert; nothing is read before it is asked for."""
+
+    @property
+    def experts(self) -> Sequence[str]: ...
+
+    @property
+    def missing(self) -> Sequence[Missing]: ...
+
+    def ids(self, expert: str) -> Sequence[str]:
+        """The items that the expert's file names, absent or not."""
+        ...
+
+    def read(self, expert: str, item: str) -> Track | Absent:
+        """One item's features; `Absent` where the files hold NaN, nothing, or an empty array."""
+        ...

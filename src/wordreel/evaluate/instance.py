@@ -1,0 +1,176 @@
+"""Image-to-image retrieval by class (CUB, SOP): every item asks for the others of its class.
+
+The item itself is left out. An item that is alone in its class asks nothing, but can be found by others.
+
+- R@K: the share of items whose first item of the same class is among the first K (Jégou et al. 2011);
+- AP = 1/R Σᵢ [item i is right] · (right among the first i) / i, over all places i, where R others are right;
+  mAP is its mean;
+- mAP@R cuts the sum off after R places (Musgrave et al. 2020).
+
+Equal scores: a first item has the mean of the places it shares, as in `ranks`; AP is the mean over all orders
+of the tied items (McSherry & Najork 2008). With g items above, h of them right, and t tied of which r right,
+place g + i adds r/t · (h + 1 + (i − 1)(r − 1)/(t − 1)) / (g + i), a sum that harmonic numbers give at once.
+
+Cost: similarities are made or read in blocks of queries. No row is sorted: each is compared with the scores
+of its right items only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.errors import EvaluationError
+from wordreel.evaluate.ranks import recall_at
+from wordreel.types import Float64, Int64
+
+BLOCK = 1 << 23  # similarities made at once: few enough to hold, many enough for a matrix product
+CUB = (1, 2, 4, 8)
+SOP = (1, 10, 100, 1000)
+
+
+@dataclass(frozen=True)
+class ByClass:
+    """Figures in per cent over `queries` items that are not alone in their class, among `items`."""
+
+    recall: dict[int, float]
+    mean_average_precision: float
+    map_at_r: float
+    queries: int
+    items: int
+
+
+@dataclass(frozen=True)
+class PerItem:
+    """`[items]` each; NaN for items that ask nothing."""
+
+    first: Float64  # the rank of the first right item
+    average_precision: Float64
+    precision_to_r: Float64  # the average precision cut off after R places
+
+
+def embedding_figures(
+    embeddings: NDArray[Any], labels: Sequence[Any] | NDArray[Any], ks: Sequence[int] = CUB
+) -> ByClass:
+    """Figures of `embeddings [items, dim]` by cosine.
+
+    >>> found = embedding_figures(np.array([[1.0, 0], [1, 0.1], [0, 1], [0.1, 1]]), ["a", "a", "b", "b"])
+    >>> found.recall[1], found.mean_average_precision
+    (100.0, 100.0)
+    """
+    return by_class(embedding_items(embeddings, labels), ks)
+
+
+def matrix_figures(
+    similarities: NDArray[Any], labels: Sequence[Any] | NDArray[Any], ks: Sequence[int] = CUB
+) -> ByClass:
+    """Figures of `similarities [items, items]`, perhaps mapped; rows ask, the diagonal is not looked at."""
+    return by_class(matrix_items(similarities, labels), ks)
+
+
+def by_class(items: PerItem, ks: Sequence[int] = CUB) -> ByClass:
+    """Average over the items that ask."""
+    return ByClass(
+        recall={k: recall_at(items.first, k) for k in ks},
+        mean_average_precision=100 * float(np.nanmean(items.average_precision)),
+        map_at_r=100 * float(np.nanmean(items.precision_to_r)),
+        queries=int(np.count_nonzero(~np.isnan(items.first))),
+        items=len(items.first),
+    )
+
+
+def embedding_items(embeddings: NDArray[Any], labels: Sequence[Any] | NDArray[Any]) -> PerItem:
+    """Each item's figures, by cosine; products are made in float32, or float64 where that is given."""
+    vectors = np.asarray(embeddings)
+    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
+        raise EvaluationError(f"embeddings are a matrix [items, dim] of numbers, not {vectors.shape}")
+    kind = np.float64 if vectors.dtype == np.float64 else np.float32
+    vectors = vectors.astype(kind)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
+        place = int(np.flatnonzero(~np.isfinite(lengths))[0])
+        raise EvaluationError(f"embedding {place} is not finite; leave it out or mend it")
+    vectors /= np.where(lengths > 0, lengths, 1)  # an embedding of nothing is as far from all
+    return _per_item(lambda span: vectors[span] @ vectors.T, len(vectors), labels)
+
+
+def matrix_items(similarities: NDArray[Any], labels: Sequence[Any] | NDArray[Any]) -> PerItem:
+    """Each item's figures, by given similarities."""
+    matrix = np.asarray(similarities)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.dtype.kind not in "fiu":
+        raise EvaluationError(f"similarities of items are a square matrix of numbers, not {matrix.shape}")
+    return _per_item(lambda span: matrix[span], len(matrix), labels)
+
+
+def _per_item(
+    rows_of: Callable[[slice], NDArray[Any]], items: int, labels: Sequence[Any] | NDArray[Any]
+) -> PerItem:
+    named = np.asarray(labels)
+    if named.shape != (items,):
+        raise EvaluationError(f"{items} items need as many labels, not {named.shape}")
+    if items == 0:
+        raise EvaluationError("there are no items; nothing can be measured")
+    label = np.unique(named, return_inverse=True)[1]
+    order = np.argsort(label, kind="stable")
+    starts = np.searchsorted(label[order], np.arange(label.max() + 2))
+    members = [order[a:b] for a, b in pairwise(starts.tolist())]
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, items + 1))])
+    found = np.full((3, items), np.nan)
+    for span in _spans(items):
+        rows = rows_of(span)
+        finite = np.isfinite(rows)
+        finite[np.arange(len(rows)), np.arange(span.start, span.stop)] = True
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            raise EvaluationError(f"the similarity of items {span.start + row} and {column} is not finite")
+        for item, row in zip(range(span.start, span.stop), rows, strict=True):
+            mates = members[label[item]]
+            if len(mates) > 1:
+                found[:, item] = _one(row, item, mates, harmonic)
+    return PerItem(*found)
+
+
+def _one(row: NDArray[Any], item: int, mates: Int64, harmonic: Float64) -> tuple[float, float, float]:
+    """First rank, average precision, and that cut off after R, of one item."""
+    right = row[mates[mates != item]]
+    values, alike = np.unique(right, return_counts=True)
+    reach = row[row >= values[0]]
+    # A score that reaches j of the values stands above or level with the j smallest of them.
+    above = _at_least_of(np.searchsorted(values, reach, side="left"), len(values))
+    level = _at_least_of(np.searchsorted(values, reach, side="right"), len(values)) - above
+    own = row[item]
+    above -= own > values
+    level -= own == values
+    return _figures(above, level, alike, harmonic)
+
+
+def _at_least_of(reached: Int64, values: int) -> Int64:
+    """How many scores reach more than j of the values, for each j."""
+    counts = np.bincount(reached, minlength=values + 1)
+    return np.asarray(counts[::-1].cumsum()[::-1][1:])
+
+
+def _figures(above: Int64, tied: Int64, alike: Int64, harmonic: Float64) -> tuple[float, float, float]:
+    """From the right scores in rising order: items above each, items level with it, right ones of those."""
+    first = 1 + above[-1] + (tied[-1] - 1) / 2
+    total = int(alike.sum())
+    before = total - alike.cumsum()  # right items above
+    grows = np.where(tied > 1, (alike - 1) / np.maximum(tied - 1, 1), 0)
+    rest = before + 1 - grows * (above + 1)
+
+    def summed(places: Int64) -> float:
+        parts = alike / tied * (grows * places + rest * (harmonic[above + places] - harmonic[above]))
+        return float(parts.sum()) / total
+
+    return float(first), summed(tied), summed(np.clip(total - above, 0, tied))
+
+
+def _spans(items: int) -> Iterator[slice]:
+    step = max(1, BLOCK // items)
+    for start in range(0, items, step):
+        yield slice(start, min(start + step, items))

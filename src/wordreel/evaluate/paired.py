@@ -1,0 +1,137 @@
+"""Putting two results side by side: only where the same queries asked for the same gallery."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wordreel.errors import EvaluationError
+from wordreel.evaluate.report_files import Saved
+from wordreel.evaluate.retrieval import Ids
+from wordreel.types import Float64
+
+NAMED = 3  # of the things that differ, these many are named
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One direction of two results; `groups` names each query's video, since captions of one are alike."""
+
+    direction: str
+    protocol: str | None
+    label_a: str
+    label_b: str
+    ranks_a: Float64
+    ranks_b: Float64
+    groups: Ids | None
+
+
+def pairs_of(a: Saved, b: Saved, run_a: int | None = None, run_b: int | None = None) -> list[Pair]:
+    """The plain runs of both in each direction that both have, or the runs asked for (counted from 1)."""
+    check(a, b)
+    if run_a is None and run_b is None:
+        ways = [way for way in ("t2v", "v2t") if _plain(a, way) is not None and _plain(b, way) is not None]
+        chosen = [(_plain(a, way), _plain(b, way)) for way in ways]
+    else:
+        first = _numbered(a, run_a or 1)
+        way = a.facts["runs"][first]["direction"]
+        chosen = [(first, _plain(b, way) if run_b is None else _numbered(b, run_b))]
+    if not chosen or None in chosen[0]:
+        raise EvaluationError(
+            f"{a.name} and {b.name} have no direction in common; evaluate both the same way"
+        )
+    return [_pair(a, b, i, j) for i, j in chosen if i is not None and j is not None]
+
+
+def check(a: Saved, b: Saved) -> None:
+    """Refuse results over different galleries or queries, and say what differs."""
+    bare = [saved.facts["measured"]["kind"] == "matrix" for saved in (a, b)]
+    if bare[0] != bare[1]:
+        raise EvaluationError(
+            f"{(a, b)[bare.index(True)].name} is of a bare matrix, which does not say what its rows and "
+            "columns are; evaluate both as matrices (`wordreel evaluate … --save SIMS.npy` keeps a library's)"
+        )
+    if sorted(a.queries.videos) != sorted(b.queries.videos):
+        raise EvaluationError(
+            f"{a.name} and {b.name} have different galleries: {len(a.queries.videos)} and "
+            f"{len(b.queries.videos)} videos"
+            + _only(a, _without(a.queries.videos, b.queries.videos))
+            + _only(b, _without(b.queries.videos, a.queries.videos))
+        )
+    asked_a, asked_b = _asked(a), _asked(b)
+    if sorted(asked_a) != sorted(asked_b):
+        raise EvaluationError(
+            f"{a.name} and {b.name} have different queries: {len(asked_a)} and {len(asked_b)} captions"
+            + _only(a, [f"one of {video}" for video, _ in _without(asked_a, asked_b)])
+            + _only(b, [f"one of {video}" for video, _ in _without(asked_b, asked_a)])
+        )
+
+
+def _asked(saved: Saved) -> list[tuple[str, int]]:
+    videos = saved.queries.videos
+    return [
+        (videos[owner], key)
+        for owner, key in zip(saved.queries.owner.tolist(), saved.queries.keys.tolist(), strict=True)
+    ]
+
+
+def _without(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    known = set(others)
+    return [one for one in some if one not in known]
+
+
+def _only(saved: Saved, extra: Sequence[str]) -> str:
+    """Names some of what only one of the two has."""
+    if not extra:
+        return ""
+    more = f" and {len(extra) - NAMED} more" if len(extra) > NAMED else ""
+    return f"; only in {saved.name}: {', '.join(extra[:NAMED])}{more}"
+
+
+def _plain(saved: Saved, way: str) -> int | None:
+    """The first run of a direction: plain ones come first."""
+    return next((n for n, run in enumerate(saved.facts["runs"]) if run["direction"] == way), None)
+
+
+def _numbered(saved: Saved, number: int) -> int:
+    if not 1 <= number <= len(saved.ranks):
+        raise EvaluationError(f"{saved.name} has runs 1 to {len(saved.ranks)}, not {number}")
+    return number - 1
+
+
+def _pair(a: Saved, b: Saved, i: int, j: int) -> Pair:
+    one, other = a.facts["runs"][i], b.facts["runs"][j]
+    if (one["direction"], one["protocol"]) != (other["direction"], other["protocol"]):
+        raise EvaluationError(
+            f"{a.name} is counted as {_way(one)} and {b.name} as {_way(other)}; that cannot be compared"
+        )
+    texts = one["direction"] == "t2v"
+    order_a, order_b = (_order(saved, texts) for saved in (a, b))
+    groups = None
+    if texts:
+        names = np.array(a.queries.videos)[a.queries.owner][order_a]
+        groups = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    return Pair(
+        one["direction"],
+        one["protocol"],
+        one["postprocessing"],
+        other["postprocessing"],
+        a.ranks[i][order_a],
+        b.ranks[j][order_b],
+        groups,
+    )
+
+
+def _way(run: dict[str, Any]) -> str:
+    return f"{run['direction']} ({run['protocol']})" if run["protocol"] else str(run["direction"])
+
+
+def _order(saved: Saved, texts: bool) -> Ids:
+    """An order of the queries that does not depend on how the dataset was listed."""
+    names = np.array(saved.queries.videos)
+    if not texts:
+        return np.argsort(names, kind="stable")
+    return np.lexsort((saved.queries.keys, names[saved.queries.owner]))

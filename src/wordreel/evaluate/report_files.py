@@ -1,0 +1,194 @@
+"""A result as files: PREFIX.json (facts), PREFIX.ranks.npz (every query's rank), .md, .tex and .html.
+
+The facts hold what is needed to make the numbers again: command, hashes of the inputs, versions, seeds. The
+ranks are what a later comparison needs (`compare`); they hold no text of the dataset, only hashes of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wordreel import __version__
+from wordreel.errors import EvaluationError
+from wordreel.evaluate.report import Run
+from wordreel.evaluate.report_breakdown import Group
+from wordreel.evaluate.report_tables import entry_of, latex, markdown, rows_of
+from wordreel.evaluate.retrieval import Array, Ids
+from wordreel.types import Float64
+
+FORMAT = "wordreel result 1"
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Who asked, and who could be found: enough to tell whether two results can be compared."""
+
+    owner: Ids  # [captions] column of each caption's video
+    keys: Array  # [captions] uint32 hash of each text; of a bare matrix the number of the row
+    videos: tuple[str, ...]  # id of each column; of a bare matrix its number
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A result that was read back; `ranks` has one array per run of the facts."""
+
+    name: str
+    facts: dict[str, Any]
+    queries: Queries
+    ranks: tuple[Float64, ...]
+
+
+def queries_of(
+    owner: Ids, texts: Sequence[str] = (), videos: Sequence[str] = (), columns: int = 0
+) -> Queries:
+    """Keys for texts and columns; numbers stand in where a matrix has no names."""
+    keys = [text_key(text) for text in texts] if texts else range(len(owner))
+    names = tuple(videos) or tuple(str(number) for number in range(columns))
+    return Queries(owner, np.fromiter(keys, np.uint32, len(owner)), names)
+
+
+def digests(queries: Queries) -> dict[str, str]:
+    """Hashes of who asked whom and of the gallery, to be seen at a glance."""
+    asked = hashlib.sha256(queries.owner.astype("<i8").tobytes() + queries.keys.astype("<u4").tobytes())
+    gallery = hashlib.sha256("\n".join(queries.videos).encode("utf-8", "surrogatepass"))
+    return {"queries_sha256": asked.hexdigest(), "gallery_sha256": gallery.hexdigest()}
+
+
+def text_key(text: str) -> int:
+    """32 bits of the text's SHA-256: tells texts apart without giving them away.
+
+    >>> text_key("a dog") == text_key("a dog"), text_key("a dog") == text_key("a cat")
+    (True, False)
+    """
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:4], "big")
+
+
+def file_sha256(path: Path) -> str:
+    """The hash of a file's bytes."""
+    with path.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def input_of(what: str, path: Path, name: str | None = None) -> dict[str, str]:
+    """One input as the facts list it; only its base name is told."""
+    return {"what": what, "name": Path(name or path).name, "sha256": file_sha256(path)}
+
+
+def facts_of(
+    title: str,
+    command: str,
+    inputs: Sequence[Mapping[str, str]],
+    measured: Mapping[str, Any],
+    runs: Sequence[Run],
+    breakdown: Mapping[str, Sequence[Group]] | None = None,
+    seeds: Sequence[int] = (),
+) -> dict[str, Any]:
+    """Everything about a result but the ranks."""
+    return {
+        "format": FORMAT,
+        "title": title,
+        "command": command,
+        "versions": {
+            "wordreel": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+        },
+        "seeds": list(seeds),
+        "inputs": [dict(entry) for entry in inputs],
+        "measured": dict(measured),
+        "runs": [entry_of(run) for run in runs],
+        "breakdown": {name: [asdict(g) for g in held] for name, held in (breakdown or {}).items()},
+    }
+
+
+def write(
+    prefix: Path, facts: Mapping[str, Any], runs: Sequence[Run], queries: Queries, page: str
+) -> list[Path]:
+    """Write all files of a result; returns them."""
+    written = write_tables(prefix, facts)
+    try:
+        written.append(beside(prefix, ".html"))
+        written[-1].write_text(page, encoding="utf-8", errors="replace")
+        written.append(beside(prefix, ".ranks.npz"))
+        with written[-1].open("wb") as file:
+            arrays: dict[str, Any] = {
+                "owner": queries.owner.astype(np.int32),
+                "keys": queries.keys,
+                "videos": np.array(queries.videos, np.str_),
+            }
+            arrays |= {f"ranks{number}": run.ranks.astype(np.float32) for number, run in enumerate(runs)}
+            np.savez_compressed(file, **arrays)
+    except OSError as error:
+        raise EvaluationError(f"{prefix}.* cannot be written: {error.strerror or error}") from None
+    return written
+
+
+def write_tables(prefix: Path, facts: Mapping[str, Any]) -> list[Path]:
+    """PREFIX.json with the facts, and their table as .md and .tex."""
+    rows = rows_of(facts["runs"])
+    texts = {
+        ".json": json.dumps(facts, indent=2, ensure_ascii=False) + "\n",
+        ".md": f"# {facts['title']}\n\n{markdown(rows)}\n`{facts['command']}`\n",
+        ".tex": latex(rows, f"{facts['title']}\n{facts['command']}"),
+    }
+    try:
+        prefix.parent.mkdir(parents=True, exist_ok=True)
+        for ending, text in texts.items():
+            beside(prefix, ending).write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise EvaluationError(f"{prefix}.* cannot be written: {error.strerror or error}") from None
+    return [beside(prefix, ending) for ending in texts]
+
+
+def read(prefix: Path) -> Saved:
+    """A result from its prefix, or from the name of its JSON file."""
+    prefix = prefix.with_suffix("") if prefix.suffix == ".json" else prefix
+    try:
+        facts = json.loads(beside(prefix, ".json").read_text(encoding="utf-8"))
+        if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+            raise EvaluationError(f"{prefix}.json is not a result of `wordreel evaluate --out`")
+        with np.load(beside(prefix, ".ranks.npz"), allow_pickle=False) as held:
+            queries = Queries(
+                held["owner"].astype(np.int64), held["keys"], tuple(str(v) for v in held["videos"])
+            )
+            ranks = tuple(held[f"ranks{n}"].astype(np.float64) for n in range(len(facts["runs"])))
+        saved = Saved(prefix.name, facts, queries, ranks)
+        _check(saved)
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise EvaluationError(
+            f"no result can be read at {prefix}: {error}; `wordreel evaluate … --out {prefix}` writes one"
+        ) from None
+    return saved
+
+
+def _check(saved: Saved) -> None:
+    """The facts and the ranks may come from different places: they must fit."""
+    asked, videos = saved.queries, len(saved.queries.videos)
+    if asked.owner.ndim != 1 or asked.owner.shape != asked.keys.shape:
+        raise ValueError("every query has an owner and a key")
+    if len(asked.owner) and not 0 <= asked.owner.min() <= asked.owner.max() < videos:
+        raise ValueError("queries belong to videos that are not there")
+    if not isinstance(saved.facts["measured"]["kind"], str):
+        raise ValueError("the facts do not say what was measured")
+    for run, ranks in zip(saved.facts["runs"], saved.ranks, strict=True):
+        wanted = len(asked.owner) if run["direction"] == "t2v" else videos
+        if ranks.shape != (wanted,) or not {"protocol", "postprocessing"} <= set(run):
+            raise ValueError("the ranks are not those of the runs")
+
+
+def beside(prefix: Path, ending: str) -> Path:
+    """The file of a result with this ending; a dot in the prefix is part of its name.
+
+    >>> beside(Path("v1.2"), ".json").name
+    'v1.2.json'
+    """
+    return prefix.with_name(prefix.name + ending)

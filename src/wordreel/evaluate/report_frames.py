@@ -1,0 +1,83 @@
+"""Small pictures of moments, for a page that carries them inside itself."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.errors import WordreelError
+from wordreel.media import Fence, FrameNeed, Frames
+from wordreel.media.gather import Order
+from wordreel.search.engine import Engine
+from wordreel.search.filters import Filters
+
+SIDE = 112  # pixels of the shorter side
+QUALITY = 72
+RATE = 10.0  # one frame of a tenth of a second is asked for
+
+
+class Camera:
+    """Pictures of a library's videos as data addresses; None where a file is away, broken or only sound."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._fence = Fence()
+        self._paths: dict[str, str] = {}
+        for file in engine.store.files():
+            self._paths.setdefault(file.content, file.path)
+        self._taken: dict[tuple[str, float], str | None] = {}
+
+    def __enter__(self) -> Camera:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._fence.close()
+
+    def moment(self, content: str, text: str | None = None) -> str | None:
+        """The middle of the moment that a search for `text` gives of this video; without text, its middle."""
+        path = self._paths.get(content)
+        if path is None or not Path(path).is_file():
+            return None
+        start, end = self._span(content, path, text)
+        place = (content, (start + end) / 2)
+        if place not in self._taken:
+            self._taken[place] = self._take(Path(path), place[1])
+        return self._taken[place]
+
+    def _span(self, content: str, path: str, text: str | None) -> tuple[float, float]:
+        if text is not None and text.strip():
+            # A folder that is the file itself lets only this one video through.
+            found = self._engine.search(text, 1, Filters(folder=Path(path)))
+            if found and found[0].content == content:
+                return found[0].start, found[0].end
+        info = self._engine.store.info(content)
+        return 0.0, info.duration if info else 0.0
+
+    def _take(self, path: Path, time: float) -> str | None:
+        order = Order((FrameNeed(RATE, SIDE),), 1.0, time, time + 1 / RATE)
+        try:
+            for window in self._fence.run(path, order):
+                part = window.parts[0]
+                if isinstance(part, Frames) and len(part):
+                    return data_address(part.images[0])
+        except WordreelError:
+            return None
+        return None
+
+
+def data_address(image: NDArray[np.uint8]) -> str | None:
+    """A JPEG of `image [height, width, 3]` that can stand in a page.
+
+    >>> data_address(np.zeros((8, 8, 3), np.uint8))[:22]
+    'data:image/jpeg;base64'
+    """
+    import cv2
+
+    done, packed = cv2.imencode(".jpg", image[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+    return "data:image/jpeg;base64," + base64.b64encode(packed.tobytes()).decode() if done else None

@@ -1,0 +1,173 @@
+"""The figures of runs as tables: for a terminal, as Markdown, as LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from wordreel.evaluate.ranks import Recall
+from wordreel.evaluate.report import Run
+from wordreel.evaluate.seeds import aggregate
+
+FIGURES = {
+    "R1": "R@1",
+    "R5": "R@5",
+    "R10": "R@10",
+    "R50": "R@50",
+    "MdR": "MdR",
+    "MnR": "MnR",
+    "Geom": "Geom",
+    "Rsum": "R-sum",
+}
+SHOWN = ("R1", "R5", "R10", "R50", "MdR", "MnR", "Geom")
+DIRECTIONS = {"t2v": "text → video", "v2t": "video → text"}
+HEADER = ["direction", "post-processing", "queries", "gallery", *(FIGURES[key] for key in SHOWN), "skewness"]
+Rows = list[list[str]]
+
+
+def entry_of(run: Run) -> dict[str, Any]:
+    """A run as it stands in a results file, under the names of the published tables."""
+    found = run.figures
+    return {
+        "direction": run.direction,
+        "protocol": run.protocol or None,
+        "postprocessing": run.postprocessing,
+        "queries": found.queries,
+        "gallery": run.items,
+        "figures": _named(found),
+        "hubness": None if run.hubness is None else asdict(run.hubness),
+    }
+
+
+def spread_of(seeds: Sequence[Sequence[Run]]) -> list[dict[str, Any]]:
+    """Entries of the same runs with several seeds: means, and beside them `deviation`.
+
+    Hubness is left out, since that of an average is not the average.
+    """
+    entries = []
+    for same in zip(*seeds, strict=True):
+        spread = aggregate([run.figures for run in same])
+        entries.append(
+            {
+                **entry_of(same[0]),
+                "figures": _named(spread.mean),
+                "deviation": _named(spread.deviation),
+                "hubness": None,
+            }
+        )
+    return entries
+
+
+def _named(found: Recall) -> dict[str, float]:
+    return {
+        "R1": found.r1,
+        "R5": found.r5,
+        "R10": found.r10,
+        "R50": found.r50,
+        "MdR": found.median_rank,
+        "MnR": found.mean_rank,
+        "Geom": found.geometric_mean,
+        "Rsum": found.rsum,
+    }
+
+
+def rows_of(entries: Sequence[Mapping[str, Any]]) -> Rows:
+    """The names of the columns, then a row per run, in the order given: plain ones first."""
+    return [HEADER, *(_row(entry) for entry in entries)]
+
+
+def _row(entry: Mapping[str, Any]) -> list[str]:
+    protocol = f" ({entry['protocol']})" if entry["protocol"] else ""
+    return [
+        DIRECTIONS[entry["direction"]] + protocol,
+        entry["postprocessing"],
+        str(entry["queries"]),
+        str(entry["gallery"]),
+        *(_figure(entry, key) for key in SHOWN),
+        f"{entry['hubness']['skewness']:.2f}" if entry["hubness"] else "–",
+    ]
+
+
+def _figure(entry: Mapping[str, Any], key: str) -> str:
+    apart = f" ± {entry['deviation'][key]:.1f}" if entry.get("deviation") else ""
+    return f"{entry['figures'][key]:.1f}{apart}"
+
+
+def plain_text(rows: Rows) -> str:
+    """Columns in line, words to the left and numbers to the right.
+
+    >>> print(plain_text([["way", "R@1"], ["t2v", "5.0"]]), end="")
+    way  R@1
+    t2v  5.0
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    numeric = numeric_columns(rows)
+    lines = [
+        "  ".join(
+            f"{cell:>{width}}" if number else f"{cell:<{width}}"
+            for cell, width, number in zip(row, widths, numeric, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def markdown(rows: Rows) -> str:
+    """A Markdown table.
+
+    >>> print(markdown([["way", "R@1"], ["t2v", "5.0"]]), end="")
+    | way | R@1 |
+    |---|--:|
+    | t2v | 5.0 |
+    """
+    bars = "".join("--:|" if number else "---|" for number in numeric_columns(rows))
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + bars, *lines[1:]]) + "\n"
+
+
+def latex(rows: Rows, comment: str = "") -> str:
+    r"""A LaTeX `tabular` for the booktabs package; `comment` goes above it.
+
+    >>> print(latex([["way", "R@1"], ["t2v", "5.0"]]), end="")
+    \begin{tabular}{lr}
+    \toprule
+    way & R@1 \\
+    \midrule
+    t2v & 5.0 \\
+    \bottomrule
+    \end{tabular}
+    """
+    columns = "".join("r" if number else "l" for number in numeric_columns(rows))
+    lines = [" & ".join(_tex(cell) for cell in row) + r" \\" for row in rows]
+    above = "".join(f"% {line}\n" for line in comment.splitlines())
+    body = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule", *lines[1:]]
+    return above + "\n".join([*body, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def numeric_columns(rows: Rows) -> list[bool]:
+    """Which columns hold numbers below their name."""
+    return [all(map(_numeric, column[1:])) for column in zip(*rows, strict=True)]
+
+
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "→": r"$\rightarrow$",
+    "–": "--",
+    "±": r"$\pm$",
+    "β": r"$\beta$",
+} | {letter: f"\\{letter}" for letter in "&%$#_{}"}
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(letter, letter) for letter in text)
+
+
+def _numeric(cell: str) -> bool:
+    try:
+        float(cell.split(" ")[0])
+    except ValueError:
+        return cell in ("–", "")
+    return True

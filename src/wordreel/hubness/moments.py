@@ -1,0 +1,141 @@
+"""The mean and the sixth central moment of each gallery item's bank similarities, as a stream.
+
+    sums[v, k-1] = Σⱼ (s(bⱼ, v) − pivot[v])ᵏ,  k = 1 … 6
+
+The pivot is the item's first similarity, so that a constant column has sums of exactly zero. Sums about
+another pivot follow from the binomial formula, which is how two banks are merged and how moments about the
+mean are found. Everything is float64: similarities of 1e30, the largest allowed, have sixth powers of 1e180.
+Cost of a block: six products per similarity, O(rows · items).
+
+Dropping a query subtracts its powers. Where less than a billionth of the largest sum so far is left, rounding
+could show: the column is stale until it is fitted again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import comb
+
+import numpy as np
+
+from wordreel.hubness.blocks import Array, Block, Ids, check, cut
+from wordreel.types import Bool, Float64
+
+ORDER = 6
+LEFT = 1e-9
+
+
+@dataclass(frozen=True)
+class Moments:
+    """`pivot [items]`, `sums [items, 6]` over `size` queries, and the largest `peak [items]` of the sixth."""
+
+    size: int
+    pivot: Float64
+    sums: Float64
+    peak: Float64
+
+    @property
+    def items(self) -> int:
+        return len(self.pivot)
+
+    @property
+    def stale(self) -> Bool:
+        left = moved(self.sums, self.size, -self.sums[:, 0] / self.size)[:, -1]
+        return np.asarray(left < LEFT * self.peak)
+
+    @property
+    def stale_rows(self) -> Ids:
+        return np.empty(0, np.int64)
+
+    def mean(self) -> Float64:
+        """μᵥ, `[items]`."""
+        return self.pivot + self.sums[:, 0] / self.size
+
+    def spread(self) -> Float64:
+        """The sixth root of the sixth central moment, `[items]`; 0 for a constant column."""
+        about_mean = moved(self.sums, self.size, -self.sums[:, 0] / self.size)[:, -1]
+        return np.asarray((np.maximum(about_mean, 0) / self.size) ** (1 / ORDER))
+
+    def merge(self, other: Moments) -> Moments:
+        theirs = moved(other.sums, other.size, other.pivot - self.pivot)
+        peak = self.peak + np.maximum(other.peak, theirs[:, -1])
+        return Moments(self.size + other.size, self.pivot, self.sums + theirs, peak)
+
+    def drop(self, block: Block, at: Ids | None) -> Moments:
+        sums = self.sums - powers(block.values, self.pivot)
+        return replace(self, size=self.size - len(block), sums=sums)
+
+    def extend(self, columns: Array) -> Moments:
+        new = _fresh(columns)
+        return Moments(
+            self.size,
+            np.concatenate([self.pivot, new.pivot]),
+            np.concatenate([self.sums, new.sums]),
+            np.concatenate([self.peak, new.peak]),
+        )
+
+    def keep(self, wanted: Bool) -> Moments:
+        return Moments(self.size, self.pivot[wanted], self.sums[wanted], self.peak[wanted])
+
+    def refit(self, at: Ids, columns: Array) -> Moments:
+        new = _fresh(columns)
+        pivot, sums, peak = self.pivot.copy(), self.sums.copy(), self.peak.copy()
+        pivot[at], sums[at], peak[at] = new.pivot, new.sums, new.peak
+        return Moments(self.size, pivot, sums, peak)
+
+    def refit_rows(self, at: Ids, block: Block) -> Moments:
+        return self
+
+    def arrays(self) -> dict[str, Array]:
+        return {"pivot": self.pivot, "sums": self.sums, "peak": self.peak}
+
+
+class MomentsBuilder:
+    """Adds up the powers of blocks."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._pivot: Float64 | None = None
+        self._sums: Float64 | None = None
+
+    def take(self, block: Block) -> None:
+        self._size += len(block)
+        if self._pivot is None or self._sums is None:
+            self._pivot = block.values[0].astype(np.float64)
+            self._sums = powers(block.values, self._pivot)
+        else:
+            self._sums += powers(block.values, self._pivot)
+
+    def part(self) -> Moments:
+        assert self._pivot is not None  # noqa: S101 - a builder saw a block
+        assert self._sums is not None  # noqa: S101
+        return Moments(self._size, self._pivot, self._sums, self._sums[:, -1].copy())
+
+
+def powers(values: Array, pivot: Float64) -> Float64:
+    """`[items, 6]`: the sums over rows of the first six powers of `values − pivot`."""
+    one = values - pivot
+    two = one * one
+    four = two * two
+    pairs = ((one, two), (two, two), (four, one), (four, two))  # the third to the sixth power
+    sums = [one.sum(axis=0), two.sum(axis=0), *(np.einsum("ij,ij->j", a, b) for a, b in pairs)]
+    return np.stack(sums, axis=1)
+
+
+def moved(sums: Float64, size: int, by: Float64) -> Float64:
+    """The sums about `pivot − by`: Σ (d + by)ᵏ = Σⱼ C(k, j) byᵏ⁻ʲ Σ dʲ."""
+    raw = [np.full(len(sums), float(size)), *sums.T]
+    return np.stack(
+        [
+            np.sum([comb(k, j) * by ** (k - j) * raw[j] for j in range(k + 1)], axis=0)
+            for k in range(1, ORDER + 1)
+        ],
+        axis=1,
+    )
+
+
+def _fresh(columns: Array) -> Moments:
+    builder = MomentsBuilder()
+    for piece in cut(columns):
+        builder.take(check(piece))
+    return builder.part()

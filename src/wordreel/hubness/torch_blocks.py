@@ -1,0 +1,120 @@
+"""Gather statistics on any device torch knows, block by block: the path of everything that is not fused.
+
+Memory on the device: the embeddings in float32 and a few blocks of 256 MB.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wordreel.errors import HubnessError
+from wordreel.hubness.best import Best
+from wordreel.hubness.blocks import LARGEST, Array
+from wordreel.hubness.logsum import LogSum
+from wordreel.hubness.mean import Mean
+from wordreel.hubness.part import Part
+from wordreel.hubness.winners import Winners
+
+BLOCK = 1 << 26  # similarities in a block
+
+Key = tuple[Any, ...]  # a statistic and its parameters, shared by the methods that want it
+
+
+def gather(torch: Any, rows: Any, items: Any, makers: dict[Key, Any]) -> float:
+    """One product over all blocks; the largest absolute similarity."""
+    step = max(1, BLOCK // len(items))
+    items = items.float().T
+    reach = torch.zeros((), device=rows.device)
+    for start in range(0, len(rows), step):
+        block = rows[start : start + step].float() @ items
+        # amax passes NaN on, and is read only once, at the end, so that the device never waits.
+        reach = torch.maximum(reach, block.abs().amax())
+        for maker in makers.values():
+            maker.take(torch, block)
+    found = float(reach)
+    if not found <= LARGEST:
+        raise HubnessError(f"a similarity is {found}; leave out or mend the embeddings that are not finite")
+    return found
+
+
+def maker_of(key: Key) -> Any:
+    name, *numbers = key
+    return {"logsum": _LogSum, "winners": _Winners, "best": _Best, "mean": _Mean}[name](*numbers)
+
+
+class _LogSum:
+    def __init__(self, beta: float) -> None:
+        self.beta, self.shift, self.total = beta, None, None
+
+    def take(self, torch: Any, block: Any) -> None:
+        top = block.amax(0).double()
+        shift: Any = top if self.shift is None else torch.maximum(self.shift, top)
+        kind = torch.float64 if self.beta < 0.1 else torch.float32
+        new = ((block - shift.float()).to(kind) * self.beta).exp_().sum(0, dtype=torch.float64)
+        old: Any = 0 if self.shift is None else self.total * ((self.shift - shift) * self.beta).exp()
+        self.shift, self.total = shift, old + new
+
+    def part(self, size: int) -> Part:
+        shift, total = to_numpy(self.shift), to_numpy(self.total)
+        return LogSum(self.beta, size, shift, total, total)
+
+
+class _Winners:
+    def __init__(self, k: int) -> None:
+        self.k, self.items = k, 0
+        self.found: list[tuple[Any, Any]] = []
+
+    def take(self, torch: Any, block: Any) -> None:
+        self.items = block.shape[1]
+        if self.k == 1:
+            best = block.amax(1, keepdim=True)
+            numbers = torch.arange(self.items, device=block.device)
+            # argmax does not promise the first of equals on a GPU.
+            ids = torch.where(block == best, numbers, self.items - 1).amin(1, keepdim=True)
+        else:
+            best, ids = block.sort(dim=1, descending=True, stable=True)
+            best, ids = best[:, : self.k].clone(), ids[:, : self.k].clone()
+        self.found.append((ids, best))
+
+    def part(self, size: int) -> Part:
+        ids, scores = (np.concatenate([to_numpy(pair[i]) for pair in self.found]) for i in (0, 1))
+        missing = ((0, 0), (0, self.k - ids.shape[1]))
+        ids = np.pad(ids.astype(np.int32), missing, constant_values=-1)
+        return Winners(self.k, self.items, ids, np.pad(scores, missing, constant_values=-np.inf))
+
+
+class _Best:
+    def __init__(self, k: int, width: int) -> None:
+        self.k, self.width = k, width
+        self.kept: Any = None
+        self.floor: Any = None
+
+    def take(self, torch: Any, block: Any) -> None:
+        every: Any = block.T if self.kept is None else torch.cat([self.kept, block.T], dim=1)
+        floor: Any = torch.full_like(every[:, 0], -torch.inf) if self.floor is None else self.floor
+        top = every.topk(min(self.width + 1, every.shape[1]), dim=1).values
+        if top.shape[1] > self.width:
+            floor = torch.maximum(floor, top[:, self.width])
+        self.kept, self.floor = top[:, : self.width].contiguous(), floor
+
+    def part(self, size: int) -> Part:
+        values = to_numpy(self.kept)
+        values = np.pad(values, ((0, 0), (0, self.width - values.shape[1])), constant_values=-np.inf)
+        return Best(self.k, size, values, to_numpy(self.floor))
+
+
+class _Mean:
+    def __init__(self) -> None:
+        self.total: Any = 0
+
+    def take(self, torch: Any, block: Any) -> None:
+        self.total = self.total + block.sum(0, dtype=torch.float64)
+
+    def part(self, size: int) -> Part:
+        return Mean(size, to_numpy(self.total))
+
+
+def to_numpy(tensor: Any) -> Array:
+    return np.asarray(tensor.cpu().numpy())

@@ -1,0 +1,39 @@
+"""What every trainable joint embedding offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+from wordreel.models.batch import Queries, Tokens, Video, Videos, similarity
+from wordreel.models.config import Config
+
+
+class JointEmbedding(nn.Module, ABC):
+    """Two towers that meet in `[experts, dim]`.
+
+    `rows` names the rows of every embedding, in order (the experts, except for models that join them into
+    one); `dim` is their length. Neither tower looks at the other, and in evaluation no item looks at its
+    neighbours.
+    """
+
+    config: Config
+    rows: tuple[str, ...]
+    dim: int
+
+    @abstractmethod
+    def embed_videos(self, video: Video) -> Videos:
+        """Features by expert name to `[b, rows, dim]`; an expert that is not in the mapping is missing."""
+
+    @abstractmethod
+    def embed_queries(self, text: Tokens) -> Queries:
+        """Captions to `[q, rows, dim]` and weights `[q, rows]`."""
+
+    def forward(self, video: Video, text: Tokens) -> tuple[Videos, Queries]:
+        return self.embed_videos(video), self.embed_queries(text)
+
+    def similarities(self, video: Video, text: Tokens) -> Tensor:
+        """`[q, b]`"""
+        videos, queries = self(video, text)
+        return similarity(queries, videos)

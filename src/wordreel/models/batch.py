@@ -1,0 +1,87 @@
+"""What goes into a trainable model and what comes out, as named tuples of tensors.
+
+Named tuples are trees that torch moves, pins, splits over devices and compiles without being told how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Features(NamedTuple):
+    """One expert's rows for a batch of videos. What stands in padding is never looked at.
+
+    A video without this expert has no real row. `times` are the rows' middles in seconds from the clip's
+    start, NaN where unknown; `pooled` is the maximum (or mean) over *all* rows where `values` holds some.
+    """
+
+    values: Tensor  # [b, n, d]
+    mask: Tensor  # [b, n] bool, True for real rows
+    times: Tensor | None = None  # [b, n]
+    pooled: Tensor | None = None  # [b, d]
+
+    @property
+    def available(self) -> Tensor:
+        """`[b]` bool"""
+        return self.mask.any(dim=1)
+
+
+class Tokens(NamedTuple):
+    """A batch of captions: word vectors `[q, t, d]` or token numbers `[q, t]`, and which tokens are real."""
+
+    tokens: Tensor
+    mask: Tensor  # [q, t] bool
+
+
+class Videos(NamedTuple):
+    """Embedded videos; rows of unavailable experts are zero."""
+
+    vectors: Tensor  # [b, experts, dim]
+    available: Tensor  # [b, experts] bool
+
+
+class Queries(NamedTuple):
+    """Embedded captions, one vector and one weight per expert."""
+
+    vectors: Tensor  # [q, experts, dim]
+    weights: Tensor  # [q, experts]
+
+
+Video = Mapping[str, Features]
+
+
+def similarity(queries: Queries, videos: Videos) -> Tensor:
+    """s(q, v) = Σₘ wₘ aₘ ⟨qₘ, vₘ⟩ / Σₘ wₘ aₘ as `[q, v]`: one matrix product divided by another.
+
+    The same numbers as `wordreel.models.similarity.mixture`. `a` is the video's alone, so a video's
+    availability can change only its own column; where nothing is both wanted and available, s is 0.
+    """
+    available = videos.available.to(queries.weights.dtype)
+    weighted = (queries.vectors * queries.weights[:, :, None]).flatten(1)
+    shown = (videos.vectors * available[:, :, None]).flatten(1)
+    bottom = queries.weights @ available.T
+    some = bottom > 0
+    return torch.where(some, weighted @ shown.T / torch.where(some, bottom, 1), 0)
+
+
+def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+    """`[b, n, d]` to `[b, d]`, 0 where nothing is real."""
+    kept = mask[:, :, None]
+    total = torch.where(kept, values, 0).sum(dim=1)
+    return total / kept.sum(dim=1).clamp(min=1).to(values.dtype)
+
+
+def masked_max(values: Tensor, mask: Tensor) -> Tensor:
+    """`[b, n, d]` to `[b, d]`, 0 where nothing is real."""
+    kept = mask[:, :, None]
+    top = torch.where(kept, values, -torch.inf).amax(dim=1)
+    return torch.where(mask.any(dim=1)[:, None], top, 0)
+
+
+def unit(x: Tensor) -> Tensor:
+    """x / ‖x‖ over the last dimension; zero stays zero."""
+    return torch.nn.functional.normalize(x, dim=-1)

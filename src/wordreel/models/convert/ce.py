@@ -1,0 +1,63 @@
+"""Checkpoints of the collaborative-experts code: CE, its ablations, and its MoEE; and of MoEE's own code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import Tensor
+
+from wordreel.models import config as configs
+from wordreel.models.base_module import JointEmbedding
+from wordreel.models.build import build
+from wordreel.models.convert.published import Published
+
+LEGACY = ("ce.moe_fc_bottleneck1", "ce.moe_cg", "ce.moe_fc_proj")  # written once, never used
+
+
+def load_ce(path: Path, config: configs.CE | configs.MoEE | configs.Concat) -> JointEmbedding:
+    """A module with a checkpoint's weights, for evaluation; `mode="released"` gives the published numbers."""
+    found = Published.read(path, LEGACY)
+    module = build(config)
+    inner = "mee" if found.has("mee.") else "ce"
+    state = _pools(found, config) | found.linear("mixture.fc", f"{inner}.moe_fc")
+    if config.text.pool == "vlad":
+        state |= found.vlad("caption.vlad", "text_pooling")
+    texts = [f"{inner}.text_GU.{number}" for number in range(len(config.experts))]
+    videos = [f"{inner}.video_GU.{number}" for number in range(len(config.experts))]
+    if isinstance(config, configs.CE):
+        state |= found.units("text", texts)
+        state |= _video(found, config, videos)
+    elif isinstance(config, configs.MoEE):
+        for number, (text, video) in enumerate(zip(texts, videos, strict=True)):
+            state |= found.unit(f"text.units.{number}", text)
+            state |= found.unit(f"video.units.{number}", video)
+    found.fill(module, state)
+    return module.eval()
+
+
+def _pools(found: Published, config: configs.Config) -> dict[str, Tensor]:
+    state: dict[str, Tensor] = {}
+    for number, expert in enumerate(config.experts):
+        if expert.pool == "vlad":
+            own = f"{expert.name}_pooling"  # MoEE's own code
+            there = own if found.has(own) else f"pooling.{expert.name}"
+            state |= found.vlad(f"pooling.pools.{number}", there)
+    return state
+
+
+def _video(found: Published, config: configs.CE, videos: list[str]) -> dict[str, Tensor]:
+    state: dict[str, Tensor] = {}
+    for number in range(len(videos)):
+        state |= found.linear(f"project.{number}", f"ce.video_dim_reduce.{number}.fc")
+    if not config.gating:
+        return state | found.gates("gating", videos, "batch_norm")
+    state |= found.linear("gating.first", "ce.g_reason_1")
+    for ours, theirs, layers in (
+        ("g", "g_reason_shared", config.g_layers - 1),
+        ("h", "h_reason", config.h_layers),
+    ):
+        for layer in range(layers):  # batch norm, activation, linear
+            state |= found.norm(f"gating.{ours}.norms.{layer}", f"ce.{theirs}.{3 * layer}")
+            state |= found.linear(f"gating.{ours}.linears.{layer}", f"ce.{theirs}.{3 * layer + 2}")
+    state |= found.gates("gating.gates", videos, "batch_norm2")
+    return state | found.norm("gating.attention_norms", *(f"{at}.cg.batch_norm" for at in videos))

@@ -1,0 +1,116 @@
+"""How many parameters a configuration has, part by part, by formula: no torch, no weights, no time.
+
+Linear(i → o) has i·o + o; batch norm 2d; NetVLAD(D, K, G) D(K+G) + 2(K+G) + DK; context gating d² + d + 2d.
+Parameters that a published model carries without using them (poolers, mixture weights of an ablation) count.
+"""
+
+from __future__ import annotations
+
+from wordreel.models.config import CE, MMT, Concat, Config, Expert, MoEE, Text, Transformer
+
+
+def linear(i: int, o: int) -> int:
+    return i * o + o
+
+
+def vlad(dim: int, clusters: int, ghosts: int) -> int:
+    return dim * (clusters + ghosts) + 2 * (clusters + ghosts) + dim * clusters
+
+
+def context_gating(dim: int) -> int:
+    return linear(dim, dim) + 2 * dim
+
+
+def gated(i: int, o: int) -> int:
+    """A gated embedding unit."""
+    return linear(i, o) + context_gating(o)
+
+
+def layer(hidden: int, inner: int) -> int:
+    """One transformer layer: query, key, value, output, two norms and the feed-forward part."""
+    return 4 * linear(hidden, hidden) + 4 * hidden + linear(hidden, inner) + linear(inner, hidden)
+
+
+def transformer(size: Transformer, causal: bool = False) -> int:
+    tables = (size.vocabulary + size.positions + size.types) * size.hidden
+    layers = size.layers * layer(size.hidden, size.inner)
+    return tables + layers if causal else tables + layers + 2 * size.hidden + linear(size.hidden, size.hidden)
+
+
+def words(text: Text) -> int:
+    """The network or table behind the tokens; 0 for ready vectors and for networks of other libraries."""
+    if text.words == "table":
+        return text.vocabulary * text.dim
+    if text.network is None:
+        return 0
+    last_norm = 2 * text.network.hidden if text.words == "gpt2" else 0
+    return transformer(text.network, causal=text.words != "bert") + last_norm
+
+
+def pooling(text: Text) -> int:
+    if text.pool == "vlad":
+        return vlad(text.word_dim, text.clusters, text.ghosts)
+    if text.pool == "lstm":
+        hidden = text.lstm
+        return 4 * hidden * (text.word_dim + hidden + 2) + linear(hidden, hidden)
+    return 0
+
+
+def video_vlad(experts: tuple[Expert, ...]) -> int:
+    return sum(vlad(e.dim, e.clusters, e.ghosts) for e in experts if e.pool == "vlad")
+
+
+def parts(config: Config) -> dict[str, int]:
+    """Part → parameters; `sum(parts(config).values())` is the model's size."""
+    common = {"words": words(config.text), "text pooling": pooling(config.text)}
+    if isinstance(config, MMT):
+        return {**common, **_mmt(config)}
+    common["video pooling"] = video_vlad(config.experts)
+    common["mixture weights"] = linear(config.text.out, len(config.experts))
+    if isinstance(config, MoEE):
+        common["text units"] = sum(gated(config.text.out, e.dim) for e in config.experts)
+        common["video units"] = sum(gated(e.pooled, e.dim) for e in config.experts)
+    elif isinstance(config, CE):
+        common |= _ce(config)
+    else:
+        assert isinstance(config, Concat)  # noqa: S101 - nothing more to count
+    return common
+
+
+def total(config: Config) -> int:
+    return sum(parts(config).values())
+
+
+def _ce(config: CE) -> dict[str, int]:
+    d, many = config.dim, len(config.experts)
+    found = {
+        "text units": many * gated(config.text.out, d),
+        "projections": sum(linear(e.pooled, d) for e in config.experts),
+    }
+    if not config.gating:
+        return {**found, "video gates": many * context_gating(d)}
+    step = 2 * d + linear(d, d)
+    return {
+        **found,
+        "g, first layer": linear(2 * d, d),
+        "g, other layers": (config.g_layers - 1) * step,
+        "h": config.h_layers * step,
+        "video gates": many * (linear(d, d) + 4 * d),
+    }
+
+
+def _mmt(config: MMT) -> dict[str, int]:
+    d, many = config.dim, len(config.experts)
+    found = {
+        "text units": many * gated(config.text.out, d),
+        "mixture weights": many * linear(config.text.out, 1),
+        "projections": sum(linear(e.dim, d) for e in config.experts),
+    }
+    if config.encoder == "mmt":
+        found["transformer"] = config.layers * layer(d, config.inner)
+        found["token tables"] = (config.positions + config.types) * d + 2 * d
+        found["pooler"] = linear(d, d)
+    elif config.encoder == "coll":
+        found["g and h"] = linear(2 * d, d) + 4 * linear(d, d) + 8 * d
+        found["video gates"] = many * (linear(d, d) + 4 * d)
+    return found

@@ -1,0 +1,168 @@
+"""The models that a library can use: the bridge, and checkpoints copied into its `models/` folder.
+
+A copy makes the library whole: it keeps working when the checkpoint's folder moves or is trained further.
+Nothing here needs torch until a trained model is opened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wordreel.errors import LibraryError, WeightsCorrupt, WordreelError
+from wordreel.library.durable import make_folder, replace_with, sync_folder
+from wordreel.library.settings import read_setting
+from wordreel.library.store import LibraryStore
+from wordreel.models.base import Model
+from wordreel.models.config import Config
+from wordreel.weights.store import Store
+
+if TYPE_CHECKING:
+    from wordreel.models.trained import TrainedModel
+
+BRIDGE = "bridge"  # the model that needs no training
+SETTING = "model"
+FOLDER = "models"
+WEIGHTS, FACTS = "model.safetensors", "model.json"
+BEST = "best"  # where training puts the checkpoint that did best on validation
+UNFINISHED = ".new"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A checkpoint inside a library, without its weights being read."""
+
+    fingerprint: str
+    folder: Path
+    facts: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.facts.get("name", self.fingerprint))
+
+
+def in_use(store: LibraryStore) -> str:
+    """What the library uses: "bridge", or the fingerprint of a kept model."""
+    return read_setting(store, SETTING) or BRIDGE
+
+
+def kept(store: LibraryStore) -> list[Kept]:
+    """Every checkpoint of the library, by name."""
+    found = []
+    for folder in (store.path / FOLDER).glob("[!.]*"):
+        try:
+            facts = json.loads((folder / FACTS).read_bytes())
+        except (OSError, ValueError):
+            continue
+        if isinstance(facts, dict):
+            found.append(Kept(folder.name, folder, facts))
+    return sorted(found, key=lambda one: (one.name, one.fingerprint))
+
+
+def open_kept(store: LibraryStore, weights: Store, key: str | None = None) -> Model:
+    """The model the library uses, or another one of its own."""
+    key = key or in_use(store)
+    if key == BRIDGE:
+        from wordreel.models.bridge import Bridge
+
+        return Bridge(weights)
+    folder = store.path / FOLDER / key
+    try:
+        model = open_checkpoint(folder, weights)
+    except WordreelError as error:
+        raise type(error)(f"the model of this library cannot be used: {error}. {_BACK}") from error
+    if model.fingerprint != key:
+        raise WeightsCorrupt(f"{folder} does not hold the model it was named after. {_BACK}")
+    return model
+
+
+_BACK = "`wordreel use bridge` goes back to the model that needs no training"
+
+
+def open_checkpoint(folder: Path, weights: Store) -> TrainedModel:
+    """The trained model in a folder."""
+    try:
+        trained: Any = import_module("wordreel.models.trained")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "torch":
+            raise
+        raise WordreelError(
+            f"{folder} is a trained model, which needs torch: pip install 'wordreel[train]'"
+        ) from None
+    model: TrainedModel = trained.load(folder, weights)
+    return model
+
+
+def find_checkpoint(path: Path) -> Path:
+    """The checkpoint folder that a path names: itself, or its best one if it is a training's folder."""
+    return path / BEST if not (path / WEIGHTS).exists() and (path / BEST / WEIGHTS).exists() else path
+
+
+def keep(store: LibraryStore, model: TrainedModel, weights: Store) -> Model:
+    """Copy a checkpoint into the library and open it there; the old copy stays if it is whole.
+
+    The copy gets its name when all of it is on the disk, so that a kill leaves all of it or nothing.
+    """
+    with store.writing():
+        place = store.path / FOLDER / model.fingerprint
+        folder, fresh = model.folder, place.with_name(f"{UNFINISHED}-{model.fingerprint}")
+        try:
+            if place.is_dir():
+                try:
+                    return open_kept(store, weights, model.fingerprint)
+                except WordreelError:
+                    shutil.rmtree(place)
+            make_folder(place.parent)
+            for left in place.parent.glob(f"{UNFINISHED}-*"):
+                shutil.rmtree(left)
+            fresh.mkdir()
+            for name in (WEIGHTS, *words_files(folder, model.config)):
+                make_folder((fresh / name).parent)
+                shutil.copyfile(folder / name, fresh / name)
+                _sync(fresh / name)
+            replace_with(fresh / FACTS, json.dumps(model.facts, indent=2, ensure_ascii=False).encode())
+            if open_checkpoint(fresh, weights).fingerprint != model.fingerprint:
+                raise WeightsCorrupt(f"{folder} changed while it was being copied; try again")
+            fresh.rename(place)
+            sync_folder(place.parent)
+        except OSError as error:
+            raise LibraryError(
+                f"the model cannot be copied into {place.parent}: {error.strerror or error}"
+            ) from error
+    return open_kept(store, weights, model.fingerprint)
+
+
+def words_files(folder: Path, config: Config) -> list[str]:
+    """The files of a checkpoint folder, relative to it, that its captions need."""
+    kind, _, place = config.text.source.partition(":")
+    if config.text.words == "huggingface" or not _inside(place):
+        return []
+    names = {"wordpiece": ("tokenizer.json", "vocab.txt"), "tokenizer": ("tokenizer.json", "vocab.txt")}
+    wanted = [str(Path(place) / name) for name in names.get(kind, ())] or (
+        [place] if kind == "word2vec" else []
+    )
+    return [name for name in wanted if (folder / name).is_file()]
+
+
+def words_elsewhere(config: Config) -> str:
+    """What a model's captions need that is not in its folder; empty if there is nothing."""
+    kind, _, place = config.text.source.partition(":")
+    if config.text.words == "huggingface":
+        return config.text.source
+    return "" if kind not in ("wordpiece", "tokenizer", "word2vec") or _inside(place) else place
+
+
+def _inside(place: str) -> bool:
+    path = Path(place)
+    return not path.is_absolute() and ".." not in path.parts
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

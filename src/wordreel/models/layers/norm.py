@@ -1,0 +1,106 @@
+"""Batch norm that can leave rows out of its statistics.
+
+Published models let padding and missing experts into the batch statistics, so that a video's training signal
+depends on how long its neighbours are. With a mask only real rows count; everything keeps a fixed shape.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import batch_norm
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """y = γ (x − μ) / √(σ² + ε) + β over the last dimension, as `nn.BatchNorm1d`, of any leading shape.
+
+    In training μ and σ² come from the batch (σ² biased there, unbiased in the running statistics), in
+    evaluation from the running statistics. State and parameters are `nn.BatchNorm1d`'s.
+    """
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """`x [..., d]`, `mask [...]` bool: rows that count. All rows are normalised, counted or not."""
+        if not self.training or mask is None:
+            flat: Tensor = super().forward(x.reshape(-1, x.shape[-1]))
+            return flat.reshape(x.shape)
+        rows = wide(x.reshape(-1, x.shape[-1]))
+        kept = mask.reshape(-1, 1)
+        count = kept.sum()
+        some = count.clamp(min=1)
+        mean = torch.where(kept, rows, 0).sum(dim=0) / some
+        variance = torch.where(kept, rows - mean, 0).square().sum(dim=0) / some
+        with torch.no_grad():
+            fair = variance * count / (count - 1).clamp(min=1)
+            self._remember(mean, fair, torch.where(count > 1, self._momentum, 0.0))
+        return self._scaled(x, mean, variance)
+
+    def each(self, x: Tensor) -> Tensor:
+        """`x [b, k, d]` as k calls with `x[:, 0]`, `x[:, 1]`, … one after the other, in one go."""
+        if not self.training:
+            return self.forward(x)
+        if x.shape[0] < 2:
+            raise ValueError("batch norm needs at least two rows in training; leave a last batch of one out")
+        variance, mean = torch.var_mean(wide(x), dim=0, correction=0)  # [k, d]
+        with torch.no_grad():
+            keep, size, times = 1 - self._momentum, x.shape[0], x.shape[1]
+            # r ← keep r + momentum s for each of the k, unrolled.
+            late = keep ** torch.arange(times - 1, -1, -1, device=x.device, dtype=mean.dtype)[:, None]
+            share = self._momentum * late.sum()
+            scale = self._momentum / share
+            fair = variance * size / (size - 1)
+            self._remember((late * mean).sum(0) * scale, (late * fair).sum(0) * scale, share, times)
+        return self._scaled(x, mean, variance)
+
+    @property
+    def _momentum(self) -> float:
+        return 0.1 if self.momentum is None else self.momentum
+
+    def _remember(self, mean: Tensor, variance: Tensor, share: Tensor, calls: int = 1) -> None:
+        old_mean, old_variance, seen = self.running_mean, self.running_var, self.num_batches_tracked
+        if old_mean is None or old_variance is None or seen is None:
+            return
+        old_mean.add_(share * (mean - old_mean))
+        old_variance.add_(share * (variance - old_variance))
+        seen.add_(calls)
+
+    def _scaled(self, x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+        y = (wide(x) - mean) * torch.rsqrt(variance + self.eps)
+        return (y * self.weight + self.bias).to(x.dtype)
+
+
+class ExpertNorm(BatchNorm):
+    """A batch norm of its own for each of m experts, `x [b, m, d]`, kept as one of m·d channels."""
+
+    def __init__(self, many: int, dim: int) -> None:
+        super().__init__(many * dim)
+        self.many = many
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """With `mask [b, m]`, an expert's statistics come from the videos that have it."""
+        if not self.training or mask is None:
+            return super().forward(x.flatten(1)).reshape(x.shape)
+        rows, kept = wide(x), mask[:, :, None]
+        count = kept.sum(dim=0)  # [m, 1]
+        some = count.clamp(min=1)
+        mean = torch.where(kept, rows, 0).sum(dim=0) / some
+        variance = torch.where(kept, rows - mean, 0).square().sum(dim=0) / some
+        with torch.no_grad():
+            fair = variance * count / (count - 1).clamp(min=1)
+            share = torch.where(count > 1, self._momentum, 0.0).expand_as(mean)
+            self._remember(mean.flatten(), fair.flatten(), share.flatten())
+        y = (rows - mean) * torch.rsqrt(variance + self.eps)
+        return (y * self.weight.view_as(mean) + self.bias.view_as(mean)).to(x.dtype)
+
+    def one(self, number: int, x: Tensor) -> Tensor:
+        """Expert `number` alone: `x [b, d]`."""
+        at = slice(number * x.shape[1], (number + 1) * x.shape[1])
+        means, variances = self.running_mean, self.running_var
+        assert means is not None  # noqa: S101 - for the type checker
+        assert variances is not None  # noqa: S101
+        weight, bias = self.weight[at], self.bias[at]
+        return batch_norm(x, means[at], variances[at], weight, bias, self.training, self._momentum, self.eps)
+
+
+def wide(x: Tensor) -> Tensor:
+    """Half precision is too coarse for variances."""
+    return x if x.dtype == torch.float64 else x.float()

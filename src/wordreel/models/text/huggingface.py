@@ -1,0 +1,37 @@
+"""Any encoder of the transformers library as a caption network. The library is imported when it is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from wordreel.errors import WeightsMissing
+
+
+def library() -> Any:
+    try:
+        import transformers  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise WeightsMissing(
+            "Hugging Face encoders need the transformers library: pip install transformers"
+        ) from None
+    return transformers
+
+
+class HuggingFace(nn.Module):
+    """`ids [q, t]` and `mask [q, t]` to the last hidden states `[q, t, dim]`.
+
+    `name` is a folder or a name in the local cache; nothing is downloaded.
+    """
+
+    def __init__(self, name: str, dim: int) -> None:
+        super().__init__()
+        self.network = library().AutoModel.from_pretrained(name, local_files_only=True)
+        found = getattr(self.network.config, "hidden_size", dim)
+        if found != dim:
+            raise ValueError(f"{name} has hidden states of {found} numbers; the configuration says {dim}")
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        states: Tensor = self.network(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+        return states

@@ -1,0 +1,182 @@
+"""Where a caption's tokens come from: text in, padded arrays out.
+
+| `Text.source` | tokens | needs |
+|---|---|---|
+| `minilm` | the embedded sentence encoder's vectors `[t, 384]`; its numbers if `words` is "bert" | – |
+| `minilm-sentence` | one vector: the sentence | – |
+| `wordpiece:FOLDER` | BERT's numbers, captions put as MMT's authors do | `vocab.txt` or `tokenizer.json` |
+| `tokenizer:FOLDER` | any tokenizer's numbers (GPT, GPT-2) | `tokenizer.json` |
+| `word2vec:FILE` | word vectors | the file |
+| a name or folder, `words="huggingface"` | that tokenizer's numbers | the transformers library |
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.errors import WeightsError, WeightsMissing
+from wordreel.models.config import Text
+from wordreel.models.text.wording import sentence, without_stop_words
+from wordreel.types import Bool
+from wordreel.weights.store import Store
+
+Rows = Callable[[Sequence[str]], list[NDArray[Any]]]
+MAX_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """Turns captions into tokens. `fingerprint` changes whenever a token would."""
+
+    rows: Rows
+    fingerprint: str
+    most: int
+    keep_stop_words: bool = True
+
+    def encode(self, texts: Sequence[str]) -> tuple[NDArray[Any], Bool]:
+        """`tokens [q, t]` or `[q, t, dim]` and `mask [q, t]`, cut to `max_tokens`, padded with zeros."""
+        cleaned = [text[:MAX_CHARACTERS].encode("utf-8", "replace").decode() for text in texts]
+        if not self.keep_stop_words:
+            cleaned = [without_stop_words(text) for text in cleaned]
+        return padded([row[: self.most] if self.most else row for row in self.rows(cleaned)])
+
+
+def padded(rows: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Bool]:
+    """Arrays of any length as one, and which of its rows are real.
+
+    >>> padded([np.array([1, 2]), np.array([3])])[0].tolist()
+    [[1, 2], [3, 0]]
+    """
+    longest = max((len(row) for row in rows), default=0)
+    like = rows[0] if rows else np.zeros(0, np.float32)
+    tokens = np.zeros((len(rows), longest, *like.shape[1:]), like.dtype)
+    mask = np.zeros(tokens.shape[:2], bool)
+    for number, row in enumerate(rows):
+        tokens[number, : len(row)] = row
+        mask[number, : len(row)] = True
+    return tokens, mask
+
+
+def open_source(text: Text, folder: Path | None = None, store: Store | None = None) -> Source:
+    """The source that a configuration names; relative paths are looked up in `folder`."""
+    if text.words == "huggingface":
+        return _huggingface(text)
+    kind, _, place = text.source.partition(":")
+    path = (folder or Path()) / place
+    if kind == "minilm-sentence":
+        from wordreel.nets.sentences import SentenceEncoder
+
+        encoder = SentenceEncoder(store)
+        return _source(text, lambda texts: list(encoder.encode(texts)[:, None]), encoder.fingerprint)
+    if kind == "minilm":
+        found = MiniLM(store or Store(), text.max_tokens)
+        return _source(text, found.ids if text.words == "bert" else found.vectors, found.fingerprint)
+    if kind in ("wordpiece", "tokenizer"):
+        tokenizer, facts = _tokenizer(path)
+        if kind == "wordpiece":
+            return _source(text, lambda texts: _wordpieces(tokenizer, texts, text.max_tokens), facts)
+        return _source(text, lambda texts: _ids(tokenizer, texts), facts)
+    if kind == "word2vec":
+        from wordreel.models.text.word_vectors import read_word_vectors
+
+        if not path.is_file():
+            raise WeightsMissing(f"the word vectors {path} are not there")
+        table = read_word_vectors(path)
+        return _source(text, lambda texts: [table.look_up(one) for one in texts], _hash(path))
+    raise WeightsError(
+        f"captions of this model are {text.source!r} features made elsewhere; new text cannot be encoded"
+    )
+
+
+def _source(text: Text, rows: Rows, facts: str) -> Source:
+    # Tokenizers with an end mark cut their own; the rest is cut here.
+    return Source(rows, f"{text.source}:{facts}", text.max_tokens, text.stop_words)
+
+
+class MiniLM:
+    """Tokens of the embedded sentence encoder: their numbers, or their vectors in the sentence."""
+
+    def __init__(self, store: Store, most: int, batch: int = 64) -> None:
+        from tokenizers import Tokenizer
+
+        from wordreel.nets.sentences import WEIGHTS
+
+        self._store, self._batch = store, batch
+        self.fingerprint = store.source_hash(WEIGHTS)[:16]
+        self._tokenizer: Any = Tokenizer.from_file(str(store.file(WEIGHTS, "tokenizer.json")))
+        self._tokenizer.enable_truncation(most or 256)
+        self._tokenizer.no_padding()
+
+    @cached_property
+    def _network(self) -> Any:
+        from wordreel.models.text.minilm import minilm_network
+
+        return minilm_network(self._store)
+
+    def ids(self, texts: Sequence[str]) -> list[NDArray[Any]]:
+        return [np.array(one.ids, np.int64) for one in self._tokenizer.encode_batch(list(texts))]
+
+    def vectors(self, texts: Sequence[str]) -> list[NDArray[Any]]:
+        import torch
+
+        ids = self.ids(texts)
+        order = sorted(range(len(ids)), key=lambda number: len(ids[number]))
+        made: dict[int, NDArray[Any]] = {}
+        for start in range(0, len(order), self._batch):
+            chosen = order[start : start + self._batch]
+            tokens, mask = padded([ids[number] for number in chosen])
+            with torch.no_grad():
+                states = self._network(torch.from_numpy(tokens), torch.from_numpy(mask)).numpy()
+            for row, number in enumerate(chosen):
+                made[number] = states[row, : len(ids[number])].copy()
+        return [made[number] for number in range(len(ids))]
+
+
+def _tokenizer(path: Path) -> tuple[Any, str]:
+    from tokenizers import BertWordPieceTokenizer, Tokenizer
+
+    whole, vocabulary = path / "tokenizer.json", path / "vocab.txt"
+    if whole.is_file():
+        found: Any = Tokenizer.from_file(str(whole))
+        found.no_padding()
+        found.no_truncation()
+        return found, _hash(whole)
+    if vocabulary.is_file():
+        return BertWordPieceTokenizer(str(vocabulary), lowercase=True), _hash(vocabulary)
+    raise WeightsMissing(f"no tokenizer.json or vocab.txt in {path}; copy the tokenizer's file there")
+
+
+def _ids(tokenizer: Any, texts: Sequence[str]) -> list[NDArray[Any]]:
+    return [np.array(one.ids, np.int64) for one in tokenizer.encode_batch(list(texts))]
+
+
+def _wordpieces(tokenizer: Any, texts: Sequence[str], most: int) -> list[NDArray[Any]]:
+    """[CLS] … [SEP]; a caption that is cut ends in [SEP] all the same."""
+    rows = _ids(tokenizer, [sentence(text, most) for text in texts])
+    return [np.append(row[: most - 1], row[-1]) if most and len(row) > most else row for row in rows]
+
+
+def _huggingface(text: Text) -> Source:
+    from wordreel.models.text.huggingface import library
+
+    tokenizer = library().AutoTokenizer.from_pretrained(text.source, local_files_only=True)
+    most = text.max_tokens or None
+
+    def rows(texts: Sequence[str]) -> list[NDArray[Any]]:
+        made = tokenizer(list(texts), truncation=most is not None, max_length=most)["input_ids"]
+        return [np.array(ids, np.int64) for ids in made]
+
+    return _source(text, rows, "huggingface")
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

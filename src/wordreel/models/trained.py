@@ -1,0 +1,168 @@
+"""A trained joint embedding as search uses it, and its folder on disk.
+
+A folder holds `model.safetensors` (every parameter and running statistic), `model.json` (the configuration
+and what it was trained on) and whatever files its captions' tokenizer needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
+from wordreel.library.durable import make_folder, replace_with
+from wordreel.models.base_module import JointEmbedding
+from wordreel.models.batch import Tokens
+from wordreel.models.bridge import words_in
+from wordreel.models.build import build
+from wordreel.models.config import Config, from_json, to_json
+from wordreel.models.rows import clip_rows, collate
+from wordreel.models.text.sources import Source, open_source
+from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
+from wordreel.weights.store import Store
+
+WEIGHTS, FACTS, KEY = "model.safetensors", "model.json", "wordreel"
+FORMAT = 1
+BATCH = 64
+
+
+def save(folder: Path, module: JointEmbedding, name: str, training: Mapping[str, Any] | None = None) -> None:
+    """Write a checkpoint folder. `training` says what the model was trained on, in plain values.
+
+    The weight file carries its own description and is replaced as a whole, so that a kill leaves the old
+    model or the new one; `model.json` is a copy of the description for people and other programs.
+    """
+    from safetensors.torch import save as pack
+
+    make_folder(folder)
+    state = {key: value.detach().cpu().contiguous() for key, value in module.state_dict().items()}
+    facts = {
+        "format": FORMAT,
+        "name": name,
+        "config": to_json(module.config),
+        "weights": digest(state),
+        "training": dict(training or {}),
+    }
+    text = json.dumps(facts, indent=2, ensure_ascii=False)
+    replace_with(folder / WEIGHTS, pack(state, metadata={KEY: text}))
+    replace_with(folder / FACTS, text.encode())
+
+
+def digest(state: Mapping[str, Tensor]) -> str:
+    """A hash of every array with its name, type and shape."""
+    made = hashlib.sha256()
+    for key in sorted(state):
+        value = state[key]
+        made.update(f"{key}\x1f{value.dtype}\x1f{tuple(value.shape)}\x1f".encode())
+        made.update(value.detach().reshape(-1).view(torch.uint8).numpy().data)
+    return made.hexdigest()
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """The description of the model in a folder."""
+    from safetensors import SafetensorError, safe_open
+
+    path = folder / WEIGHTS
+    if not path.is_file():
+        raise WeightsMissing(f"{folder} is not a trained model: it has no {WEIGHTS}")
+    try:
+        with safe_open(str(path), "numpy") as file:
+            facts = json.loads((file.metadata() or {})[KEY])
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise WeightsCorrupt(f"{path} is not a model that wordreel has written: {error}") from None
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT or "config" not in facts:
+        raise WeightsCorrupt(f"{path} was written by another version of wordreel; train or convert it again")
+    return facts
+
+
+def load_module(folder: Path) -> tuple[JointEmbedding, dict[str, Any]]:
+    """The module on the CPU in evaluation mode, and its description. Nothing is unpickled."""
+    from safetensors.torch import load_file
+
+    facts = read_facts(folder)
+    path = folder / WEIGHTS
+    state = load_file(path)
+    if digest(state) != facts.get("weights"):
+        raise WeightsCorrupt(f"{path} is damaged: its weights are not those it was written with")
+    with torch.device("meta"):
+        module = build(from_json(facts["config"]))
+    try:
+        module.load_state_dict(state, assign=True)
+    except RuntimeError as error:
+        raise WeightsError(f"{path} does not fit its description: {error}") from None
+    return module.eval(), facts
+
+
+class TrainedModel:
+    """A `wordreel.models.base.Model` from a checkpoint folder, on the CPU."""
+
+    def __init__(self, folder: Path, store: Store | None = None) -> None:
+        self.folder, self._store = folder, store
+        self._module, self.facts = load_module(folder)
+        self.name: str = str(self.facts.get("name", folder.name))
+        self.experts: tuple[str, ...] = self._module.rows
+        self.config: Config = self._module.config
+        self.looks_at: tuple[str, ...] = self.config.names  # whose tracks it takes
+        self.dim: int = self._module.dim
+
+    @cached_property
+    def fingerprint(self) -> str:
+        described = json.dumps(self.facts, sort_keys=True)
+        parts = (self.name, described, self._source.fingerprint)
+        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
+
+    def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
+        """Each clip from the rows that share time with it."""
+        config = self._module.config
+        vectors = np.zeros((len(clips), len(self.experts), self.dim), np.float32)
+        available = np.zeros(vectors.shape[:2], bool)
+        known = {name: tracks[name] for name in config.names if name in tracks}
+        for start in range(0, len(clips), BATCH):
+            some = clips[start : start + BATCH]
+            rows = [{name: clip_rows(track, clip) for name, track in known.items()} for clip in some]
+            with torch.inference_mode():
+                videos = self._module.embed_videos(collate(rows, config))
+            vectors[start : start + len(some)] = videos.vectors.float().numpy()
+            available[start : start + len(some)] = videos.available.numpy()
+        return vectors, available
+
+    def queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        found: list[QueryEmbedding] = []
+        for start in range(0, len(texts), BATCH):
+            some = list(texts[start : start + BATCH])
+            tokens, mask = self._source.encode(some)
+            with torch.inference_mode():
+                made = self._module.embed_queries(Tokens(torch.from_numpy(tokens), torch.from_numpy(mask)))
+            vectors, weights = made.vectors.float().numpy(), made.weights.float().numpy()
+            found += [QueryEmbedding(vectors[n], weights[n], text) for n, text in enumerate(some)]
+        return found
+
+    def explain(
+        self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip
+    ) -> dict[str, tuple[str, tuple[float, float] | None]]:
+        """What was said or shown, or how much the words ask for an expert."""
+        said: dict[str, tuple[str, tuple[float, float] | None]] = {}
+        for place, expert in enumerate(self.experts):
+            if expert not in tracks or clip_rows(tracks[expert], clip) is None:
+                continue
+            words = words_in(tracks[expert], clip.start, clip.end)
+            weight = float(query.weights[place]) / max(float(query.weights.sum()), 1e-9)
+            said[expert] = (f"“{words}”" if words else f"{weight:.0%} of the query's attention", None)
+        return said
+
+    @cached_property
+    def _source(self) -> Source:
+        return open_source(self._module.config.text, self.folder, self._store)
+
+
+def load(folder: Path, store: Store | None = None) -> TrainedModel:
+    """The model in a checkpoint folder."""
+    return TrainedModel(folder, store)

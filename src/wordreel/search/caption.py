@@ -1,0 +1,177 @@
+"""Video → text: which of some captions says best what a video shows.
+
+A caption is as good as its best item (a clip, or the whole): the same similarity as in search, seen from the
+other side, without the bonus for words that were said or shown.
+
+A normalisation needs a bank of what asks, and here videos ask: the bank is the library's other videos, the
+gallery the captions (see `hubness.direction`). A caption that fits every video is held back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wordreel.errors import QueryError
+from wordreel.hubness import METHODS, Direction, Method, choose_beta_unlabelled, make, query_rows
+from wordreel.hubness import ranking_scores as rows_to_sort
+from wordreel.index.exact import ExactIndex
+from wordreel.index.top import top_ids
+from wordreel.models.similarity import mixture
+from wordreel.search.hits import Reason
+from wordreel.search.sample import Sample
+from wordreel.types import Float32, Float64, QueryEmbedding
+
+if TYPE_CHECKING:
+    from wordreel.search.engine import Engine
+
+BATCH = 256  # captions at once
+BANK = 4_000  # videos of a bank, evenly spread over the library
+FALLBACK = 20.0  # β where the bank is too small to choose one
+LONGEST = 10_000  # characters of a caption
+NORMS = tuple(name for name, kind in METHODS.items() if not (kind.transductive or name.startswith("dual-")))
+
+
+@dataclass(frozen=True)
+class Caption:
+    """A caption of a video, the moment it fits best, and why."""
+
+    rank: int
+    score: float
+    text: str
+    start: float
+    end: float
+    why: tuple[Reason, ...] = ()
+    norm: str = "none"
+
+
+def caption(
+    engine: Engine,
+    sample: Sample,
+    texts: Sequence[str],
+    limit: int = 5,
+    norm: str = "none",
+    beta: float | None = None,
+) -> list[Caption]:
+    """The captions that fit a video best, best first; of equals the earlier one."""
+    _check(texts, limit, norm)
+    queries = _embedded(engine, texts)
+    items = _similarities(queries, sample)  # [captions, clips]
+    plain = items.max(axis=1)
+    scores: Float64 = plain.astype(np.float64)
+    label = "none"
+    if norm != "none":
+        scores, label = _normalised(engine, sample, queries, plain, norm, beta)
+    best = top_ids(scores[None], limit)[0].tolist()
+    pieces = sample.pieces()
+    return [
+        Caption(
+            rank=rank,
+            score=float(scores[number]),
+            text=texts[number],
+            start=sample.clips[pieces[int(items[number, pieces].argmax())]].start,
+            end=sample.clips[pieces[int(items[number, pieces].argmax())]].end,
+            why=_reasons(engine, sample, queries[number], int(items[number].argmax())),
+            norm=label,
+        )
+        for rank, number in enumerate(best, start=1)
+    ]
+
+
+def _check(texts: Sequence[str], limit: int, norm: str) -> None:
+    if limit < 1:
+        raise QueryError(f"cannot show {limit} captions; ask for 1 or more")
+    if not texts:
+        raise QueryError("there are no captions to choose from; give at least one")
+    for text in texts:
+        if not text.strip():
+            raise QueryError("a caption is empty; leave it out")
+        if len(text) > LONGEST:
+            raise QueryError(f"a caption has {len(text)} characters; {LONGEST} are allowed")
+    if norm not in NORMS:
+        why = "needs more than a bank of videos" if norm in METHODS else "is not known"
+        raise QueryError(f"the normalisation {norm!r} {why}; choose one of {', '.join(NORMS)}")
+
+
+def _embedded(engine: Engine, texts: Sequence[str]) -> list[QueryEmbedding]:
+    words = [text.strip() for text in texts]
+    return [
+        query
+        for start in range(0, len(words), BATCH)
+        for query in engine.model.queries(words[start : start + BATCH])
+    ]
+
+
+def _similarities(queries: Sequence[QueryEmbedding], sample: Sample) -> Float32:
+    vectors, weights = np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries])
+    return mixture(vectors, weights, sample.vectors, sample.available)
+
+
+def _normalised(
+    engine: Engine,
+    sample: Sample,
+    queries: Sequence[QueryEmbedding],
+    plain: Float32,
+    norm: str,
+    beta: float | None,
+) -> tuple[Float64, str]:
+    """The video's row of scores, corrected by how the captions fit the library's other videos."""
+    bank = query_rows(video_bank(engine, sample, queries), Direction.VIDEO_TO_TEXT)
+    method = _method(norm, beta, bank)
+    row = query_rows(plain[:, None], Direction.VIDEO_TO_TEXT)
+    scores = rows_to_sort(method.apply(row, method.fit(bank)))[0].astype(np.float64)
+    chosen = f", beta={getattr(method, 'beta'):g}" if hasattr(method, "beta") else ""  # noqa: B009
+    return scores, f"videobank({len(bank)} videos, method={norm}{chosen})"
+
+
+def video_bank(engine: Engine, sample: Sample, queries: Sequence[QueryEmbedding]) -> Float32:
+    """`[captions, videos]`: how well each caption fits each of the library's other videos."""
+    rows: dict[str, list[int]] = {}
+    for row, item in enumerate(engine.items):
+        if item.content != sample.content:
+            rows.setdefault(item.content, []).append(row)
+    if not rows:
+        raise QueryError("the library's other videos make the bank, and there are none; use --norm none")
+    others = list(rows.values())
+    spread = np.unique(np.linspace(0, len(others) - 1, min(BANK, len(others))).round().astype(int))
+    chosen = [others[number] for number in spread.tolist()]
+    at = np.concatenate([np.array(found, np.int64) for found in chosen])
+    edges = np.cumsum([0, *map(len, chosen)])[:-1]
+    index = ExactIndex(np.asarray(engine.gallery.vectors[at]), engine.gallery.available[at])
+    found = np.empty((len(queries), len(chosen)), np.float32)
+    for start in range(0, len(queries), BATCH):
+        some = queries[start : start + BATCH]
+        vectors, weights = np.stack([q.vectors for q in some]), np.stack([q.weights for q in some])
+        items = index.scores(vectors, weights, slice(None))
+        found[start : start + len(some)] = np.maximum.reduceat(items, edges, axis=1)
+    return found
+
+
+def _method(norm: str, beta: float | None, bank: Float32) -> Method:
+    """The method with its β: as given, or chosen on the bank without labels."""
+    if "beta" not in METHODS[norm].__dataclass_fields__:
+        if beta is not None:
+            raise QueryError(f"{norm!r} has no beta; leave it out")
+        return make(norm)
+    if beta is None:
+        k = min(10, max(1, bank.shape[1] // 4))  # of a handful of captions, all would be among ten
+        beta = choose_beta_unlabelled(bank, k=k).beta if len(bank) > 1 else FALLBACK
+    return make(norm, beta=beta)
+
+
+def _reasons(engine: Engine, sample: Sample, query: QueryEmbedding, clip: int) -> tuple[Reason, ...]:
+    """Each expert's share of the plain similarity with its best clip, and what it recognised there."""
+    weights = query.weights * sample.available[clip]
+    total = weights.sum()
+    dots = (query.vectors * sample.vectors[clip]).sum(axis=1)
+    shares = weights * dots / total if total > 0 else weights
+    said = engine.model.explain(query, sample.tracks, sample.clips[clip])
+    reasons = [
+        Reason(expert, float(shares[m]), *said[expert])
+        for m, expert in enumerate(engine.model.experts)
+        if expert in said
+    ]
+    return tuple(sorted(reasons, key=lambda reason: -reason.share))

@@ -1,0 +1,37 @@
+"""Query-bank normalisation as the query path sees it: what a fitted bank does to the items of one engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from wordreel.index.correction import Correction
+from wordreel.types import Float32, Float64, Int64
+
+
+class Rescorer(Protocol):
+    """A method that cannot be folded into one number per item scores candidates instead."""
+
+    def __call__(self, scores: Float32, rows: Int64) -> Float64:
+        """New scores `[queries, len(rows)]` of some items from their plain ones."""
+        ...
+
+
+class ConfidenceOf(Protocol):
+    """How sure one can be of each item as an answer to one query, in [0, 1]."""
+
+    def __call__(self, scores: Float32, best: Int64) -> Float32:
+        """Confidences `[items]` from the plain scores of all items and the best item of every video."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Norm:
+    """One way to rank: the correction folded into the index, or a rescorer of candidates; never both."""
+
+    label: str  # as evaluations print it
+    correction: Correction | None = None
+    rescore: Rescorer | None = None
+
+
+PLAIN = Norm("none")

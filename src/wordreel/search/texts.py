@@ -1,0 +1,75 @@
+"""Captions to choose from, out of a file: sentences are all that matters, whatever they belong to.
+
+| file | captions |
+|---|---|
+| `.json`, `FILE.json:key` | texts, objects with a `caption`, or texts by id: `{"clip1": ["text", …]}` |
+| `.jsonl`, `.ndjson` | a text or such an object on each line |
+| `.csv`, `.tsv` | the column `caption`, `text` or `sentence` |
+| anything else | one on each line |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from wordreel.datasets import addresses
+from wordreel.datasets.text import cells, columns, lines, rows
+from wordreel.errors import DatasetError
+from wordreel.library.banks import tidy
+
+KEYS = ("caption", "text", "sentence")
+
+
+def read_texts(address: str) -> list[str]:
+    """The captions of a file in their order, each once."""
+    path = Path(address).expanduser()
+    ending = path.suffix.lower()
+    if addresses.is_address(address):
+        found = list(_inside(addresses.at(str(path)), address))
+    elif ending in (".jsonl", ".ndjson"):
+        found = [text for number, line in lines(path) for text in _line(line, f"{path}, line {number}")]
+    elif ending in (".csv", ".tsv"):
+        found = list(_column(path, "," if ending == ".csv" else "\t"))
+    else:
+        found = [line for _, line in lines(path)]
+    texts = tidy(found)
+    if not texts:
+        raise DatasetError(f"{address} has no captions")
+    return texts
+
+
+def _inside(value: Any, where: str) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _inside(entry, where)
+    elif isinstance(value, dict) and any(isinstance(value.get(key), str) for key in KEYS):
+        yield next(value[key] for key in KEYS if isinstance(value.get(key), str))
+    elif isinstance(value, dict) and value and all(isinstance(v, str | list) for v in value.values()):
+        for entry in value.values():
+            yield from _inside(entry, where)
+    else:
+        raise DatasetError(
+            f'what stands at {where} must be texts: ["a man sings", …] or {{"clip1": ["a man sings", …]}}; '
+            "say FILE.json:key if they are inside"
+        )
+
+
+def _line(line: str, where: str) -> Iterator[str]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(f"{where}: not JSON: {error}") from None
+    return _inside(value, where)
+
+
+def _column(path: Path, delimiter: str) -> Iterator[str]:
+    found = rows(path, delimiter, strict=True)
+    for number, header in found:
+        place = columns(path, number, header, [KEYS])
+        for last, row in found:
+            yield cells(path, last, row, place)[0]

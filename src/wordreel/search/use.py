@@ -1,0 +1,149 @@
+"""`wordreel use`: let another model answer. The library is embedded first and switched last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wordreel.errors import LibraryError, WeightsError, WordreelError
+from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
+from wordreel.library.settings import write_setting
+from wordreel.library.store import LibraryStore
+from wordreel.models import kept
+from wordreel.models.base import Model
+from wordreel.search.refresh import refresh
+from wordreel.weights.store import Store
+
+if TYPE_CHECKING:
+    from wordreel.models.trained import TrainedModel
+
+
+@dataclass(frozen=True)
+class Used:
+    """What came of it: `embedded` clips were new to the model, `notes` are for the owner to read."""
+
+    name: str
+    fingerprint: str
+    embedded: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """A model that a library can use, or embeddings of one that it no longer has (without a name)."""
+
+    name: str
+    fingerprint: str  # empty where it cannot be known: the bridge's weights are not here
+    in_use: bool
+    embedded: int  # clips
+    clips: int
+    experts: tuple[str, ...]
+
+
+def use(
+    store: LibraryStore, weights: Store, asked: str, progress: Callable[[int, int], None] | None = None
+) -> tuple[Model, Used]:
+    """Embed the library with a model from its stored tracks, then make it the library's model.
+
+    `asked` is "bridge", a folder with a checkpoint, or the name or fingerprint of a model the library has.
+    Interrupted or killed, the old model stays in use, and the same call goes on where it stopped.
+    """
+    with store.writing():
+        notes: list[str] = []
+        if asked == kept.BRIDGE:
+            key, model = kept.BRIDGE, kept.open_kept(store, weights, kept.BRIDGE)
+        else:
+            trained = _trained(store, weights, asked)
+            notes += check_experts(store, trained)
+            if elsewhere := kept.words_elsewhere(trained.config):
+                notes.append(f"its captions need {elsewhere}, which is not in its folder: leave it there")
+            key, model = trained.fingerprint, kept.keep(store, trained, weights)
+        return model, Used(model.name, model.fingerprint, switch(store, model, key, progress), tuple(notes))
+
+
+def switch(
+    store: LibraryStore, model: Model, key: str, progress: Callable[[int, int], None] | None = None
+) -> int:
+    """Embed what the model has not embedded yet, and only then name it; the number of new clips."""
+    with store.writing():
+        try:
+            embedded = refresh(store, model, progress)
+        except ValueError as error:
+            raise WeightsError(f"the model {model.name!r} cannot embed this library: {error}") from error
+        write_setting(store, kept.SETTING, key)
+    return embedded
+
+
+def check_experts(store: LibraryStore, model: TrainedModel) -> list[str]:
+    """What a model will miss, in words; an error where it would see nothing, or features of another shape."""
+    dims: dict[str, set[int]] = {}
+    rows = store.catalogue.rows("SELECT DISTINCT expert, dim FROM tracks WHERE state = 'present'")
+    for expert, dim in rows:
+        dims.setdefault(expert, set()).add(dim)
+    wrong = [e for e in model.config.experts if dims.get(e.name, {e.dim}) != {e.dim}]
+    if wrong:
+        said = "; ".join(
+            f"{e.name} of {e.dim} numbers, where the library has {', '.join(map(str, sorted(dims[e.name])))}"
+            for e in wrong
+        )
+        raise LibraryError(f"the model {model.name!r} was trained on other features: it takes {said}")
+    missing = [name for name in model.looks_at if name not in dims]
+    if not missing:
+        return []
+    said = f"this library has no {', '.join(missing)}"
+    more = f"`wordreel add FOLDER --experts {','.join(missing)}` adds them"
+    if dims and len(missing) == len(model.looks_at):
+        raise LibraryError(f"the model {model.name!r} would see nothing: {said}; {more}")
+    return [f"{said}, which the model {model.name!r} looks at; it does without. {more}"]
+
+
+def models(store: LibraryStore, weights: Store) -> list[ModelRow]:
+    """The bridge, the library's own models, and whatever else has embedded it."""
+    used = kept.in_use(store)
+    bridge: Model = kept.open_kept(store, weights, kept.BRIDGE)
+    try:
+        print_of_bridge = bridge.fingerprint
+    except WordreelError:  # its weights are not here
+        print_of_bridge = ""
+    names = {print_of_bridge: bridge.name}
+    names |= {one.fingerprint: one.name for one in kept.kept(store)}
+    names |= {folder.name: "" for folder in caches(store) if folder.name not in names}
+    clips = len(store.clip_ids())
+    rows = []
+    for fingerprint, name in names.items():
+        experts, missing = _embedded(store, fingerprint, clips)
+        chosen = fingerprint == used or (used == kept.BRIDGE and fingerprint == print_of_bridge)
+        rows.append(ModelRow(name, fingerprint, chosen, clips - missing, clips, experts))
+    return rows
+
+
+def _embedded(store: LibraryStore, fingerprint: str, clips: int) -> tuple[tuple[str, ...], int]:
+    """The rows of a model's embeddings, and how many clips have none."""
+    manifest = next((read_manifest(f) for f in caches(store) if f.name == fingerprint), None)
+    if manifest is None:
+        return (), clips
+    try:
+        cache = EmbeddingCache(store, fingerprint, manifest.experts, manifest.dim)
+        return manifest.experts, len(cache.missing())
+    except LibraryError:  # damaged: as good as none
+        return manifest.experts, clips
+
+
+def _trained(store: LibraryStore, weights: Store, asked: str) -> TrainedModel:
+    """The checkpoint that was asked for: a folder, or one of the library's own."""
+    path = Path(asked).expanduser()
+    if path.is_dir():
+        return kept.open_checkpoint(kept.find_checkpoint(path), weights)
+    own = kept.kept(store)
+    found = [one for one in own if asked in (one.fingerprint, one.name)]
+    if len(found) == 1:
+        return kept.open_checkpoint(found[0].folder, weights)
+    if found:
+        which = ", ".join(one.fingerprint for one in found)
+        raise LibraryError(f"{len(found)} models of this library are called {asked!r}; say which: {which}")
+    have = ", ".join([kept.BRIDGE, *(one.name for one in own)])
+    raise LibraryError(
+        f"there is no model {asked!r}: name a folder with a trained checkpoint, or one of {have}"
+    )

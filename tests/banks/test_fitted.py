@@ -1,0 +1,111 @@
+"""Whatever happens to a bank or a library, the fitted numbers are those of a fit from the start."""
+
+import numpy as np
+import pytest
+
+from wordreel.banks.embedded import BankVectors
+from wordreel.banks.fitted import bring_up_to_date
+from wordreel.hubness import HubnessError, make, mixtures
+from wordreel.library.banks import Bank
+from wordreel.library.embeddings import Gallery
+
+NAMES = ["is", "dis", "csls", "nnn", "cent", "sinkhorn"]
+
+
+def bank_of(ids):
+    return Bank("b", "x", 0.0, tuple(ids), tuple(f"q{i}" for i in ids), ("x",) * len(ids))
+
+
+class World:
+    """Every query and item that could ever be, by id."""
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        e, d = 2, 6
+        self.rng = rng
+        self.queries = rng.normal(size=(60, e, d)).astype(np.float32)
+        self.weights = rng.random((60, e)).astype(np.float32) + 0.1
+        self.items = rng.normal(size=(80, e, d)).astype(np.float32)
+        self.available = rng.random((80, e)) < 0.8
+        self.queries /= np.linalg.norm(self.queries, axis=2, keepdims=True)
+        self.items /= np.linalg.norm(self.items, axis=2, keepdims=True)
+        self.items[~self.available] = 0
+
+    def vectors(self, ids):
+        ids = np.asarray(ids, np.int64)
+        return BankVectors(ids, self.queries[ids], self.weights[ids])
+
+    def gallery(self, ids):
+        ids = np.asarray(ids, np.int64)
+        return Gallery(ids, self.items[ids], self.available[ids])
+
+
+def expected(world, bank, items, method):
+    ids, rows = np.array(bank.ids), np.asarray(items)
+    source = mixtures(world.queries[ids], world.weights[ids], world.items[rows], world.available[rows])
+    return method.fit(source)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_life_of_changes_equals_a_fit_from_the_start(name, seed):
+    world = World(seed)
+    method = make(name)
+    queries = list(world.rng.permutation(60)[:20])
+    items = list(world.rng.permutation(80)[:30])
+    known = list(queries)
+    now = None
+    for _ in range(12):
+        what = world.rng.integers(5)
+        if what == 0:  # some bank queries come
+            fresh = [int(q) for q in world.rng.permutation(60) if q not in queries][:5]
+            queries += fresh
+            known = list(dict.fromkeys(known + fresh))
+        elif what == 1 and len(queries) > 6:  # some go; their embeddings are still at hand
+            queries = queries[3:]
+        elif what == 2:  # videos come
+            items += [int(i) for i in world.rng.permutation(80) if i not in items][:7]
+        elif what == 3 and len(items) > 8:  # videos go
+            items = items[: len(items) // 2] + items[len(items) // 2 + 3 :]
+        else:  # the cache gives the rows in another order
+            items = [int(i) for i in world.rng.permutation(items)]
+        bank = bank_of(queries)
+        now = bring_up_to_date(now, bank, world.vectors(known), world.gallery(items), method)
+        want = expected(world, bank, items, method)
+        ids = np.array(items)
+        np.testing.assert_allclose(now.bias(ids), want.bias(), atol=2e-5)
+        if method.gated:
+            np.testing.assert_array_equal(now.active(ids), want.activation)
+        again = bring_up_to_date(now, bank, world.vectors(known), world.gallery(items), method)
+        assert again is now
+
+
+def test_a_query_whose_embedding_is_gone_leads_to_a_new_fit():
+    world = World(0)
+    method = make("dis")
+    now = bring_up_to_date(
+        None, bank_of(range(10)), world.vectors(range(10)), world.gallery(range(20)), method
+    )
+    left = bank_of(range(2, 10))
+    now = bring_up_to_date(now, left, world.vectors(range(2, 10)), world.gallery(range(20)), method)
+    want = expected(world, left, range(20), method)
+    np.testing.assert_allclose(now.bias(np.arange(20)), want.bias(), atol=1e-6)
+
+
+def test_new_videos_do_not_refit(monkeypatch):
+    world = World(1)
+    method = make("dis")
+    first = bring_up_to_date(
+        None, bank_of(range(10)), world.vectors(range(10)), world.gallery(range(20)), method
+    )
+
+    def refuse(*_args, **_named):
+        raise HubnessError("fitted again")
+
+    monkeypatch.setattr(type(method), "fit", refuse)
+    now = bring_up_to_date(
+        first, bank_of(range(12)), world.vectors(range(12)), world.gallery(range(25)), method
+    )
+    monkeypatch.undo()
+    want = expected(world, bank_of(range(12)), range(25), method)
+    np.testing.assert_allclose(now.bias(np.arange(25)), want.bias(), atol=1e-5)

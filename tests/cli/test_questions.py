@@ -1,0 +1,116 @@
+"""`use`, `like` and `caption` on a small library made of real files with real experts."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from wordreel.demo.film import title_card, write_film
+from wordreel.errors import DatasetError, LibraryError, MediaError, QueryError
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    pytest.importorskip("torch")
+    from tests.models import twins
+    from tests.models.small import model
+
+    from wordreel.models import trained
+    from wordreel.models.config import CE, Expert, Text
+
+    def make(*experts):
+        known = {"appearance": 1280, "ocr": 384, "motion": 1024}
+        text = Text("vectors", 3, "vlad", 2, source="word2vec:words.txt")
+        config = CE(tuple(Expert(name, known[name]) for name in experts), text, 8)
+        folder = tmp_path / "runs" / "-".join(experts)
+        trained.save(folder, twins.stir(model(config)), "signs")
+        (folder / "words.txt").write_text("train 1 0 0\nbakery 0 1 0\nto 0 0 1\n")
+        return folder
+
+    return make
+
+
+def test_use_says_which_model_answers(shell):
+    assert re.match(r"bridge +[0-9a-f]{16}  2/2 clips embedded  in use\n$", shell("use"))
+    assert [(row["name"], row["in_use"]) for row in shell.json("use", "--list")] == [("bridge", True)]
+
+
+def test_use_a_checkpoint_and_go_back(shell, checkpoint):
+    folder = checkpoint("appearance", "ocr")
+    before = shell.json("search", "train to Vienna")
+    assert re.match(r"signs \([0-9a-f]{16}\) is in use; 2 clips were embedded\.\n$", shell("use", str(folder)))
+    shutil.rmtree(folder)
+    trained = shell.json("search", "train to Vienna")
+    assert {hit["path"] for hit in trained} == {hit["path"] for hit in before}
+    assert [hit["score"] for hit in trained] != [hit["score"] for hit in before]
+    assert len(shell("use").splitlines()) == 2
+    rows = {row["name"]: row for row in shell.json("use", "--list")}
+    assert (rows["signs"]["in_use"], rows["bridge"]["in_use"], rows["bridge"]["embedded"]) == (True, False, 2)
+    assert "2 files" in shell("list")
+    assert shell("verify").endswith("\n")
+    assert shell.json("use", "bridge")["embedded"] == 0
+    assert shell.json("search", "train to Vienna") == before
+    assert shell.json("use", "signs")["embedded"] == 0
+
+
+def test_use_warns_or_refuses(shell, checkpoint):
+    some = shell.json("use", str(checkpoint("ocr", "motion")))
+    assert "--experts motion" in some["notes"][0]
+    shell("use", "bridge")
+    with pytest.raises(LibraryError, match="--experts motion"):
+        shell("use", str(checkpoint("motion")))
+    with pytest.raises(LibraryError, match="no model 'nothing'"):
+        shell("use", "nothing")
+    assert shell.json("use")[0]["in_use"]
+    shell("use", "bridge", "--list", code=2)
+
+
+def test_like_finds_the_other_video(shell, media):
+    found = shell.json("like", str(media / "station.mp4"))
+    assert [hit["path"] for hit in found] == [str(media / "signs" / "bakery.mp4")]
+    assert {reason["expert"] for reason in found[0]["why"]} == {"appearance", "ocr"}
+    lines = shell("like", str(media / "station.mp4"), "--moment", "1").splitlines()
+    assert re.match(r"  1\.  -?0\.\d{3}  .*bakery\.mp4  \[0:00\.0 – 0:03\.\d\]", lines[0])
+    assert lines[1].startswith("      like 0:00.0 – 0:03.")
+    assert shell.json("like", str(media / "station.mp4"), "--in", "/nowhere") == []
+    assert "Nothing to show" in shell("like", str(media / "station.mp4"), "--after", "2999-01-01")
+    with pytest.raises(QueryError, match="no second"):
+        shell("like", str(media / "station.mp4"), "--moment", "99")
+
+
+def test_files_outside_are_looked_at_and_not_added(shell, tmp_path, media):
+    film = tmp_path / "outside.mp4"
+    write_film(film, title_card(["Platform 9", "to Vienna"], 2, (22, 60, 50)))
+    found = shell.json("like", str(film))
+    assert [hit["path"] for hit in found][0] == str(media / "station.mp4")
+    assert len(found) == 2
+    assert "Platform 9" in json.dumps(found[0]["why"])
+    texts = tmp_path / "captions.txt"
+    texts.write_text("a bowl of soup\nthe platform for trains to Vienna\na bakery opens\n")
+    best = shell.json("caption", str(film), "--from", str(texts))
+    assert best[0]["text"] == "the platform for trains to Vienna"
+    assert len(best) == 3
+    assert len(shell.json("list")) == 2
+
+
+def test_caption_as_a_person_sees_it(shell, tmp_path, media):
+    texts = tmp_path / "captions.json"
+    texts.write_text(json.dumps({"a": ["the grand opening of a bakery"], "b": ["a train to Vienna"]}))
+    video = str(media / "signs" / "bakery.mp4")
+    lines = shell("caption", video, "--from", str(texts), "--limit", "1").splitlines()
+    assert re.match(r"  1\.  0\.\d{3}  “the grand opening of a bakery”  \[0:00\.0 – 0:03\.\d\]", lines[0])
+    assert "GRAND OPENING" in lines[1]
+    normed = shell.json("caption", video, "--from", str(texts), "--norm", "dis", "--beta", "10")
+    assert normed[0]["norm"] == "videobank(1 videos, method=dis, beta=10)"
+    with pytest.raises(QueryError, match="not known"):
+        shell("caption", video, "--from", str(texts), "--norm", "auto")
+    with pytest.raises(DatasetError, match="cannot be read"):
+        shell("caption", video, "--from", str(tmp_path / "none.txt"))
+
+
+def test_what_is_no_video(shell, media, tmp_path):
+    with pytest.raises(MediaError, match="broken.mp4"):
+        shell("like", str(media / "broken.mp4"))
+    with pytest.raises(QueryError, match="neither in the library"):
+        shell("like", str(tmp_path / "gone.mp4"))

@@ -1,0 +1,131 @@
+import math
+
+import numpy as np
+import pytest
+from tests.datasets.trees.published import CAPTIONS, IDS, TEST, TEXTS, dump, write_ce
+
+from wordreel.datasets.trees import open_tree
+from wordreel.datasets.trees.ce import open_ce
+from wordreel.errors import DatasetError
+from wordreel.types import Absent, Track
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4, 5])
+def test_every_expert_reads_back_as_it_was_written(tmp_path, protocol):
+    said = write_ce(tmp_path / "MSRVTT", protocol)
+    words = said.pop("words")
+    tree = open_tree(tmp_path / "MSRVTT")
+    assert (tree.kind, tree.dataset) == ("ce", "MSRVTT")
+    assert set(tree.experts) == set(said)
+    for expert, values in said.items():
+        assert list(tree.ids(expert)) == list(values)
+        for item in IDS:
+            value, found = values.get(item), tree.read(expert, item)
+            lost = value is None or (isinstance(value, float) and math.isnan(value))
+            if lost or not np.size(value) or np.isnan(value).all():
+                assert isinstance(found, Absent), (expert, item)
+                assert found.reason
+            else:
+                assert isinstance(found, Track)
+                assert np.array_equal(found.values, np.atleast_2d(value).astype("f4"))
+    for item in IDS:
+        read = tree.words("openai", item)
+        assert [np.array_equal(a, b) for a, b in zip(read, words[item], strict=True)] == [True, True]
+
+
+def test_splits_and_captions(tmp_path):
+    write_ce(tmp_path / "MSRVTT")
+    tree = open_tree(tmp_path / "MSRVTT" / "structured-symlinks", "ce", "MSRVTT")
+    assert set(tree.splits) == {"full-train", "full-test", "jsfusion-train", "jsfusion-val"}
+    test = tree.split("test")
+    assert test.name == "full-test"
+    assert test.captions == {item: TEXTS[item] for item in TEST}
+    assert tree.split("jsfusion-val").captions == {"video3": [TEXTS["video3"][1]]}
+    assert test.missing == ()
+    with pytest.raises(DatasetError, match="full-train"):
+        tree.split("nonsense")
+
+
+def test_nothing_is_read_before_it_is_asked_for_and_then_once(tmp_path, monkeypatch):
+    from wordreel.datasets.trees import tables
+
+    write_ce(tmp_path / "MSRVTT")
+    read = []
+    real = tables.read_value
+    monkeypatch.setattr(tables, "read_value", lambda path: (read.append(path.name), real(path))[1])
+    tree = open_tree(tmp_path / "MSRVTT")
+    assert tree.experts
+    assert tree.splits
+    assert read == []
+    tree.read("audio", "video0")
+    tree.read("audio", "video1")
+    assert read == ["Audio_MSRVTT_new.pickle"]
+
+
+def test_what_is_missing_is_said_with_where_it_was_looked_for(tmp_path):
+    write_ce(tmp_path / "MSRVTT")
+    root = tmp_path / "MSRVTT" / "structured-symlinks"
+    assert open_ce(tmp_path / "MSRVTT").missing == ()
+    (root / "aggregated_face_feats" / "facefeats-avg.pickle").unlink()
+    (root / "raw-captions.pkl").unlink()
+    (root / "jsfusion_val_caption_idx.pkl").unlink()
+    missing = {found.what: found for found in open_ce(tmp_path / "MSRVTT").missing}
+    assert set(missing) == {
+        "features of face",
+        "raw captions",
+        "which caption of each video counts in jsfusion-val",
+    }
+    assert missing["raw captions"].looked == root / "raw-captions.pkl"
+    assert all(found.without for found in missing.values())
+
+
+def test_the_names_that_other_datasets_have_for_the_same_experts(tmp_path):
+    root = tmp_path / "DiDeMo" / "structured-symlinks"
+    names = {
+        "aggregated_audio_feats/vggish-audio-raw.pickle": "audio",
+        "aggregated_speech_feats/stt_w2v.pickle": "speech",
+        "aggregated_ocr_feats/ocr-feats.pkl": "ocr",
+        "aggregated_facefeats_25fps_256px_stride1/face-avg.pickle": "face",
+        "aggregated_imagenet_25fps_256px_stride1/senet154-avg-logits.pickle": "imagenet.senet154.0.logits",
+        "aggregated_r2p1d_30fps_256px_stride16_offset0/r2p1d-ig65m-avg.pickle": "r2p1d.r2p1d-ig65m.0",
+        "aggregated_audio_feats/my-own.pickle": "audio.my-own",
+    }
+    for number, name in enumerate(names):
+        dump(root / name, {"a.b": np.full(2, number)})
+    (root / "val_list.txt").write_text("12_a.b.mov\n34_c.avi")
+    tree = open_tree(tmp_path / "DiDeMo")
+    for number, (_, expert) in enumerate(names.items()):
+        assert tree.read(expert, "a.b").values[0, 0] == number
+    assert [item.id for item in tree.split("val").items] == ["12_a", "34_c"]
+
+
+def test_numbers_and_bytes_as_ids(tmp_path):
+    root = tmp_path / "X" / "structured-symlinks"
+    dump(root / "aggregated_audio" / "vggish-raw.pickle", {7: np.ones(2), b"b": np.zeros(2)})
+    tree = open_tree(tmp_path / "X")
+    assert list(tree.ids("audio")) == ["7", "b"]
+    assert tree.read("audio", "7").values.tolist() == [[1, 1]]
+
+
+def test_a_hickle_file_reads_like_the_pickle(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    root = tmp_path / "QuerYD" / "structured-symlinks"
+    dump(root / "raw_captions_combined_filtered.pkl", CAPTIONS)
+    path = root / "aggregated_audio" / "vggish-raw.hickle"
+    path.parent.mkdir(parents=True)
+    values = {"video0": np.ones((2, 3), "f4"), "video1": np.zeros((0, 3), "f4")}
+    with h5py.File(path, "w") as file:  # version 4
+        data = file.create_group("data")
+        data.attrs["base_type"] = b"dict"
+        for key, value in values.items():
+            item = data.create_group(repr(key))
+            item.attrs["base_type"] = b"dict_item"
+            item.create_dataset("data", data=value).attrs["base_type"] = b"ndarray"
+        item = data.create_group(repr("video2"))
+        item.attrs["base_type"] = b"dict_item"
+        item.create_dataset("data", data=float("nan")).attrs["base_type"] = b"float"
+    tree = open_tree(tmp_path / "QuerYD")
+    assert tree.read("audio", "video0").values.tolist() == values["video0"].tolist()
+    assert isinstance(tree.read("audio", "video1"), Absent)
+    assert tree.read("audio", "video2") == Absent("NaN in the file")
+    assert tree.lists.captions("video1")[0].text == TEXTS["video1"][0]

@@ -26,6 +26,9 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/experts.py
 	$(BIN)/python benchmarks/hubness.py
+	$(BIN)/python benchmarks/hubness_embeddings.py
+	$(BIN)/python benchmarks/folded.py
+	$(BIN)/python benchmarks/metrics.py
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("wordreel needs Python 3.11 or later; set PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
@@ -36,7 +39,7 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[demo,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[demo,dev,train]'
 	touch $@
 
 clean:

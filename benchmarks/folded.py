@@ -2,9 +2,9 @@
 
     python benchmarks/folded.py [items] [bank] [queries] [dim]
 
-Items are clustered and the bank has a gap to them, as text has to video. For each foldable method the ten best
-of the folded index must be those of `method.apply` on the whole matrix of similarities. Times are ratios to
-plain search of the same index: batches of queries, and one query at a time as a live search asks; the runs
+Items are clustered and the bank has a gap to them, as text has to video. For each foldable method the ten
+best of the folded index must be those of `method.apply` on the whole matrix of similarities. Times are ratios
+to plain search of the same index: batches of queries, and one query at a time as a live search asks; the runs
 of all methods alternate, and the median of the ratios counts.
 """
 
@@ -30,7 +30,7 @@ K = 10
 
 
 def world(items: int, bank: int, queries: int, dim: int) -> tuple[Float32, Float32, Float32]:
-    """Clustered unit vectors; bank and queries sit around the same centres, pushed away along one direction."""
+    """Clustered unit vectors; bank and queries sit around the same centres, pushed aside together."""
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(max(items // 50, 1), dim)).astype(np.float32)
     gap = rng.normal(size=dim).astype(np.float32)

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from wordreel.cli.app import app
 from wordreel.errors import HubnessError, UnsafePickle
 from wordreel.evaluate import querybank
+from wordreel.hubness import make, ranking_scores
 
 KEYS = ["R1", "R5", "R10", "R50", "MdR", "MnR", "Geom"]
 
@@ -358,12 +359,30 @@ def test_words_that_are_not_understood(files):
     paths = files(bank=bank, test=test)
     words = ["qbnorm", "--bank", paths[0], "--test", paths[1]]
     assert "number or auto" in shell(*words, "--beta", "warm", code=2).stderr
-    assert "use it from Python" in shell(*words, "--method", "dual-dis", code=2).stderr
+    assert "they need it" in shell(*words, "--method", "dual-dis", code=2).stderr
+    assert "they need it" in shell(*words, "--gallery-bank", paths[0], code=2).stderr
     assert "--bank is needed" in shell("qbnorm", "--test", paths[1], code=2).stderr
     with pytest.raises(HubnessError, match="choose one of"):
         shell(*words, "--method", "magic")
     with pytest.raises(HubnessError, match="beta must be"):
         shell(*words, "--beta", "nan")
+
+
+@pytest.mark.parametrize("method", ["dual-is", "dual-dis", "dual-sinkhorn"])
+def test_two_banks(files, method):
+    bank, test, _ = synthetic(20, bank=40, captions=2)
+    rng = np.random.default_rng(0)
+    shape = (40, 15) if method == "dual-sinkhorn" else (15, 60)
+    second = rng.uniform(-0.5, 0.5, shape).astype(bank.dtype)
+    paths = files(bank=bank, test=test, second=second)
+    words = ["--bank", paths[0], "--test", paths[1], "--gallery-bank", paths[2], "--method", method]
+    facts = asked("qbnorm", *words)
+    way = make(method)
+    scores = ranking_scores(way.apply(test, way.fit(bank, second)))
+    own = scores[np.arange(120), np.arange(120) // 2]
+    ranks = 1 + (scores > own[:, None]).sum(axis=1) + ((scores == own[:, None]).sum(axis=1) - 1) / 2
+    assert facts["after"]["MdR"] == pytest.approx(np.median(ranks))
+    assert facts["after"]["R1"] == pytest.approx(100 * np.mean(ranks == 1))
 
 
 @pytest.mark.parametrize("verb", ["qbnorm", "hubness"])

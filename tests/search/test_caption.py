@@ -43,7 +43,9 @@ def fits(model, text, tracks, clips):
     vectors, available = model.embed(tracks, clips)
     found = []
     for row in range(len(clips)):
-        top = sum(query.weights[m] * query.vectors[m] @ vectors[row, m] for m in range(2) if available[row, m])
+        top = sum(
+            query.weights[m] * query.vectors[m] @ vectors[row, m] for m in range(2) if available[row, m]
+        )
         bottom = sum(query.weights[m] for m in range(2) if available[row, m])
         found.append(float(top / bottom) if bottom else 0.0)
     return max(found)
@@ -71,9 +73,7 @@ def test_normalised_by_a_bank_of_the_other_videos(engine, store, model, sample, 
     bank = np.array(
         [
             [
-                fits(
-                    model, text, tracks_of(store, model, content), [c.clip for c in store.clips(content)]
-                )
+                fits(model, text, tracks_of(store, model, content), [c.clip for c in store.clips(content)])
                 for text in TEXTS
             ]
             for content in others

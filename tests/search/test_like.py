@@ -113,7 +113,9 @@ def test_the_moments_are_the_best_pair_of_clips(engine, store, model, films):
             for clip in theirs:
                 made, there = model.embed(tracks_of(store, model, match.content), [clip.clip])
                 score = twin(sample.vectors[row], sample.available[row], made[0], there[0], (1.0, 1.0))
-                pairs.append((score, (sample.clips[row].start, sample.clips[row].end), (clip.start, clip.end)))
+                pairs.append(
+                    (score, (sample.clips[row].start, sample.clips[row].end), (clip.start, clip.end))
+                )
         best = max(score for score, _, _ in pairs)
         near = [(mine, other) for score, mine, other in pairs if score > best - 1e-6]
         assert (match.like, (match.start, match.end)) in near
@@ -138,9 +140,7 @@ def test_a_file_outside_is_studied_and_not_added(engine, store, model, tmp_path)
     before = store.digest()
     sample = sample_of(store, model, film, look)
     assert sample.content == ""
-    check(
-        engine.like(sample, 100), naive(store, model, sample.clips, sample.tracks, "", (1.0, 1.0))
-    )
+    check(engine.like(sample, 100), naive(store, model, sample.clips, sample.tracks, "", (1.0, 1.0)))
     assert store.digest() == before
     add(store, [film], [Colour(), Talk()], FakeFence())
     inside = sample_of(store, model, film, never)

@@ -1,5 +1,6 @@
 """A folded correction ranks as the dense definition does, also through the whole query path."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -71,7 +72,10 @@ def test_globally_corrected_rescores_candidates_like_the_dense_definition(work, 
     dense_scores = [expected[hit.content] for hit in hits]
     # Ties within a rank are broken by similarity in both; the places in a row are steps of 1/items.
     assert all(a >= b - 1e-9 for a, b in pairwise(dense_scores))
-    whole = work.engine.scores([text], work.norm(make("gc")))[0]
+    norm = work.norm(make("gc"))
+    whole = work.engine.scores([text], norm)[0]
+    kept = work.engine.scores([text], replace(norm, rescore=norm.rescore.kept()))[0]
+    np.testing.assert_array_equal(kept, whole)
     np.testing.assert_allclose(sorted(whole, reverse=True), [hit.score for hit in hits], atol=1e-6)
 
 

@@ -195,7 +195,9 @@ def test_a_checkpoint_is_copied_and_answers(library, checkpoint):
     hits = [(hit.path, hit.score) for hit in library.search("a red dog")]
     assert len(hits) == 7
     assert [match.score for match in library.like(hits[0][0])]
-    assert library.caption(hits[0][0], ["a dog", "a cat"], norm="dis", limit=1)[0].norm.startswith("videobank(6")
+    assert library.caption(hits[0][0], ["a dog", "a cat"], norm="dis", limit=1)[0].norm.startswith(
+        "videobank(6"
+    )
     shutil.rmtree(folder)
     again = Library(library.path, create=False)
     assert again.model.fingerprint == used.fingerprint

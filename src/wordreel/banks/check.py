@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from wordreel.banks.beta import label_free
 from wordreel.banks.fitted import bring_up_to_date
-from wordreel.banks.norms import SEARCHABLE, BankAtWork, label_of
+from wordreel.banks.norms import SEARCHABLE, BankAtWork, Recount, label_of
 from wordreel.errors import BankError
 from wordreel.evaluate.answers import Answers, answers
 from wordreel.evaluate.confidence import check as measure_confidence
@@ -73,6 +74,7 @@ class Report:
     in_bank: int  # captions left out because the bank has them
     missing: int  # captioned videos that are not in the library
     rows: tuple[Row, ...]
+    unlabelled: tuple[Row, ...]  # the same methods with the β that is chosen without labels
     method: str  # chosen on the first half; "none" where plain ranking was best
     parameters: dict[str, Any]
     betas: dict[str, float]
@@ -107,25 +109,29 @@ def check(
             f"in the bank) are too few to check it; give at least {FEWEST} for each half of the videos"
         )
     candidates = [make("none"), *(one for name in methods if name != "none" for one in _grid(name, beta))]
-    ranks, counts = _measure(work, asked, ~first, candidates, progress)
-    choose = [recall(found[first]).rsum for found in ranks]
+    without = [make(name, beta=label_free(work)) for name in methods if beta is None and _has_beta(name)]
+    ranks, counts = _measure(work, asked, ~first, [*candidates, *without], progress)
+    choose = [recall(found[first]).rsum for found in ranks[: len(candidates)]]
     kept = _best_of_each(candidates, choose)
-    rows = []
-    for number in kept:
+
+    def row_of(number: int) -> Row:
         figures = recall(ranks[number][~first])
+        method = [*candidates, *without][number]
         row = Row(
-            candidates[number].name,
-            asdict(candidates[number]),
+            method.name,
+            asdict(method),
             figures.r1,
             figures.r5,
             figures.r10,
             figures.median_rank,
             skewness(counts[number]),
         )
-        if number:
-            test = compare(ranks[0][~first], ranks[number][~first], metric="Rsum", groups=asked.right[~first])
-            row = replace(row, difference=test.difference, low=test.low, high=test.high, p_value=test.p_value)
-        rows.append(row)
+        if not number:
+            return row
+        test = compare(ranks[0][~first], ranks[number][~first], metric="Rsum", groups=asked.right[~first])
+        return replace(row, difference=test.difference, low=test.low, high=test.high, p_value=test.p_value)
+
+    rows = [row_of(number) for number in kept]
     best = max(range(len(kept)), key=lambda place: (choose[kept[place]], -place))
     chosen = rows[best]
     passed = bool(best > 0 and chosen.difference > 0 and chosen.p_value < LEVEL and chosen.R1 >= rows[0].R1)
@@ -140,6 +146,7 @@ def check(
         in_bank=in_bank,
         missing=asked.missing,
         rows=tuple(rows),
+        unlabelled=tuple(row_of(len(candidates) + number) for number in range(len(without))),
         method=chosen.method,
         parameters=chosen.parameters,
         betas={row.method: float(row.parameters["beta"]) for row in rows if "beta" in row.parameters},
@@ -195,15 +202,21 @@ def _measure(
 
 def _norm(work: BankAtWork, method: Method) -> Norm:
     """As `BankAtWork.norm`, but what is only tried is not kept on the disk."""
-    if method.name == "none" or isinstance(method, GloballyCorrected):
-        return work.norm(method)
+    if method.name == "none":
+        return PLAIN
+    if isinstance(method, GloballyCorrected):
+        return Norm("tried", rescore=Recount(work.current(), work.gallery).kept())
     found = bring_up_to_date(None, work.bank, work.vectors, work.gallery, method)
     ids = work.gallery.ids
     return Norm("tried", Correction(found.bias(ids), found.active(ids) if method.gated else None))
 
 
+def _has_beta(name: str) -> bool:
+    return "beta" in METHODS[name].__dataclass_fields__
+
+
 def _grid(name: str, beta: float | None) -> list[Method]:
-    if "beta" not in METHODS[name].__dataclass_fields__:
+    if not _has_beta(name):
         return [make(name)]
     return [make(name, beta=value) for value in (GRID if beta is None else (beta,))]
 

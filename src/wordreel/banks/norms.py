@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -23,6 +23,7 @@ from wordreel.search.engine import Engine
 from wordreel.search.norm import PLAIN, Norm
 from wordreel.types import Float32, Float64, Int64
 
+MOST_KEPT = 50_000_000  # similarities, 200 MB
 FEWEST_FOR_CONFIDENCE = 100  # queries; smaller banks are too sure of themselves
 
 SEARCHABLE = tuple(
@@ -93,19 +94,31 @@ class SureOf:
 @dataclass(frozen=True, eq=False)
 class Recount:
     """Globally corrected scores of candidates: minus the number of bank queries that the item likes better,
-    plus the similarity squeezed into (0, 1) to break ties. Cost O(bank · candidates), nothing is kept."""
+    plus the similarity squeezed into (0, 1) to break ties. Cost O(bank · candidates) a query, unless the
+    sorted bank of all items is `whole`, O(bank · items) memory, as for many queries at once."""
 
     bank: BankVectors
     gallery: Gallery
+    whole: Columns | None = None
 
-    def __call__(self, scores: Float32, rows: Int64) -> Float64:
+    def columns(self, rows: Int64) -> Columns:
+        if self.whole is not None:
+            return Columns(self.whole.size, self.whole.sorted[rows])
         source = mixtures(
             self.bank.vectors, self.bank.weights, self.gallery.vectors[rows], self.gallery.available[rows]
         )
-        state = GloballyCorrected().fit(source)
-        columns = cast(Columns, state.banks[QUERIES].parts["columns"])
+        return cast(Columns, GloballyCorrected().fit(source).banks[QUERIES].parts["columns"])
+
+    def kept(self) -> Recount:
+        """With the sorted bank of all items, where that takes no more than `MOST_KEPT` values."""
+        if len(self.bank.ids) * len(self.gallery.ids) > MOST_KEPT:
+            return self
+        return replace(self, whole=self.columns(np.arange(len(self.gallery.ids))))
+
+    def __call__(self, scores: Float32, rows: Int64) -> Float64:
         wide = scores.astype(np.float64)
-        return np.asarray(0.5 + wide / (2 + 2 * np.abs(wide)) - columns.greater(scores), np.float64)
+        greater = self.columns(rows).greater(scores)
+        return np.asarray(0.5 + wide / (2 + 2 * np.abs(wide)) - greater, np.float64)
 
 
 def check_searchable(name: str) -> None:

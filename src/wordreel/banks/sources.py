@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wordreel.banks import everyday
+from wordreel.datasets.types import Split
 from wordreel.errors import BankError
 
 LONGEST = 2_000  # characters of one query; a longer line is no query
@@ -26,6 +27,12 @@ class Found:
 def builtin() -> Found:
     """The list of everyday queries."""
     return Found(tuple(everyday.queries()), f"wordreel's {everyday.NAME} queries")
+
+
+def from_captions(split: Split, name: str) -> Found:
+    """Every caption of a split."""
+    texts = [text for group in split.captions.values() for text in group]
+    return Found(tuple(texts), f"the captions {name}" + (f" ({split.name})" if split.name else ""))
 
 
 def from_log(path: str) -> Found:

@@ -25,6 +25,7 @@ from wordreel.cli import (
     reindex,
     results,
     search,
+    train,
     use,
     verify,
     weights,
@@ -71,6 +72,7 @@ app.command("reindex")(reindex.reindex)
 app.command("doctor")(doctor.doctor)
 app.command("experts")(experts.experts)
 app.command("models")(models.models)
+app.command("train")(train.train)
 app.command("use")(use.use)
 app.add_typer(weights.app, name="weights")
 app.add_typer(bank.app, name="bank")

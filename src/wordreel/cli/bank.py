@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import asdict
 from datetime import datetime
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wordreel.cli.common import JsonOption, LibraryOption, beta_number, print_json, printable
+from wordreel.cli.evaluate_inputs import Captioned, command
 
 if TYPE_CHECKING:
-    from wordreel.banks.check import Report
+    from wordreel.banks.check import Report, Row
     from wordreel.banks.sources import Found
 
 app = typer.Typer(
@@ -25,8 +27,14 @@ app = typer.Typer(
 NameArgument = Annotated[str, typer.Argument(help="The bank's name.")]
 CaptionsOption = Annotated[
     str | None,
-    typer.Option("--captions", help='Captions: a JSON file {"file name": ["caption", …]}, or FILE.json:key.'),
+    typer.Option(
+        "--captions", help="Captions: .csv, .jsonl, .json, FILE.json:key, or a dataset with --data."
+    ),
 ]
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help="The folder with the annotations of a dataset that is named.")
+]
+SplitOption = Annotated[str | None, typer.Option("--split", help="Which split of the captions.")]
 IdsOption = Annotated[
     str | None, typer.Option("--ids", help="Only the captions of these ids: a file, or FILE.json:key.key.")
 ]
@@ -46,6 +54,8 @@ def build(
     library: LibraryOption,
     name: NameArgument = "everyday",
     captions: CaptionsOption = None,
+    data: DataOption = None,
+    split: SplitOption = None,
     ids: IdsOption = None,
     log: LogOption = None,
     builtin: BuiltinOption = False,
@@ -58,7 +68,8 @@ def build(
     """
     from wordreel.api import Library
 
-    found = _gather(captions, ids, log, builtin, limit, name == "everyday")
+    wanted = Captioned(captions, data, split, ids) if captions else None
+    found = _gather(wanted, log, builtin, limit, name == "everyday")
     bank = Library(library, create=False).banks.build(name, found.texts, found.source, _moved("queries"))
     facts = {"name": bank.name, "queries": len(bank), "source": bank.source, "revision": bank.revision}
     if as_json:
@@ -122,6 +133,8 @@ def add(
     library: LibraryOption,
     texts: Annotated[list[str] | None, typer.Argument(help="Queries to add.")] = None,
     captions: CaptionsOption = None,
+    data: DataOption = None,
+    split: SplitOption = None,
     ids: IdsOption = None,
     log: LogOption = None,
     builtin: BuiltinOption = False,
@@ -134,11 +147,8 @@ def add(
     from wordreel.api import Library
     from wordreel.banks.sources import Found
 
-    found = (
-        Found(tuple(texts), "the command line")
-        if texts
-        else _gather(captions, ids, log, builtin, limit, False)
-    )
+    wanted = Captioned(captions, data, split, ids) if captions else None
+    found = Found(tuple(texts), "the command line") if texts else _gather(wanted, log, builtin, limit, False)
     added = Library(library, create=False).banks.add(name, found.texts, found.source)
     typer.echo(f"{added} new queries in {name!r}; {len(found.texts) - added} were there or said twice.")
 
@@ -173,6 +183,8 @@ def check(
     captions: Annotated[
         str, typer.Option("--captions", help="Captions of videos in the library, which know the answers.")
     ],
+    data: DataOption = None,
+    split: SplitOption = None,
     ids: IdsOption = None,
     methods: Annotated[
         str | None,
@@ -181,6 +193,9 @@ def check(
     beta: Annotated[
         str, typer.Option(help="β of the inverted softmax, or auto: chosen on half of the videos.")
     ] = "auto",
+    out: Annotated[
+        Path | None, typer.Option(metavar="PREFIX", help="Write PREFIX.json and PREFIX.md.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure whether a bank helps, on captions that are not in it, and say "use it" or "do not".
@@ -191,11 +206,19 @@ def check(
     from wordreel.banks.check import METHODS_CHECKED
 
     chosen = [part.strip() for part in methods.split(",") if part.strip()] if methods else METHODS_CHECKED
+    wanted = Captioned(captions, data, split, ids)
     report = Library(library, create=False).banks.check(
-        name, _captions(captions, ids), chosen, beta_number(beta), _moved("captions")
+        name, wanted.read().captions, chosen, beta_number(beta), _moved("captions")
     )
+    facts = {"command": command(), "inputs": wanted.inputs("captions"), **asdict(report)}
+    if out is not None:
+        from wordreel.banks.check_table import markdown
+
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        out.with_suffix(".md").write_text(markdown(report), encoding="utf-8")
     if as_json:
-        print_json(asdict(report))
+        print_json(facts)
     else:
         _print(report)
 
@@ -208,18 +231,12 @@ def _print(report: Report) -> None:
     if report.in_bank:
         typer.echo(f"{report.in_bank} captions are in the bank and were left out.")
     typer.echo(
-        f"{'method':<10} {'R@1':>5} {'R@5':>5} {'R@10':>5} {'MdR':>6} {'skew':>6}  R-sum against plain (95 %)"
+        f"{'method':<16} {'R@1':>5} {'R@5':>5} {'R@10':>5} {'MdR':>6} {'skew':>6}  R-sum against plain (95 %)"
     )
     for row in report.rows:
-        beta = f" β={row.parameters['beta']:g}" if "beta" in row.parameters else ""
-        apart = (
-            f"{row.difference:+6.1f}  [{row.low:+.1f}, {row.high:+.1f}]  p = {row.p_value:.3g}{beta}"
-            if row.method != "none"
-            else ""
-        )
-        name = "plain" if row.method == "none" else row.method
-        figures = f"{row.R1:>5.1f} {row.R5:>5.1f} {row.R10:>5.1f} {row.MdR:>6g} {row.skewness:>6.2f}"
-        typer.echo(f"{name:<10} {figures}  {apart}".rstrip())
+        typer.echo(_line("plain" if row.method == "none" else row.method, row))
+    for row in report.unlabelled:
+        typer.echo(_line(f"{row.method}, no labels", row))
     typer.echo(report.verdict[0].upper() + report.verdict[1:] + ".")
     if report.confidence is not None:
         from wordreel.evaluate.confidence import table
@@ -228,8 +245,15 @@ def _print(report: Report) -> None:
         typer.echo(table(report.confidence), nl=False)
 
 
+def _line(name: str, row: Row) -> str:
+    beta = f" β={row.parameters['beta']:g}" if "beta" in row.parameters else ""
+    figures = f"{row.R1:>5.1f} {row.R5:>5.1f} {row.R10:>5.1f} {row.MdR:>6g} {row.skewness:>6.2f}"
+    apart = f"{row.difference:+6.1f}  [{row.low:+.1f}, {row.high:+.1f}]  p = {row.p_value:.3g}{beta}"
+    return f"{name:<16} {figures}  {apart if row.method != 'none' else ''}".rstrip()
+
+
 def _gather(
-    captions: str | None, ids: str | None, log: str | None, builtin: bool, limit: int | None, default: bool
+    captions: Captioned | None, log: str | None, builtin: bool, limit: int | None, default: bool
 ) -> Found:
     """Queries from the one source that was named."""
     from wordreel.banks import sources
@@ -237,8 +261,7 @@ def _gather(
     if sum((captions is not None, log is not None, builtin)) > 1:
         raise typer.BadParameter("name one source: --captions, --log or --builtin")
     if captions is not None:
-        texts = [text for group in _captions(captions, ids).values() for text in group]
-        found = sources.Found(tuple(texts), f"the captions {Path(captions).name}")
+        found = sources.from_captions(captions.read(), Path(captions.source).name)
     elif log is not None:
         found = sources.from_log(log)
     elif builtin or default:
@@ -246,13 +269,6 @@ def _gather(
     else:
         raise typer.BadParameter("name a source: --captions FILE, --log FILE or --builtin")
     return sources.spread(found, limit)
-
-
-def _captions(address: str, ids: str | None) -> dict[str, list[str]]:
-    from wordreel.evaluate.captions import read_captions, read_ids
-
-    texts = read_captions(address)
-    return {key: texts[key] for key in read_ids(ids) if key in texts} if ids else texts
 
 
 def _standing(bank: Any, banks: Any) -> str:

@@ -35,6 +35,14 @@ def qbnorm(
             help="Similarities [bank queries, gallery]. Transductive methods need none.",
         ),
     ] = None,
+    gallery_bank: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The second bank of the dual methods: [bank items, gallery] similarities between items "
+            "(for dual-sinkhorn [bank queries, bank items]).",
+        ),
+    ] = None,
     mask: Annotated[
         Path | None,
         typer.Option(
@@ -51,7 +59,12 @@ def qbnorm(
             help="Captions per video, where that is not the same for all: a file with one number per video.",
         ),
     ] = None,
-    method: Annotated[str, typer.Option(help="none, gc, csls, is, dis, cent, nnn, sinkhorn or dsl.")] = "dis",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="none, gc, csls, is, dis, cent, nnn, sinkhorn, dsl, dual-is, dual-dis or dual-sinkhorn."
+        ),
+    ] = "dis",
     beta: Annotated[
         str | None,
         typer.Option(
@@ -92,11 +105,11 @@ def qbnorm(
     from wordreel.evaluate import matrices, querybank
     from wordreel.hubness import Direction, make
 
-    _check_save(save, [path for path in (test, bank, mask) if path], force)
+    _check_save(save, [path for path in (test, bank, gallery_bank, mask) if path], force)
     numbers = {} if beta in (None, "auto") else {"beta": _number(str(beta))}
     way: Any = make(method, **numbers, **({} if k is None else {"k": k}))
-    if len(way.banks) > 1:
-        raise typer.BadParameter(f"{method} needs a bank of gallery items too; use it from Python.")
+    if method.startswith("dual-") != (gallery_bank is not None):
+        raise typer.BadParameter("--gallery-bank goes with the dual methods, and they need it.")
     if bank is None and not (way.transductive or method == "none"):
         raise typer.BadParameter("--bank is needed, unless the method is transductive.")
 
@@ -118,7 +131,8 @@ def qbnorm(
         if beta == "auto":
             querybank.check_shapes(rows, sims, groups, Direction(direction))
             way = querybank.with_automatic_beta(way, rows, groups.valid if direction == "v2t" else None)
-        found = querybank.measure(way, rows, sims, groups, Direction(direction), save=save)
+        second = None if gallery_bank is None else matrices.read_matrix(gallery_bank, key)
+        found = querybank.measure(way, rows, sims, groups, Direction(direction), second=second, save=save)
     notes += dict.fromkeys(str(warning.message) for warning in heard)
     seen = bank is not None and bank.samefile(test)
     source = "" if bank is None else printable(bank.name)

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.errors import QueryError
+from wordreel.evaluate.answers import answers
 from wordreel.evaluate.querybank import new_matrix
 from wordreel.evaluate.retrieval import Array, Captions
 from wordreel.search.engine import Engine
-from wordreel.types import Float32
 
 BATCH = 512  # queries scored at once
 
@@ -43,42 +42,18 @@ def score(
     save: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Scored:
-    """Score every caption against every captioned video. Other videos of the library do not compete.
-
-    An id is a file's name, with or without its ending. Files of the same bytes are one video, which all their
-    captions ask for. `save` keeps the similarities as `.npy`.
-    """
-    named: dict[str, str] = {}
-    for file in engine.store.files():
-        named.setdefault(Path(file.path).name, file.content)
-        named.setdefault(Path(file.path).stem, file.content)
-    findable = set(engine.contents())
-    here = {name: texts for name, texts in captions.items() if named.get(name) in findable}
-    groups: dict[str, list[str]] = {}
-    names: dict[str, str] = {}
-    for name, texts in here.items():
-        groups.setdefault(named[name], []).extend(texts)
-        names.setdefault(named[name], name)
-    texts = [text for group in groups.values() for text in group]
-    if not texts:
-        raise QueryError(
-            "none of the captioned ids is a file name in this library; `wordreel list` shows them"
-        )
-    contents = list(groups)
-    with new_matrix(save, (len(texts), len(contents)), np.dtype(np.float32)) as kept:
-        found = similarities(engine, texts, contents, kept, progress)
-    speaks = [engine.coverage([content]) for content in contents]
+    """Score every caption against every captioned video (see `answers`); `save` keeps them as `.npy`."""
+    asked = answers(engine, captions)
+    with new_matrix(save, (len(asked.texts), len(asked.contents)), np.dtype(np.float32)) as kept:
+        found = similarities(engine, asked.texts, asked.contents, kept, progress)
+    speaks = [engine.coverage([content]) for content in asked.contents]
     return Scored(
         similarities=found,
-        captions=Captions(
-            len(contents),
-            np.repeat(np.arange(len(contents)), [len(group) for group in groups.values()]),
-            np.ones(len(texts), bool),
-        ),
-        texts=tuple(texts),
-        videos=tuple(names.values()),
-        contents=tuple(contents),
-        missing=len(captions) - len(here),
+        captions=Captions(len(asked.contents), asked.right, np.ones(len(asked.texts), bool)),
+        texts=asked.texts,
+        videos=asked.names,
+        contents=asked.contents,
+        missing=asked.missing,
         experts={expert: tuple(video[expert] > 0 for video in speaks) for expert in engine.model.experts},
     )
 
@@ -97,8 +72,7 @@ def similarities(
         out = np.empty((len(texts), len(contents)), np.float32)
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
-        scores: Float32 = engine.scores(batch)
-        out[start : start + len(batch)] = scores[:, chosen]
+        out[start : start + len(batch)] = engine.scores(batch)[:, chosen]
         if progress:
             progress(start + len(batch), len(texts))
     return out

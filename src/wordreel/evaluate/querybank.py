@@ -91,6 +91,7 @@ def measure(
     captions: Captions,
     direction: Direction = Direction.TEXT_TO_VIDEO,
     *,
+    second: Array | None = None,
     save: Path | None = None,
     k: int = 10,
 ) -> Outcome:
@@ -98,7 +99,8 @@ def measure(
 
     Text to video: rows are captions, columns videos. Video to text: rows are videos, columns captions, and
     captions that are not valid are left out of the gallery. A transductive method is fitted on the valid
-    test queries instead of the bank. `save` is where the corrected scores go, as `.npy`.
+    test queries instead of the bank. `second` is the gallery bank of the dual methods. `save` is where the
+    corrected scores go, as `.npy`.
     """
     check_shapes(bank, test, captions, direction)
     backwards = direction is Direction.VIDEO_TO_TEXT
@@ -108,8 +110,11 @@ def measure(
     own = captions.owner[captions.valid] if backwards else captions.owner
     if method.transductive:
         state = method.fit(source.read(s.start, s.stop)[asks[s]] for s, _ in row_blocks(test))
-    else:
+    elif second is None:
         state = method.fit(Gallery(bank, columns))
+    else:
+        # Sinkhorn compares its second bank with the queries, the others with the gallery.
+        state = method.fit(Gallery(bank, columns), Gallery(second, columns if method.streaming else None))
     queries, items = source.shape
     kept = min(k, items)
     before, after = (Side(np.full(queries, np.nan), np.zeros((queries, kept), np.int64)) for _ in range(2))

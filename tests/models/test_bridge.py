@@ -149,8 +149,7 @@ def test_what_two_clips_share(model):
     space = model._spaces["appearance"]
     logits = [space.recogniser.labels(tracks["appearance"]).scores.mean(axis=0) for tracks in (mine, theirs)]
     products = [
-        max(0.0, a - logits[0].mean()) * max(0.0, b - logits[1].mean())
-        for a, b in zip(*logits, strict=True)
+        max(0.0, a - logits[0].mean()) * max(0.0, b - logits[1].mean()) for a, b in zip(*logits, strict=True)
     ]
     assert said["appearance"] == (space.recogniser.names[int(np.argmax(products))], None)
     assert set(model.shared(mine, one, theirs, Clip("y", 1.0, 2.0))) == {"appearance"}

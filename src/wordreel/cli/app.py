@@ -25,6 +25,7 @@ from wordreel.cli import (
     reindex,
     results,
     search,
+    serve,
     train,
     use,
     verify,
@@ -81,4 +82,5 @@ app.command("compare")(compare.compare)
 app.command("results")(results.results)
 app.command("qbnorm")(qbnorm.qbnorm)
 app.command("hubness")(hubness.hubness)
+app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)

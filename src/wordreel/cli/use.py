@@ -54,7 +54,8 @@ def use(
     try:
         used = opened.use(model, embedded)
     finally:
-        bars.stop()
+        if bars.live.is_started:  # a bar that never began would leave an empty line
+            bars.stop()
     if as_json:
         print_json(asdict(used))
         return

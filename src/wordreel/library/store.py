@@ -41,7 +41,7 @@ _SEEN = "EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
 
 
 class LibraryStore:
-    """`catalogue.sqlite`, `tracks/`, `cache/` and `lock` in one folder. Safe to share between threads."""
+    """`catalogue.sqlite`, `tracks/`, `cache/`, `models/` and `lock` in one folder. Threads may share it."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.realpath(path))

@@ -26,7 +26,9 @@ import numpy as np
 
 from wordreel.experts import registry
 from wordreel.experts.base import Recogniser
+from wordreel.experts.head import Head
 from wordreel.nets.sentences import DIM, SentenceEncoder
+from wordreel.remember import Remembered
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.derived import derived
 from wordreel.weights.store import Store
@@ -37,6 +39,7 @@ WEIGHTS = {"appearance": 1.0, "motion": 1.0, "sound": 0.2, "speech": 0.8, "ocr":
 """How much each expert counts, chosen on validation videos."""
 
 SENTENCES = ("speech", "ocr")
+ASKED = 64  # queries, times experts, whose classes are remembered while their hits are explained
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,10 @@ class ClassSpace:
         wordings = [softmax(wording @ sentence / TEMPERATURE) for wording in self.phrases]
         return np.asarray(np.mean(wordings, axis=0), np.float32)
 
-    def best(self, sentence: Float32, logits: Float32) -> str:
+    def best(self, chances: Float32, logits: Float32) -> str:
         """The class that both the words speak of and the video shows evidence for."""
         evidence = np.maximum(logits - logits.mean(), 0)
-        return self.recogniser.names[int(np.argmax(self.chances(sentence) * evidence))]
+        return self.recogniser.names[int(np.argmax(chances * evidence))]
 
 
 class Bridge:
@@ -76,6 +79,7 @@ class Bridge:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._encoder = SentenceEncoder(store)
+        self._chances = Remembered[tuple[str, str], Float32](ASKED)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -118,17 +122,17 @@ class Bridge:
             if expert not in tracks:
                 continue
             track = tracks[expert]
-            rows, times = self._rows(expert, track)
-            shares = overlap(times, clip)
-            if not shares.any():
-                continue
             if expert in SENTENCES:
+                rows, times = track.values, track.times
+                shares = overlap(times, clip)
+                if not shares.any():
+                    continue
                 at = int(np.argmax(np.where(shares > 0, rows @ sentence, -np.inf)))
                 span = (float(times[at, 0]), float(times[at, 1]))
                 said[expert] = (f"“{words_in(track, *span)}”", span)
-            else:
-                mean = (shares @ rows / shares.sum()).astype(np.float32)
-                said[expert] = (self._spaces[expert].best(sentence, mean), None)
+            elif (mean := self._mean(expert, track, clip)) is not None:
+                chances = self._asked_for(expert, query.text, sentence)
+                said[expert] = (self._spaces[expert].best(chances, mean), None)
         return said
 
     def shared(
@@ -153,8 +157,23 @@ class Bridge:
                 found[expert] = (self._spaces[expert].recogniser.names[int(np.argmax(both))], None)
         return found
 
+    def _asked_for(self, expert: str, text: str, sentence: Float32) -> Float32:
+        """How much the words speak of each class; every hit of a query wants to know."""
+        known = self._chances.get((expert, text))
+        if known is None:
+            known = self._spaces[expert].chances(sentence)
+            self._chances.put((expert, text), known)
+        return known
+
     def _mean(self, expert: str, track: Track, clip: Clip) -> Float32 | None:
         """An expert's logits or sentence vectors over a clip, weighted by time; None where it has none."""
+        if expert not in SENTENCES and isinstance(head := self._spaces[expert].recogniser, Head):
+            # Linear: the mean of the logits is the logits of the mean, and that is one row instead of many.
+            shares = overlap(track.times, clip)
+            if not shares.any():
+                return None
+            mean = (shares @ track.values / shares.sum()).astype(np.float32)
+            return np.asarray(head.weight @ mean + head.bias, np.float32)
         rows, times = self._rows(expert, track)
         shares = overlap(times, clip)
         return (shares @ rows / shares.sum()).astype(np.float32) if shares.any() else None

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from wordreel.weights.store import Store
 WEIGHTS, FACTS, KEY = "model.safetensors", "model.json", "wordreel"
 FORMAT = 1
 BATCH = 64
+FEW = 8  # clips
 
 
 def save(folder: Path, module: JointEmbedding, name: str, training: Mapping[str, Any] | None = None) -> None:
@@ -128,7 +130,7 @@ class TrainedModel:
         for start in range(0, len(clips), BATCH):
             some = clips[start : start + BATCH]
             rows = [{name: clip_rows(track, clip) for name, track in known.items()} for clip in some]
-            with torch.inference_mode():
+            with torch.inference_mode(), _threads_for(len(some)):
                 videos = self._module.embed_videos(collate(rows, config))
             vectors[start : start + len(some)] = videos.vectors.float().numpy()
             available[start : start + len(some)] = videos.available.numpy()
@@ -161,6 +163,17 @@ class TrainedModel:
     @cached_property
     def _source(self) -> Source:
         return open_source(self._module.config.text, self.folder, self._store)
+
+
+@contextmanager
+def _threads_for(clips: int) -> Iterator[None]:
+    """One thread for a handful of clips: more wait for each other longer than they work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if clips <= FEW else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def load(folder: Path, store: Store | None = None) -> TrainedModel:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from wordreel.nets.runtime import Network
+from wordreel.remember import Remembered
 from wordreel.types import Float32
 from wordreel.weights.store import Store
 
@@ -19,6 +19,7 @@ VERSION = 1  # raise it when tokenising or pooling changes
 MAX_TOKENS = 256
 MAX_CHARACTERS = 20_000  # far more than 256 tokens of any prose, little enough to tokenise at once
 REMEMBERED = 512
+FEW = 64  # sentences at once that may be questions; more are a bank or a dataset, asked once
 
 
 class SentenceEncoder:
@@ -40,25 +41,27 @@ class SentenceEncoder:
         self._tokenizer: Any = Tokenizer.from_file(str(store.file(WEIGHTS, "tokenizer.json")))
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._tokenizer.no_padding()
-        self._remembered: OrderedDict[str, Float32] = OrderedDict()
+        self._remembered = Remembered[str, Float32](REMEMBERED)
 
     def encode(self, sentences: Sequence[str], batch: int = 64) -> Float32:
         """`[n, 384]`, one unit row per sentence, in order."""
         if isinstance(sentences, str):
             raise TypeError("encode takes a list of sentences; put the sentence into a list")
-        if len(sentences) == 1:
-            return self._recall(sentences[0])[None].copy()
-        return self._encode(sentences, batch)
+        if len(sentences) > FEW:
+            return self._encode(sentences, batch)
+        return self._recall(sentences, batch)
 
-    def _recall(self, sentence: str) -> Float32:
-        """Single queries come again and again while a person types and pages: keep the latest."""
-        known = self._remembered.pop(sentence, None)
-        if known is None:
-            known = self._encode([sentence], 1)[0]
-        self._remembered[sentence] = known
-        if len(self._remembered) > REMEMBERED:
-            self._remembered.popitem(last=False)
-        return known
+    def _recall(self, sentences: Sequence[str], batch: int) -> Float32:
+        """Queries come again and again while a person types and pages: keep the latest."""
+        known = {sentence: self._remembered.get(sentence) for sentence in sentences}
+        new = [sentence for sentence, vector in known.items() if vector is None]
+        known |= dict(zip(new, self._encode(new, batch), strict=True))
+        made = np.zeros((len(sentences), DIM), np.float32)
+        for row, sentence in enumerate(sentences):
+            made[row] = known[sentence]
+        for sentence in new:
+            self._remembered.put(sentence, made[sentences.index(sentence)].copy())
+        return made
 
     def _encode(self, sentences: Sequence[str], batch: int) -> Float32:
         made = np.zeros((len(sentences), DIM), np.float32)

@@ -11,7 +11,7 @@ scoring the plain best `CANDIDATES` again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,7 @@ from wordreel.library.records import StoredClip, StoredFile, WordRow
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.search import lexical
+from wordreel.search.facts import Facts, facts_of
 from wordreel.search.filters import Filters
 from wordreel.search.hits import Hit, Reason
 from wordreel.search.like import Match, like
@@ -79,10 +80,12 @@ class Engine:
         norm: Norm = PLAIN,
         confidence: ConfidenceOf | None = None,
         min_confidence: float = 0.0,
+        offset: int = 0,
     ) -> list[Hit]:
         """The best videos for some words, best first; with `moments`, the best moments of any video.
 
-        With `confidence` every hit says how sure it is, and items below `min_confidence` are left out.
+        With `confidence` every hit says how sure it is, and items below `min_confidence` are left out. The
+        first `offset` hits are passed over without asking why they were found.
         """
         words = text.strip()
         if not words:
@@ -93,7 +96,7 @@ class Engine:
             raise QueryError(f"cannot show {limit} results; ask for 1 or more")
         if min_confidence > 0 and confidence is None:
             raise QueryError("a least confidence needs a query bank; `wordreel bank build` makes one")
-        paths = (filters or Filters()).paths(self._files)
+        paths = (filters or Filters()).paths(self._files, self.facts)
         if not paths:
             return []
         allowed = np.zeros(len(self), bool)
@@ -107,7 +110,7 @@ class Engine:
             plain = self._plain(query, bonus)
             sure = confidence(plain, self.best_rows(plain[None])[0])
             allowed &= sure >= min_confidence
-        ranked, corrected = self._ranked(query, bonus, allowed, limit, moments, norm)
+        ranked, corrected = self._ranked(query, bonus, allowed, offset + limit, moments, norm)
         label = norm.label if corrected else PLAIN.label
         return [
             replace(
@@ -115,8 +118,16 @@ class Engine:
                 confidence=None if sure is None else float(sure[scored.row]),
                 norm=label,
             )
-            for rank, scored in enumerate(ranked, start=1)
+            for rank, scored in enumerate(ranked[offset:], start=offset + 1)
         ]
+
+    def facts(self) -> Mapping[str, Facts]:
+        """What filters want to know of every video."""
+        return self._facts
+
+    @cached_property
+    def _facts(self) -> Mapping[str, Facts]:
+        return facts_of(self.store)
 
     def contents(self) -> list[str]:
         """Every video that can be found, in the order of the columns of `scores`."""
@@ -297,6 +308,11 @@ class Engine:
             reasons.append(_quotation(item, spoken, bonus[row]))
         return tuple(sorted(reasons, key=lambda reason: -reason.share))
 
+    def why(self, row: int, text: str) -> tuple[Reason, ...]:
+        """Why one item would be found with some words."""
+        spoken = self._spoken(text)
+        return self._reasons(row, self.model.queries([text.strip()])[0], spoken, self._bonus(spoken))
+
     # What the other questions, a video for videos or for captions, need to know
 
     @property
@@ -308,6 +324,10 @@ class Engine:
     def files(self) -> list[StoredFile]:
         """The files of all videos that can be found, by path."""
         return self._files
+
+    def has(self, content: str) -> bool:
+        """Whether a video can be found at all."""
+        return content in self._rows_of
 
     def rows(self, content: str) -> list[int]:
         """The rows of one video's items."""

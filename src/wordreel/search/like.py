@@ -38,7 +38,7 @@ def like(engine: Engine, sample: Sample, limit: int = 10, filters: Filters | Non
     """The videos most like a sample, best first. The sample's own content, under any name, is left out."""
     if limit < 1:
         raise QueryError(f"cannot show {limit} results; ask for 1 or more")
-    paths = (filters or Filters()).paths(engine.files)
+    paths = (filters or Filters()).paths(engine.files, engine.facts)
     paths.pop(sample.content, None)
     allowed = np.zeros(len(engine), bool)
     for content in paths:

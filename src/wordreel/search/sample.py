@@ -35,12 +35,12 @@ class Sample:
     def of(
         model: Model, name: str, content: str, tracks: Mapping[str, Track], clips: tuple[Clip, ...]
     ) -> Sample:
-        if not tracks:
+        vectors, available = model.embed(tracks, clips)
+        if not available.any():
             raise QueryError(
                 f"no expert that the model {model.name!r} looks at has anything to say about {name}; "
                 f"it looks at {', '.join(looks_at(model))}"
             )
-        vectors, available = model.embed(tracks, clips)
         shown = np.where(available[..., None], vectors, np.float32(0))
         return Sample(name, content, tracks, clips, shown, available)
 

@@ -35,11 +35,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	$(BIN)/python -m pip install --quiet --editable '.[demo,serve]'
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[demo,dev,train]'
+	$(BIN)/python -m pip install --quiet --editable '.[demo,dev,serve,train]'
 	touch $@
 
 clean:

@@ -53,13 +53,13 @@ class Library:
 
     @cached_property
     def model(self) -> Model:
-        """The joint embedding that answers searches: the bridge, unless `use` chose another."""
+        """The joint embedding that answers searches: `reel`, unless `use` chose another."""
         from wordreel.models.kept import open_kept
 
         return open_kept(self.store, self.weights)
 
     def use(self, model: str | PathLike[str], progress: Callable[[int, int], None] | None = None) -> Used:
-        """Let another model answer: "bridge", a folder with a trained checkpoint, or a model used before.
+        """Let another model answer: "reel", "bridge", a trained checkpoint's folder, or a model used before.
 
         The library is embedded anew from its stored tracks; interrupted, the old model stays in use.
         """

@@ -18,7 +18,8 @@ def use(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="bridge (needs no training), a folder with a trained checkpoint, or a model used before.",
+            help="reel (the default), bridge (needs no training), a folder with a trained checkpoint, or a "
+            "model used before.",
             show_default="say which is in use",
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""The models that a library can use: the bridge, and checkpoints copied into its `models/` folder.
+"""The models that a library can use: those that come with wordreel, and checkpoints copied into `models/`.
 
 A copy makes the library whole: it keeps working when the checkpoint's folder moves or is trained further.
 Nothing here needs torch until a trained model is opened.
@@ -26,7 +26,8 @@ from wordreel.weights.store import Store
 if TYPE_CHECKING:
     from wordreel.models.trained import TrainedModel
 
-BRIDGE = "bridge"  # the model that needs no training
+DEFAULT = "reel"  # the model that comes with wordreel
+BUILT_IN = (DEFAULT, "bridge")  # the bridge needs no training
 SETTING = "model"
 FOLDER = "models"
 WEIGHTS, FACTS = "model.safetensors", "model.json"
@@ -48,8 +49,8 @@ class Kept:
 
 
 def in_use(store: LibraryStore) -> str:
-    """What the library uses: "bridge", or the fingerprint of a kept model."""
-    return read_setting(store, SETTING) or BRIDGE
+    """What the library uses: the name of a built-in model, or the fingerprint of a kept one."""
+    return read_setting(store, SETTING) or DEFAULT
 
 
 def kept(store: LibraryStore) -> list[Kept]:
@@ -68,10 +69,11 @@ def kept(store: LibraryStore) -> list[Kept]:
 def open_kept(store: LibraryStore, weights: Store, key: str | None = None) -> Model:
     """The model the library uses, or another one of its own."""
     key = key or in_use(store)
-    if key == BRIDGE:
+    if key in BUILT_IN:
         from wordreel.models.bridge import Bridge
+        from wordreel.models.reel.model import Reel
 
-        return Bridge(weights)
+        return Reel(weights) if key == DEFAULT else Bridge(weights)
     folder = store.path / FOLDER / key
     try:
         model = open_checkpoint(folder, weights)
@@ -82,7 +84,7 @@ def open_kept(store: LibraryStore, weights: Store, key: str | None = None) -> Mo
     return model
 
 
-_BACK = "`wordreel use bridge` goes back to the model that needs no training"
+_BACK = "`wordreel use reel` goes back to the model that comes with wordreel"
 
 
 def open_checkpoint(folder: Path, weights: Store) -> TrainedModel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,20 @@ class SentenceEncoder:
 
     dim = DIM
 
-    def __init__(self, store: Store | None = None) -> None:
+    def __init__(self, store: Store | None = None, network: Path | None = None, trained: str = "") -> None:
+        """`network` is one whose layers were trained further, and `trained` names those layers."""
         from tokenizers import Tokenizer
 
         store = store or Store()
-        facts = ("minilm", str(VERSION), str(MAX_TOKENS), store.source_hash(WEIGHTS))
+        facts = (
+            "minilm",
+            str(VERSION),
+            str(MAX_TOKENS),
+            store.source_hash(WEIGHTS),
+            *filter(None, [trained]),
+        )
         self.fingerprint = hashlib.sha256("\x1f".join(facts).encode()).hexdigest()[:16]
-        self._network = Network(store.file(WEIGHTS, "network.onnx"))
+        self._network = Network(network or store.file(WEIGHTS, "network.onnx"))
         self._tokenizer: Any = Tokenizer.from_file(str(store.file(WEIGHTS, "tokenizer.json")))
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._tokenizer.no_padding()
@@ -62,6 +70,14 @@ class SentenceEncoder:
         for sentence in new:
             self._remembered.put(sentence, made[sentences.index(sentence)].copy())
         return made
+
+    def pieces(self, sentences: Sequence[str], most: int) -> list[list[int]]:
+        """The word pieces of each sentence, at most `most`, its marks at both ends included."""
+        self._tokenizer.enable_truncation(most)
+        try:
+            return [found.ids for found in self._tokenizer.encode_batch([_clean(s) for s in sentences])]
+        finally:
+            self._tokenizer.enable_truncation(MAX_TOKENS)
 
     def _encode(self, sentences: Sequence[str], batch: int) -> Float32:
         made = np.zeros((len(sentences), DIM), np.float32)

@@ -35,7 +35,7 @@ class ModelRow:
     """A model that a library can use, or embeddings of one that it no longer has (without a name)."""
 
     name: str
-    fingerprint: str  # empty where it cannot be known: the bridge's weights are not here
+    fingerprint: str  # of built-in models without their weights: their name
     in_use: bool
     embedded: int  # clips
     clips: int
@@ -47,13 +47,14 @@ def use(
 ) -> tuple[Model, Used]:
     """Embed the library with a model from its stored tracks, then make it the library's model.
 
-    `asked` is "bridge", a folder with a checkpoint, or the name or fingerprint of a model the library has.
+    `asked` is "reel" or "bridge", a folder with a checkpoint, or the name or fingerprint of a model the
+    library has.
     Interrupted or killed, the old model stays in use, and the same call goes on where it stopped.
     """
     with store.writing():
         notes: list[str] = []
-        if asked == kept.BRIDGE:
-            key, model = kept.BRIDGE, kept.open_kept(store, weights, kept.BRIDGE)
+        if asked in kept.BUILT_IN:
+            key, model = asked, kept.open_kept(store, weights, asked)
         else:
             trained = _trained(store, weights, asked)
             notes += check_experts(store, trained)
@@ -100,21 +101,16 @@ def check_experts(store: LibraryStore, model: TrainedModel) -> list[str]:
 
 
 def models(store: LibraryStore, weights: Store) -> list[ModelRow]:
-    """The bridge, the library's own models, and whatever else has embedded it."""
+    """The built-in models, the library's own, and whatever else has embedded it."""
     used = kept.in_use(store)
-    bridge: Model = kept.open_kept(store, weights, kept.BRIDGE)
-    try:
-        print_of_bridge = bridge.fingerprint
-    except WordreelError:  # its weights are not here
-        print_of_bridge = ""
-    names = {print_of_bridge: bridge.name}
+    names = {_print_of(store, weights, name): name for name in kept.BUILT_IN}
     names |= {one.fingerprint: one.name for one in kept.kept(store)}
     names |= {folder.name: "" for folder in caches(store) if folder.name not in names}
     clips = len(store.clip_ids())
     rows = []
     for fingerprint, name in names.items():
         experts, missing = _embedded(store, fingerprint, clips)
-        chosen = fingerprint == used or (used == kept.BRIDGE and fingerprint == print_of_bridge)
+        chosen = used in (fingerprint, name)
         rows.append(ModelRow(name, fingerprint, chosen, clips - missing, clips, experts))
     return rows
 
@@ -143,7 +139,15 @@ def _trained(store: LibraryStore, weights: Store, asked: str) -> TrainedModel:
     if found:
         which = ", ".join(one.fingerprint for one in found)
         raise LibraryError(f"{len(found)} models of this library are called {asked!r}; say which: {which}")
-    have = ", ".join([kept.BRIDGE, *(one.name for one in own)])
+    have = ", ".join([*kept.BUILT_IN, *(one.name for one in own)])
     raise LibraryError(
         f"there is no model {asked!r}: name a folder with a trained checkpoint, or one of {have}"
     )
+
+
+def _print_of(store: LibraryStore, weights: Store, name: str) -> str:
+    """The fingerprint of a built-in model; its name where its weights are not here."""
+    try:
+        return kept.open_kept(store, weights, name).fingerprint
+    except WordreelError:
+        return name

@@ -1,0 +1,132 @@
+"""How fast a server answers: a library, a number of clients at once, and where the time goes.
+
+    python benchmarks/serve.py LIBRARY [SECONDS] [LIMIT]
+
+Starts `wordreel serve` on the library and asks it for SECONDS at each of 1, 16 and 64 clients, first with
+words that it has not met (every query is encoded), then with a hundred queries again and again (cached).
+Every client keeps its connection and asks as soon as it is answered. Latencies are the client's; `encode` and
+`search` are what the server says of each request (waiting for a free search thread belongs to `search` and is
+also given as `queue`); `rest` is what remains: HTTP, JSON, the framework, and the client on the same machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle
+from urllib.parse import urlencode
+
+import numpy as np
+
+from wordreel.banks.everyday import queries
+
+CLIENTS = (1, 16, 64)
+
+
+@contextmanager
+def served(library: str) -> Iterator[int]:
+    """A server on a free port, until it is no longer needed."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    command = [sys.executable, "-c", "from wordreel.cli import main; main()", "serve", "-L", library]
+    env = {key: value for key, value in os.environ.items() if key != "OPENBLAS_NUM_THREADS"}
+    process = subprocess.Popen(
+        [*command, "--port", str(port), "--search-rate", "0"], stdout=subprocess.DEVNULL, env=env
+    )
+    try:
+        for _ in range(600):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        else:
+            raise SystemExit("the server did not start")
+        yield port
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+
+
+async def ask(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, path: str
+) -> tuple[int, bytes]:
+    """One request over a connection that stays."""
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+    head = await reader.readuntil(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")
+    length = next(int(line.split(":")[1]) for line in lines if line.lower().startswith("content-length"))
+    return int(lines[0].split()[1]), await reader.readexactly(length)
+
+
+async def client(port: int, texts: Iterator[str], limit: int, until: float) -> list[tuple[float, ...]]:
+    """(latency, encode, search, queue) of each answer, in milliseconds."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**22)
+    took: list[tuple[float, ...]] = []
+    while time.perf_counter() < until:
+        path = "/api/search?" + urlencode({"text": next(texts), "limit": limit})
+        began = time.perf_counter()
+        status, body = await ask(reader, writer, port, path)
+        latency = (time.perf_counter() - began) * 1e3
+        assert status == 200, body[:300]
+        told = json.loads(body[body.index(b'"took":') + 7 : body.index(b"}", body.index(b'"took":')) + 1])
+        took.append((latency, told["encode_ms"], told["search_ms"], told["queue_ms"]))
+    writer.close()
+    return took
+
+
+async def load(
+    port: int, clients: int, texts: Iterator[str], limit: int, seconds: float
+) -> dict[str, object]:
+    began = time.perf_counter()
+    found = await asyncio.gather(*(client(port, texts, limit, began + seconds) for _ in range(clients)))
+    elapsed = time.perf_counter() - began
+    took = np.array([row for one in found for row in one])
+    p50, p95, p99 = np.percentile(took[:, 0], [50, 95, 99]).round(1).tolist()
+    latency, encode, search, queue = took.mean(axis=0).round(2).tolist()
+    return {
+        "clients": clients,
+        "answers": len(took),
+        "per_second": round(len(took) / elapsed, 1),
+        "p50_ms": p50,
+        "p95_ms": p95,
+        "p99_ms": p99,
+        "mean_ms": {
+            "latency": latency,
+            "encode": encode,
+            "search": search,
+            "of_which_queue": queue,
+            "rest": round(latency - encode - search, 2),
+        },
+        "encode_and_search_share": round((encode + search) / latency, 3),
+    }
+
+
+def fresh(seed: int) -> Iterator[str]:
+    """Sentences that do not come again."""
+    pool, rng = queries(), random.Random(seed)
+    while True:
+        yield f"{rng.choice(pool)} {rng.choice(pool)}"
+
+
+def main(library: str, seconds: float = 10.0, limit: int = 24) -> None:
+    with served(library) as port:
+        asyncio.run(load(port, 2, fresh(0), limit, 2.0))  # warm
+        report: dict[str, object] = {"library": library, "limit": limit, "cores": os.cpu_count()}
+        for name in ("new", "repeated"):
+            texts = fresh(1) if name == "new" else cycle(queries()[:100])
+            report[name] = [asyncio.run(load(port, n, texts, limit, seconds)) for n in CLIENTS]
+    print(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *(float(argument) for argument in sys.argv[2:3]), *(int(a) for a in sys.argv[3:4]))

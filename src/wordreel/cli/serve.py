@@ -1,0 +1,108 @@
+"""`wordreel serve`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordreel.cli.common import LibraryOption, printable
+from wordreel.errors import WordreelError
+
+if TYPE_CHECKING:
+    from wordreel.api import Library
+    from wordreel.serve.options import Options
+
+
+def serve(
+    library: LibraryOption,
+    host: Annotated[
+        str, typer.Option(help="The address to listen at; others than loopback need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8010,
+    token_file: Annotated[
+        Path | None, typer.Option(help="Where the token's hash is kept; in the library unless told.")
+    ] = None,
+    new_token: Annotated[
+        bool, typer.Option("--new-token", help="Make a token, print it once, and stop.")
+    ] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Show and search, change nothing.")] = False,
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(help="A folder from which may be added; your home folder on loopback."),
+    ] = None,
+    name: Annotated[
+        list[str] | None, typer.Option(help="Another name under which the server is called.")
+    ] = None,
+    search_rate: Annotated[
+        float, typer.Option(min=0.0, help="Searches a second and client; 0 for no limit.")
+    ] = 50.0,
+    max_upload: Annotated[int, typer.Option(min=1, help="The largest upload, in MiB.")] = 4096,
+    certificate: Annotated[Path | None, typer.Option(help="Serve https with this certificate (PEM).")] = None,
+    key: Annotated[Path | None, typer.Option(help="The certificate's key (PEM).")] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Search in the browser, and over HTTP.
+
+    Example: wordreel serve --open
+    """
+    # Many searches at once share the cores; threads inside each of their products would only wait for
+    # each other. Has to be said before numpy is loaded.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise WordreelError("serving needs more packages: pip install 'wordreel[serve]'") from None
+    from wordreel.api import Library
+    from wordreel.serve.access import tokens
+    from wordreel.serve.options import Options, is_loopback
+
+    opened = Library(library, create=not read_only)
+    if new_token:
+        token = tokens.new_token()
+        tokens.keep(opened.store, token_file, tokens.hashed(token))
+        typer.echo(token)
+        typer.echo("This is shown once. Log in with it, or send it as Authorization: Bearer.", err=True)
+        return
+    kept = tokens.read_kept(opened.store, token_file)
+    local = is_loopback(host)
+    if not local and kept is None:
+        raise WordreelError(
+            f"others can reach {host}: make a token first with `wordreel serve --new-token`, "
+            "or listen at 127.0.0.1"
+        )
+    roots = [path.expanduser() for path in root] if root else ([Path.home()] if local else [])
+    options = Options(
+        host=host,
+        port=port,
+        names=tuple(each.lower() for each in name or ()),
+        roots=tuple(Path(os.path.realpath(path)) for path in roots),
+        read_only=read_only,
+        token=kept if not local or token_file is not None else None,
+        search_rate=search_rate,
+        max_upload=max_upload * 2**20,
+        certificate=certificate,
+        key=key,
+    )
+    _stay(opened, options, open_page)
+
+
+def _stay(library: Library, options: Options, open_page: bool) -> None:
+    """Serve until interrupted."""
+    import webbrowser
+
+    from wordreel.serve.run import server
+    from wordreel.serve.service import Service
+
+    made = server(Service(library, options), options)
+    listening = made.config.bind_socket()  # says why and exits where the address is taken
+    port = listening.getsockname()[1]
+    shown = f"[{options.host}]" if ":" in options.host else options.host
+    address = f"{'https' if options.certificate else 'http'}://{shown}:{port}/"
+    typer.echo(f"{printable(library.path)} at {address} (stop with Ctrl-C)")
+    if open_page:
+        webbrowser.open(address)
+    made.run([listening])

@@ -1,0 +1,304 @@
+"""`wordreel train`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wordreel.cli.common import JsonOption, long_time, print_json, printable
+from wordreel.cli.evaluate_inputs import Captioned
+from wordreel.cli.train_default import NAME, train_default
+
+if TYPE_CHECKING:
+    from wordreel.training.material import Material
+    from wordreel.training.open_data import Opened, Source
+    from wordreel.training.progress import Progress
+    from wordreel.training.recipe import Recipe
+    from wordreel.training.run import Result
+
+
+def train(
+    recipe: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="A recipe's name (`wordreel models`) or a .toml file.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the model and the logs go.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A published tree of features (CE, TeachText, MMT, MoEE)."),
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help="The tree's layout, where it cannot be told.")] = None,
+    library: Annotated[
+        list[Path] | None,
+        typer.Option("--library", "-L", help="A library to train on; several are mixed."),
+    ] = None,
+    captions: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Captions of a library's videos: FILE.json, FILE.json:key, .csv, .jsonl or a folder with "
+            "captions.json; one for each library. Without, those imported with it."
+        ),
+    ] = None,
+    split: Annotated[
+        list[str] | None, typer.Option(help="The split to train on, of the captions or of the tree.")
+    ] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these ids of the captions: a file, or FILE.json:key.key; - for all."),
+    ] = None,
+    share: Annotated[
+        list[float] | None, typer.Option(help="How often an epoch shows each video of a library.")
+    ] = None,
+    val_library: Annotated[
+        Path | None, typer.Option(help="The library to choose the best epoch on.", show_default="the first")
+    ] = None,
+    val_captions: Annotated[
+        str | None, typer.Option(help="Its captions.", show_default="the first --captions")
+    ] = None,
+    val_split: Annotated[str | None, typer.Option(help="The split to choose the best epoch on.")] = None,
+    val_ids: Annotated[str | None, typer.Option(help="Only these ids of the validation captions.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Any value of the recipe: run.epochs=5."),
+    ] = None,
+    seed: Annotated[
+        list[int] | None,
+        typer.Option(help="Several train one model each, in DIR/seed-N.", show_default="the recipe's"),
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Short for --set run.epochs=N.", min=0)] = None,
+    batch: Annotated[int | None, typer.Option(help="Short for --set run.batch=N.", min=2)] = None,
+    rate: Annotated[float | None, typer.Option(help="Short for --set optimiser.rate=X.")] = None,
+    start: Annotated[
+        Path | None, typer.Option(help="Fine-tune the model in this folder (start.model).")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, or auto.")] = "auto",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a run of the same recipe and data stopped.")
+    ] = False,
+    search: Annotated[
+        Path | None,
+        typer.Option(metavar="SPACE.toml", help="Search hyper-parameters (ASHA) instead of training once."),
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Trials of a search.", min=1)] = 20,
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where encoded captions are kept for the next run.",
+            show_default="$XDG_CACHE_HOME/wordreel/captions",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a joint embedding by a recipe, on published features or on libraries with captions.
+
+    Example: wordreel train ce-msvd --data MSVD --out runs/ce --seed 0 --seed 1 --seed 2
+    `default` trains the model that comes with wordreel (docs/default_model.md).
+
+    Example: wordreel train own-ce -L msvd.reel --captions MSVD --split train --val-split val --out runs/own
+    """
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise typer.BadParameter("training needs PyTorch: pip install 'wordreel[train]'") from None
+    from wordreel.training import recipe as recipes
+    from wordreel.training.loop import pick_device
+    from wordreel.training.material import prepare
+    from wordreel.training.open_data import Source
+
+    if recipe == NAME:
+        first = _rows(library or [], captions, split, ids, share)
+        if not first or data is not None or None in [row[1] for row in first]:
+            raise typer.BadParameter(
+                "the default model is trained on --library LIB --captions FILE, one or more."
+            )
+        wanted = None
+        if val_split or val_ids:
+            wanted = Captioned(val_captions or first[0][1], None, val_split, val_ids)
+        numbers = {"epochs": epochs, "batch": batch, "rate": rate}
+        given = {key: value for key, value in numbers.items() if value is not None}
+        train_default(first, wanted, seed or [0], given, str(pick_device(device)), out, as_json)
+        return
+    shorthand = {"run.epochs": epochs, "run.batch": batch, "optimiser.rate": rate, "start.model": start}
+    changes = [*(set_ or ()), *(f"{key}={value}" for key, value in shorthand.items() if value is not None)]
+    made = recipes.load(recipe, changes)
+    if (data is None) == (not library):
+        raise typer.BadParameter("say what to train on: --data DIR, or --library LIB --captions FILE.")
+    libraries = [
+        Source(place, told, part, None if some == "-" else some, share=often or 1.0)
+        for place, told, part, some, often in _rows(library or [], captions, split, ids, share)
+    ]
+    measured = _validation(libraries, val_library, val_captions, val_split, val_ids)
+    opened = _opened(made, data, kind, split[0] if split else None, val_split, libraries, measured)
+    material = prepare(
+        made,
+        opened.train,
+        opened.val,
+        teachers=opened.teachers,
+        told=_encoded,
+        device=pick_device(device),
+        cache=cache or _cache(),
+    )
+    if search is not None:
+        _search(recipe, changes, material, search, out, trials, device, as_json)
+        return
+    results = {}
+    seeds = seed or [made.run.seed]
+    for number in seeds:
+        folder = out / f"seed-{number}" if len(seeds) > 1 else out
+        results[number] = _train(made.with_seed(number), material, folder, device, resume)
+    _report(results, as_json)
+
+
+def _rows(library: list[Path], *others: list[Any] | None) -> list[tuple[Any, ...]]:
+    """One row per library; an option given once is for all of them."""
+    columns = []
+    for values in others:
+        given = list(values or [None])
+        if len(given) not in (1, len(library)) and library:
+            raise typer.BadParameter(
+                f"{len(given)} values for {len(library)} libraries: give one or as many."
+            )
+        columns.append(given * len(library) if len(given) == 1 else given)
+    return list(zip(library, *columns, strict=True)) if library else []
+
+
+def _validation(
+    sources: list[Source],
+    library: Path | None,
+    captions: str | None,
+    split: str | None,
+    ids: str | None,
+) -> list[Source]:
+    from wordreel.training.open_data import Source
+
+    if not sources or not (library or captions or split or ids):
+        return []
+    first = sources[0]
+    return [Source(library or first.library, captions or first.captions, split, ids)]
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "wordreel" / "captions"
+
+
+def _opened(
+    recipe: Recipe,
+    data: Path | None,
+    kind: str | None,
+    split: str | None,
+    val_split: str | None,
+    sources: list[Source],
+    val_sources: list[Source],
+) -> Opened:
+    from wordreel.training.open_data import Opened, open_published, open_sources, taught
+
+    if data is not None:
+        splits = (split or recipe.data.train, val_split or recipe.data.val)
+        opened = open_published(recipe, data, kind, splits)
+    else:
+        train = open_sources(recipe, sources)
+        assert train is not None  # noqa: S101 - there is a source
+        opened = Opened(*taught(recipe, train, None, open_sources(recipe, val_sources, validating=True)))
+    told = [f"{len(opened.train):,} videos and {int(opened.train.counts.sum()):,} captions"]
+    if opened.val is not None:
+        told.append(f"validated on {len(opened.val):,} and {int(opened.val.counts.sum()):,}")
+    if opened.train.missing:
+        told.append(f"{opened.train.missing:,} captioned items have no features and are left out")
+    typer.echo(f"{opened.train.name}: {'; '.join(told)}", err=True)
+    return opened
+
+
+def _encoded(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        typer.echo(f"\r{done}/{total} captions encoded", nl=done == total, err=True)
+
+
+def _train(recipe: Recipe, material: Material, out: Path, device: str, resume: bool) -> Result:
+    from wordreel.training.loop import train as run
+
+    found = run(recipe, material, out, device=device, resume=resume, progress=_told())
+    if sys.stderr.isatty():
+        typer.echo("", err=True)
+    return found
+
+
+def _told() -> Any:
+    shown = {"epoch": 0}
+
+    def told(now: Progress) -> None:
+        recall = "" if now.recall is None else f"  recall {now.recall:.1f}"
+        line = (
+            f"epoch {now.epoch}/{now.epochs}  step {now.step}/{now.steps}  loss {now.loss:.4f}{recall}  "
+            f"{now.rate:.1f} steps/s  {long_time(min(now.left, 1e9))} left"
+        )
+        if sys.stderr.isatty():
+            typer.echo(f"\r{line:<100}", nl=False, err=True)
+        elif now.epoch != shown["epoch"]:
+            shown["epoch"] = now.epoch
+            typer.echo(line, err=True)
+
+    return told
+
+
+def _search(
+    name: str,
+    changes: list[str],
+    material: Material,
+    space: Path,
+    out: Path,
+    trials: int,
+    device: str,
+    as_json: bool,
+) -> None:
+    from wordreel.training import recipe as recipes
+    from wordreel.training.loop import train as run
+    from wordreel.training.search import read_space, search
+
+    def trained(recipe: Recipe, folder: Path, report: Any) -> float:
+        def heard(row: dict[str, Any]) -> None:
+            report(row["epoch"], row.get("t2v_geometric_mean", 0.0))
+
+        return run(recipe, material, folder, device=device, on_epoch=heard).score or 0.0
+
+    found = search(
+        lambda more: recipes.load(name, [*changes, *more]), trained, read_space(space), out, trials=trials
+    )
+    if as_json:
+        print_json(vars(found))
+        return
+    typer.echo(f"best of {found.trials} trials ({found.stopped} stopped early): {found.score:.2f}")
+    for key, value in found.overrides.items():
+        typer.echo(f"  --set {key}={value}")
+
+
+def _report(results: dict[int, Result], as_json: bool) -> None:
+    rows = []
+    for seed, found in results.items():
+        figures = found.figures.to_json() if found.figures is not None else None
+        rows.append(
+            {
+                "seed": seed,
+                "best": str(found.best),
+                "epoch": found.epoch,
+                "score": found.score,
+                "figures": figures,
+                "seconds": round(found.seconds, 1),
+                "steps_per_second": round(found.steps_per_second, 2),
+            }
+        )
+    if as_json:
+        print_json(rows)
+        return
+    for seed, found in results.items():
+        line = f"seed {seed}: epoch {found.epoch}, {long_time(found.seconds)}"
+        if found.figures is not None:
+            t, v = found.figures.t2v, found.figures.v2t
+            line += (
+                f"; validation, no post-processing: text to video R@1 {t.r1:.1f} R@5 {t.r5:.1f} "
+                f"R@10 {t.r10:.1f} MdR {t.median_rank:g}; video to text {v.r1:.1f} {v.r5:.1f} {v.r10:.1f}"
+            )
+        typer.echo(line)
+        typer.echo(f"  wrote {printable(found.best)}")

@@ -1,0 +1,71 @@
+"""`wordreel train default`: the model that comes with wordreel, made anew."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from wordreel.cli.common import long_time, print_json, printable
+from wordreel.cli.evaluate_inputs import Captioned
+
+NAME = "default"
+
+
+def train_default(
+    rows: Sequence[tuple[Any, ...]],
+    validation: Captioned | None,
+    seeds: Sequence[int],
+    changes: dict[str, Any],
+    device: str,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Train once per seed on the libraries of `rows` (library, captions, split, ids, share)."""
+    from wordreel.models.reel import checkpoint
+    from wordreel.training.reel import captions, material
+    from wordreel.training.reel.fit import fit
+    from wordreel.training.reel.settings import Settings
+    from wordreel.weights.store import Store
+
+    sources, repeat = [], {}
+    for number, (library, told, split, ids, share) in enumerate(rows):
+        said = {"train": Captioned(told, None, split, None if ids == "-" else ids).read().captions}
+        if number == 0 and validation is not None:
+            said["val"] = validation.read().captions
+        name = f"{number}-{Path(library).name}"
+        sources.append(material.Source(name, Path(library), said))
+        repeat[name] = max(round(share or 1), 1)
+    found = material.gather(sources)
+    if not as_json:
+        typer.echo(f"{len(found)} items with {len(found.texts)} captions", err=True)
+    spoken = captions.encode(found.texts, Store())
+    results = {}
+    for seed in seeds:
+        settings = replace(Settings(**changes), seed=seed, repeat=repeat)
+        made = fit(found, spoken, settings, device, None if as_json else _moved)
+        made.checkpoint.card["validation"] = {name: asdict(r) for name, r in made.validation.items()}
+        place = out / (f"seed-{seed}" if len(seeds) > 1 else "") / checkpoint.SHIPPED.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint.save(place, made.checkpoint)
+        results[str(place)] = made.checkpoint.card["validation"]
+    if as_json:
+        print_json(results)
+        return
+    for written, measured in results.items():
+        typer.echo(f"wrote {printable(written)}")
+        for name, r in measured.items():
+            figures = f"R@1 {r['r1']:.1f}  R@5 {r['r5']:.1f}  R@10 {r['r10']:.1f}"
+            typer.echo(f"  {name}: {figures}  ({r['queries']} captions)")
+
+
+def _moved(now: dict[str, Any]) -> None:
+    left = now["seconds"] / now["epoch"] * (now["epochs"] - now["epoch"])
+    if sys.stderr.isatty() or now["epoch"] % 10 == 0 or now["epoch"] == now["epochs"]:
+        typer.echo(
+            f"epoch {now['epoch']}/{now['epochs']}  loss {now['loss']:.3f}  {long_time(left)} left", err=True
+        )

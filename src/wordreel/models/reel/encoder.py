@@ -1,0 +1,29 @@
+"""The sentence encoder as it was trained further: MiniLM's words and places, our layers."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from wordreel.models.reel.checkpoint import Checkpoint
+from wordreel.models.text.minilm import minilm_weights
+from wordreel.nets.bert import HEADS, build
+from wordreel.nets.sentences import SentenceEncoder
+from wordreel.weights.store import Store
+
+
+def encoder(store: Store, kept: Checkpoint) -> SentenceEncoder:
+    """The encoder of a checkpoint. Its network is built once and kept beside the weights."""
+    place = store.root / "derived" / f"reel-{kept.digest[:16]}.onnx"
+    if not place.exists():
+        _write(place, build({**minilm_weights(store), **kept.encoder}, HEADS).SerializeToString())
+    return SentenceEncoder(store, place, kept.digest)
+
+
+def _write(place: Path, data: bytes) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=place.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    Path(name).replace(place)

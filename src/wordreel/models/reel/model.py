@@ -1,0 +1,104 @@
+"""The default joint embedding: what was learned, beside what the bridge knows without learning.
+
+Row 0, `seen`, is the trained transformer over all experts; the other rows are the bridge's, which speak for
+words that no training caption had, for speech and for text on the screen. How much each counts was chosen on
+validation videos.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from wordreel.models.bridge import Bridge
+from wordreel.models.reel import checkpoint as files
+from wordreel.models.reel.encoder import encoder
+from wordreel.models.reel.shape import DIM, SEEN
+from wordreel.models.reel.stretches import scaled, stretches
+from wordreel.models.reel.tower import caption, video
+from wordreel.nets.sentences import SentenceEncoder
+from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
+from wordreel.weights.store import Store
+
+VERSION = 1  # raise it when any embedding would change
+LEARNED = "seen"
+WEIGHTS = {LEARNED: 1.0, "appearance": 0.2, "motion": 0.2, "sound": 0.04, "speech": 0.2, "ocr": 0.1}
+AT_ONCE = 256  # clips
+
+
+class Reel:
+    """The model that comes with wordreel."""
+
+    name = "reel"
+    experts = tuple(WEIGHTS)
+    dim = DIM
+    expert_weights = tuple(WEIGHTS.values())
+    looks_at = tuple(dict.fromkeys([*(seen.name for seen in SEEN), *Bridge.experts]))
+
+    def __init__(self, store: Store, path: Path = files.SHIPPED) -> None:
+        self._store = store
+        self._kept = files.load(path)
+        self._bridge = Bridge(store)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        parts = [self.name, str(VERSION), repr(WEIGHTS), self._kept.digest, self._bridge.fingerprint]
+        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
+
+    @cached_property
+    def _encoder(self) -> SentenceEncoder:
+        return encoder(self._store, self._kept)
+
+    def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
+        """Row 0 from all experts, the others as the bridge has them."""
+        vectors = np.zeros((len(clips), len(self.experts), DIM), np.float32)
+        available = np.zeros(vectors.shape[:2], bool)
+        vectors[:, 1:], available[:, 1:] = self._bridge.embed(tracks, clips)
+        for start in range(0, len(clips), AT_ONCE):
+            span = slice(start, start + AT_ONCE)
+            shown = [self._tokens(tracks, clip) for clip in clips[span]]
+            vectors[span, 0] = video(self._kept.tower, shown)
+            available[span, 0] = [bool(tokens) for tokens in shown]
+        vectors[~available] = 0
+        return vectors, available
+
+    def queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        weights = np.array(list(WEIGHTS.values()), np.float32)
+        learned = caption(self._kept.tower, self._encoder.encode(list(texts)))
+        return [
+            QueryEmbedding(np.concatenate([row[None], known.vectors]), weights, known.text)
+            for row, known in zip(learned, self._bridge.queries(texts), strict=True)
+        ]
+
+    def explain(
+        self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip
+    ) -> dict[str, tuple[str, tuple[float, float] | None]]:
+        """What the bridge recognised; the learned row is put into the words of what it saw."""
+        said = self._bridge.explain(query, tracks, clip)
+        shown = [said[expert][0] for expert in ("motion", "appearance") if expert in said]
+        if self._tokens(tracks, clip):
+            said[LEARNED] = (", ".join(shown) or "the whole of it", None)
+        return said
+
+    def shared(
+        self, tracks: Mapping[str, Track], clip: Clip, others: Mapping[str, Track], other: Clip
+    ) -> dict[str, tuple[str, tuple[float, float] | None]]:
+        """What two clips have in common, in the bridge's words."""
+        said = self._bridge.shared(tracks, clip, others, other)
+        shown = [said[expert][0] for expert in ("motion", "appearance") if expert in said]
+        if self._tokens(tracks, clip) and self._tokens(others, other):
+            said[LEARNED] = (", ".join(shown) or "the whole of it", None)
+        return said
+
+    def _tokens(self, tracks: Mapping[str, Track], clip: Clip) -> dict[str, Float32]:
+        found = {}
+        for seen in SEEN:
+            rows = stretches(tracks[seen.name], clip, seen.most) if seen.name in tracks else None
+            if rows is not None:
+                scale = self._kept.scale
+                found[seen.name] = scaled(rows, scale[f"{seen.name}.mean"], scale[f"{seen.name}.deviation"])
+        return found

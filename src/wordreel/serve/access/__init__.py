@@ -1,0 +1,1 @@
+"""Who may ask what: hosts, origins, tokens, sessions, rates and sizes."""

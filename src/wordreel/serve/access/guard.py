@@ -1,0 +1,180 @@
+"""The door: every request is looked at here before anything else is."""
+
+from __future__ import annotations
+
+import math
+import time
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wordreel.serve.access.body import Body, too_large
+from wordreel.serve.access.rate import Buckets
+from wordreel.serve.access.sessions import COOKIE, Sessions
+from wordreel.serve.access.tokens import Verifier
+from wordreel.serve.metrics import Metrics
+from wordreel.serve.options import Options
+from wordreel.serve.problems import Problem
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+OPEN = ("/healthz", "/api/login", "/api/openapi.json")  # without login
+UPLOADS = "/api/uploads"
+QUESTIONS = ("/api/search", "/api/login", "/api/logout")  # POST that changes nothing
+SEARCHES = ("/api/search", "/api/compare")
+LOGIN_RATE, LOGIN_BURST = 0.2, 5.0
+MARK = "x-wordreel"
+
+
+class Guard:
+    """Hosts, origins, login, read-only, rates and sizes; then the application."""
+
+    def __init__(self, app: ASGIApp, options: Options, sessions: Sessions, metrics: Metrics) -> None:
+        self._app, self._options, self._sessions, self._metrics = app, options, sessions, metrics
+        self.verifier = None if options.token is None else Verifier(options.token)
+        self._logins = Buckets(LOGIN_RATE, LOGIN_BURST)
+        self._searches = Buckets(options.search_rate, 4 * options.search_rate)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        status, started = 500, False
+
+        async def noted(message: Message) -> None:
+            nonlocal status, started
+            if message["type"] == "http.response.start":
+                status, started = message["status"], True
+            await send(message)
+
+        try:
+            body = await self._look(scope, receive)
+            await self._app(scope, body, noted)
+        except Problem as problem:
+            if started:
+                raise
+            self._metrics.count("wordreel_refused_total", reason=problem.code)
+            await problem.response()(scope, receive, noted)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            self._metrics.count(
+                "wordreel_requests_total", route=route, method=_method(scope), status=str(status)
+            )
+            self._metrics.observe("wordreel_request_seconds", time.perf_counter() - began, route=route)
+
+    async def _look(self, scope: Scope, receive: Receive) -> Receive:
+        """The body to read on with; a `Problem` where the request is refused."""
+        headers, path, method = Headers(scope=scope), str(scope["path"]), str(scope["method"])
+        client = scope["client"][0] if scope.get("client") else "local"
+        scope.setdefault("state", {})["client"] = client
+        self._check_host(headers)
+        self._check_origin(headers, path, method)
+        await self._check_login(headers, path, method, client)
+        if method not in SAFE:
+            self._check_change(path, headers)
+        if path == "/api/login":
+            self._slow_down(self._logins, client)
+        elif path in SEARCHES or path.endswith(("/match", "/like", "/captions")):
+            self._slow_down(self._searches, client)
+        most = self._options.max_upload if path == UPLOADS else self._options.max_json
+        if not headers.get("content-length", "0").isdecimal():
+            raise Problem(400, "bad_request", "Content-Length is not a number")
+        if int(headers.get("content-length", "0")) > most:
+            raise too_large(most)
+        return Body(receive, most, self._options.patience)
+
+    def _check_host(self, headers: Headers) -> None:
+        if len(headers.getlist("host")) > 1:
+            raise Problem(400, "bad_request", "a request has one Host header")
+        name = host_name(headers.get("host", ""))
+        if not self._options.known_host(name):
+            raise Problem(
+                403,
+                "unknown_host",
+                "this server is not known under that name; start it with `--name NAME` to allow it",
+            )
+
+    def _check_origin(self, headers: Headers, path: str, method: str) -> None:
+        origin = headers.get("origin")
+        if origin is not None and not same_origin(origin, headers.get("host", "")):
+            raise Problem(403, "foreign_origin", "pages of other sites may not use this server")
+        site = headers.get("sec-fetch-site", "same-origin")
+        guarded = path.startswith(("/api/", "/media/")) or method not in SAFE
+        if guarded and site not in ("same-origin", "none"):
+            raise Problem(403, "foreign_origin", "pages of other sites may not use this server")
+        if site == "none" and method not in SAFE:
+            raise Problem(403, "foreign_origin", "only the page itself may change something")
+
+    async def _check_login(self, headers: Headers, path: str, method: str, client: str) -> None:
+        browser = "origin" in headers or "sec-fetch-site" in headers
+        if self.verifier is not None and needs_login(path):
+            scheme, _, token = headers.get("authorization", "").partition(" ")
+            if scheme.lower() == "bearer":
+                if not self.verifier.known(token):
+                    self._slow_down(self._logins, client)
+                    if not await anyio.to_thread.run_sync(self.verifier.right, token):
+                        raise Problem(401, "wrong_token", "that is not the token of this server")
+                return
+            cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+            if not self._sessions.valid(cookie):
+                raise Problem(
+                    401,
+                    "login_needed",
+                    "log in with the server's token: POST /api/login, or an Authorization: Bearer header",
+                    headers={"www-authenticate": "Bearer"},
+                )
+            browser = True
+        if browser and method not in SAFE and headers.get(MARK) != "1":
+            raise Problem(403, "no_mark", "changes need the header X-Wordreel: 1")
+
+    def _check_change(self, path: str, headers: Headers) -> None:
+        asks = path in QUESTIONS or path.endswith("/captions") or path == UPLOADS  # which decides for itself
+        if self._options.read_only and not asks:
+            raise Problem(403, "read_only", "this server only shows; start it without --read-only to change")
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if has_body and path != UPLOADS and kind != "application/json":
+            raise Problem(415, "wrong_type", "send the body as application/json")
+
+    def _slow_down(self, buckets: Buckets, client: str) -> None:
+        waits = buckets.wait(client)
+        if waits > 0:
+            after = {"retry-after": str(math.ceil(waits))}
+            raise Problem(429, "too_many_requests", f"too fast; try again in {waits:.1f} s", headers=after)
+
+
+def needs_login(path: str) -> bool:
+    """The page's own files are open, so that there is something to log in with."""
+    return path not in OPEN and (path.startswith(("/api/", "/media/")) or path in ("/api", "/metrics"))
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port.
+
+    >>> host_name("Localhost:8010"), host_name("[::1]:80"), host_name("::1")
+    ('localhost', '::1', '')
+    """
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower() if "@" not in host else ""
+    except ValueError:
+        return ""
+
+
+def same_origin(origin: str, host: str) -> bool:
+    """Whether a page's origin is the server that it asks."""
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
+
+
+def _method(scope: Scope) -> str:
+    method = str(scope["method"])
+    return method if method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH") else "other"

@@ -1,0 +1,94 @@
+"""The token that opens a server: shown once, kept only as a salted hash."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import threading
+from pathlib import Path
+
+from wordreel.errors import WordreelError
+from wordreel.library.settings import read_setting, write_setting
+from wordreel.library.store import LibraryStore
+
+SETTING = "serve.token"
+N, R, P = 2**14, 8, 1  # scrypt: 16 MiB and some tens of milliseconds
+
+
+def new_token() -> str:
+    """256 random bits that can be typed."""
+    return secrets.token_urlsafe(32)
+
+
+def hashed(token: str, salt: bytes | None = None) -> str:
+    """`scrypt$salt$hash`, both in hex."""
+    salt = salt or secrets.token_bytes(16)
+    return f"scrypt${salt.hex()}${_scrypt(token, salt).hex()}"
+
+
+def _scrypt(token: str, salt: bytes) -> bytes:
+    return hashlib.scrypt(token.encode("utf-8", "replace"), salt=salt, n=N, r=R, p=P)
+
+
+class Verifier:
+    """Compares tokens with a kept hash, in constant time.
+
+    A token that was right once is remembered as a fast hash under a key that lives only in this process, so
+    that scripts which send it with every request do not pay for scrypt every time.
+    """
+
+    def __init__(self, kept: str) -> None:
+        try:
+            kind, salt, digest = kept.strip().split("$")
+            self._salt, self._digest = bytes.fromhex(salt), bytes.fromhex(digest)
+        except ValueError:
+            kind = ""
+        if kind != "scrypt":
+            raise WordreelError(
+                "the stored token cannot be read; `wordreel serve --new-token` makes a new one"
+            )
+        self._key = secrets.token_bytes(32)
+        self._seen: bytes | None = None
+        self._lock = threading.Lock()
+
+    def known(self, token: str) -> bool:
+        """Whether it is the token that was right before; costs nothing."""
+        return self._seen is not None and hmac.compare_digest(self._fast(token), self._seen)
+
+    def right(self, token: str) -> bool:
+        """Whether it is the token."""
+        if self.known(token):
+            return True
+        with self._lock:  # one at a time: guessing must not take all the memory
+            if not hmac.compare_digest(_scrypt(token, self._salt), self._digest):
+                return False
+            self._seen = self._fast(token)
+            return True
+
+    def _fast(self, token: str) -> bytes:
+        return hmac.digest(self._key, token.encode("utf-8", "replace"), "sha256")
+
+
+def read_kept(store: LibraryStore, file: Path | None) -> str | None:
+    """The hash of the token, from a file or from the library; None if none was made."""
+    if file is None:
+        return read_setting(store, SETTING)
+    try:
+        return file.read_text(encoding="ascii").strip() if file.exists() else None
+    except (OSError, ValueError) as error:
+        raise WordreelError(f"the token file {file} cannot be read: {error}") from error
+
+
+def keep(store: LibraryStore, file: Path | None, kept: str) -> None:
+    """Keep the hash of a new token; the one before it opens nothing any more."""
+    if file is None:
+        write_setting(store, SETTING, kept)
+        return
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as out:
+            out.write(kept + "\n")
+    except OSError as error:
+        raise WordreelError(f"the token file {file} cannot be written: {error.strerror}") from error

@@ -1,0 +1,159 @@
+"""A search request from its words to its answer; all of it but the encoding runs in a search thread."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from wordreel.errors import QueryError
+from wordreel.search.filters import Filters
+from wordreel.search.hits import Hit
+from wordreel.search.like import like
+from wordreel.search.norm import PLAIN
+from wordreel.search.then import then
+from wordreel.serve import shapes, view
+from wordreel.serve.live import Snapshot
+from wordreel.serve.problems import Problem
+from wordreel.serve.service import Service
+from wordreel.types import Float32
+
+
+class Clock:
+    """Where the time of one request went."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.perf_counter()
+        self.encode = self.queue = 0.0
+
+    def lap(self) -> float:
+        now = time.perf_counter()
+        since, self._last = now - self._last, now
+        return since
+
+    def took(self, service: Service) -> shapes.Took:
+        search = self.queue + self.lap()
+        total = time.perf_counter() - self._began
+        service.metrics.observe("wordreel_encode_seconds", self.encode)
+        service.metrics.observe("wordreel_search_seconds", search)
+        return shapes.Took(
+            encode_ms=round(self.encode * 1e3, 3),
+            search_ms=round(search * 1e3, 3),
+            queue_ms=round(self.queue * 1e3, 3),
+            total_ms=round(total * 1e3, 3),
+        )
+
+
+def check_question(asked: shapes.SearchRequest) -> None:
+    """Exactly one question, and only options that go with it."""
+    given = [name for name in ("text", "image", "like") if getattr(asked, name) is not None]
+    if len(given) != 1:
+        raise Problem(422, "bad_query", "ask with exactly one of text, image and like", "text")
+    if asked.then is not None and asked.text is None:
+        raise Problem(422, "bad_query", "then goes with text: say what comes first", "then")
+    if asked.then is not None and asked.moments:
+        raise Problem(
+            422, "bad_query", "then finds one pair of moments in each video; leave out moments", "moments"
+        )
+
+
+def texts_of(asked: shapes.SearchRequest) -> list[str]:
+    return [text for text in (asked.text, asked.then) if text is not None]
+
+
+def search(service: Service, asked: shapes.SearchRequest, clock: Clock) -> bytes:
+    """The answer as JSON."""
+    clock.queue = clock.lap()
+    snapshot = service.live.now
+    filters = filters_of(asked)
+    if asked.text is None:
+        found, norm, note, weights = _look_alikes(service, snapshot, asked, filters), "none", "", None
+    else:
+        found, norm, note = _worded(snapshot, asked, filters)
+        weights = weights_of(service, asked.text)
+    response = shapes.SearchResponse(
+        query=asked.model_dump(mode="json", exclude_defaults=True),
+        norm=norm,
+        note=note,
+        total_estimate=snapshot.passing(filters),
+        hits=view.shown(snapshot.engine, found, weights, service.uploaded),
+        took=clock.took(service),
+    )
+    return response.model_dump_json().encode()
+
+
+def compare(service: Service, asked: shapes.SearchRequest, clock: Clock) -> bytes:
+    """The same question ranked plainly and with a bank."""
+    clock.queue = clock.lap()
+    snapshot = service.live.now
+    filters, text = filters_of(asked), asked.text or ""
+    named = asked.model_copy(update={"norm": _bank_norm(snapshot, asked)})
+    corrected, norm, note = _worded(snapshot, named, filters)
+    plain, _, _ = _worded(snapshot, asked.model_copy(update={"norm": "none", "beta": None}), filters)
+    weights = weights_of(service, text)
+    return (
+        shapes.CompareResponse(
+            plain=view.shown(snapshot.engine, plain, weights, service.uploaded),
+            normalised=view.shown(snapshot.engine, corrected, weights, service.uploaded),
+            norm=norm,
+            note=note,
+            took=clock.took(service),
+        )
+        .model_dump_json()
+        .encode()
+    )
+
+
+def filters_of(asked: shapes.FilterFields) -> Filters:
+    return Filters(
+        None if asked.folder is None else Path(asked.folder),
+        asked.after,
+        asked.before,
+        asked.min_duration,
+        asked.max_duration,
+        asked.has_speech,
+        asked.has_text,
+        asked.expert,
+    )
+
+
+def weights_of(service: Service, text: str) -> Float32:
+    return np.asarray(service.model.queries([text.strip()])[0].weights, np.float32)
+
+
+def _bank_norm(snapshot: Snapshot, asked: shapes.SearchRequest) -> str:
+    """What to compare plain ranking with: what `auto` would use, or the common choice where it is plain."""
+    if asked.norm != "auto":
+        return asked.norm
+    chosen = snapshot.choose("auto", asked.bank, asked.beta)
+    return "auto" if chosen.norm is not PLAIN else "dis"
+
+
+def _worded(snapshot: Snapshot, asked: shapes.SearchRequest, filters: Filters) -> tuple[list[Hit], str, str]:
+    choice = snapshot.choose(asked.norm, asked.bank, asked.beta)
+    least, text = asked.min_confidence, asked.text or ""
+    if asked.then is not None:
+        pairs = then(
+            snapshot.engine, text, asked.then, asked.limit, filters, choice.norm, choice.confidence, least,
+            asked.offset,
+        )  # fmt: skip
+        return list(pairs), choice.norm.label, choice.note
+    found = snapshot.engine.search(
+        text, asked.limit, filters, asked.moments, choice.norm, choice.confidence, least, asked.offset
+    )
+    return found, choice.norm.label, choice.note
+
+
+def _look_alikes(
+    service: Service, snapshot: Snapshot, asked: shapes.SearchRequest, filters: Filters
+) -> list[Hit]:
+    if asked.min_confidence > 0:
+        raise QueryError("look-alikes have no confidence; leave min_confidence out")
+    if asked.image is not None:
+        sample = service.samples.outside(asked.image, service.uploads.find(asked.image))
+    elif asked.like is not None:
+        sample = service.samples.known(asked.like.content, asked.like.start, asked.like.end)
+    else:
+        raise QueryError("nothing was asked")
+    return list(like(snapshot.engine, sample, asked.offset + asked.limit, filters)[asked.offset :])

@@ -1,0 +1,79 @@
+"""Small files made on demand and kept in a folder that does not grow without bound."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+SPARE = 0.8  # of the bound is left after clearing up
+
+
+class DiskCache:
+    """Files by key. One that is being made is waited for, not made twice. What was used longest ago goes."""
+
+    def __init__(self, folder: Path, most_bytes: int) -> None:
+        self.folder, self._most = folder, most_bytes
+        self._lock = threading.Lock()
+        self._turns: dict[str, threading.Lock] = {}
+        self._bytes: int | None = None
+
+    def get(self, key: str, make: Callable[[], bytes]) -> bytes:
+        """The bytes under a key, from the folder or made now. What `make` raises is not kept."""
+        path = self.place(key)
+        with self._lock:
+            turn = self._turns.setdefault(key, threading.Lock())
+        try:
+            with turn:
+                found = self._read(path)
+                if found is None:
+                    found = make()
+                    self._write(path, found)
+        finally:
+            with self._lock:
+                self._turns.pop(key, None)
+        return found
+
+    def place(self, key: str) -> Path:
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        return self.folder / digest[:2] / digest[2:]
+
+    def _read(self, path: Path) -> bytes | None:
+        with suppress(OSError):
+            found = path.read_bytes()
+            os.utime(path)
+            return found
+        return None
+
+    def _write(self, path: Path, data: bytes) -> None:
+        """A full or read-only disk costs speed, not the answer."""
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            passing = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+            passing.write_bytes(data)
+            passing.replace(path)
+            with self._lock:
+                self._bytes = (self._bytes if self._bytes is not None else self._measure()) + len(data)
+                if self._bytes > self._most:
+                    self._clear_up()
+
+    def _measure(self) -> int:
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
+    def _clear_up(self) -> None:
+        held = [
+            (path.stat().st_mtime_ns, path.stat().st_size, path)
+            for path in self.folder.rglob("*")
+            if path.is_file()
+        ]
+        total = sum(size for _, size, _ in held)
+        for _, size, path in sorted(held):
+            if total <= SPARE * self._most:
+                break
+            path.unlink(missing_ok=True)
+            total -= size
+        self._bytes = total

@@ -1,0 +1,104 @@
+"""Words to embeddings, for many requests at once.
+
+Whoever asks while a batch is being encoded waits for the next one, which takes everybody: a lonely request
+waits for nobody, and a crowd pays once. The latest embeddings are remembered, those being made are shared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from wordreel.models.base import Model
+from wordreel.remember import Remembered
+from wordreel.serve.metrics import Metrics
+from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
+
+MOST = 64  # texts in a batch
+REMEMBERED = 4096
+
+
+class RememberingModel:
+    """A model that knows the latest queries' embeddings; everything else is the model's own."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.name, self.experts, self.dim = model.name, model.experts, model.dim
+        self.latest = Remembered[str, QueryEmbedding](REMEMBERED)
+
+    @property
+    def fingerprint(self) -> str:
+        return self._model.fingerprint
+
+    def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
+        return self._model.embed(tracks, clips)
+
+    def queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        if len(texts) > MOST:  # a bank: remembering it would push out what people ask
+            return self._model.queries(texts)
+        known = {text: self.latest.get(text) for text in texts}
+        new = [text for text, query in known.items() if query is None]
+        if new:
+            for text, made in zip(new, self._model.queries(new), strict=True):
+                known[text] = made
+                self.latest.put(text, made)
+        return [query for text in texts if (query := known[text]) is not None]
+
+    def explain(
+        self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip
+    ) -> dict[str, tuple[str, tuple[float, float] | None]]:
+        return self._model.explain(query, tracks, clip)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)  # what only some models have: `looks_at`, `shared`, …
+
+
+class Encoder:
+    """Collects the texts of concurrent requests. Belongs to one event loop."""
+
+    def __init__(self, model: RememberingModel, metrics: Metrics) -> None:
+        self._model, self._metrics = model, metrics
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
+        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._working: asyncio.Task[None] | None = None
+
+    async def encode(self, texts: Sequence[str]) -> None:
+        """Come back when the embeddings of all these texts are remembered."""
+        waits = []
+        for text in dict.fromkeys(text.strip() for text in texts):
+            if self._model.latest.get(text) is not None:
+                self._metrics.count("wordreel_encode_cached_total")
+                continue
+            if text not in self._waiting:
+                self._waiting[text] = asyncio.get_running_loop().create_future()
+            waits.append(self._waiting[text])
+        if waits:
+            if self._working is None or self._working.done():
+                self._working = asyncio.create_task(self._work())
+            # Shielded: one client that goes away must not take the others' answer along.
+            await asyncio.gather(*(asyncio.shield(wait) for wait in waits))
+
+    async def _work(self) -> None:
+        while self._waiting:
+            batch = dict(list(self._waiting.items())[:MOST])
+            for text in batch:
+                del self._waiting[text]
+            self._metrics.observe("wordreel_encode_batch", len(batch))
+            try:
+                await asyncio.get_running_loop().run_in_executor(
+                    self._thread, self._model.queries, list(batch)
+                )
+            except Exception as error:
+                for future in batch.values():
+                    if not future.done():
+                        future.set_exception(error)
+                        future.exception()  # seen: nobody may be waiting any more
+            else:
+                for future in batch.values():
+                    if not future.done():
+                        future.set_result(None)
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)

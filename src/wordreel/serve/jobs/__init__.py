@@ -1,0 +1,1 @@
+"""Long work that outlives a request, and a restart."""

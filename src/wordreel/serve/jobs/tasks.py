@@ -1,0 +1,99 @@
+"""What jobs do, given a library. Runs in a process of its own; see `process`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import PurePath
+from typing import Any
+
+from wordreel.api import Library
+from wordreel.errors import WordreelError
+from wordreel.library.progress import AddReport, Progress
+
+Tell = Callable[[dict[str, Any]], None]
+SHOWN = 100  # paths and failures in a report
+
+
+def do(library: Library, kind: str, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Do one job and report; the same request can be done again after a kill and goes on."""
+    if kind == "add":
+        report = library.add(
+            *request["paths"],
+            retry_failed=bool(request.get("retry_failed")),
+            progress=lambda now: tell(files_progress(now)),
+            embedding=lambda done, total: tell({"step": "embedding", "done": done, "total": total}),
+        )
+        if request.get("resumed"):
+            library.banks.begin()  # which the first, killed, would have done at its end
+        return add_report(report)
+    if kind == "embed":
+        made = library.refresh(lambda done, total: tell({"step": "embedding", "done": done, "total": total}))
+        library.banks.keep_current()
+        return {"embedded": made}
+    if kind == "bank":
+        return _bank(library, request, tell)
+    if kind == "check":
+        found = library.banks.check(
+            request["bank"],
+            request["captions"],
+            progress=lambda done, total: tell({"step": "checking", "done": done, "total": total}),
+        )
+        return asdict(found)
+    raise WordreelError(f"no job is called {kind!r}")
+
+
+def _bank(library: Library, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    from wordreel.banks.sources import builtin
+
+    name, source = request["name"], request["source"]
+    texts, said = builtin().texts, builtin().source
+    if source != "builtin":
+        texts, said = tuple(source["texts"]), "queries sent over HTTP"
+    if any(row.name == name for row in library.banks.list()) and request.get("resumed"):
+        bank = library.banks.show(name)  # it was killed after the bank was made and before it was embedded
+        library.banks.keep_current(name)
+    else:
+        bank = library.banks.build(
+            name, texts, said, lambda done, total: tell({"step": "embedding", "done": done, "total": total})
+        )
+    return {"name": bank.name, "size": len(bank)}
+
+
+def files_progress(now: Progress) -> dict[str, Any]:
+    return {
+        "step": "files",
+        "done": now.files_done,
+        "total": now.files_total,
+        "files_done": now.files_done,
+        "files_total": now.files_total,
+        "seconds_left": None if now.seconds_left is None else round(now.seconds_left, 1),
+        "failures": now.failures,
+        "media_seconds": round(now.media_seconds, 1),
+        "current": [_name(path) for path in now.current],
+    }
+
+
+def add_report(report: AddReport) -> dict[str, Any]:
+    failed = [*report.failed, *report.still_failed]
+    return {
+        "added": len(report.added),
+        "changed": len(report.changed),
+        "updated": len(report.updated),
+        "moved": len(report.moved),
+        "duplicates": len(report.duplicates),
+        "skipped": report.skipped,
+        "ignored": report.ignored,
+        "failed": [{"path": _text(path), "reason": reason} for path, reason in failed[:SHOWN]],
+        "failures": len(failed),
+        "seconds": round(report.seconds, 2),
+        "media_seconds": round(report.media_seconds, 2),
+    }
+
+
+def _name(path: str) -> str:
+    return _text(PurePath(path).name)
+
+
+def _text(path: str) -> str:
+    return path.encode("utf-8", "backslashreplace").decode()

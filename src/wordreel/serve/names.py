@@ -1,0 +1,54 @@
+"""What files are called when people read it, and where their pictures and bytes are asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePath
+from urllib.parse import urlencode
+
+from wordreel.library.store import LibraryStore
+
+LONGEST = 255
+
+
+def shown_path(path: str) -> str:
+    """A path as text that JSON can hold; bytes that are no text are shown escaped.
+
+    >>> shown_path("/films/\\udcff.mp4")
+    '/films/\\\\xff.mp4'
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def shown_name(path: str, uploaded: dict[str, str] | None = None) -> str:
+    """A file's own name; of an upload, what its sender called it."""
+    name = PurePath(path).name
+    return (uploaded or {}).get(name) or shown_path(name)
+
+
+def tidy_name(name: str) -> str:
+    r"""A name as a stranger gave it, made harmless: no folders, nothing that does not print.
+
+    >>> tidy_name("../../etc/pass\nwd"), tidy_name("C:\\films\\a.mp4"), tidy_name("..")
+    ('passwd', 'a.mp4', 'upload')
+    """
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    clean = "".join(c for c in last if c.isprintable()).strip()[:LONGEST]
+    return clean if clean.strip(". ") else "upload"
+
+
+def uploaded_names(store: LibraryStore) -> dict[str, str]:
+    """What every upload was called, by the hash of its bytes."""
+    return dict(store.catalogue.rows("SELECT content, name FROM uploads"))
+
+
+def thumb_of(content: str, second: float) -> str:
+    return f"/api/thumb/{content}?{urlencode({'t': f'{second:.2f}'})}"
+
+
+def preview_of(content: str, start: float, end: float) -> str:
+    return f"/api/preview/{content}?{urlencode({'start': f'{start:.2f}', 'end': f'{end:.2f}'})}"
+
+
+def media_of(content: str) -> str:
+    return f"/media/{content}"

@@ -1,0 +1,79 @@
+"""How often each video is among the ten best of a bank's queries, plainly and with a normalisation.
+
+The queries that made the normalisation are those that are counted, so "after" is what it does to them; how it
+does on queries that it has not seen, `bank check` measures. Words said or shown give no bonus here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from wordreel.banks.norms import BankAtWork
+from wordreel.hubness.measures import k_occurrence, summary
+from wordreel.index.exact import ExactIndex
+from wordreel.index.top import top_ids
+from wordreel.plots.occurrence import edges_for
+from wordreel.search.norm import PLAIN, Norm
+from wordreel.types import Int64
+
+K = 10
+BATCH = 64  # queries at once
+HUBS = 24
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """`before` and `after` `[videos]`, in the order of `contents`."""
+
+    contents: tuple[str, ...]
+    before: Int64
+    after: Int64
+    measures: tuple[dict[str, Any], dict[str, Any]]
+    edges: tuple[int, ...]
+    histograms: tuple[tuple[int, ...], tuple[int, ...]]
+
+    def hubs(self) -> list[int]:
+        """The videos that were found most often before."""
+        return [int(video) for video in np.argsort(-self.before, kind="stable")[:HUBS]]
+
+
+def occurrences(work: BankAtWork, norm: Norm) -> Occurrences:
+    """Count over all queries of the bank; cost O(bank · items)."""
+    contents = tuple(work.engine.contents())
+    best = [_best(work, PLAIN), _best(work, norm)]
+    k = best[0].shape[1]
+    counts = [np.asarray(k_occurrence(ranking, k, len(contents)), np.int64) for ranking in best]
+    edges = edges_for(max(int(found.max(initial=0)) for found in counts))
+    drawn = [np.histogram(found, np.append(edges[:-1], np.inf))[0].tolist() for found in counts]
+    measured = [asdict(summary(ranking, k, len(contents))) for ranking in best]
+    return Occurrences(
+        contents,
+        counts[0],
+        counts[1],
+        (measured[0], measured[1]),
+        tuple(int(edge) for edge in edges[:-1]),
+        (tuple(drawn[0]), tuple(drawn[1])),
+    )
+
+
+def _best(work: BankAtWork, norm: Norm) -> Int64:
+    """`[queries, k]`: the numbers of each query's best videos."""
+    engine, queries = work.engine, work.current()
+    index = ExactIndex(engine.gallery.vectors, engine.gallery.available)
+    found = []
+    for start in range(0, len(queries.ids), BATCH):
+        some = slice(start, start + BATCH)
+        plain = index.scores(queries.vectors[some], queries.weights[some], slice(None))
+        scores: Any = plain
+        if norm.rescore is not None:
+            scores = norm.rescore(plain, np.arange(plain.shape[1]))
+        elif norm.correction is not None:
+            bias, gate = norm.correction.bias, norm.correction.active
+            opened = np.ones(len(plain), bool) if gate is None else gate[plain.argmax(axis=1)]
+            scores = plain - np.where(opened[:, None], bias, np.float32(0))
+        videos = engine.best_items(scores)
+        found.append(top_ids(videos, min(K, videos.shape[1])))
+    return np.concatenate(found)

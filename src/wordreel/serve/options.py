@@ -1,0 +1,65 @@
+"""What the owner decided about a server when starting it."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Rates are per client and second; 0 is no limit."""
+
+    host: str = "127.0.0.1"
+    port: int = 8010
+    names: tuple[str, ...] = ()  # other names under which the server is called
+    roots: tuple[Path, ...] = ()  # folders from which may be added
+    read_only: bool = False
+    token: str | None = None  # the salted hash; None where nobody has to log in
+    search_rate: float = 50.0
+    max_upload: int = 4 * 2**30  # bytes
+    max_json: int = 16 * 2**20
+    certificate: Path | None = None  # with its key: serve https
+    key: Path | None = None
+    patience: float = 30.0  # seconds: for a request to arrive, a search to answer, a reader to read
+
+    @property
+    def loopback(self) -> bool:
+        return is_loopback(self.host)
+
+    def known_host(self, name: str) -> bool:
+        """Whether a request for this host is meant for this server.
+
+        A page of another site can make its own name point here, but not an address or our names.
+        """
+        if name in LOOPBACK_NAMES or name in self.names or name == self.host:
+            return True
+        if self.loopback:
+            return False
+        return is_address(name) or name == socket.gethostname().lower()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("10.0.0.2")
+    (True, True, False, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,67 @@
+// One moment of the grid.
+import { thumb } from "./api.js";
+import { confidence } from "./confidence.js";
+import { button, h, icon } from "./dom.js";
+import { clock, length, moment, sure } from "./format.js";
+import { playOn } from "./motion.js";
+import { href } from "./router.js";
+import { why } from "./why.js";
+
+/** A card for `hit`; it opens the player over `route`. */
+export function card(hit, route) {
+  const link = h("a", {
+    class: "open", "data-route": true, href: href(opened(hit, route)), "aria-label": label(hit),
+  }, picture(hit));
+  const reasons = h("div", { hidden: true });
+  const box = h("li", { class: "card", data: { content: hit.content } }, link,
+    h("div", { class: "about" }, h("span", { class: "title", title: hit.path }, hit.name),
+      h("div", { class: "row" }, hit.file ? fact(hit) : confidence(hit), like(hit), !hit.file && whyButton(hit, reasons)), reasons));
+  playOn(link, link.querySelector(".thumb"), hit);
+  return box;
+}
+
+/** The route that shows a hit in the player. */
+export function opened(hit, route) {
+  return { ...route, video: hit.content, t: hit.kind === "image" ? "" : hit.start.toFixed(1) };
+}
+
+function label(hit) {
+  return [hit.name, hit.file ? null : badge(hit), sure(hit.confidence)].filter(Boolean).join(", ");
+}
+
+const badge = (hit) => (hit.then ? `${clock(hit.start)}, then ${clock(hit.then.start)}` : moment(hit));
+
+/** What a file of the library says in the place of a score. */
+function fact(hit) {
+  return h("span", { class: "sure" }, hit.kind === "image" ? "picture" : length(hit.duration));
+}
+
+function picture(hit) {
+  const box = h("div", { class: `thumb ${hit.kind}` }, hit.kind !== "audio" && still(hit.thumb), hit.then && still(thumb(hit.content, hit.then.start)),
+    hit.kind === "audio" && icon("sound"),
+    !hit.file && h("span", { class: "badge" }, badge(hit)));
+  if (hit.then) box.classList.add("pair");
+  return box;
+}
+
+function still(source) {
+  const image = h("img", { src: source, alt: "", loading: "lazy", decoding: "async" });
+  image.addEventListener("error", () => image.remove(), { once: true });
+  return image;
+}
+
+function like(hit) {
+  const route = { view: "search", like: hit.content, name: hit.name };
+  if (hit.kind !== "image") Object.assign(route, { start: hit.start.toFixed(2), end: hit.end.toFixed(2) });
+  return h("a", { class: "quiet like", "data-route": true, href: href(route), "aria-label": `Like this: ${hit.name}` }, "Like this");
+}
+
+function whyButton(hit, reasons) {
+  const opener = button({ class: "quiet", "aria-expanded": "false", "aria-label": `Why? ${hit.name}` }, "Why?");
+  opener.addEventListener("click", () => {
+    if (!reasons.firstChild) reasons.append(why(hit));
+    reasons.hidden = !reasons.hidden;
+    opener.setAttribute("aria-expanded", String(!reasons.hidden));
+  });
+  return opener;
+}

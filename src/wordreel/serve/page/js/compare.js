@@ -1,0 +1,52 @@
+// Plain against bank-normalised, side by side, with every hit that moved marked.
+import { confidence } from "./confidence.js";
+import { h } from "./dom.js";
+import { moment } from "./format.js";
+import { opened } from "./card.js";
+import { href } from "./router.js";
+import { ranking } from "./why.js";
+
+/** Two lists; `told` is the answer of /api/compare. */
+export function compare(told, route) {
+  const plain = places(told.plain);
+  const normalised = places(told.normalised);
+  const moved = told.normalised.filter((hit, at) => plain.get(hit.content) !== at).length;
+  const unused = !told.norm || told.norm === "none";
+  return h("section", { class: "compare" },
+    h("p", { class: "small" }, unused
+      ? "No bank has passed its check, so both sides are the plain ranking. Choose a ranking above to compare it."
+      : `${moved} of ${told.normalised.length} places differ. Neither side is proven right: a bank is used by itself only after a check on held-out captions.`),
+    h("div", { class: "sides" },
+      side("Plain", "without a bank", told.plain, (hit, at) => whereTo(at, normalised.get(hit.content)), route),
+      side("Normalised", unused ? "no bank in use" : ranking(told.norm), told.normalised, (hit, at) => moves(at, plain.get(hit.content)), route)));
+}
+
+const places = (hits) => new Map(hits.map((hit, at) => [hit.content, at]));
+
+function side(title, words, hits, mark, route) {
+  return h("div", {}, h("h3", {}, title, " ", h("span", { class: "small" }, words)),
+    h("ol", { class: "ranks" }, hits.map((hit, at) => row(hit, at, mark(hit, at), route))));
+}
+
+function row(hit, at, mark, route) {
+  return h("li", {}, h("span", { class: "place" }, String(at + 1)),
+    h("a", { "data-route": true, href: href(opened(hit, route)), "aria-label": `${hit.name}, ${moment(hit)}` },
+      h("img", { src: hit.thumb, alt: "", loading: "lazy" })),
+    h("span", { class: "about" }, h("span", { class: "title" }, hit.name), confidence(hit)), mark);
+}
+
+/** On the plain side: where the hit went. */
+function whereTo(at, after) {
+  if (after === undefined) return h("span", { class: "mark down" }, "drops out");
+  return h("span", { class: "mark" }, after === at ? "stays" : `goes to ${after + 1}`);
+}
+
+/** On the normalised side: how far it moved. */
+function moves(at, before) {
+  if (before === undefined) return h("span", { class: "mark up" }, "comes in");
+  if (before === at) return h("span", { class: "mark" }, "stays");
+  const up = before > at;
+  const steps = Math.abs(before - at);
+  return h("span", { class: `mark ${up ? "up" : "down"}` }, h("span", { "aria-hidden": "true" }, `${up ? "▲" : "▼"} ${steps}`),
+    h("span", { class: "unseen" }, `${steps} ${up ? "up" : "down"}`));
+}

@@ -1,0 +1,13 @@
+// How sure a hit is: a bar, a number and a word.
+import { h } from "./dom.js";
+import { sure } from "./format.js";
+
+export function confidence(hit) {
+  const words = sure(hit.confidence);
+  if (words === null) {
+    return h("span", { class: "sure", title: "How sure it is needs a query bank of at least 100 queries." },
+      `score ${hit.score.toFixed(2)}`);
+  }
+  return h("span", { class: "sure" },
+    h("span", { class: "bar", "aria-hidden": "true", vars: { "--part": hit.confidence } }), words);
+}

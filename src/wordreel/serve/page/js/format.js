@@ -1,0 +1,51 @@
+// Numbers as people say them.
+
+/** 72.4 -> "1:12", 3725 -> "1:02:05". */
+export function clock(seconds) {
+  const whole = Math.max(0, Math.floor(Number(seconds) || 0));
+  const two = (number) => String(number).padStart(2, "0");
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60)];
+  return hours ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
+}
+
+/** The moment of a hit; a picture has none. */
+export function moment({ kind, start, end }) {
+  if (kind === "image") return "picture";
+  return `${clock(start)} – ${clock(Math.max(end, start))}`;
+}
+
+/** "3 h 20 min", "4 min", "12 s". */
+export function length(seconds) {
+  const whole = Math.round(Number(seconds) || 0);
+  if (whole >= 3600) return `${count(Math.floor(whole / 3600))} h ${Math.round((whole % 3600) / 60)} min`;
+  return whole >= 60 ? `${Math.round(whole / 60)} min` : `${whole} s`;
+}
+
+export function count(number) {
+  return Number(number).toLocaleString("en");
+}
+
+/** "1 video", "2 videos". */
+export function plural(number, one, many = `${one}s`) {
+  return `${count(number)} ${number === 1 ? one : many}`;
+}
+
+export function percent(share) {
+  return `${Math.round(100 * share)} %`;
+}
+
+/** A hit's confidence in words; null where no bank can tell. */
+export function sure(confidence) {
+  if (confidence === null || confidence === undefined) return null;
+  return confidence < 0.01 ? "under 1 % sure" : `${percent(confidence)} sure`;
+}
+
+/** The last part of a path. */
+export function base(path) {
+  return path.split(/[\\/]/).pop();
+}
+
+/** Of a time in seconds since 1970. */
+export function day(time) {
+  return new Date(time * 1000).toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" });
+}

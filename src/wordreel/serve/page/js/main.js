@@ -1,0 +1,80 @@
+// The page: one view at a time under the address, the player above it.
+import { api } from "./api.js";
+import { replace } from "./dom.js";
+import { mount as hubness } from "./hubness.js";
+import { pageKeys } from "./keys.js";
+import { mount as library } from "./library.js";
+import { login } from "./login.js";
+import { failure } from "./notice.js";
+import { sync } from "./player.js";
+import { go, start } from "./router.js";
+import { mount as search } from "./search.js";
+import { mount as settings } from "./settings.js";
+
+const VIEWS = { search, library, hubness, settings };
+
+const root = document.getElementById("view");
+const app = {
+  status: null,
+  async refresh() { app.status = await api.status(); },
+  banks: () => app.status.banks.map((bank) => bank.name),
+};
+
+let view = null;
+let name = "";
+let asking = false;
+
+async function begin() {
+  asking = false;
+  try {
+    await app.refresh();
+  } catch (error) {
+    if (error.status !== 401) replace(root, failure(error, begin));
+    return;
+  }
+  start(show);
+}
+
+function show(route) {
+  if (asking) return;
+  const wanted = VIEWS[route.view] ? route.view : "search";
+  if (wanted !== name) open(wanted);
+  view.update({ ...route, view: wanted });
+  document.title = `${view.title(route)} · wordreel`;
+  sync(route);
+}
+
+function open(wanted) {
+  const first = name === "";
+  view?.leave();
+  name = wanted;
+  root.className = wanted;
+  replace(root);
+  view = VIEWS[wanted](root, app);
+  for (const link of document.querySelectorAll("[data-place]")) {
+    if (link.dataset.place === wanted) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  if (wanted === "search" && !matchMedia("(pointer: coarse)").matches) document.getElementById("query").focus();
+  else if (!first) root.focus();
+}
+
+function ask() {
+  if (asking) return;
+  asking = true;
+  view?.leave();
+  name = "";
+  sync({});
+  login(root, begin);
+}
+
+function find() {
+  if (name !== "search") go({ view: "search" });
+  const box = document.getElementById("query");
+  box.focus();
+  box.select();
+}
+
+addEventListener("wordreel:login", ask);
+addEventListener("keydown", (event) => pageKeys(event, find));
+begin();

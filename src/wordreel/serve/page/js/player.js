@@ -1,0 +1,117 @@
+// One video at its second: the heat of the query, what is said and shown, and more like it.
+import { api } from "./api.js";
+import { button, h, icon, replace } from "./dom.js";
+import { clock, length } from "./format.js";
+import { playerKeys } from "./keys.js";
+import { failure, stale } from "./notice.js";
+import { go, here, href } from "./router.js";
+import { screen } from "./screen.js";
+import { strip } from "./strip.js";
+import { linesOf, transcript } from "./transcript.js";
+
+let open = null; // {content, dialog, seek, stop}
+
+/** Opens, moves or closes the player as the route says. */
+export function sync(route) {
+  if (!route.video) return shut();
+  if (open?.content === route.video) return open.seek(Number(route.t) || 0);
+  shut();
+  open = build(route);
+  return undefined;
+}
+
+function shut() {
+  if (!open) return;
+  const { dialog, stop, before } = open;
+  open = null;
+  stop();
+  dialog.remove();
+  if (before?.isConnected) before.focus();
+}
+
+function close() {
+  const { video, t, ...rest } = here();
+  go(rest);
+}
+
+function build(route) {
+  const running = new AbortController();
+  const before = document.activeElement;
+  const body = h("div", { class: "stage", "aria-busy": "true" }, h("div", { class: "thumb ghost" }));
+  const title = h("h2", { id: "player-title" }, "…");
+  const dialog = h("dialog", { class: "player", "aria-labelledby": "player-title" },
+    h("header", {}, title, button({ class: "round", "aria-label": "Close the player", on: { click: close } }, icon("close"))), body);
+  dialog.addEventListener("close", close); // Escape
+  dialog.addEventListener("click", (event) => event.target === dialog && close());
+  document.body.append(dialog);
+  dialog.showModal();
+  const made = { content: route.video, dialog, before, seek: () => {}, stop: () => running.abort() };
+  load(route, made, title, body, running.signal);
+  return made;
+}
+
+async function load(route, made, title, body, signal) {
+  try {
+    const video = await api.video(route.video, signal);
+    title.textContent = video.name;
+    const shown = screen(video, Number(route.t) || 0);
+    made.seek = shown.seek;
+    made.stop = ((before) => () => { before(); shown.stop(); })(made.stop);
+    document.addEventListener("keydown", (event) => playerKeys(event, shown.player), { signal });
+    const lines = transcript(linesOf(video.words), `${route.q ?? ""} ${route.then ?? ""}`, shown.seek);
+    const strips = h("div", { class: "strips" });
+    shown.follow(lines.at);
+    replace(body, h("div", { class: "seen" }, shown.element, strips, facts(video, route, shown)), aside(video, lines));
+    body.removeAttribute("aria-busy");
+    await Promise.all([route.q, route.then].map((text) => text && heat(strips, video, text, shown, signal)));
+  } catch (error) {
+    if (stale(error)) return;
+    title.textContent = "Not shown";
+    replace(body, failure(error, () => { shut(); sync(here()); }));
+  }
+}
+
+async function heat(strips, video, text, shown, signal) {
+  if (!(video.duration > 0)) return;
+  const told = await api.match(video.content, text, signal);
+  const drawn = strip({ name: `Where “${text}” matches`, ...told, duration: video.duration, seek: shown.seek });
+  shown.follow(drawn.at);
+  strips.append(drawn.element, best(told.moments, shown.seek));
+}
+
+/** The best moments as buttons, for those who would rather not aim at a strip. */
+function best(moments, seek) {
+  if (!moments.length) return "";
+  return h("div", { class: "chips" }, moments.slice(0, 5).map(({ start, score }) =>
+    button({ class: "chip", on: { click: () => seek(start) } }, clock(start),
+      h("span", { class: "bar", "aria-hidden": "true", vars: { "--part": score } }),
+      h("span", { class: "unseen" }, `match ${Math.round(100 * score)} of 100`))));
+}
+
+function facts(video, route, shown) {
+  const like = () => {
+    const t = shown.now();
+    const part = video.kind === "image" ? {} : { start: Math.max(0, t - 2).toFixed(2), end: Math.min(video.duration, t + 2).toFixed(2) };
+    go({ view: "search", like: video.content, name: video.name, ...part });
+  };
+  return h("div", { class: "facts" },
+    h("div", { class: "actions" }, button({ class: "primary", on: { click: like } }, "More like this moment"),
+      h("a", { class: "button", "data-route": true, href: href({ view: "search", like: video.content, name: video.name }) }, "More like all of it")),
+    h("p", { class: "small path" }, video.path, video.kind === "image" ? "" : ` · ${length(video.duration)}`),
+    labels(video.experts));
+}
+
+/** What each expert recognised. */
+function labels(experts) {
+  const some = experts.filter(({ labels: seen }) => seen.length);
+  if (!some.length) return null;
+  return h("details", { class: "labels" }, h("summary", {}, "What was recognised"),
+    h("dl", {}, some.map(({ name, labels: seen }) => [h("dt", {}, name), h("dd", {}, seen.join(", "))])));
+}
+
+function aside(video, lines) {
+  const words = video.words.length
+    ? lines.element
+    : h("p", { class: "small" }, "Nothing is said or written here, as far as the experts can tell.");
+  return h("section", { class: "aside", "aria-label": "What is said and shown" }, h("h3", {}, "Said and shown"), words);
+}

@@ -1,0 +1,47 @@
+// The address holds all that is shown, so back, forward, reload and sharing work.
+
+export const FILTERS = [
+  "folder", "after", "before", "min_duration", "max_duration", "has_speech", "has_text", "expert", "min_confidence",
+];
+
+let shown = null;
+
+/** The address as a plain object; what is not given is not in it. */
+export function here() {
+  const route = Object.fromEntries([...new URLSearchParams(location.search)].filter(([, value]) => value !== ""));
+  return { view: "search", ...route };
+}
+
+/** The address of a route. */
+export function href(route) {
+  const { view, ...rest } = route;
+  const given = Object.entries({ view: view === "search" ? "" : view, ...rest });
+  const query = new URLSearchParams(given.filter(([, value]) => value !== "" && value !== undefined && value !== null));
+  return `/${query.size ? `?${query}` : ""}`;
+}
+
+/** Shows `route`; `replace` leaves no step to go back to, as for each letter of a query. */
+export function go(route, { replace = false } = {}) {
+  const address = href(route);
+  if (address === location.pathname + location.search) return;
+  history[replace ? "replaceState" : "pushState"](null, "", address);
+  shown(here());
+}
+
+/** Calls `show(route)` now and whenever the address changes. */
+export function start(show) {
+  if (!shown) {
+    addEventListener("popstate", () => shown(here()));
+    document.addEventListener("click", follow);
+  }
+  shown = show;
+  shown(here());
+}
+
+function follow(event) {
+  const link = event.target.closest?.("a[data-route]");
+  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  event.preventDefault();
+  history.pushState(null, "", link.href);
+  shown(here());
+}

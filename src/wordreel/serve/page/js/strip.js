@@ -1,0 +1,53 @@
+// Where in a video a query matches: heat over time. Click or use the arrow keys to go there.
+import { h, s } from "./dom.js";
+import { clock } from "./format.js";
+
+const HEIGHT = 36;
+
+/**
+ * A strip over `duration` seconds. `scores` in [0, 1] stand `step` seconds apart; `seek(seconds)` is called.
+ * Gives `{element, at(seconds)}`.
+ */
+export function strip({ name, step, scores, duration, seek }) {
+  const needle = s("line", { class: "needle", y1: 0, y2: HEIGHT, x1: 0, x2: 0, "vector-effect": "non-scaling-stroke" });
+  const drawing = s("svg", { viewBox: `0 0 1000 ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" }, heat(scores, step, duration), needle);
+  const slider = h("div", {
+    class: "strip", role: "slider", tabindex: "0", "aria-label": name, "aria-valuemin": "0", "aria-valuemax": duration.toFixed(1),
+  }, drawing);
+  let now = 0;
+  const at = (seconds) => {
+    now = seconds;
+    const x = (1000 * seconds) / duration;
+    needle.setAttribute("x1", x);
+    needle.setAttribute("x2", x);
+    slider.setAttribute("aria-valuenow", seconds.toFixed(1));
+    slider.setAttribute("aria-valuetext", spoken(seconds, scores, step));
+  };
+  slider.addEventListener("click", (event) => {
+    const { left, width } = slider.getBoundingClientRect();
+    seek((duration * (event.clientX - left)) / width);
+  });
+  slider.addEventListener("keydown", (event) => {
+    const move = { ArrowLeft: -step, ArrowDown: -step, ArrowRight: step, ArrowUp: step, Home: -now, End: duration - now }[event.key];
+    if (move === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    seek(Math.min(duration, Math.max(0, now + move)));
+  });
+  at(0);
+  return { element: h("div", { class: "heat" }, h("span", { class: "small" }, name), slider), at };
+}
+
+function spoken(seconds, scores, step) {
+  const score = scores[Math.min(scores.length - 1, Math.floor(seconds / step))] ?? 0;
+  return `${clock(seconds)}, match ${Math.round(100 * score)} of 100`;
+}
+
+function heat(scores, step, duration) {
+  return scores.map((score, at) => {
+    const x = (1000 * at * step) / duration;
+    const width = Math.min(1000 - x, (1000 * step) / duration);
+    const tall = Math.max(2, score * HEIGHT);
+    return width > 0 && s("rect", { x, y: HEIGHT - tall, width: width + 0.4, height: tall, class: "heat-bar", "fill-opacity": (0.12 + 0.88 * score).toFixed(3) });
+  });
+}

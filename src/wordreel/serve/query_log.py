@@ -1,0 +1,75 @@
+"""What people ask, put into a bank, if the owner wants that; off unless turned on.
+
+A page searches while a person types: only a query that its client did not go on typing is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from wordreel.banks.sources import LONGEST
+from wordreel.errors import LibraryBusy
+from wordreel.library import banks
+from wordreel.library.settings import read_setting, write_setting
+from wordreel.library.store import LibraryStore
+
+SWITCH, BANK = "serve.log_queries", "serve.log_bank"
+SOURCE = "the server's query log"
+SETTLED = 4.0  # seconds after which a query counts as typed to its end
+MOST = 1000  # queries waiting to be written
+
+
+class QueryLog:
+    """Queries on their way into a bank."""
+
+    def __init__(self, store: LibraryStore, now: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._now = store, now
+        self._lock = threading.Lock()
+        self._typing: dict[str, tuple[str, float]] = {}
+        self._settled: list[str] = []
+        self.on = read_setting(store, SWITCH) == "1"
+        self.bank = read_setting(store, BANK) or "asked"
+
+    def set(self, on: bool, bank: str) -> None:
+        """Turn it on or off; what waits is forgotten when it is turned off."""
+        write_setting(self._store, SWITCH, "1" if on else "0")
+        write_setting(self._store, BANK, bank)
+        with self._lock:
+            self.on, self.bank = on, bank
+            if not on:
+                self._typing.clear()
+                self._settled.clear()
+
+    def hear(self, client: str, text: str) -> None:
+        words = " ".join(text.split())
+        if not self.on or not words or len(words) > LONGEST:
+            return
+        with self._lock:
+            before, _ = self._typing.get(client, ("", 0.0))
+            if before and not words.startswith(before) and not before.startswith(words):
+                self._settle(before)
+            self._typing[client] = (words, self._now())
+
+    def flush(self) -> int:
+        """Write what is settled; returns how many queries are new. Somebody else writing: next time."""
+        with self._lock:
+            late = [c for c, (_, at) in self._typing.items() if self._now() - at > SETTLED]
+            for client in late:
+                self._settle(self._typing.pop(client)[0])
+            texts, self._settled = self._settled, []
+        if not texts:
+            return 0
+        try:
+            if any(row.name == self.bank for row in banks.list_banks(self._store)):
+                return banks.add_queries(self._store, self.bank, texts, SOURCE)
+            return len(banks.make_bank(self._store, self.bank, texts, SOURCE))
+        except LibraryBusy:
+            with self._lock:
+                self._settled = [*texts, *self._settled][:MOST]
+            return 0
+
+    def _settle(self, text: str) -> None:
+        if len(self._settled) < MOST:
+            self._settled.append(text)

@@ -1,0 +1,63 @@
+"""What this server is and how it is."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from wordreel import __version__
+from wordreel.banks.norms import SEARCHABLE
+from wordreel.serve.names import shown_path
+from wordreel.serve.routes import Served, errors
+from wordreel.serve.routes.banks import listed
+from wordreel.serve.service import Service
+from wordreel.serve.shapes_library import Done, ModelEntry, StatusResponse
+
+router = APIRouter(tags=["about"])
+
+
+@router.get("/api/status", response_model=StatusResponse, responses=errors())
+async def status(service: Served) -> StatusResponse:
+    """The library in numbers, and what this server allows."""
+    return await service.searching(_status, service)
+
+
+@router.get("/healthz", response_model=Done)
+async def health() -> Done:
+    """Answers when the server does."""
+    return Done()
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+async def metrics(service: Served) -> Response:
+    """Counters and histograms for Prometheus."""
+    text = await service.searching(service.metrics.text)
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _status(service: Service) -> StatusResponse:
+    snapshot, options = service.live.now, service.options
+    row = service.store.catalogue.one(
+        "SELECT count(*), coalesce(sum(duration), 0) FROM contents c "
+        "WHERE EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
+    )
+    videos, seconds = row or (0, 0.0)
+    return StatusResponse(
+        version=__version__,
+        library=shown_path(str(service.store.path)),
+        read_only=options.read_only,
+        model=ModelEntry(
+            name=service.model.name,
+            fingerprint=service.model.fingerprint,
+            experts=list(service.model.experts),
+        ),
+        videos=videos,
+        clips=len(snapshot.engine),
+        seconds=seconds,
+        banks=listed(service),
+        jobs_running=service.jobs.waiting(),
+        login="none" if options.token is None else "token",
+        roots=[shown_path(str(root)) for root in options.roots],
+        norms=["auto", *SEARCHABLE],
+        max_upload=options.max_upload,
+        log_queries=service.query_log.on,
+    )

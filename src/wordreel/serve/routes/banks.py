@@ -1,0 +1,166 @@
+"""Query banks, the log of queries, and what hubs there are."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+
+from wordreel.banks.norms import BankAtWork
+from wordreel.library import banks as kept
+from wordreel.serve.names import shown_name, thumb_of
+from wordreel.serve.occurrence import K, Occurrences, occurrences
+from wordreel.serve.problems import Problem
+from wordreel.serve.routes import Served, errors
+from wordreel.serve.routes.jobs import shown
+from wordreel.serve.service import Service
+from wordreel.serve.shapes import BankName, JobResponse, NormName
+from wordreel.serve.shapes_library import (
+    BankEntry,
+    BanksResponse,
+    Checked,
+    CheckRequest,
+    Done,
+    Hub,
+    HubnessResponse,
+    Measures,
+    NewBank,
+    Settings,
+)
+
+router = APIRouter(tags=["banks"])
+
+Named = Annotated[str, Path(min_length=1, max_length=100)]
+NOTE = "counted over the bank's own queries; `wordreel bank check` measures on queries it has not seen"
+
+
+@router.get("/api/banks", response_model=BanksResponse, responses=errors())
+async def banks(service: Served) -> BanksResponse:
+    """Every bank, and what its last check with the library's model said."""
+    return BanksResponse(banks=await service.searching(listed, service))
+
+
+@router.post("/api/banks", status_code=202, response_model=JobResponse, responses=errors(409))
+async def build(asked: NewBank, service: Served) -> JobResponse:
+    """Make a bank."""
+    if any(row.name == asked.name for row in await asyncio.to_thread(kept.list_banks, service.store)):
+        raise Problem(409, "bank_exists", "there is a bank of that name already; choose another", "name")
+    if not asked.name.isprintable() or "/" in asked.name or not asked.name.strip():
+        raise Problem(422, "bad_bank", "use a short word without a slash", "name")
+    source: Any = asked.source if isinstance(asked.source, str) else asked.source.model_dump()
+    job = await asyncio.to_thread(
+        service.jobs.put, "bank", asked.name, {"name": asked.name, "source": source}
+    )
+    return JobResponse(job=shown(job))
+
+
+@router.post(
+    "/api/banks/{name}/check", status_code=202, response_model=JobResponse, responses=errors(404, 409)
+)
+async def check(name: Named, asked: CheckRequest, service: Served) -> JobResponse:
+    """Measure whether a bank helps, on captions of videos in the library."""
+    await asyncio.to_thread(_check_bank, service, name)
+    job = await asyncio.to_thread(service.jobs.put, "check", name, {"bank": name, "captions": asked.captions})
+    return JobResponse(job=shown(job))
+
+
+@router.delete("/api/banks/{name}", response_model=Done, responses=errors(404, 409))
+async def forget(name: Named, service: Served) -> Done:
+    """Forget a bank."""
+    await asyncio.to_thread(_check_bank, service, name)
+    await asyncio.to_thread(service.library.banks.forget, name)
+    service.live.forget_choices()
+    return Done()
+
+
+@router.get("/api/settings", response_model=Settings, responses=errors())
+async def settings(service: Served) -> Settings:
+    """Whether queries are put into a bank, and into which."""
+    return Settings(log_queries=service.query_log.on, log_bank=service.query_log.bank)
+
+
+@router.put("/api/settings", response_model=Settings, responses=errors(409))
+async def set_settings(asked: Settings, service: Served) -> Settings:
+    """Turn the log of queries on or off."""
+    if not asked.log_bank.isprintable() or "/" in asked.log_bank or not asked.log_bank.strip():
+        raise Problem(422, "bad_bank", "use a short word without a slash", "log_bank")
+    await asyncio.to_thread(service.query_log.set, asked.log_queries, asked.log_bank)
+    return Settings(log_queries=service.query_log.on, log_bank=service.query_log.bank)
+
+
+@router.get("/api/hubness", response_model=HubnessResponse, responses=errors(404, 409))
+async def hubness(
+    service: Served,
+    bank: Annotated[BankName | None, Query()] = None,
+    norm: Annotated[NormName, Query()] = "dis",
+) -> HubnessResponse:
+    """How often videos are among the ten best of a bank's queries, before and after a normalisation."""
+    return await service.decoding(_hubness, service, bank, norm)
+
+
+def listed(service: Service) -> list[BankEntry]:
+    """The banks as they go over the wire."""
+    entries = []
+    for row in kept.list_banks(service.store):
+        check = kept.read_check(service.store, row.name, service.model.fingerprint)
+        checked = None
+        if check is not None:
+            checked = Checked(
+                passed=check.passed,
+                verdict=str(check.report.get("verdict", "")),
+                method=str(check.report.get("method", "")),
+                checked_at=check.checked_at,
+                current=check.revision == kept.read_bank(service.store, row.name).revision,
+            )
+        entries.append(
+            BankEntry(name=row.name, source=row.source, made_at=row.made_at, size=row.size, checked=checked)
+        )
+    return entries
+
+
+def _check_bank(service: Service, name: str) -> None:
+    if all(row.name != name for row in kept.list_banks(service.store)):
+        raise Problem(404, "not_found", "there is no bank of that name; see /api/banks")
+
+
+def _hubness(service: Service, bank: str | None, norm: str) -> HubnessResponse:
+    snapshot = service.live.now
+    rows = kept.list_banks(service.store)
+    if not rows or not len(snapshot.engine):
+        raise Problem(409, "no_bank", "there is no query bank to count with; make one first: POST /api/banks")
+    name = bank or max(rows, key=lambda row: (row.size, row.name)).name
+    _check_bank(service, name)
+    choice = snapshot.choose(norm, name, None)
+    work = BankAtWork.open(snapshot.engine, kept.read_bank(service.store, name))
+    found = snapshot.once(("hubness", name, norm, work.bank.revision), lambda: occurrences(work, choice.norm))
+    paths = {file.content: file.path for file in reversed(snapshot.engine.files)}
+    return HubnessResponse(
+        bank=name,
+        queries=len(work.bank),
+        videos=len(found.contents),
+        k=min(K, len(found.contents)),
+        norm=choice.norm.label,
+        note=NOTE,
+        edges=list(found.edges),
+        before=_measures(found, 0),
+        after=_measures(found, 1),
+        hubs=[_hub(service, found, number, paths) for number in found.hubs()],
+    )
+
+
+def _measures(found: Occurrences, which: int) -> Measures:
+    wanted = {name: found.measures[which][name] for name in Measures.model_fields if name != "histogram"}
+    return Measures(**wanted, histogram=list(found.histograms[which]))
+
+
+def _hub(service: Service, found: Occurrences, number: int, paths: dict[str, str]) -> Hub:
+    content = found.contents[number]
+    info = service.store.info(content)
+    return Hub(
+        content=content,
+        name=shown_name(paths.get(content, content), service.uploaded),
+        thumb=thumb_of(content, info.duration / 2 if info else 0.0),
+        count_before=int(found.before[number]),
+        count_after=int(found.after[number]),
+    )

@@ -1,0 +1,181 @@
+"""Adding to the library, and the jobs that do it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi import Path as InPath
+from starlette.datastructures import UploadFile
+from starlette.responses import StreamingResponse
+
+from wordreel.serve import shapes
+from wordreel.serve.jobs.rows import Job
+from wordreel.serve.names import shown_path, uploaded_names
+from wordreel.serve.problems import Problem
+from wordreel.serve.routes import Served, errors
+from wordreel.serve.service import Service
+from wordreel.serve.shapes import JobResponse
+from wordreel.serve.shapes_library import FolderRequest, JobsResponse, Upload, UploadResponse
+
+router = APIRouter(tags=["library"])
+
+JobId = Annotated[int, InPath(ge=1, le=2**62)]
+LOOK_EVERY = 0.25  # seconds
+HEARTBEAT = 15.0  # seconds without news after which a sign of life is sent
+BLOCK = 1 << 20
+MOST_LISTENERS = 64
+BODY = {"schema": {"type": "string", "format": "binary"}}
+FORM = {"schema": {"type": "object", "required": ["file"], "properties": {"file": BODY["schema"]}}}
+EVENT = {
+    "schema": {
+        "type": "object",
+        "required": ["event", "data"],
+        "properties": {
+            "event": {"enum": ["progress", "done"]},
+            "data": {"type": "string", "description": "the job as JSON"},
+        },
+    }
+}
+UPLOAD_DOCS = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": BODY, "multipart/form-data": FORM},
+    }
+}
+
+
+@router.post("/api/folders", status_code=202, response_model=JobResponse, responses=errors(404, 409))
+async def add_folder(asked: FolderRequest, service: Served) -> JobResponse:
+    """Add a folder (or a file) under one of the allowed roots, or bring it up to date."""
+    path = await asyncio.to_thread(allowed, service, asked.path)
+    job = await asyncio.to_thread(
+        service.jobs.put, "add", shown_path(str(path)), {"paths": [os.fspath(path)], "retry_failed": True}
+    )
+    return JobResponse(job=shown(job))
+
+
+@router.post(
+    "/api/uploads", status_code=202, response_model=UploadResponse, responses=errors(409, 507),
+    openapi_extra=UPLOAD_DOCS,
+)  # fmt: skip
+async def upload(
+    request: Request,
+    service: Served,
+    name: Annotated[str, Query(max_length=1000, description="what the file is called")] = "",
+    purpose: Annotated[Literal["add", "query"], Query(description="query: only to ask with")] = "add",
+) -> UploadResponse:
+    """Send a file, to be added or to ask with. What it is, its bytes tell, not its name."""
+    if purpose == "add" and service.options.read_only:
+        raise Problem(403, "read_only", "this server only shows; start it without --read-only to change")
+    if request.headers.get("content-type", "").lower().startswith("multipart/"):
+        async with request.form(max_files=1, max_fields=10) as form:
+            file = next((value for value in form.values() if isinstance(value, UploadFile)), None)
+            if file is None:
+                raise Problem(422, "invalid", "the form has no file; send one in the field `file`", "file")
+            arrived = await service.uploads.take(_blocks(file), name or file.filename or "", purpose == "add")
+    else:
+        arrived = await service.uploads.take(request.stream(), name, purpose == "add")
+    job = None
+    if purpose == "add":
+        service.uploaded = await asyncio.to_thread(uploaded_names, service.store)
+        job = await asyncio.to_thread(
+            service.jobs.put, "add", arrived.name, {"paths": [str(arrived.path)], "retry_failed": True}
+        )
+    return UploadResponse(
+        upload=Upload(
+            id=arrived.content,
+            name=arrived.name,
+            kind=arrived.info.kind,
+            duration=arrived.info.duration,
+            bytes=arrived.size,
+        ),
+        job=None if job is None else shown(job),
+    )
+
+
+@router.get("/api/jobs", response_model=JobsResponse, responses=errors())
+async def jobs(service: Served) -> JobsResponse:
+    """The latest jobs, newest first."""
+    return JobsResponse(jobs=[shown(job) for job in await asyncio.to_thread(service.jobs.latest)])
+
+
+@router.get("/api/jobs/{number}", response_model=JobResponse, responses=errors(404))
+async def job(number: JobId, service: Served) -> JobResponse:
+    """One job as it is now."""
+    return JobResponse(job=shown(await asyncio.to_thread(service.jobs.get, number)))
+
+
+@router.delete("/api/jobs/{number}", response_model=JobResponse, responses=errors(404))
+async def cancel(number: JobId, service: Served) -> JobResponse:
+    """Stop a job. What it added so far is kept."""
+    return JobResponse(job=shown(await asyncio.to_thread(service.jobs.cancel, number)))
+
+
+@router.get(
+    "/api/jobs/{number}/events",
+    response_class=Response,
+    responses={200: {"content": {"text/event-stream": EVENT}}, **errors(404)},
+)
+async def events(number: JobId, service: Served) -> Response:
+    """The job as server-sent events: `progress` whenever it moves, `done` at the end."""
+    first = await asyncio.to_thread(service.jobs.get, number)
+    if service.listeners >= MOST_LISTENERS:
+        raise Problem(429, "too_many_requests", "too many are listening; ask GET /api/jobs/{id} now and then")
+    return StreamingResponse(_events(service, first), media_type="text/event-stream")
+
+
+async def _events(service: Service, job: Job) -> AsyncIterator[bytes]:
+    last, quiet = "", 0.0
+    service.listeners += 1
+    try:
+        while True:
+            data = json.dumps(shown(job).model_dump(mode="json"))
+            if job.ended:
+                yield f"event: done\ndata: {data}\n\n".encode()
+                return
+            if data != last:
+                yield f"event: progress\ndata: {data}\n\n".encode()
+                last, quiet = data, 0.0
+            elif quiet > HEARTBEAT:
+                yield b": still here\n\n"
+                quiet = 0.0
+            await asyncio.sleep(LOOK_EVERY)
+            quiet += LOOK_EVERY
+            job = await asyncio.to_thread(service.jobs.get, job.id)
+    finally:
+        service.listeners -= 1
+
+
+async def _blocks(file: UploadFile) -> AsyncIterator[bytes]:
+    while block := await file.read(BLOCK):
+        yield block
+
+
+def shown(job: Job) -> shapes.Job:
+    facts = asdict(job)
+    del facts["request"]
+    return shapes.Job(**facts)
+
+
+def allowed(service: Service, asked: str) -> Path:
+    """A path below one of the roots once all links are followed; a `Problem` for every other.
+
+    The same answer for what is not there and what is not allowed: nobody learns what else the disk holds.
+    """
+    path = Path(os.path.realpath(asked))
+    roots = [Path(os.path.realpath(root)) for root in service.options.roots]
+    if any(path.is_relative_to(root) for root in roots) and not path.is_relative_to(service.store.path):
+        if path.exists():
+            return path
+        raise Problem(404, "no_folder", "there is no such folder; check the path", "path")
+    where = (
+        ", ".join(shown_path(str(root)) for root in roots) or "nowhere; start the server with --root FOLDER"
+    )
+    raise Problem(403, "outside_roots", f"only what is under these may be added: {where}", "path")

@@ -1,0 +1,46 @@
+"""A token for a cookie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+from fastapi import APIRouter, Request, Response
+
+from wordreel.serve.access.sessions import COOKIE, LASTS
+from wordreel.serve.problems import Problem
+from wordreel.serve.routes import Served, errors
+from wordreel.serve.shapes_library import Done, LoginRequest
+
+if TYPE_CHECKING:
+    from wordreel.serve.access.tokens import Verifier
+
+router = APIRouter(tags=["access"])
+
+
+@router.post("/api/login", response_model=Done, responses=errors())
+async def login(asked: LoginRequest, service: Served, request: Request, response: Response) -> Done:
+    """Log in with the server's token."""
+    verifier: Verifier | None = request.app.state.verifier
+    if verifier is None:
+        return Done()
+    if not await anyio.to_thread.run_sync(verifier.right, asked.token):
+        raise Problem(401, "wrong_token", "that is not the token of this server", "token")
+    response.set_cookie(
+        COOKIE,
+        service.sessions.open(),
+        max_age=int(LASTS),
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https" or request.headers.get("origin", "").startswith("https:"),
+        path="/",
+    )
+    return Done()
+
+
+@router.post("/api/logout", response_model=Done, responses=errors())
+async def logout(service: Served, request: Request, response: Response) -> Done:
+    """End this session."""
+    service.sessions.close(request.cookies.get(COOKIE, ""))
+    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return Done()

@@ -1,0 +1,90 @@
+"""Pictures of videos, and the videos themselves."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from wordreel.media.types import MediaInfo
+from wordreel.serve.media_file import SAVED, TYPES, MediaResponse
+from wordreel.serve.names import shown_name
+from wordreel.serve.problems import Problem
+from wordreel.serve.routes import ContentPath, Served, errors
+from wordreel.serve.service import Service
+from wordreel.serve.shapes import Seconds
+
+router = APIRouter(tags=["media"])
+
+KEPT = {"cache-control": "private, max-age=86400"}
+SHOWN = sorted({kind for kinds in TYPES.values() for kind in kinds} | {"video/x-matroska"})
+RANGES = ("range", "if-range", "if-none-match")
+
+
+def _binary(*kinds: str) -> dict[int | str, dict[str, Any]]:
+    content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
+    return {200: {"content": content, "description": "the bytes"}, **errors(404, 410)}
+
+
+@router.get("/api/thumb/{content}", response_class=Response, responses=_binary("image/jpeg"))
+async def thumb(content: ContentPath, service: Served, t: Annotated[Seconds, Query()] = 0.0) -> Response:
+    """A JPEG of one frame."""
+
+    def work() -> bytes:
+        info = _info(service, content)
+        return service.pictures.thumb(content, service.files.path(content), t, info.duration)
+
+    return Response(await service.decoding(work), media_type="image/jpeg", headers=KEPT)
+
+
+@router.get("/api/preview/{content}", response_class=Response, responses=_binary("image/webp"))
+async def preview(
+    content: ContentPath,
+    service: Served,
+    start: Annotated[Seconds, Query()] = 0.0,
+    end: Annotated[Seconds | None, Query()] = None,
+) -> Response:
+    """A small moving picture of a moment (animated WebP)."""
+
+    def work() -> bytes:
+        info = _info(service, content)
+        until = info.duration if end is None else end
+        path = service.files.path(content)
+        return service.pictures.preview(content, path, start, until, info.duration)
+
+    return Response(await service.decoding(work), media_type="image/webp", headers=KEPT)
+
+
+@router.head("/media/{content}", response_class=Response, include_in_schema=False)
+@router.get(
+    "/media/{content}",
+    response_class=Response,
+    responses={
+        **_binary(*SHOWN, SAVED),
+        206: {"description": "the part that was asked for"},
+        304: {"description": "you have it"},
+        416: {"description": "there is no such part"},
+    },
+)
+async def media(content: ContentPath, service: Served, request: Request) -> Response:
+    """The file itself; one range of bytes at a time."""
+    info = await service.decoding(_info, service, content)
+    file = await service.decoding(service.files.open, content)
+    try:
+        name = await service.decoding(_name, service, content)
+        asked = {key: value for key in RANGES if (value := request.headers.get(key)) is not None}
+        return MediaResponse(file, info, content, name, asked, service.options.patience)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _info(service: Service, content: str) -> MediaInfo:
+    info = service.store.info(content)
+    if info is None:
+        raise Problem(404, "not_found", "there is no such video in the library; see /api/videos")
+    return info
+
+
+def _name(service: Service, content: str) -> str:
+    return shown_name(str(service.files.path(content)), service.uploaded)

@@ -1,0 +1,82 @@
+"""Search by words, by picture, by video or moment, and in time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
+
+from wordreel.serve import asking
+from wordreel.serve.problems import Problem
+from wordreel.serve.routes import Served, client_of, errors
+from wordreel.serve.service import Service
+from wordreel.serve.shapes import (
+    CompareResponse,
+    FilterFields,
+    RankFields,
+    SearchQuery,
+    SearchRequest,
+    SearchResponse,
+    Text,
+)
+
+router = APIRouter(tags=["search"])
+
+
+class CompareQuery(FilterFields, RankFields):
+    """The question of a comparison."""
+
+    text: Text
+    limit: int = Field(12, ge=1, le=100)
+
+
+@router.get("/api/search", response_model=SearchResponse, responses=errors(404, 409))
+async def search_get(asked: Annotated[SearchQuery, Query()], service: Served, request: Request) -> Response:
+    """Find videos, and the second in them."""
+    return await _search(service, asked.request(), request)
+
+
+@router.post("/api/search", response_model=SearchResponse, responses=errors(404, 409))
+async def search_post(asked: SearchRequest, service: Served, request: Request) -> Response:
+    """Find videos, and the second in them."""
+    return await _search(service, asked, request)
+
+
+@router.get("/api/compare", response_model=CompareResponse, responses=errors(409))
+async def compare(asked: Annotated[CompareQuery, Query()], service: Served) -> Response:
+    """The same question ranked plainly and with a query bank, side by side."""
+    full = SearchRequest.model_construct(**asked.model_dump())
+    clock = asking.Clock()
+    await encoded(service, [asked.text])
+    clock.encode = clock.lap()
+    return _json(await service.searching(asking.compare, service, full, clock))
+
+
+async def _search(service: Service, asked: SearchRequest, request: Request) -> Response:
+    clock = asking.Clock()
+    asking.check_question(asked)
+    texts = asking.texts_of(asked)
+    await encoded(service, texts)
+    clock.encode = clock.lap()
+    if texts and asked.offset == 0:
+        for text in texts:
+            service.query_log.hear(client_of(request), text)
+    # A picture has to be decoded and looked at first: that belongs to the slow work.
+    pool = service.decoding if asked.image is not None else service.searching
+    return _json(await pool(asking.search, service, asked, clock))
+
+
+async def encoded(service: Service, texts: list[str]) -> None:
+    """Wait for the embeddings of some words, not forever."""
+    try:
+        await asyncio.wait_for(service.encoder.encode(texts), service.options.patience)
+    except TimeoutError:
+        raise Problem(
+            503, "too_slow", "encoding took too long; try again", headers={"retry-after": "5"}
+        ) from None
+
+
+def _json(body: bytes) -> Response:
+    return Response(body, media_type="application/json")

@@ -1,0 +1,240 @@
+"""The videos of the library: listed, described, compared, forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from wordreel.library.paths import is_imported, shown
+from wordreel.search.caption import caption
+from wordreel.search.describe import describe
+from wordreel.serve import asking, view
+from wordreel.serve.heat import heat
+from wordreel.serve.names import media_of, preview_of, shown_name, shown_path, thumb_of
+from wordreel.serve.problems import Problem
+from wordreel.serve.routes import ContentPath, Served, errors
+from wordreel.serve.routes.search import encoded
+from wordreel.serve.service import Service
+from wordreel.serve.shapes import BankName, Beta, Folder, NormName, Seconds, Text
+from wordreel.serve.shapes_library import (
+    CaptionsRequest,
+    FailureEntry,
+    Forgotten,
+    LikeResponse,
+    MatchResponse,
+    RankedCaption,
+    RankedCaptions,
+    StoredCaptions,
+    VideoEntry,
+    VideoResponse,
+    VideosResponse,
+    Warmth,
+)
+
+router = APIRouter(tags=["videos"])
+
+
+@router.get("/api/videos", response_model=VideosResponse, responses=errors())
+async def videos(
+    service: Served,
+    offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 60,
+    folder: Annotated[Folder | None, Query(description="only files under it")] = None,
+    q: Annotated[str, Query(max_length=200, description="part of the name or path")] = "",
+) -> VideosResponse:
+    """Everything in the library, the newest first."""
+    return await service.searching(_list, service, offset, limit, folder, q)
+
+
+@router.get("/api/videos/{content}", response_model=VideoResponse, responses=errors(404))
+async def video(content: ContentPath, service: Served) -> VideoResponse:
+    """What is known of one video: facts, clips, experts with their strongest labels, words with times."""
+    return await service.decoding(_describe, service, content)
+
+
+@router.get("/api/videos/{content}/match", response_model=MatchResponse, responses=errors(404))
+async def match(
+    content: ContentPath,
+    service: Served,
+    text: Annotated[Text, Query()],
+    norm: Annotated[NormName, Query()] = "auto",
+    bank: Annotated[BankName | None, Query()] = None,
+    beta: Annotated[Beta | None, Query()] = None,
+) -> MatchResponse:
+    """Where in this video some words match: a strip over time."""
+    await encoded(service, [text])
+
+    def work() -> MatchResponse:
+        snapshot = service.live.now
+        _check_known(service, content)
+        choice = snapshot.choose(norm, bank, beta)
+        found = heat(snapshot.engine, content, text.strip(), choice.norm)
+        return MatchResponse(
+            step=found.step,
+            duration=found.duration,
+            scores=list(found.scores),
+            moments=[Warmth(start=s, end=e, score=v) for s, e, v in found.moments],
+            norm=choice.norm.label,
+        )
+
+    return await service.searching(work)
+
+
+@router.get("/api/videos/{content}/like", response_model=LikeResponse, responses=errors(404))
+async def like(
+    content: ContentPath,
+    service: Served,
+    start: Annotated[Seconds | None, Query()] = None,
+    end: Annotated[Seconds | None, Query()] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 12,
+) -> LikeResponse:
+    """Videos like this one, or like one moment of it."""
+    clock = asking.Clock()
+
+    def work() -> LikeResponse:
+        clock.queue = clock.lap()
+        engine = service.live.now.engine
+        found = engine.like(service.samples.known(content, start, end), limit)
+        return LikeResponse(hits=view.shown(engine, found, None, service.uploaded), took=clock.took(service))
+
+    return await service.searching(work)
+
+
+@router.get("/api/videos/{content}/captions", response_model=StoredCaptions, responses=errors(404))
+async def captions(content: ContentPath, service: Served) -> StoredCaptions:
+    """What people wrote about this video, where it was imported with captions."""
+    await service.searching(_check_stored, service, content)
+    rows = await service.searching(service.store.captions, None, None, content)
+    said: list[dict[str, Any]] = [
+        {"text": row.text, "start": row.start, "end": row.end, "dataset": row.dataset} for row in rows
+    ]
+    return StoredCaptions(captions=said)
+
+
+@router.post("/api/videos/{content}/captions", response_model=RankedCaptions, responses=errors(404))
+async def rank_captions(content: ContentPath, asked: CaptionsRequest, service: Served) -> RankedCaptions:
+    """Which of some captions says best what this video shows."""
+    few = [text for text in asked.captions if text.strip()]
+    if len(few) <= 64:
+        await encoded(service, few)
+
+    def work() -> RankedCaptions:
+        engine = service.live.now.engine
+        sample = service.samples.known(content)
+        found = caption(engine, sample, asked.captions, asked.limit, asked.norm, asked.beta)
+        return RankedCaptions(
+            captions=[
+                RankedCaption(
+                    rank=one.rank,
+                    score=one.score,
+                    text=one.text,
+                    start=one.start,
+                    end=one.end,
+                    why=view.reasons(one.why),
+                    norm=one.norm,
+                )
+                for one in found
+            ]
+        )
+
+    return await service.decoding(work)
+
+
+@router.delete("/api/videos/{content}", response_model=Forgotten, responses=errors(404, 409))
+async def forget(content: ContentPath, service: Served) -> Forgotten:
+    """Forget a video. Its file stays, unless it came by upload: then it is deleted."""
+    return Forgotten(forgotten=await asyncio.to_thread(_forget, service, content))
+
+
+@router.get("/api/failures", response_model=list[FailureEntry], responses=errors())
+async def failures(service: Served) -> list[FailureEntry]:
+    """Files that could not be added, and why."""
+    found = await service.searching(service.store.failures)
+    return [
+        FailureEntry(
+            path=shown_path(one.path),
+            name=shown_name(one.path, service.uploaded),
+            reason=shown_path(one.reason),
+            failed_at=one.failed_at,
+        )
+        for one in found
+    ]
+
+
+def _list(service: Service, offset: int, limit: int, folder: str | None, q: str) -> VideosResponse:
+    rows = service.store.catalogue.rows(
+        """SELECT f.content, min(f.path), c.kind, c.duration, min(f.added_at) AS since
+           FROM files f JOIN contents c ON c.content = f.content
+           GROUP BY f.content ORDER BY since DESC, f.content"""
+    )
+    root = folder.rstrip("/") + "/" if folder else ""
+    wanted = q.casefold()
+    items = [
+        VideoEntry(content=content, path=path, name=name, kind=kind, duration=duration, added_at=since)
+        for content, raw, kind, duration, since in rows
+        for path in [shown_path(shown(raw))]
+        if path.startswith(root)
+        for name in [shown_name(shown(raw), service.uploaded)]
+        if wanted in path.casefold() or wanted in name.casefold()
+    ]
+    return VideosResponse(total=len(items), items=items[offset : offset + limit])
+
+
+def _describe(service: Service, content: str) -> VideoResponse:
+    row = _check_stored(service, content)
+    known = describe(service.store, row, service.library.weights)
+    info, path = known["info"], str(known["path"])
+    file = service.store.file(path)
+    video = service.store.video(content)
+    return VideoResponse(
+        content=content,
+        path=shown_path(path),
+        paths=[shown_path(one) for one in known["paths"]],
+        name=shown_name(path, service.uploaded),
+        kind=info["kind"],
+        duration=info["duration"],
+        width=info["width"],
+        height=info["height"],
+        size=video.size if video else 0,
+        container=info["container"],
+        added_at=file.added_at if file else 0.0,
+        clips=known["clips"],
+        experts=known["experts"],
+        words=known["words"],
+        thumb=thumb_of(content, info["duration"] / 2),
+        preview=preview_of(content, 0.0, info["duration"]),
+        media=media_of(content),
+    )
+
+
+def _forget(service: Service, content: str) -> list[str]:
+    video = service.store.video(content)
+    if video is None or not video.paths:
+        raise _unknown()
+    gone = service.store.remove([path if is_imported(path) else Path(path) for path in video.paths])
+    if content in service.uploaded:
+        service.uploads.forget(content)
+    service.reopen()
+    return [shown_path(path) for path in gone]
+
+
+def _check_stored(service: Service, content: str) -> Path:
+    """The first path of a video of the library."""
+    video = service.store.video(content)
+    if video is None or not video.paths:
+        raise _unknown()
+    return Path(video.paths[0])
+
+
+def _check_known(service: Service, content: str) -> None:
+    """In the index, not only in the library."""
+    if not service.live.now.engine.has(content):
+        _check_stored(service, content)
+        raise Problem(409, "not_ready", "this video is not searchable yet; wait for its job to end")
+
+
+def _unknown() -> Problem:
+    return Problem(404, "not_found", "there is no such video in the library; see /api/videos")

@@ -1,0 +1,67 @@
+"""Videos and pictures that are themselves the question."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from wordreel.api import Library
+from wordreel.experts import registry
+from wordreel.experts.base import Expert
+from wordreel.library.outside import Outside, study_outside
+from wordreel.library.store import LibraryStore
+from wordreel.media import Fence
+from wordreel.media.types import FrameNeed
+from wordreel.models.base import Model
+from wordreel.remember import Remembered
+from wordreel.search.refresh import tracks_of
+from wordreel.search.sample import Sample, Study, experts_for, sample_of
+from wordreel.serve.problems import Problem
+
+REMEMBERED = 32
+
+
+class OwnExperts:
+    """Looks at a file with the library's experts; of a picture, with those that see. Loaded once."""
+
+    def __init__(self, library: Library, model: Model, fence: Fence) -> None:
+        self._library, self._model, self._fence = library, model, fence
+        self._loaded: dict[str, Expert] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, path: Path) -> Outside:
+        still = self._fence.probe(path).kind == "image"
+        names = experts_for(self._library.store, self._model)
+        if still:
+            names = [name for name in names if isinstance(registry.card(name).need, FrameNeed)]
+        with self._lock:  # one file at a time: the networks take all cores anyway
+            for name in names:
+                if name not in self._loaded:
+                    self._loaded[name] = registry.load(name, self._library.weights)
+            return study_outside(path, [self._loaded[name] for name in names], self._fence)
+
+
+class Samples:
+    """Questions by content; the latest that came from outside are remembered."""
+
+    def __init__(self, store: LibraryStore, model: Model, study: Study) -> None:
+        self._store, self._model, self._study = store, model, study
+        self._latest = Remembered[str, Sample](REMEMBERED)
+
+    def known(self, content: str, start: float | None = None, end: float | None = None) -> Sample:
+        """A video of the library, or its clip in the middle of a moment."""
+        clips = tuple(clip.clip for clip in self._store.clips(content))
+        if not clips:
+            raise Problem(404, "not_found", "there is no such video in the library; see /api/videos")
+        sample = Sample.of(self._model, content, content, tracks_of(self._store, self._model, content), clips)
+        if start is None:
+            return sample
+        return sample.at((start + end) / 2 if end is not None and end > start else start)
+
+    def outside(self, content: str, path: Path) -> Sample:
+        """An upload."""
+        known = self._latest.get(content)
+        if known is None:
+            known = sample_of(self._store, self._model, path, self._study)
+            self._latest.put(content, known)
+        return known

@@ -1,0 +1,165 @@
+"""Everything that the routes share, put together once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
+
+from wordreel.api import Library
+from wordreel.errors import WordreelError
+from wordreel.media import Fence
+from wordreel.nets.runtime import cores
+from wordreel.search.refresh import cache_of
+from wordreel.search.sample import Study
+from wordreel.serve import metrics
+from wordreel.serve.access.sessions import Sessions
+from wordreel.serve.disk_cache import DiskCache
+from wordreel.serve.encoder import Encoder, RememberingModel
+from wordreel.serve.jobs.process import InProcess
+from wordreel.serve.jobs.rows import DONE, Job
+from wordreel.serve.jobs.runner import Jobs, Work
+from wordreel.serve.known_files import KnownFiles
+from wordreel.serve.live import Live
+from wordreel.serve.names import uploaded_names
+from wordreel.serve.options import Options
+from wordreel.serve.pictures import Pictures
+from wordreel.serve.problems import Problem
+from wordreel.serve.query_log import QueryLog
+from wordreel.serve.samples import OwnExperts, Samples
+from wordreel.serve.tracks_memory import RememberedTracks
+from wordreel.serve.uploads import Uploads
+
+log = logging.getLogger("wordreel.serve")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MOST_WAITING = 256  # requests for one pool; more are turned away
+THUMBS = 512 * 2**20  # bytes
+WATCH_EVERY = 2.0  # seconds
+REOPEN_EVERY = 15.0  # seconds, while a job or another program writes
+
+
+class Pool:
+    """Threads for work that would hold up the event loop, with a bound on who may wait for them."""
+
+    def __init__(self, name: str, threads: int, patience: float) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._patience, self._waiting = patience, 0
+
+    async def __call__(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._waiting >= MOST_WAITING:
+            raise Problem(
+                503, "too_busy", "too many requests at once; try again", headers={"retry-after": "1"}
+            )
+        self._waiting += 1
+        try:
+            done = asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **kwargs))
+            return await asyncio.wait_for(done, self._patience)
+        except TimeoutError:
+            raise Problem(
+                503,
+                "too_slow",
+                "this took too long; ask for less, or try again",
+                headers={"retry-after": "5"},
+            ) from None
+        finally:
+            self._waiting -= 1
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class Service:
+    """One library, served."""
+
+    def __init__(
+        self,
+        library: Library,
+        options: Options,
+        *,
+        work: Work | None = None,
+        fence: Any = None,
+        study: Study | None = None,
+    ) -> None:
+        self.library, self.options = library, options
+        self.store = library.store
+        self.store.track_files = RememberedTracks(self.store.track_files.root)
+        self.model = RememberingModel(library.model)
+        self.metrics = metrics.standard()
+        self.sessions = Sessions()
+        self.live = Live(self.store, self.model)
+        self.encoder = Encoder(self.model, self.metrics)
+        self.fence = fence or Fence()
+        self.pictures = Pictures(self.fence, DiskCache(self.store.cache / "thumbs", THUMBS))
+        self.files = KnownFiles(self.store)
+        self.uploads = Uploads(self.store, self.fence)
+        self.jobs = Jobs(self.store, work or InProcess(self.store.path), self._moved, self._ended)
+        self.samples = Samples(self.store, self.model, study or OwnExperts(library, self.model, self.fence))
+        self.query_log = QueryLog(self.store)
+        self.searching = Pool("search", max(2, cores()), options.patience)
+        self.decoding = Pool("decode", max(2, cores()), 2 * options.patience)
+        self.uploaded = uploaded_names(self.store)
+        self.listeners = 0  # to the progress of jobs
+        self._watching: asyncio.Task[None] | None = None
+        self.metrics.gauge("wordreel_jobs_waiting", "Jobs that wait or run.", lambda: self.jobs.waiting())
+        self.metrics.gauge(
+            "wordreel_items", "Clips and videos in the index.", lambda: len(self.live.now.engine)
+        )
+
+    async def start(self) -> None:
+        """Take up unfinished jobs, embed what is not embedded, and watch for changes from outside."""
+        if not self.options.read_only:
+            self.uploads.sweep()
+            self.jobs.start()
+            if not self.jobs.waiting() and cache_of(self.store, self.model).missing():
+                self.jobs.put("embed", "embedding what was added before", {})
+        self._watching = asyncio.create_task(self._watch())
+
+    async def stop(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._watching
+        await asyncio.to_thread(self.jobs.close)
+        if self.query_log.on:
+            with suppress(WordreelError):
+                await asyncio.to_thread(self.query_log.flush)
+        self.encoder.close()
+        self.searching.close()
+        self.decoding.close()
+        self.fence.close()
+
+    def reopen(self) -> None:
+        """Let searches see the library as it is now."""
+        self.uploaded = uploaded_names(self.store)
+        self.live.reopen()
+
+    def _moved(self, job: Job) -> None:
+        if time.monotonic() - self.live.opened_at > REOPEN_EVERY and self.live.changed():
+            self.reopen()
+
+    def _ended(self, job: Job) -> None:
+        self.metrics.count("wordreel_jobs_total", kind=job.kind, state=job.state)
+        if job.kind in ("add", "embed"):
+            self.reopen()
+        elif job.state == DONE:
+            self.live.forget_choices()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(WATCH_EVERY)
+            try:
+                idle = time.monotonic() - self.live.opened_at > REOPEN_EVERY
+                if idle and await asyncio.to_thread(self.live.changed):
+                    await asyncio.to_thread(self.reopen)
+                new = 0 if self.options.read_only else await asyncio.to_thread(self.query_log.flush)
+                if new:
+                    self.live.forget_choices()
+            except WordreelError as error:
+                log.warning("looking after the library: %s", error)

@@ -1,0 +1,226 @@
+"""What goes over the wire: requests, checked, and responses, described."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from wordreel.search.engine import LONGEST_QUERY
+
+MOST_HITS = 200
+MOST_PASSED_OVER = 10_000
+CONTENT = r"^[0-9A-Za-z_-]{1,128}$"  # the hash of a file's bytes, or what names an imported item
+
+
+def _moment(value: datetime) -> datetime:
+    """A time without a zone is the server's; one that no calendar here can hold is refused."""
+    try:
+        return value.astimezone(UTC)
+    except (OverflowError, ValueError, OSError):
+        raise ValueError("the date is out of range") from None
+
+
+def _said(value: str) -> str:
+    if not value.strip():
+        raise ValueError("say what to look for; the text is empty")
+    return value
+
+
+def _unset(value: Any) -> Any:
+    return None if value == "" else value
+
+
+When = Annotated[datetime, AfterValidator(_moment)]
+Text = Annotated[
+    str, Field(max_length=LONGEST_QUERY, examples=["a dog runs on the beach"]), AfterValidator(_said)
+]
+Folder = Annotated[
+    str, Field(max_length=4096, pattern=r"^(/|dataset:)[^\x00]*$", examples=["/home/me/Videos"])
+]
+Content = Annotated[str, Field(pattern=CONTENT, description="the hash of a file's bytes")]
+Seconds = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
+Chance = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Beta = Annotated[float, Field(gt=0, le=1e4, allow_inf_nan=False, description="β of the inverted softmax")]
+NormName = Annotated[str, Field(max_length=40, description="auto, none, or a method; see /api/status")]
+BankName = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class Request(BaseModel):
+    """Names that are not known are refused: a misspelt filter must not be passed over."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class LikeThis(Request):
+    """A video of the library, or a moment of it, as the question."""
+
+    content: Content
+    start: Seconds | None = None
+    end: Seconds | None = None
+
+
+class FilterFields(Request):
+    """Which videos may be found."""
+
+    folder: Annotated[Folder | None, BeforeValidator(_unset)] = Field(None, description="only files under it")
+    after: When | None = Field(None, description="last changed at or after")
+    before: When | None = Field(None, description="last changed before")
+    min_duration: Seconds | None = None
+    max_duration: Seconds | None = None
+    has_speech: bool | None = None
+    has_text: bool | None = Field(None, description="text was seen on the screen")
+    expert: str | None = Field(None, max_length=100, description="this expert has something to say of it")
+
+
+class RankFields(Request):
+    """How to rank."""
+
+    norm: NormName = "auto"
+    bank: BankName | None = None
+    beta: Beta | None = None
+
+
+class SearchRequest(FilterFields, RankFields):
+    """Words, a picture or a video as the question; exactly one of `text`, `image` and `like`."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"text": "a man lifts a car", "limit": 5, "min_duration": 10},
+                {"text": "somebody opens a door", "then": "a cat runs out"},
+            ]
+        },
+    )
+
+    text: Text | None = None
+    then: Text | None = Field(None, description="what is seen later in the same video")
+    image: Content | None = Field(None, description="the id of an upload")
+    like: LikeThis | None = None
+    limit: int = Field(24, ge=1, le=MOST_HITS)
+    offset: int = Field(0, ge=0, le=MOST_PASSED_OVER)
+    moments: bool = Field(False, description="every matching moment, not the best one of each video")
+    min_confidence: Chance = 0.0
+
+
+class SearchQuery(FilterFields, RankFields):
+    """The same as query parameters."""
+
+    text: Annotated[Text | None, BeforeValidator(_unset)] = None
+    then: Annotated[Text | None, BeforeValidator(_unset)] = None
+    image: Content | None = None
+    like: Content | None = None
+    like_start: Seconds | None = None
+    like_end: Seconds | None = None
+    limit: int = Field(24, ge=1, le=MOST_HITS)
+    offset: int = Field(0, ge=0, le=MOST_PASSED_OVER)
+    moments: bool = False
+    min_confidence: Chance = 0.0
+
+    def request(self) -> SearchRequest:
+        """As a body would have said it."""
+        flat = self.model_dump(exclude={"like", "like_start", "like_end"})
+        like = LikeThis(content=self.like, start=self.like_start, end=self.like_end) if self.like else None
+        return SearchRequest.model_construct(**flat, like=like)
+
+
+class Reason(BaseModel):
+    expert: str
+    share: float
+    what: str
+    at: tuple[float, float] | None = None
+
+
+class Span(BaseModel):
+    start: float
+    end: float
+
+
+class Later(Span):
+    score: float
+
+
+class Hit(BaseModel):
+    """A moment of a video, and why it was found."""
+
+    rank: int
+    score: float
+    confidence: float | None = Field(description="how sure; null without a query bank")
+    norm: str = Field(description="what corrected the score")
+    content: str
+    path: str
+    name: str
+    kind: str
+    duration: float
+    start: float
+    end: float
+    why: list[Reason]
+    weights: dict[str, float] = Field(description="each expert's part in the mixture")
+    thumb: str
+    preview: str
+    media: str
+    then: Later | None = None
+    like: Span | None = Field(None, description="the moment of the asked video that it is like")
+
+
+class Took(BaseModel):
+    """`search_ms` holds the time spent waiting for a free thread, which is `queue_ms`."""
+
+    encode_ms: float
+    search_ms: float
+    queue_ms: float = 0.0
+    total_ms: float
+
+
+class SearchResponse(BaseModel):
+    query: dict[str, Any]
+    norm: str
+    note: str = Field(description="why the ranking is what it is, where that may surprise")
+    took: Took
+    total_estimate: int = Field(description="videos that pass the filters")
+    hits: list[Hit]
+
+
+class CompareResponse(BaseModel):
+    plain: list[Hit]
+    normalised: list[Hit]
+    norm: str
+    note: str
+    took: Took
+
+
+class Error(BaseModel):
+    code: str = Field(examples=["not_found"])
+    message: str = Field(examples=["there is no such video; see /api/videos"])
+    field: str | None = None
+
+
+class ErrorResponse(BaseModel):
+    """Every error."""
+
+    error: Error
+
+
+class Job(BaseModel):
+    id: int
+    kind: Literal["add", "embed", "bank", "check"]
+    title: str
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    made_at: float
+    started_at: float | None
+    ended_at: float | None
+    progress: dict[str, Any] | None
+    report: dict[str, Any] | None
+    error: str | None
+
+
+class JobResponse(BaseModel):
+    job: Job
+
+
+def finite(value: float) -> float:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else 0.0

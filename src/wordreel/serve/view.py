@@ -1,0 +1,69 @@
+"""Hits of a search as they go over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from wordreel.search import hits
+from wordreel.search.engine import Engine
+from wordreel.search.like import Match
+from wordreel.search.then import Sequel
+from wordreel.serve import shapes
+from wordreel.serve.names import media_of, preview_of, shown_name, shown_path, thumb_of
+from wordreel.types import Float32
+
+
+def shown(
+    engine: Engine, found: Sequence[hits.Hit], weights: Float32 | None, uploaded: dict[str, str]
+) -> list[shapes.Hit]:
+    """`weights [experts]` is the query's mixture; None where a video asks."""
+    return [_hit(engine, hit, weights, uploaded) for hit in found]
+
+
+def reasons(why: Iterable[hits.Reason]) -> list[shapes.Reason]:
+    return [
+        shapes.Reason(
+            expert=r.expert, share=round(shapes.finite(r.share), 6), what=shown_path(r.what), at=r.at
+        )
+        for r in why
+    ]
+
+
+def _hit(engine: Engine, hit: hits.Hit, weights: Float32 | None, uploaded: dict[str, str]) -> shapes.Hit:
+    return shapes.Hit(
+        rank=hit.rank,
+        score=shapes.finite(hit.score),
+        confidence=hit.confidence,
+        norm=hit.norm,
+        content=hit.content,
+        path=shown_path(hit.path),
+        name=shown_name(hit.path, uploaded),
+        kind=hit.kind,
+        duration=hit.duration,
+        start=hit.start,
+        end=hit.end,
+        why=reasons(hit.why),
+        weights=_parts(engine, hit, weights),
+        thumb=thumb_of(hit.content, (hit.start + hit.end) / 2),
+        preview=preview_of(hit.content, hit.start, hit.end),
+        media=media_of(hit.content),
+        then=_later(hit) if isinstance(hit, Sequel) else None,
+        like=shapes.Span(start=hit.like[0], end=hit.like[1]) if isinstance(hit, Match) else None,
+    )
+
+
+def _later(hit: Sequel) -> shapes.Later:
+    return shapes.Later(start=hit.then[0], end=hit.then[1], score=shapes.finite(hit.then_score))
+
+
+def _parts(engine: Engine, hit: hits.Hit, weights: Float32 | None) -> dict[str, float]:
+    """w a / Σ w a: what each expert weighs for this video, whatever it saw."""
+    experts = engine.model.experts
+    if weights is None:
+        return {}
+    there = engine.gallery.available[engine.rows(hit.content)].any(axis=0)
+    parts = np.asarray(weights, np.float64) * there
+    total = parts.sum()
+    return {e: round(float(p / total), 4) for e, p in zip(experts, parts, strict=True)} if total > 0 else {}

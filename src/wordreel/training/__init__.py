@@ -1,0 +1,1 @@
+"""Training joint embeddings: losses, optimisers, data on the device, the loop, recipes."""

@@ -1,0 +1,11 @@
+"""Videos and captions as training sees them.
+
+`Pairs` are videos with captions, from a library, a published tree or anything else; several can be joined.
+`Shelf` holds their features and `Texts` their captions as tensors, on the device where they fit.
+"""
+
+from wordreel.training.data.from_library import from_library
+from wordreel.training.data.from_tree import from_tree
+from wordreel.training.data.pairs import Pairs, join
+
+__all__ = ["Pairs", "from_library", "from_tree", "join"]

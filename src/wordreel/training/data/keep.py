@@ -1,0 +1,39 @@
+"""Encoded captions on disk, so that the next run does not encode them again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from wordreel.library.durable import make_folder, replace_with
+from wordreel.models.config import Text
+from wordreel.models.text.sources import Source
+from wordreel.training.data.packed import Packed
+from wordreel.training.data.pairs import Pairs
+
+VERSION = 1
+
+
+def kept(folder: Path, pairs: Pairs, text: Text, source: Source, make: Callable[[], Packed]) -> Packed:
+    """What `make` made of these captions with this encoder before, or makes now."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file, save
+
+    made = hashlib.sha256(f"{VERSION} {source.fingerprint} {text}".encode())
+    for one in pairs.texts:
+        made.update(one.encode("utf-8", "replace") + b"\x1f")
+    path = folder / f"{made.hexdigest()[:32]}.safetensors"
+    if path.is_file():
+        try:
+            found = load_file(path)
+            return Packed(found["values"], found["counts"])
+        except (SafetensorError, KeyError, OSError):
+            pass  # cut short or damaged: made again below
+    fresh = make()
+    make_folder(folder)
+    tensors = {"values": np.ascontiguousarray(fresh.values), "counts": fresh.counts}
+    replace_with(path, bytes(save(tensors)))
+    return fresh

@@ -1,0 +1,247 @@
+"""A dataset's features as tensors that batches are gathered from by number: no copies, workers or padding.
+
+Rows of all videos lie end to end. A batch is one `index_select` per expert; on a GPU that holds the shelf
+nothing travels but the numbers of the videos. What a model would compute again in every step of a frozen
+feature is computed once: the mean over an expert's rows (CE, MoEE) or their maximum over all rows (MMT).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordreel.errors import TrainingError
+from wordreel.models.batch import Features
+from wordreel.models.config import MMT, Config, Expert
+from wordreel.models.rows import choose
+from wordreel.training.data.packed import Packed
+from wordreel.training.data.pairs import Pairs
+from wordreel.types import Int64
+
+FREE = 0.6  # of the device's free memory may be filled with features
+
+
+@dataclass(frozen=True)
+class Held:
+    """One expert: `values [rows + 1, dim]` (the last row is zero), and where each video's rows lie."""
+
+    values: Tensor
+    times: Tensor  # [rows + 1]
+    starts: Tensor  # [videos]
+    counts: Tensor  # [videos]
+    pooled: Tensor | None  # [videos, dim]
+    kept: Tensor | None  # [videos, most] rows kept in evaluation where there are too many
+    longest: int
+    on_host: Int64  # counts again, to size batches without asking the device
+
+
+class Shelf:
+    """`batch(videos)` gives what the model takes. `fixed` gives every batch the same shape."""
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        config: Config,
+        device: torch.device,
+        dtype: torch.dtype = torch.float32,
+        fixed: bool = False,
+        expert_dropout: float = 0.0,
+    ) -> None:
+        self.config, self.device, self.fixed = config, device, fixed
+        self.expert_dropout = expert_dropout
+        self.sampled = isinstance(config, MMT)
+        packed = {expert.name: _prepared(pairs, expert, config) for expert in config.experts}
+        if not any(len(found[0].values) for found in packed.values()):
+            raise TrainingError(
+                f"{pairs.name} has none of the model's experts {', '.join(config.names)}; it has "
+                f"{', '.join(pairs.rows)}"
+            )
+        size = sum(found[0].values.size for found in packed.values()) * dtype.itemsize
+        self.place = place_for(size, device)
+        self.held = {
+            expert.name: self._hold(expert, *packed[expert.name], dtype) for expert in config.experts
+        }
+
+    def _hold(self, expert: Expert, packed: Packed, pooled: Tensor | None, dtype: torch.dtype) -> Held:
+        zero = np.zeros((1, expert.dim), np.float32)
+        values = torch.from_numpy(np.concatenate([packed.values, zero])).to(dtype)
+        times = packed.times if packed.times is not None else np.full(len(packed.values), np.nan, np.float32)
+        clock = torch.from_numpy(np.append(times, np.float32(np.nan)).astype(np.float32))
+        most = expert.max_tokens
+        kept = None
+        if self.sampled and most and packed.longest > most:
+            table = np.zeros((len(packed), most), np.int64)
+            for count in np.unique(packed.counts):
+                some = choose(int(count), most)
+                table[packed.counts == count, : len(some)] = some
+            kept = torch.from_numpy(table).to(self.place)
+        return Held(
+            self._put(values),
+            self._put(clock),
+            torch.from_numpy(packed.starts).to(self.place),
+            torch.from_numpy(packed.counts).to(self.place),
+            None if pooled is None else self._put(pooled.to(dtype)),
+            kept,
+            packed.longest,
+            packed.counts,
+        )
+
+    def _put(self, x: Tensor) -> Tensor:
+        if self.place != self.device and self.device.type == "cuda":
+            return x.pin_memory()
+        return x.to(self.place)
+
+    def batch(
+        self, videos: Tensor, training: bool = False, centres: Tensor | None = None, window: float = 0.0
+    ) -> dict[str, Features]:
+        """Features of the videos `[b]`. With `centres [b]` (seconds; NaN: none) only rows near them count."""
+        there = videos.to(self.place)
+        found = {
+            expert.name: self._expert(self.held[expert.name], expert, there, training, centres, window)
+            for expert in self.config.experts
+        }
+        if training and self.expert_dropout:
+            found = dropped(found, self.expert_dropout)
+        if self.place != self.device:
+            found = {name: _moved(part, self.device) for name, part in found.items()}
+        return found
+
+    def _width(self, held: Held, expert: Expert, videos: Tensor) -> int:
+        longest = held.longest
+        if not self.fixed and videos.device.type == "cpu":
+            longest = int(held.on_host[videos.numpy()].max(initial=0))
+        return max(1, min(longest, expert.max_tokens or longest))
+
+    def _expert(
+        self,
+        held: Held,
+        expert: Expert,
+        videos: Tensor,
+        training: bool,
+        centres: Tensor | None,
+        window: float,
+    ) -> Features:
+        counts, starts = held.counts[videos], held.starts[videos]
+        width = self._width(held, expert, videos)
+        places = torch.arange(width, device=videos.device).expand(len(videos), width)
+        pooled = None if held.pooled is None else held.pooled[videos]
+        if centres is not None and window:
+            return self._around(held, videos, width, training, centres.to(videos.device), window)
+        if self.sampled and expert.max_tokens and held.longest > expert.max_tokens:
+            if training:
+                here = torch.arange(held.longest, device=videos.device) < counts[:, None]
+                places = drawn(here, torch.rand(here.shape, device=videos.device), width)
+            elif held.kept is not None:
+                places = held.kept[videos][:, :width]
+        mask = torch.arange(width, device=videos.device) < counts[:, None]
+        rows = torch.where(mask, starts[:, None] + places, len(held.values) - 1)
+        values = held.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        return Features(values, mask, held.times[rows], pooled)
+
+    def _around(
+        self, held: Held, videos: Tensor, width: int, training: bool, centres: Tensor, window: float
+    ) -> Features:
+        """Rows within half a window of `centres`, timed from the window's start; the model pools over those.
+
+        Rows of unknown time count as inside, and a video all of whose rows are outside keeps them all.
+        """
+        every = torch.arange(held.longest, device=videos.device)
+        here = every < held.counts[videos][:, None]
+        rows = torch.where(here, held.starts[videos][:, None] + every, len(held.values) - 1)
+        times = held.times[rows]
+        first = (centres - window / 2).clamp(min=0)[:, None]
+        inside = here & ~(times < first) & ~(times > first + window)
+        inside = torch.where(inside.any(dim=1, keepdim=True), inside, here)
+        chance = self.sampled and training
+        keys = (
+            torch.rand(here.shape, device=here.device) if chance else (every / held.longest).expand_as(here)
+        )
+        places = drawn(inside, keys, width)
+        mask = places < held.longest
+        rows = rows.gather(1, places.clamp(max=held.longest - 1)).masked_fill(~mask, len(held.values) - 1)
+        values = held.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        clock = held.times[rows]
+        clock = torch.where(torch.isnan(first), clock, (clock - first).clamp(min=0))
+        return Features(values, mask, clock, None)
+
+
+def drawn(here: Tensor, keys: Tensor, most: int) -> Tensor:
+    """`[b, most]`: the numbers of the rows with the least keys, in order; `n` where there are no more.
+
+    `here [b, n]` are the rows there are. Random keys draw without replacement.
+    """
+    count = here.shape[1]
+    chosen = keys.masked_fill(~here, 2.0).topk(most, dim=1, largest=False).indices
+    return torch.where(here.gather(1, chosen), chosen, count).sort(dim=1).values
+
+
+def dropped(batch: dict[str, Features], chance: float) -> dict[str, Features]:
+    """Each expert missing from each video with this chance; a video keeps at least one of those it had."""
+    names = list(batch)
+    had = torch.stack([batch[name].available for name in names], dim=1)  # [b, experts]
+    keys = torch.rand(had.shape, device=had.device)
+    stays = had & (keys >= chance)
+    best = keys.masked_fill(~had, -1.0).argmax(dim=1, keepdim=True)
+    stays = stays | (torch.zeros_like(had).scatter(1, best, True) & had)
+    return {
+        name: batch[name]._replace(mask=batch[name].mask & stays[:, number, None])
+        for number, name in enumerate(names)
+    }
+
+
+def _moved(part: Features, device: torch.device) -> Features:
+    times, pooled = (None if x is None else x.to(device, non_blocking=True) for x in part[2:])
+    values, mask = (x.to(device, non_blocking=True) for x in (part.values, part.mask))
+    return Features(values, mask, times, pooled)
+
+
+def place_for(size: int, device: torch.device) -> torch.device:
+    """The device where that many bytes fit, else the host's memory."""
+    if device.type != "cuda":
+        return torch.device("cpu")
+    free, _ = torch.cuda.mem_get_info(device)
+    return device if size < FREE * free else torch.device("cpu")
+
+
+def _prepared(pairs: Pairs, expert: Expert, config: Config) -> tuple[Packed, Tensor | None]:
+    """An expert's rows as the model uses them, and what it pools over all of them."""
+    packed = pairs.rows.get(expert.name)
+    if packed is None or not len(packed.values):
+        none = Packed(np.zeros((0, expert.dim), np.float32), np.zeros(len(pairs), np.int64))
+        return none, torch.zeros(len(pairs), expert.dim) if isinstance(config, MMT) else None
+    if packed.values.shape[1] != expert.dim:
+        raise TrainingError(
+            f"{expert.name} has rows of {packed.values.shape[1]} numbers in {pairs.name}, the recipe says "
+            f"{expert.dim}; set model.expert.{expert.name}.dim={packed.values.shape[1]}"
+        )
+    if isinstance(config, MMT):
+        return packed, torch.from_numpy(_pooled(packed, config.aggregate == "mean"))
+    if expert.pool == "mean":
+        some = packed.counts if not expert.max_tokens else np.minimum(packed.counts, expert.max_tokens)
+        means = _pooled(packed, mean=True, counts=some)[packed.counts > 0]
+        return Packed(means, (packed.counts > 0).astype(np.int64)), None
+    if expert.max_tokens:
+        return _cut(packed, expert.max_tokens), None
+    return packed, None
+
+
+def _pooled(packed: Packed, mean: bool, counts: Int64 | None = None) -> np.ndarray:
+    """`[videos, dim]` mean or maximum over each video's first rows; 0 where it has none."""
+    counts = packed.counts if counts is None else counts
+    made = np.zeros((len(packed), packed.values.shape[1]), np.float32)
+    for number, (start, count) in enumerate(zip(packed.starts, counts, strict=True)):
+        if count:
+            rows = packed.values[start : start + count]
+            made[number] = rows.mean(axis=0) if mean else rows.max(axis=0)
+    return made
+
+
+def _cut(packed: Packed, most: int) -> Packed:
+    """The first rows of every video: those that a model with `max_tokens` would look at."""
+    place = np.arange(len(packed.values)) - np.repeat(packed.starts, packed.counts)
+    kept = place < most
+    times = None if packed.times is None else packed.times[kept]
+    return Packed(packed.values[kept], np.minimum(packed.counts, most), times)

@@ -1,0 +1,158 @@
+"""A dataset's captions as tensors, encoded once: token numbers, word vectors or a frozen network's states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from wordreel.errors import TrainingError
+from wordreel.models.base_module import JointEmbedding
+from wordreel.models.batch import Tokens
+from wordreel.models.config import MINILM, Text
+from wordreel.models.text.sources import Source
+from wordreel.training.data.packed import Packed, pack
+from wordreel.training.data.pairs import Pairs
+from wordreel.training.data.shelf import place_for
+from wordreel.types import Int64
+
+BATCH = 512
+
+Told = Callable[[int, int], None]
+
+
+class Texts:
+    """`batch(captions)` gives tokens of the captions with these numbers, in the order of `Pairs.texts`."""
+
+    def __init__(
+        self, packed: Packed, device: torch.device, dtype: torch.dtype = torch.float32, fixed: int = 0
+    ) -> None:
+        self.device, self.fixed = device, fixed
+        values = packed.values
+        whole = values.dtype.kind in "iu"
+        held = torch.from_numpy(np.concatenate([values, np.zeros((1, *values.shape[1:]), values.dtype)]))
+        held = held.to(torch.int32 if whole else dtype)
+        self.place = place_for(held.numel() * held.element_size(), device)
+        pinned = self.place != device and device.type == "cuda"
+        self.values = held.pin_memory() if pinned else held.to(self.place)
+        self.whole, self.longest = whole, packed.longest
+        self.starts = torch.from_numpy(packed.starts).to(self.place)
+        self.counts = torch.from_numpy(packed.counts).to(self.place)
+        self.on_host: Int64 = packed.counts
+
+    def __len__(self) -> int:
+        return len(self.on_host)
+
+    def batch(self, captions: Tensor, width: int = 0) -> Tokens:
+        """Padded to `width`, or to a width of its own choice."""
+        there = captions.to(self.place)
+        longest = self.longest
+        if not self.fixed and not width and there.device.type == "cpu":
+            longest = int(self.on_host[there.numpy()].max(initial=0))
+        width = max(1, width or self.fixed or longest)
+        places = torch.arange(width, device=there.device)
+        mask = places < self.counts[there][:, None]
+        rows = torch.where(mask, self.starts[there][:, None] + places, len(self.values) - 1)
+        values = self.values.index_select(0, rows.flatten()).view(*rows.shape, *self.values.shape[1:])
+        if self.whole:
+            values = values.long()
+        return Tokens(values.to(self.device, non_blocking=True), mask.to(self.device, non_blocking=True))
+
+
+def encode(
+    pairs: Pairs,
+    text: Text,
+    source: Source | None,
+    told: Told | None = None,
+    device: torch.device | None = None,
+) -> Packed:
+    """Every caption's tokens: the ready word features of the pairs, or what the source makes of the texts.
+
+    Captions that occur several times are encoded once.
+    """
+    if pairs.words is not None:
+        if text.words != "vectors":
+            raise TrainingError(f"{pairs.name} has word vectors, and the model takes {text.words}")
+        rows = [word[: text.max_tokens or None] for words in pairs.words for word in words]
+        wrong = {row.shape[1] for row in rows} - {text.dim}
+        if wrong:
+            raise TrainingError(
+                f"word features have {sorted(wrong)} numbers, the recipe says {text.dim}: set model.text.dim"
+            )
+        return pack(rows, like=np.zeros((0, text.dim), np.float32))
+    if source is None:
+        raise TrainingError(f"captions of {pairs.name} are text, and nothing encodes them")
+    first: dict[str, int] = {}
+    for one in pairs.texts:
+        first.setdefault(one, len(first))
+    made = encode_texts(list(first), text, source, device, told)
+    return pack([made[first[one]] for one in pairs.texts])
+
+
+def encode_texts(
+    texts: list[str], text: Text, source: Source, device: torch.device | None = None, told: Told | None = None
+) -> list[NDArray[Any]]:
+    """Tokens of each text. Vectors are kept in float16, which is finer than training can tell.
+
+    The embedded sentence encoder's vectors are made on the device, where that is much faster.
+    """
+    if text.source == "minilm" and text.words == "vectors" and device is not None and device.type == "cuda":
+        return _on_device(texts, text, device)
+    made: list[NDArray[Any]] = []
+    for start in range(0, len(texts), BATCH):
+        tokens, mask = source.encode(texts[start : start + BATCH])
+        tokens = tokens.astype(np.float16) if tokens.dtype.kind == "f" else tokens
+        made += [row[keep] for row, keep in zip(tokens, mask, strict=True)]
+        if told:
+            told(min(start + BATCH, len(texts)), len(texts))
+    return made
+
+
+def _on_device(texts: list[str], text: Text, device: torch.device) -> list[NDArray[Any]]:
+    from wordreel.models.text.minilm import minilm_network
+    from wordreel.models.text.sources import open_source
+
+    numbers = open_source(replace(text, words="bert", pool="mean", network=MINILM))
+    tokens, mask = numbers.encode(texts)
+    packed = pack([row[keep] for row, keep in zip(tokens, mask, strict=True)])
+    found = states(minilm_network().to(device), packed, device)
+    return [found.item(number).astype(np.float16) for number in range(len(found))]
+
+
+def frozen_states(module: JointEmbedding, packed: Packed, text: Text, device: torch.device) -> Packed:
+    """What a frozen text network makes of all captions, so that no step has to: `[tokens, hidden]` each.
+
+    With "cls" pooling only the first state is kept. A frozen network is used without dropout.
+    """
+    network = module.get_submodule("caption.words")
+    was = network.training
+    found = states(network.eval(), packed, device, first=text.pool == "cls")
+    network.train(was)
+    return found
+
+
+def states(
+    network: nn.Module, packed: Packed, device: torch.device, first: bool = False, batch: int = 256
+) -> Packed:
+    """Hidden states of every caption, or only of its first token; captions of one length go together."""
+    held = Texts(packed, device)
+    order = np.argsort(packed.counts, kind="stable")
+    made: list[NDArray[Any]] = [np.zeros((0, 0), np.float32)] * len(packed)
+    for start in range(0, len(order), batch):
+        some = order[start : start + batch]
+        tokens = held.batch(torch.from_numpy(some), int(packed.counts[some].max()))
+        with torch.inference_mode():
+            found = network(tokens.tokens, tokens.mask).float().cpu().numpy()
+        for row, number in enumerate(some):
+            made[number] = found[row, : 1 if first else int(packed.counts[number])].copy()
+    return pack(made)
+
+
+def is_frozen(text: Text) -> bool:
+    """Whether a network over tokens never changes."""
+    return text.frozen and text.words in ("bert", "gpt", "gpt2", "huggingface")

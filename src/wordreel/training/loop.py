@@ -1,0 +1,65 @@
+"""`train`: a recipe and its material in, a model out.
+
+A run's folder holds `best/` and `last/` (models that `wordreel.models.trained` loads), `state.safetensors`
+(to go on from), `log.csv`, `log.jsonl`, TensorBoard events, `loss.svg` and `recall.svg`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from wordreel.errors import TrainingError
+from wordreel.training.distributed import join_world
+from wordreel.training.material import Material
+from wordreel.training.progress import Told
+from wordreel.training.recipe import Recipe
+from wordreel.training.run import Epoch, Result, Run
+from wordreel.training.session import Session
+from wordreel.training.state import read_facts
+
+
+def train(
+    recipe: Recipe,
+    material: Material,
+    out: str | Path,
+    *,
+    device: str | torch.device | None = None,
+    resume: bool = False,
+    name: str = "",
+    progress: Told | None = None,
+    on_epoch: Epoch | None = None,
+    save_steps: int = 0,
+) -> Result:
+    """Train a model and write it to `out`. On a CPU, the same recipe and data give the same bits.
+
+    With `resume` a run that was stopped goes on from its last state (and begins where there is none); the
+    result is that of a run that was never stopped. `on_epoch` hears each epoch's figures and may raise to
+    stop. The state is saved every `run.save_minutes`, and every `save_steps` steps if given.
+    """
+    place = pick_device(device)
+    world = join_world(place.type)
+    if place.type == "cuda" and world.size > 1:
+        place = torch.device("cuda", world.local)
+        torch.cuda.set_device(place)
+    folder = Path(out)
+    found = read_facts(folder) if resume else None
+    run = Run(
+        Session(recipe, material, place, world), folder, name or recipe.name, progress, on_epoch, save_steps
+    )
+    if found is not None:
+        run.go_on(found)
+    return run.go()
+
+
+def pick_device(device: str | torch.device | None) -> torch.device:
+    """The named device, or a GPU where there is one."""
+    if device is None or str(device) == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    place = torch.device(device)
+    if place.type == "cuda" and not torch.cuda.is_available():
+        raise TrainingError("there is no CUDA device here; train with --device cpu")
+    if str(place) == "cuda":
+        return torch.device("cuda", torch.cuda.current_device())
+    return place

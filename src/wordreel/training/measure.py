@@ -1,0 +1,114 @@
+"""How well a model finds the videos of a validation set: our own metrics on similarities made in blocks."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordreel.evaluate.ranks import Recall
+from wordreel.evaluate.retrieval import Captions, text_to_video, video_to_text
+from wordreel.models.base_module import JointEmbedding
+from wordreel.models.batch import Queries, Videos, similarity
+from wordreel.training.data.shelf import Shelf
+from wordreel.training.data.texts import Texts
+from wordreel.training.precision import Precision
+from wordreel.types import Float32, Int64
+
+BATCH = 256
+BLOCK = 1 << 26  # similarities on the device at once
+
+
+@dataclass(frozen=True)
+class Measured:
+    t2v: Recall
+    v2t: Recall
+
+    def row(self) -> dict[str, float]:
+        """Flat figures for a log."""
+        return {
+            f"{way}_{key}": value
+            for way, recall in (("t2v", self.t2v), ("v2t", self.v2t))
+            for key, value in asdict(recall).items()
+            if key != "queries"
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> Measured:
+        return Measured(Recall(**value["t2v"]), Recall(**value["v2t"]))
+
+    def score(self, select: str) -> float:
+        """The figure that chooses the best epoch: the geometric mean of R@1, R@5 and R@10."""
+        if select == "v2t":
+            return self.v2t.geometric_mean
+        if select == "both":
+            return (self.t2v.geometric_mean + self.v2t.geometric_mean) / 2
+        return self.t2v.geometric_mean
+
+
+@torch.inference_mode()
+def embed_videos(module: JointEmbedding, shelf: Shelf, count: int, precision: Precision) -> Videos:
+    """All videos of a shelf, in float32, on the shelf's device."""
+    made = []
+    for start in range(0, count, BATCH):
+        some = torch.arange(start, min(start + BATCH, count))
+        with precision.cast():
+            made.append(module.embed_videos(shelf.batch(some.to(shelf.place))))
+    return Videos(
+        torch.cat([part.vectors.float() for part in made]), torch.cat([part.available for part in made])
+    )
+
+
+@torch.inference_mode()
+def embed_texts(module: JointEmbedding, texts: Texts, precision: Precision) -> Queries:
+    """All captions, in float32, in their order. They are embedded by length, so that little is padding."""
+    order = np.argsort(texts.on_host, kind="stable")
+    vectors, weights = [], []
+    for start in range(0, len(order), BATCH):
+        numbers = order[start : start + BATCH]
+        longest = int(texts.on_host[numbers].max())
+        tokens = texts.batch(torch.from_numpy(numbers), longest)
+        with precision.cast():
+            queries = module.embed_queries(tokens)
+        vectors.append(queries.vectors.float())
+        weights.append(queries.weights.float())
+    back = torch.from_numpy(np.argsort(order, kind="stable")).to(vectors[0].device)
+    return Queries(torch.cat(vectors)[back], torch.cat(weights)[back])
+
+
+def matrix(queries: Queries, videos: Videos) -> Float32:
+    """Similarities `[captions, videos]` on the host, made some rows at a time."""
+    count, gallery = len(queries.vectors), len(videos.vectors)
+    made = np.empty((count, gallery), np.float32)
+    step = max(1, BLOCK // max(1, gallery))
+    for start in range(0, count, step):
+        some = Queries(queries.vectors[start : start + step], queries.weights[start : start + step])
+        rows: Tensor = similarity(some, videos)
+        made[start : start + step] = rows.cpu().numpy()
+    return made
+
+
+def similarities(
+    module: JointEmbedding, shelf: Shelf, texts: Texts, videos: int, precision: Precision
+) -> Float32:
+    """`[captions, videos]` of a module in evaluation mode; the module goes back to the mode it was in."""
+    was = module.training
+    module.eval()
+    try:
+        shown = embed_videos(module, shelf, videos, precision)
+        return matrix(embed_texts(module, texts, precision), shown)
+    finally:
+        module.train(was)
+
+
+def measure(found: Float32, counts: Int64) -> Measured:
+    """Figures both ways of `found [captions, videos]`, `counts [videos]` captions each, those together."""
+    owner = np.repeat(np.arange(len(counts)), counts)
+    captions = Captions(len(counts), owner, np.ones(len(owner), bool))
+    return Measured(text_to_video(found, captions), video_to_text(found, captions))

@@ -1,0 +1,154 @@
+"""A recipe: one model, its data and how it is trained. Small TOML files; any value can be overridden.
+
+title = "CE on MSVD"
+[model]
+base = "ce"                 # of `wordreel models`; or kind, experts and text in full
+experts = ["face", "ocr"]   # which of the base's are kept, and in which order; all where left out
+dim = 768
+[model.text]                # fields of wordreel.models.config.Text
+clusters = 12
+[model.expert.ocr]          # fields of wordreel.models.config.Expert, new experts too
+clusters = 75
+[data] [loss] [optimiser] [schedule] [run] [teach] [start]      # wordreel.training.settings
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from wordreel.errors import TrainingError
+from wordreel.models.config import Config, to_json
+from wordreel.training.fill import fill, nearest
+from wordreel.training.model_section import read_model
+from wordreel.training.settings import (
+    DataSettings,
+    LossSettings,
+    OptimiserSettings,
+    RunSettings,
+    ScheduleSettings,
+    StartSettings,
+    TeachSettings,
+)
+
+SECTIONS = {
+    "data": DataSettings, "loss": LossSettings, "optimiser": OptimiserSettings, "schedule": ScheduleSettings,
+    "run": RunSettings, "teach": TeachSettings, "start": StartSettings,
+}  # fmt: skip
+WORDS = ("title", "paper", "notes")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    model: Config
+    title: str = ""
+    paper: str = ""
+    notes: tuple[str, ...] = ()
+    data: DataSettings = field(default_factory=DataSettings)
+    loss: LossSettings = field(default_factory=LossSettings)
+    optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)
+    schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
+    run: RunSettings = field(default_factory=RunSettings)
+    teach: TeachSettings = field(default_factory=TeachSettings)
+    start: StartSettings = field(default_factory=StartSettings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, the model in full."""
+        made = {one.name: getattr(self, one.name) for one in fields(self)}
+        made = {key: asdict(value) if key in SECTIONS else value for key, value in made.items()}
+        return {**made, "notes": list(self.notes), "model": to_json(self.model)}
+
+    def with_seed(self, seed: int) -> Recipe:
+        return replace(self, run=replace(self.run, seed=seed))
+
+
+def names() -> list[str]:
+    """Every recipe that comes with wordreel.
+
+    >>> "ce-msvd" in names()
+    True
+    """
+    return sorted(path.name[:-5] for path in _folder().iterdir() if path.name.endswith(".toml"))
+
+
+def load(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """A recipe by name or from a file of one's own, with `key=value` overrides.
+
+    >>> load("ce-msvd", ["run.epochs=3", "model.text.clusters=4"]).model.text.clusters
+    4
+    """
+    path = Path(source)
+    if str(source) in names():
+        name, text = str(source), (_folder() / f"{source}.toml").read_text(encoding="utf-8")
+    elif path.suffix == ".toml" and path.is_file():
+        name, text = path.stem, path.read_text(encoding="utf-8")
+    else:
+        raise TrainingError(f"there is no recipe {str(source)!r}; {nearest(str(source), names())}")
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise TrainingError(f"recipe {name}: {error}") from None
+    for override in overrides:
+        put(values, override)
+    return parse(name, values)
+
+
+def parse(name: str, values: Mapping[str, Any]) -> Recipe:
+    """A recipe from its plain values."""
+    known = ["model", *WORDS, *SECTIONS]
+    for key in values:
+        if key not in known:
+            raise TrainingError(f"recipe {name} has an unknown {key!r}; {nearest(key, known)}")
+    if not isinstance(values.get("model"), Mapping):
+        raise TrainingError(f"recipe {name} has no [model]")
+    made: dict[str, Any] = {"name": name, "model": read_model(values["model"])}
+    for key in ("title", "paper"):
+        made[key] = str(values.get(key, ""))
+    made["notes"] = tuple(map(str, values.get("notes", ())))
+    for key, kind in SECTIONS.items():
+        section = values.get(key, {})
+        if not isinstance(section, Mapping):
+            raise TrainingError(f"recipe {name}: {key} is a section, not {section!r}")
+        made[key] = fill(kind, section, key)
+    return Recipe(**made)
+
+
+def put(values: dict[str, Any], override: str) -> None:
+    """Set one `section.key=value`; the value is read as TOML, or as text where it is none.
+
+    >>> held = {"run": {"batch": 64}}
+    >>> put(held, "run.batch=32"); put(held, "loss.kind=info-nce"); held
+    {'run': {'batch': 32}, 'loss': {'kind': 'info-nce'}}
+    """
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        raise TrainingError(f"an override is section.key=value, not {override!r}")
+    try:
+        value = tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *path, last = _path(key.strip())
+    place = values
+    for part in path:
+        inner = place.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise TrainingError(f"{key}: {part} is not a section")
+        place = inner
+    place[last] = value
+
+
+def _path(key: str) -> list[str]:
+    """Names of experts hold dots: model.expert.r2p1d.r2p1d-ig65m.0.dim."""
+    if key.startswith("model.expert."):
+        name, _, last = key.removeprefix("model.expert.").rpartition(".")
+        return ["model", "expert", name, last]
+    return key.split(".")
+
+
+def _folder() -> Any:
+    return resources.files("wordreel.training") / "recipes"

@@ -1,0 +1,213 @@
+"""The loop: contrastive training of both sides, with every token and caption held on the device.
+
+Loss: cross entropy of sharpened cosines, both ways, against a target that is mostly the pair itself and a
+little the items whose captions mean nearly the same (by the sentence encoder before training), since in a
+batch of captions many say the same thing. Two captions of one item never count against each other.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from wordreel.evaluate.ranks import Recall, ranks_of, recall
+from wordreel.models.reel.checkpoint import Checkpoint
+from wordreel.models.reel.shape import SEEN
+from wordreel.training.reel.captions import Captions, cut_short, pooled
+from wordreel.training.reel.material import SPLITS, Material
+from wordreel.training.reel.module import Tower
+from wordreel.training.reel.settings import Settings
+from wordreel.types import Float32
+
+FAR = -1e4
+
+Report = Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class Fitted:
+    """A trained pair of sides and how well it does on validation, by source."""
+
+    checkpoint: Checkpoint
+    validation: dict[str, Recall]
+
+
+def fit(
+    material: Material,
+    captions: Captions,
+    settings: Settings,
+    device: str = "cpu",
+    report: Report | None = None,
+) -> Fitted:
+    """Train on the items of split `train`, measure on those of `val` at the end."""
+    torch.manual_seed(settings.seed)
+    run = _Run(material, captions, settings, torch.device(device))
+    started = time.monotonic()
+    for epoch in range(settings.epochs):
+        loss = run.epoch(epoch)
+        if report:
+            report(
+                {
+                    "epoch": epoch + 1,
+                    "epochs": settings.epochs,
+                    "loss": loss,
+                    "seconds": time.monotonic() - started,
+                }
+            )
+    return Fitted(run.checkpoint(), run.validate())
+
+
+class _Run:
+    def __init__(
+        self, material: Material, captions: Captions, settings: Settings, device: torch.device
+    ) -> None:
+        self.settings, self.device, self.material = settings, device, material
+        train = np.flatnonzero(material.split == SPLITS.index("train"))
+        self.scale: dict[str, Float32] = {}
+        self.tokens: dict[str, Tensor] = {}
+        self.there: dict[str, Tensor] = {}
+        for seen in SEEN:
+            rows, counts = material.tokens[seen.name], material.counts[seen.name]
+            kept = np.arange(seen.most) < counts[:, None]
+            rooted = np.sign(rows) * np.sqrt(np.abs(rows))
+            known = rooted[train][kept[train]] if kept[train].any() else np.zeros((1, seen.dim), np.float32)
+            mean, deviation = known.mean(axis=0), known.std(axis=0) + 1e-3
+            # What ships is rounded; training sees the same numbers.
+            mean, deviation = (x.astype(np.float16).astype(np.float32) for x in (mean, deviation))
+            self.scale |= {f"{seen.name}.mean": mean, f"{seen.name}.deviation": deviation}
+            scaled = np.where(kept[:, :, None], (rooted - mean) / deviation, 0).astype(np.float32)
+            self.tokens[seen.name] = torch.from_numpy(scaled).to(device)
+            self.there[seen.name] = torch.from_numpy(kept).to(device)
+        self.tower = Tower(settings).to(device)
+        self.captions = captions.to(device)
+        self.plain = self.captions.sentences(self.captions.network)  # before any training
+        self.encoder = self.captions.trainable() if settings.encoder_rate else None
+        order = np.argsort(material.owner, kind="stable")
+        counts = np.bincount(material.owner, minlength=len(material))
+        self.first = torch.from_numpy(np.cumsum(counts) - counts).to(device)
+        self.many = torch.from_numpy(counts).to(device)
+        self.order = torch.from_numpy(order).to(device)
+        pool = [np.repeat(train, [settings.repeat.get(material.names[s], 1) for s in material.source[train]])]
+        self.pool = torch.from_numpy(np.concatenate(pool)).to(device)
+        self.steps = max(len(self.pool) // settings.batch, 1)
+        self.optimiser = torch.optim.AdamW(self._groups(), lr=settings.rate, betas=(0.9, 0.98))
+        self.rates = [group["lr"] for group in self.optimiser.param_groups]
+
+    def _groups(self) -> list[dict[str, Any]]:
+        settings = self.settings
+        wide = [p for p in self.tower.parameters() if p.ndim > 1]
+        flat = [p for p in self.tower.parameters() if p.ndim <= 1]
+        groups: list[dict[str, Any]] = [
+            {"params": wide, "weight_decay": settings.decay},
+            {"params": flat, "weight_decay": 0.0},
+        ]
+        if self.encoder is not None:
+            layers = [p for name, p in self.encoder.named_parameters() if name.startswith("encoder.")]
+            groups.append(
+                {"params": layers, "lr": settings.encoder_rate, "weight_decay": settings.encoder_decay}
+            )
+        return groups
+
+    def epoch(self, number: int) -> float:
+        self.tower.train()
+        batch = min(self.settings.batch, len(self.pool))
+        shuffled = self.pool[torch.randperm(len(self.pool), device=self.device)]
+        total = 0.0
+        for step in range(self.steps):
+            self._set_rate((number * self.steps + step) / (self.settings.epochs * self.steps))
+            total += self._step(shuffled[step * batch : (step + 1) * batch])
+        return total / self.steps
+
+    def _set_rate(self, done: float) -> None:
+        """Warm up in a straight line, then follow a cosine down to nothing."""
+        factor = (
+            min(1.0, (done + 1e-9) / max(self.settings.warmup, 1e-9)) * (1 + math.cos(math.pi * done)) / 2
+        )
+        for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
+            group["lr"] = rate * max(factor, 1e-4)
+
+    def _step(self, items: Tensor) -> float:
+        settings = self.settings
+        chosen = self.order[
+            self.first[items] + (torch.rand(len(items), device=self.device) * self.many[items]).long()
+        ]
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            tokens, kept = self._shown(items)
+            video = self.tower.video(tokens, kept)
+            if self.encoder is None:
+                sentences = self.plain[chosen]
+            else:
+                ids, mask = cut_short(*self.captions.words(chosen), settings.short)
+                sentences = pooled(self.encoder, ids, mask)
+            text = self.tower.text(sentences)
+        scores = self.tower.similarities(text, video)
+        same = items[:, None] == items[None, :]
+        same.fill_diagonal_(False)
+        scores = scores.masked_fill(same, FAR)
+        alike = self.plain[chosen] @ self.plain[chosen].T / settings.soft_temperature
+        target = settings.soft * F.softmax(alike.masked_fill(same, FAR), dim=1)
+        target.diagonal().add_(1 - settings.soft)
+        loss = (
+            -(target * F.log_softmax(scores, 1)).sum(1).mean()
+            - (target * F.log_softmax(scores.T, 1)).sum(1).mean()
+        )
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.tower.parameters(), settings.clip)
+        self.optimiser.step()
+        return float(loss.detach())
+
+    def _shown(self, items: Tensor, training: bool = True) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """The tokens of some items; in training some stretches and experts are hidden."""
+        tokens, kept = {}, {}
+        for seen in SEEN:
+            there = self.there[seen.name][items]
+            if training:
+                left = there & (torch.rand(there.shape, device=self.device) >= self.settings.token_drop)
+                there = torch.where(left.any(dim=1, keepdim=True), left, there)
+                if seen.name != "appearance":
+                    stays = torch.rand(len(items), 1, device=self.device) >= self.settings.expert_drop
+                    there = there & stays
+            tokens[seen.name], kept[seen.name] = self.tokens[seen.name][items], there
+        return tokens, kept
+
+    @torch.no_grad()
+    def validate(self, split: str = "val") -> dict[str, Recall]:
+        """Recall of the captions of a split, source by source; other sources do not compete."""
+        self.tower.eval()
+        network = self.encoder or self.captions.network
+        found = {}
+        for number, name in enumerate(self.material.names):
+            here = (self.material.split == SPLITS.index(split)) & (self.material.source == number)
+            if not here.any():
+                continue
+            items = torch.from_numpy(np.flatnonzero(here)).to(self.device)
+            video = self.tower.video(*self._shown(items, training=False))
+            asked = np.flatnonzero(here[self.material.owner])
+            place = np.cumsum(here) - 1
+            text = self.tower.text(self.captions.sentences(network, torch.from_numpy(asked).to(self.device)))
+            scores = (text @ video.T).float().cpu().numpy()
+            found[name] = recall(ranks_of(scores, place[self.material.owner[asked]]))
+        return found
+
+    def checkpoint(self) -> Checkpoint:
+        names = {name: p.detach().float().cpu().numpy() for name, p in self.tower.named_parameters()}
+        names.pop("sharpness")
+        layers = {}
+        if self.encoder is not None:
+            layers = {
+                name: p.detach().float().cpu().numpy()
+                for name, p in self.encoder.named_parameters()
+                if name.startswith("encoder.")
+            }
+        return Checkpoint(
+            names, layers, self.scale, {"settings": asdict(self.settings), "data": self.material.digest}
+        )

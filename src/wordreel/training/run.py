@@ -1,0 +1,260 @@
+"""One run: epochs of steps, a measurement after each, the best model kept."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wordreel.errors import TrainingError
+from wordreel.library.durable import make_folder
+from wordreel.models.trained import save
+from wordreel.training.logs import Row, draw_curves, write_logs
+from wordreel.training.measure import Measured
+from wordreel.training.progress import Clock, Progress, Told
+from wordreel.training.schedules import factor
+from wordreel.training.session import Session
+from wordreel.training.start import copy_tokenizer
+from wordreel.training.state import load_state, save_state
+
+Epoch = Callable[[Row], None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a run. `best` and `last` are model folders; `figures` are the best epoch's."""
+
+    out: Path
+    best: Path
+    last: Path
+    epoch: int
+    score: float | None
+    figures: Measured | None
+    history: tuple[Row, ...]
+    seconds: float
+    steps_per_second: float
+
+
+class Run:
+    """One run: where it stands, and how it goes on."""
+
+    def __init__(
+        self,
+        session: Session,
+        folder: Path,
+        name: str,
+        progress: Told | None,
+        on_epoch: Epoch | None,
+        save_steps: int,
+    ) -> None:
+        self.session, self.folder, self.name = session, folder, name
+        self.progress, self.on_epoch, self.save_steps = progress, on_epoch, save_steps
+        self.step, self.total, self.counted = 0, 0.0, 0  # total and counted: losses of this epoch
+        self.history: list[Row] = []
+        self.best_epoch, self.best_score = -1, -math.inf
+        self.best_figures: Measured | None = None
+        self.best_state: dict[str, Tensor] | None = None  # not yet on disk
+        self.saved = time.perf_counter()
+        self.spent = 0.0  # seconds of earlier sessions
+
+    # Going on after a stop
+
+    def go_on(self, facts: dict[str, Any]) -> None:
+        mine = self.session.identity()
+        for key, what in (("recipe", "recipe"), ("data", "data")):
+            if facts[key] != mine[key]:
+                raise TrainingError(
+                    f"{self.folder} was begun with another {what}; use the same one, or another --out"
+                )
+        load_state(self.folder, *self.session.parts())
+        self.step, self.total, self.counted = facts["step"], facts["total"], facts["counted"]
+        self.history, self.spent = facts["history"], facts["seconds"]
+        self.best_epoch, self.best_score = facts["best_epoch"], facts["best_score"]
+        self.best_figures = Measured.from_json(facts["best_figures"]) if facts["best_figures"] else None
+
+    def keep(self) -> None:
+        """The best model first, then the state that knows of it: a kill between them repeats some steps."""
+        if self.session.world.chief:
+            self._write_best()
+            facts = {
+                **self.session.identity(),
+                "step": self.step,
+                "total": self.total,
+                "counted": self.counted,
+                "history": self.history,
+                "seconds": self.spent + time.perf_counter() - self.clock.begun,
+                "best_epoch": self.best_epoch,
+                "best_score": self.best_score,
+                "best_figures": self.best_figures.to_json() if self.best_figures else None,
+            }
+            save_state(self.folder, *self.session.parts(), facts)
+        self.saved = time.perf_counter()
+
+    # Running
+
+    def go(self) -> Result:
+        session, settings = self.session, self.session.recipe.run
+        each = session.order.steps_of_epoch()
+        self.total_steps = each * settings.epochs
+        self.clock = Clock(self.total_steps)
+        if session.world.chief:
+            make_folder(self.folder)
+        for epoch in range(self.step // each, settings.epochs):
+            if self._stopped():
+                break
+            self._epoch(epoch, each)
+        return self._finish()
+
+    def _epoch(self, number: int, each: int) -> None:
+        batches = self.session.order.epoch(number)
+        losses: list[Tensor] = []
+        begun, first = time.perf_counter(), self.step
+        for videos, captions in batches[self.step - number * each :]:
+            scale = factor(self.session.recipe.schedule, self.step, self.total_steps, each)
+            losses.append(self.session.step(videos, captions, self.step, scale))
+            self.step += 1
+            self.clock.done += 1
+            ended = self.step == (number + 1) * each
+            due = self.save_steps and self.step % self.save_steps == 0
+            if self.progress and self.clock.due():
+                self._count(losses)
+                self._tell(number, each)
+            if not ended and (due or self._old()):
+                self._count(losses)
+                self.keep()
+            if len(losses) >= 1000:
+                self._count(losses)
+        self._count(losses)
+        seconds = time.perf_counter() - begun
+        row: Row = {
+            "epoch": number + 1,
+            "step": self.step,
+            "loss": self.total / max(1, self.counted),
+            "rate": self.session.recipe.optimiser.rate
+            * factor(self.session.recipe.schedule, self.step - 1, self.total_steps, each),
+            "seconds": round(seconds, 3),
+            "steps_per_second": round((self.step - first) / max(seconds, 1e-9), 3),
+        }
+        self.total, self.counted = 0.0, 0
+        self._measure(number + 1, row)
+        self.history.append(row)
+        if self.session.world.chief:
+            self.session.events(self.folder).add(self.step, {k: v for k, v in row.items() if k != "step"})
+            write_logs(self.folder, self.history)
+        if self.progress:
+            self._tell(number, each, row["loss"])
+        last = number + 1 == self.session.recipe.run.epochs
+        due = self.save_steps and self.step % self.save_steps == 0
+        if last or due or self._old():
+            self.keep()
+        if self.on_epoch:
+            self.on_epoch(row)
+
+    def _measure(self, epoch: int, row: Row) -> None:
+        settings = self.session.recipe.run
+        wanted = epoch % settings.validate_every == 0 or epoch == settings.epochs
+        figures = None
+        if wanted and self.session.world.chief:
+            figures = self.session.measure()
+        if figures is not None:
+            row |= figures.row()
+        select = settings.select
+        score = -math.inf if figures is None else figures.score(select)
+        score = self.session.world.agree(score, self.session.device)
+        last = select == "last" or self.session.material.val is None
+        if last or (score > -math.inf and score >= self.best_score):
+            self.best_epoch, self.best_score, self.best_figures = epoch, score, figures
+            if not last:
+                self.best_state = self.session.copied_state()
+
+    def _stopped(self) -> bool:
+        """Whether the best epoch is too long ago."""
+        patience = self.session.recipe.run.patience
+        return bool(patience) and len(self.history) - self.best_epoch >= patience > 0 and self.best_epoch > 0
+
+    def _old(self) -> bool:
+        minutes = self.session.recipe.run.save_minutes
+        return minutes > 0 and time.perf_counter() - self.saved > 60 * minutes
+
+    def _count(self, losses: list[Tensor]) -> None:
+        for value in torch.stack(losses).tolist() if losses else []:
+            if not math.isfinite(value):
+                raise TrainingError(
+                    f"the loss is {value} near step {self.step}; lower optimiser.rate, set optimiser.clip, "
+                    "or train in float32 (run.precision)"
+                )
+            self.total += value
+            self.counted += 1
+        losses.clear()
+
+    def _tell(self, epoch: int, each: int, loss: float | None = None) -> None:
+        if self.progress is None or not self.session.world.chief:
+            return
+        measured = [row["t2v_geometric_mean"] for row in self.history if "t2v_geometric_mean" in row]
+        mean = self.total / max(1, self.counted) if loss is None else loss
+        self.progress(
+            Progress(
+                epoch + 1,
+                self.session.recipe.run.epochs,
+                self.step,
+                self.total_steps,
+                mean,
+                measured[-1] if measured else None,
+                self.clock.rate(),
+                self.clock.left(self.step),
+            )
+        )
+
+    # The end
+
+    def _write_best(self) -> None:
+        if self.best_state is not None:
+            self.session.write(self.folder / "best", self.name, self._about(self.best_epoch), self.best_state)
+            self.best_state = None
+
+    def _finish(self) -> Result:
+        best, last = self.folder / "best", self.folder / "last"
+        seconds = self.spent + time.perf_counter() - self.clock.begun
+        if self.session.world.chief:
+            self._write_best()
+            about = self._about(len(self.history))
+            save(last, self.session.module, self.name, about)
+            copy_tokenizer(self.session.recipe.model.text, self.session.material.tokenizer, last)
+            if self.session.recipe.run.select == "last" or self.session.material.val is None:
+                self.session.write(best, self.name, about, None)
+            write_logs(self.folder, self.history)
+            draw_curves(self.folder, self.history, self.name)
+        score = self.best_score if math.isfinite(self.best_score) else None
+        rates = [row["steps_per_second"] for row in self.history]
+        return Result(
+            self.folder,
+            best,
+            last,
+            self.best_epoch,
+            score,
+            self.best_figures,
+            tuple(self.history),
+            seconds,
+            sum(rates) / len(rates) if rates else 0.0,
+        )
+
+    def _about(self, epoch: int) -> dict[str, Any]:
+        """What a model says of its making: nothing that two equal runs would differ in."""
+        material = self.session.material
+        about: dict[str, Any] = {
+            "recipe": self.session.recipe.to_json(),
+            "data": material.train.name,
+            "videos": len(material.train),
+            "captions": int(material.train.counts.sum()),
+            "epoch": epoch,
+            "seed": self.session.recipe.run.seed,
+        }
+        if material.val is not None and self.best_figures is not None and epoch == self.best_epoch:
+            about["validation"] = {"data": material.val.name, **self.best_figures.row()}
+        return about

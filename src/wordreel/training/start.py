@@ -1,0 +1,155 @@
+"""The weights a run begins with: fresh ones, a published text network, or another model to fine-tune."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from wordreel.errors import TrainingError
+from wordreel.models.base_module import JointEmbedding
+from wordreel.models.config import Text
+from wordreel.training.settings import StartSettings
+from wordreel.weights.store import Store
+
+NUMBERED = re.compile(r"(project|video\.units|text\.units|pooling\.pools)\.(\d+)\.(.+)")
+STACKED = re.compile(r"^(text|mixture)\.|\.gates\.|attention_norms")
+TABLES = ("position_embeddings.weight", "token_type_embeddings.weight")
+TOKENIZER = ("tokenizer.json", "vocab.txt", "merges.txt")
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+
+
+def begin(module: JointEmbedding, start: StartSettings, store: Store | None = None) -> list[str]:
+    """Fill in what the settings name; the names of what stays fresh when a model is fine-tuned."""
+    if start.model:
+        return fine_tune(module, Path(start.model))
+    if start.text:
+        begin_text(module, start.text, store)
+    return []
+
+
+def begin_text(module: JointEmbedding, source: str, store: Store | None = None) -> None:
+    """Put a published network's weights under the captions: "minilm", or a folder with its files."""
+    network = getattr(module.get_submodule("caption"), "words", None)
+    if not isinstance(network, nn.Module) or module.config.text.words in ("table", "huggingface"):
+        return  # words come as vectors, begin afresh, or bring their own weights
+    if source == "minilm":
+        from wordreel.models.text.minilm import minilm_weights
+
+        held = {name: torch.from_numpy(array) for name, array in minilm_weights(store).items()}
+    else:
+        held = _published(Path(source))
+    wanted = network.state_dict()
+    state: dict[str, Tensor] = {}
+    for name, value in wanted.items():
+        found = _named(held, name)
+        if found is None and "pooler" in name:
+            found = value
+        if found is None or found.shape != value.shape:
+            shape = "missing" if found is None else f"{tuple(found.shape)} instead of {tuple(value.shape)}"
+            raise TrainingError(
+                f"the text weights of {source} do not fit the recipe's network: {name} is {shape}"
+            )
+        state[name] = found.to(value.dtype)
+    network.load_state_dict(state)
+
+
+def text_folder(text: Text, start: StartSettings) -> Path | None:
+    """Where the captions' tokenizer or word vectors are looked for."""
+    if start.text and start.text != "minilm":
+        return Path(start.text).expanduser()
+    return Path(start.model).expanduser() if start.model else None
+
+
+def copy_tokenizer(text: Text, folder: Path | None, out: Path) -> None:
+    """Put the tokenizer's files beside a model, so that its folder is all it needs."""
+    if folder is None or text.source.partition(":")[0] not in ("wordpiece", "tokenizer"):
+        return
+    place = text.source.partition(":")[2]
+    target = out / place if not Path(place).is_absolute() else None
+    if target is None or ".." in Path(place).parts:
+        return
+    for name in TOKENIZER:
+        path = folder / place / name
+        if path.is_file() and path.resolve() != (target / name).resolve():
+            target.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target / name)
+
+
+def fine_tune(module: JointEmbedding, folder: Path) -> list[str]:
+    """Begin with another model's weights; the names of parameters that it does not have.
+
+    Experts are matched by name. A table of times or experts that is longer here is filled up with zeros, as
+    published, and one that is shorter is cut.
+    """
+    from wordreel.models.trained import load_module
+
+    other, _ = load_module(folder.expanduser())
+    if other.config.kind != module.config.kind:
+        raise TrainingError(
+            f"{folder} is a {other.config.kind} model; this recipe trains {module.config.kind}"
+        )
+    held = _by_expert(other.state_dict(), other.config.names, module.config.names)
+    state, fresh = module.state_dict(), []
+    for name, value in state.items():
+        found = held.get(name)
+        if found is not None and name.endswith(TABLES) and found.shape[1:] == value.shape[1:]:
+            grown = torch.zeros_like(value)
+            rows = min(len(found), len(value))
+            grown[:rows] = found[:rows]
+            found = grown
+        if found is None or found.shape != value.shape:
+            fresh.append(name)
+        else:
+            state[name] = found
+    if len(fresh) == len(state):
+        raise TrainingError(f"{folder} has nothing in common with this recipe's model")
+    module.load_state_dict(state)
+    return fresh
+
+
+def _by_expert(held: dict[str, Tensor], there: tuple[str, ...], here: tuple[str, ...]) -> dict[str, Tensor]:
+    """Parameters that are numbered or stacked by expert, in the order of this model's experts."""
+    if there == here:
+        return held
+    whole = set(here) <= set(there)
+    places = [there.index(name) if name in there else None for name in here]
+    made = {}
+    for name, value in held.items():
+        if match := NUMBERED.fullmatch(name):
+            for new, old in enumerate(places):
+                if old == int(match[2]):
+                    made[f"{match[1]}.{new}.{match[3]}"] = value
+        elif STACKED.search(name) and value.ndim:
+            if whole:  # with new experts, what is stacked over all of them begins afresh
+                parts = value.reshape(len(there), -1, *value.shape[1:])
+                made[name] = torch.cat([parts[place] for place in places if place is not None])
+        else:
+            made[name] = value
+    return made
+
+
+def _published(folder: Path) -> dict[str, Tensor]:
+    from wordreel.weights.torch_file import read_state_dict
+
+    folder = folder.expanduser()
+    path = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+    if path is None:
+        raise TrainingError(
+            f"start.text={folder} has no {' or '.join(WEIGHTS)}; give the folder of a published text network "
+            "(--set start.text=FOLDER), or --set start.text= for random weights"
+        )
+    return {name: torch.tensor(array) for name, array in read_state_dict(path).items()}
+
+
+def _named(held: dict[str, Tensor], name: str) -> Tensor | None:
+    """Published files put "bert." or "transformer." before names, and old ones say gamma and beta."""
+    old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+    for prefix in ("", "bert.", "transformer."):
+        for one in (name, old):
+            if prefix + one in held:
+                return held[prefix + one]
+    return None

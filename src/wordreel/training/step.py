@@ -1,0 +1,189 @@
+"""One step of training: gather a batch, embed, compare, move the weights.
+
+On a GPU that holds the features, with `compile`, all of it is one CUDA graph over compiled kernels: the host
+writes the numbers of the next pairs and starts it. Every random number of a step is a function of the seed
+and the step, so a step can be redone exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from wordreel.models.base_module import JointEmbedding
+from wordreel.models.batch import Features, Queries, Tokens, Videos, similarity
+from wordreel.training.data.shelf import Shelf
+from wordreel.training.data.texts import Texts
+from wordreel.training.distributed import World
+from wordreel.training.losses.distil import Distil
+from wordreel.training.losses.negatives import same_video
+from wordreel.training.optimisers.radam import RAdam
+from wordreel.training.precision import Precision
+from wordreel.training.teachers import Teachers
+
+EAGER = 3  # steps before a graph is captured: kernels are compiled and chosen in them
+
+
+@dataclass
+class Stepper:
+    module: JointEmbedding
+    loss: nn.Module
+    optimiser: torch.optim.Optimizer
+    shelf: Shelf
+    texts: Texts
+    device: torch.device
+    precision: Precision
+    seed: int = 0
+    clip: float = 0.0
+    leave_out_same: bool = True
+    compile: bool = False
+    world: World = field(default_factory=World)
+    teachers: Teachers | None = None
+    distil: Distil | None = None
+    distil_weight: float = 1.0
+    centres: Tensor | None = None  # [captions] middles of the captions' spans
+    window: float = 0.0
+    scaler: torch.amp.GradScaler = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.scaler = self.precision.scaler()
+        self.network = self.world.wrap(self.module, self.device)
+        self._compared: Any = torch.compile(self._compare) if self.compile else self._compare
+        self._graph: Any = None
+        self._inputs: tuple[Tensor, Tensor] | None = None
+        self._captured_loss: Tensor | None = None
+        self._eager = self._size = 0
+        self.captures = (
+            self.compile
+            and self.device.type == "cuda"
+            and self.world.size == 1
+            and not self.scaler.is_enabled()
+            and self.shelf.place == self.texts.place == self.device
+        )
+        self._stream: Any = torch.cuda.Stream(self.device) if self.captures else None  # type: ignore[no-untyped-call]
+
+    def __call__(self, videos: Tensor, captions: Tensor, number: int, factor: float) -> Tensor:
+        """Step `number` (0, 1, …) on these pairs, at `factor` times the learning rate; the loss, detached."""
+        seed_step(self.seed, number, self.world.rank)
+        self._set_rate(factor)
+        videos, captions = self.world.even(videos), self.world.even(captions)
+        if self._inputs is not None and self._inputs[0].shape == videos.shape:
+            return self._replay(videos, captions)
+        if self.captures and self._eager >= EAGER and self._graph is None and self._usual(videos):
+            return self._capture(videos, captions)
+        self._eager += 1
+        # A graph writes gradients to places of its own, which must stay theirs.
+        self.optimiser.zero_grad(set_to_none=self._graph is None)
+        if self._stream is None:
+            return self._eager_step(videos, captions)
+        # What is to be captured is first run on the stream that it will be captured on.
+        self._stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self._stream):
+            loss = self._eager_step(videos, captions)
+        torch.cuda.current_stream(self.device).wait_stream(self._stream)
+        return loss
+
+    def _usual(self, videos: Tensor) -> bool:
+        """Whether a batch has the size of the first one: only that size is compiled."""
+        if self._size == 0:
+            self._size = len(videos)
+        return len(videos) == self._size
+
+    # Plain steps
+
+    def _eager_step(self, videos: Tensor, captions: Tensor) -> Tensor:
+        loss = self._loss(videos, captions)
+        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        if self.clip:
+            self.scaler.unscale_(self.optimiser)
+            nn.utils.clip_grad_norm_(self._trained(), self.clip)
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
+        return loss.detach()
+
+    def _loss(self, videos: Tensor, captions: Tensor) -> Tensor:
+        mine, told = self.world.part(videos), self.world.part(captions)
+        centres = None if self.centres is None else self.centres[told.to(self.centres.device)]
+        batch = self.shelf.batch(mine, training=True, centres=centres, window=self.window)
+        tokens = self.texts.batch(told)
+        taught = None if self.teachers is None else self.teachers.similarities(videos, captions)
+        same = same_video(videos).to(self.device) if self.leave_out_same else None
+        compare = self._compared if self._usual(videos) else self._compare
+        found: Tensor = compare(batch, tokens, same, taught)
+        return found
+
+    def _compare(
+        self, batch: dict[str, Features], tokens: Tokens, same: Tensor | None, taught: Tensor | None
+    ) -> Tensor:
+        with self.precision.cast():
+            shown, asked = self.network(batch, tokens)
+        shown, asked = self.world.gather(shown, asked)
+        found = similarity(
+            Queries(asked.vectors.float(), asked.weights.float()),
+            Videos(shown.vectors.float(), shown.available),
+        )
+        loss: Tensor = self.loss(found, same)
+        if taught is not None and self.distil is not None:
+            loss = loss + self.distil_weight * self.distil(found, taught)
+        return loss
+
+    # One graph for all of it
+
+    def _capture(self, videos: Tensor, captions: Tensor) -> Tensor:
+        self._inputs = (videos.clone(), captions.clone())
+        self.optimiser.zero_grad(set_to_none=True)
+        ours = self.optimiser if isinstance(self.optimiser, RAdam) else None
+        if ours is not None:
+            ours.prepare()
+        torch.cuda.synchronize(self.device)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph, stream=self._stream):
+            loss = self._loss(*self._inputs)
+            loss.backward()  # type: ignore[no-untyped-call]
+            if self.clip:
+                nn.utils.clip_grad_norm_(self._trained(), self.clip)
+            if ours is not None:
+                ours.apply()
+            else:
+                self.optimiser.step()
+            self._captured_loss = loss.detach()
+        self._graph.replay()  # capturing computes nothing: this is the step
+        if ours is not None:
+            ours.finish()
+        return self._captured_loss.clone()
+
+    def _replay(self, videos: Tensor, captions: Tensor) -> Tensor:
+        assert self._inputs is not None  # noqa: S101 - the caller has checked
+        assert self._captured_loss is not None  # noqa: S101
+        self._inputs[0].copy_(videos, non_blocking=True)
+        self._inputs[1].copy_(captions, non_blocking=True)
+        ours = self.optimiser if isinstance(self.optimiser, RAdam) else None
+        if ours is not None:
+            ours.prepare()
+        self._graph.replay()
+        if ours is not None:
+            ours.finish()
+        return self._captured_loss.clone()
+
+    def _set_rate(self, factor: float) -> None:
+        for group in self.optimiser.param_groups:
+            if "first_rate" not in group:  # asked once: it may lie on the device
+                group["first_rate"] = float(group["lr"])
+            value = group["first_rate"] * factor
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(value)
+            else:
+                group["lr"] = value
+
+    def _trained(self) -> list[Tensor]:
+        return [p for group in self.optimiser.param_groups for p in group["params"]]
+
+
+def seed_step(seed: int, number: int, rank: int = 0) -> None:
+    """Set torch's random numbers for one step: the same for the same seed, step and process."""
+    made = np.random.SeedSequence([seed, number, rank, 104729]).generate_state(1, np.uint64)
+    torch.manual_seed(int(made[0]) >> 1)

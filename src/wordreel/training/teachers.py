@@ -1,0 +1,166 @@
+"""TeachText's teachers: models with other text encoders, whose similarities a student is to reproduce.
+
+A teacher's embeddings of all training videos and captions are made once and kept; a step takes the rows of
+its batch and multiplies them. Published teachers come as embeddings, with the mixture weights inside those of
+the captions: their similarity is the plain sum over experts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordreel.datasets.trees.teachtext import TeachTextTree
+from wordreel.errors import TrainingError
+from wordreel.evaluate.ranks import ranks_of
+from wordreel.models.batch import Queries, Videos, similarity
+from wordreel.training.data.pairs import Pairs
+from wordreel.types import Bool
+
+BLOCK = 1024  # captions ranked at once
+
+
+@dataclass(frozen=True)
+class Teacher:
+    videos: Videos  # [videos, experts, dim]
+    queries: Queries  # [captions, experts, dim]
+    plain: bool = False  # the sum over experts, not the mean over available ones
+
+    def similarities(self, videos: Tensor, captions: Tensor) -> Tensor:
+        """`[captions, videos]` of those with these numbers."""
+        asked = Queries(self.queries.vectors[captions], self.queries.weights[captions])
+        shown = Videos(self.videos.vectors[videos], self.videos.available[videos])
+        if self.plain:
+            return asked.vectors.flatten(1) @ shown.vectors.flatten(1).T
+        return similarity(asked, shown)
+
+    def to(self, device: torch.device) -> Teacher:
+        return Teacher(
+            Videos(*(x.to(device) for x in self.videos)),
+            Queries(*(x.to(device) for x in self.queries)),
+            self.plain,
+        )
+
+
+@dataclass(frozen=True)
+class Teachers:
+    """Several teachers over the same videos and captions."""
+
+    each: tuple[Teacher, ...]
+
+    def similarities(self, videos: Tensor, captions: Tensor) -> Tensor:
+        """`[teachers, captions, videos]`"""
+        place = self.each[0].videos.vectors.device
+        videos, captions = videos.to(place), captions.to(place)
+        return torch.stack([teacher.similarities(videos, captions) for teacher in self.each])
+
+    def keeping(self, kept: Bool) -> Teachers:
+        """Only some of the captions, `kept [captions]`."""
+        some = torch.from_numpy(np.flatnonzero(kept))
+        return Teachers(
+            tuple(
+                Teacher(t.videos, Queries(t.queries.vectors[some], t.queries.weights[some]), t.plain)
+                for t in self.each
+            )
+        )
+
+    def to(self, device: torch.device) -> Teachers:
+        return Teachers(tuple(teacher.to(device) for teacher in self.each))
+
+
+def from_models(folders: Sequence[str | Path], pairs: Pairs, device: torch.device | None = None) -> Teachers:
+    """Teachers from model folders, each with its own experts and its own way to read captions."""
+    from wordreel.models.text.sources import open_source
+    from wordreel.models.trained import load_module
+    from wordreel.training.data.shelf import Shelf
+    from wordreel.training.data.texts import Texts, encode
+    from wordreel.training.measure import embed_texts, embed_videos
+    from wordreel.training.precision import Precision
+
+    place = device or torch.device("cpu")
+    precision = Precision("float32", place.type)
+    made = []
+    for folder in folders:
+        module, _ = load_module(Path(folder))
+        module = module.to(place)
+        text = module.config.text
+        words = encode(pairs, text, None if pairs.words is not None else open_source(text, Path(folder)))
+        shelf, texts = Shelf(pairs, module.config, place), Texts(words, place)
+        shown = embed_videos(module, shelf, len(pairs), precision)
+        made.append(Teacher(shown, embed_texts(module, texts, precision)))
+    return Teachers(tuple(made))
+
+
+def from_tree(names: Sequence[str], tree: TeachTextTree, pairs: Pairs) -> Teachers:
+    """Published teachers of a TeachText tree, for pairs of the same tree in the same order."""
+    return Teachers(tuple(_published(name, tree, pairs) for name in names))
+
+
+def _published(name: str, tree: TeachTextTree, pairs: Pairs) -> Teacher:
+    lessons = [tree.lesson(name, item) for item in pairs.ids]
+    experts = sorted({expert for lesson in lessons if lesson is not None for expert in lesson.video})
+    if not experts:
+        raise TrainingError(f"the teacher {name} knows none of the videos of {pairs.name}")
+    dim = max(len(vec) for lesson in lessons if lesson is not None for vec in lesson.video.values())
+    counts = pairs.counts
+    videos = np.zeros((len(pairs), len(experts), dim), np.float32)
+    available = np.zeros((len(pairs), len(experts)), bool)
+    texts = np.zeros((int(counts.sum()), len(experts), dim), np.float32)
+    first = np.cumsum(counts) - counts
+    for number, lesson in enumerate(lessons):
+        if lesson is None:
+            continue
+        for place, expert in enumerate(experts):
+            if expert in lesson.video:
+                videos[number, place, : len(lesson.video[expert])] = lesson.video[expert]
+                available[number, place] = True
+            rows = lesson.text.get(expert)
+            if rows is not None:
+                if len(rows) < counts[number]:
+                    raise TrainingError(
+                        f"the teacher {name} knows {len(rows)} captions of {pairs.ids[number]}, which has "
+                        f"{counts[number]}"
+                    )
+                some = slice(first[number], first[number] + counts[number])
+                texts[some, place, : rows.shape[1]] = rows[: counts[number]]
+    weights = torch.ones(len(texts), len(experts))
+    return Teacher(
+        Videos(torch.from_numpy(videos), torch.from_numpy(available)),
+        Queries(torch.from_numpy(texts), weights),
+        plain=True,
+    )
+
+
+def denoised(teachers: Teachers, pairs: Pairs, most: int) -> Bool:
+    """`[captions]`: whether the teachers, on average, have a caption's video among the first `most`.
+
+    A caption that its own teachers cannot place tells little about its video. Every video keeps at least its
+    best one.
+    """
+    owner = np.repeat(np.arange(len(pairs)), pairs.counts)
+    everything = torch.arange(len(pairs))
+    ranks = np.empty(len(owner))
+    for start in range(0, len(owner), BLOCK):
+        some = torch.arange(start, min(start + BLOCK, len(owner)))
+        mean = teachers.similarities(everything, some).mean(dim=0).cpu().numpy()
+        ranks[some.numpy()] = ranks_of(mean, owner[some.numpy()])
+    best = np.full(len(pairs), np.inf)
+    np.minimum.at(best, owner, ranks)
+    return np.asarray((ranks <= most) | (ranks == best[owner]))
+
+
+def masked_by_tree(tree: TeachTextTree, name: str, pairs: Pairs) -> Bool:
+    """`[captions]` by a published mask of a TeachText tree; a video keeps all rather than none."""
+    found = []
+    for item, captions in zip(pairs.ids, pairs.captions, strict=True):
+        mask = tree.mask(name, item)
+        here = np.ones(len(captions), bool) if mask is None else np.asarray(mask[: len(captions)], bool)
+        if len(here) < len(captions) or not here.any():
+            here = np.ones(len(captions), bool)
+        found.append(here)
+    return np.concatenate(found)

@@ -1,0 +1,200 @@
+"""A real server on a loopback port over a small library of real files, seen by experts that cost nothing."""
+
+import http.client
+import json
+import shutil
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.library.fakes import Colour, Talk
+from tests.library.media_files import video
+from tests.search.conftest import ColourModel
+
+from wordreel.api import Library
+from wordreel.library import LibraryStore, add
+from wordreel.library.outside import study_outside
+from wordreel.media import Fence
+from wordreel.search.refresh import refresh
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+
+from wordreel.serve.jobs.runner import Stopped
+from wordreel.serve.jobs.tasks import add_report, files_progress
+from wordreel.serve.options import Options
+from wordreel.serve.run import server
+from wordreel.serve.service import Service
+
+MARK = {"X-Wordreel": "1"}
+
+
+class Model(ColourModel):
+    """Its words are speech, so that filters know them."""
+
+    experts = ("colour", "speech")
+
+    def embed(self, tracks, clips):
+        with np.errstate(invalid="ignore"):  # black has no colour
+            vectors, available = super().embed(tracks, clips)
+        return np.nan_to_num(vectors), available
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict
+    body: bytes
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def code(self):
+        """The code of an error, which must have the one shape."""
+        error = self.json["error"]
+        assert set(error) == {"code", "message", "field"}
+        assert error["message"]
+        return error["code"]
+
+
+@dataclass
+class Site:
+    """A running server, and how to ask it."""
+
+    port: int
+    service: Service
+    headers: dict = field(default_factory=dict)
+
+    def ask(self, method, path, body=None, headers=None, timeout=20):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        said = {**self.headers, **(headers or {})}
+        if isinstance(body, dict | list):
+            body, said = json.dumps(body), {"Content-Type": "application/json", **said}
+        try:
+            connection.request(method, path, body, said)
+            answer = connection.getresponse()
+            return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path, **headers):
+        return self.ask("GET", path, headers=headers)
+
+    def post(self, path, body=None, headers=None):
+        return self.ask("POST", path, body, headers)
+
+    def until(self, path, wanted, seconds=20):
+        """Ask again until the answer is as wanted."""
+        deadline = time.monotonic() + seconds
+        while not wanted(found := self.get(path).json):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.05)
+        return found
+
+    def ended(self, job, seconds=20):
+        return self.until(
+            f"/api/jobs/{job['id']}", lambda f: f["job"]["state"] not in ("queued", "running"), seconds
+        )["job"]
+
+
+class ThreadWork:
+    """Jobs done by a thread with the fake experts; `hold` keeps it from finishing a file."""
+
+    def __init__(self, path, model):
+        self.path, self.model = path, model
+        self.hold = threading.Event()
+        self.hold.set()
+        self.done = []
+
+    def __call__(self, kind, request, tell, stop):
+        self.done.append((kind, request))
+
+        def moved(now):
+            tell(files_progress(now))
+            while not self.hold.wait(0.02):
+                if stop.is_set():
+                    raise Stopped
+            if stop.is_set():
+                raise Stopped
+
+        with LibraryStore.open(self.path) as store:
+            if kind == "embed":
+                return {"embedded": refresh(store, self.model)}
+            if kind == "bank":
+                library = opened(self.path)
+                texts = request["source"]["texts"] if request["source"] != "builtin" else ["red", "blue dogs"]
+                return {"size": len(library.banks.build(request["name"], texts, "a test"))}
+            if kind == "check":
+                return asdict(opened(self.path).banks.check(request["bank"], request["captions"]))
+            assert kind == "add"
+            with Fence() as fence:
+                report = add(
+                    store, request["paths"], [Colour(), Talk("speech", rate=1000)], fence, progress=moved
+                )
+            refresh(store, self.model)
+            return add_report(report)
+
+
+def opened(path):
+    library = Library(path)
+    library.__dict__["model"] = Model()
+    return library
+
+
+@pytest.fixture(scope="session")
+def ready(tmp_path_factory):
+    """(library, media): four videos, of which two have several clips."""
+    home = tmp_path_factory.mktemp("serve")
+    for number, seconds in enumerate((3.0, 4.0, 25.0, 45.0)):
+        video(home / "media" / f"part{number % 2}" / f"film{number}.mp4", seconds, 5, sound=number != 1)
+    with LibraryStore.create_or_open(home / "library") as store, Fence() as fence:
+        add(store, [home / "media"], [Colour(), Talk("speech", rate=1000)], fence)
+        refresh(store, Model())
+    return home / "library", home / "media"
+
+
+@pytest.fixture
+def library(ready, tmp_path):
+    """A copy that may be changed."""
+    shutil.copytree(ready[0], tmp_path / "library")
+    return tmp_path / "library"
+
+
+@contextmanager
+def running(path: Path, work=None, **options):
+    """A server on a free port."""
+    library = opened(path)
+    chosen = Options(port=0, search_rate=options.pop("search_rate", 0.0), **options)
+    fence = Fence()
+
+    def study(file):
+        return study_outside(file, [Colour(), Talk("speech", rate=1000)], fence)
+
+    service = Service(library, chosen, work=work or ThreadWork(path, library.model), fence=fence, study=study)
+    made = server(service, chosen)
+    sock = made.config.bind_socket()
+    thread = threading.Thread(target=made.run, args=([sock],), daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 15
+    while not made.started:
+        assert thread.is_alive() and time.monotonic() < deadline  # noqa: PT018
+        time.sleep(0.01)
+    try:
+        yield Site(sock.getsockname()[1], service)
+    finally:
+        made.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive(), "the server does not stop"
+        library.store.close()
+
+
+@pytest.fixture
+def site(library, ready):
+    with running(library, roots=(ready[1],)) as made:
+        yield made

@@ -1,0 +1,313 @@
+"""The page with canned answers: for states that a real library reaches only with effort, and for drawing it.
+
+python tests/serve/fake_server.py [port] [full|empty|broken]
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import threading
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import av
+import cv2
+import numpy as np
+
+import wordreel
+
+PAGE = Path(wordreel.__file__).parent / "serve" / "page"
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+POLICY = (
+    "default-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; style-src 'self'; "
+    "script-src 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+NAMES = ("harbour at dawn.mp4", "birthday 2019.mov", "street.mp4", "lecture.mp4", "beach.jpg", "song.mp3")
+SECONDS = 20.0
+SAID = (
+    "Good morning to all of you.",
+    "Today we go out with the red boat.",
+    "Mind the rope, please.",
+    "There!",
+)
+
+
+def kind(number: int) -> str:
+    return {"jpg": "image", "mp3": "audio"}.get(NAMES[number % len(NAMES)].split(".")[-1], "video")
+
+
+def file(number: int) -> dict[str, Any]:
+    name = NAMES[number % len(NAMES)]
+    name = name if number < len(NAMES) else f"{number} {name}"
+    return {
+        "content": f"{number:064x}",
+        "path": f"/home/me/Videos/{name}",
+        "name": name,
+        "kind": kind(number),
+        "duration": 0.0 if kind(number) == "image" else SECONDS,
+        "added_at": 1_750_000_000.0 + 86_400 * number,
+    }
+
+
+def hit(number: int, rank: int, then: bool = False) -> dict[str, Any]:
+    about = file(number)
+    start = 0.0 if about["kind"] == "image" else float(2 + number % 7)
+    end = 0.0 if about["kind"] == "image" else start + 4
+    moment = f"start={start}&end={end}"
+    made = {
+        **about,
+        "rank": rank,
+        "score": 0.61 - 0.03 * rank,
+        "confidence": max(0.02, 0.88 - 0.09 * rank),
+        "norm": "none",
+        "start": start,
+        "end": end,
+        "why": [
+            {"expert": "ocr words", "share": 0.3, "what": "“RED BOAT”", "at": [start, start + 2]},
+            {"expert": "appearance", "share": 0.18, "what": "speedboat", "at": None},
+            {"expert": "speech", "share": 0.08, "what": "“the red boat”", "at": [6.0, 9.0]},
+        ],
+        "weights": {"appearance": 0.42, "motion": 0.21, "speech": 0.2, "ocr": 0.12, "sound": 0.05},
+        "thumb": f"/api/thumb/{about['content']}?t={start}",
+        "preview": f"/api/preview/{about['content']}?{moment}",
+        "media": f"/media/{about['content']}",
+    }
+    if then:
+        made["then"] = {"start": start + 8, "end": start + 11, "score": 0.4}
+    return made
+
+
+@cache
+def picture(number: int, t: float) -> bytes:
+    """A landscape of its own for every file and second."""
+    rng = np.random.default_rng(number)
+    sky, land = rng.integers(60, 230, 3), rng.integers(20, 140, 3)
+    shade = np.linspace(0.6, 1.1, 180)[:, None, None]
+    drawn = np.clip(np.broadcast_to(sky * shade, (180, 320, 3)), 0, 255).astype(np.uint8).copy()
+    hills = (120 + 18 * np.sin(np.arange(320) / (20 + 4 * number) + number)).astype(int)
+    for x, y in enumerate(hills):
+        drawn[y:, x] = land
+    cv2.circle(drawn, (int(40 + 12 * t) % 320, 50), 18, (90, 200, 250), -1, cv2.LINE_AA)
+    return bytes(cv2.imencode(".jpg", drawn)[1])
+
+
+@cache
+def film() -> bytes:
+    held = io.BytesIO()
+    with av.open(held, "w", format="webm") as out:
+        stream = out.add_stream("libvpx", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 320, 180, "yuv420p"
+        for n in range(int(SECONDS * 10)):
+            image = cv2.imdecode(np.frombuffer(picture(1, n / 10), np.uint8), cv2.IMREAD_COLOR)
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(image, "bgr24")))
+        out.mux(stream.encode())
+    return held.getvalue()
+
+
+def details(number: int) -> dict[str, Any]:
+    words = [
+        {"expert": "speech", "text": text, "start": 1.0 + 4 * n, "end": 4.0 + 4 * n}
+        for n, text in enumerate(SAID)
+    ]
+    shown = {"expert": "ocr", "text": "RED BOAT", "start": 6.0, "end": 12.0}
+    clips = [{"start": 0.0, "end": 8.0}, {"start": 8.0, "end": SECONDS}]
+    seen = {"name": "appearance", "labels": ["speedboat", "pier"]}
+    return {**file(number), "clips": clips, "experts": [seen], "words": [*words, shown]}
+
+
+def hubness() -> dict[str, Any]:
+    before = [700, 400, 220, 130, 80, 40, 25, 14, 9, 6, 4, 3, 2, 2, 1, 1, 0, 1, 0, 0, 1, 0, 0, 0, 1]
+    after = [420, 520, 330, 180, 90, 40, 18, 8, 4, 2, 1, 1]
+    hubs = [
+        {
+            "content": f"{n:064x}",
+            "name": NAMES[n],
+            "thumb": f"/api/thumb/{n:064x}?t=3",
+            "count_before": 24 - 3 * n,
+            "count_after": 9 - n,
+        }
+        for n in range(4)
+    ]
+    return {
+        "k": 10,
+        "bank": "everyday",
+        "queries": 2000,
+        "videos": sum(before),
+        "norm": "dis",
+        "note": "",
+        "edges": list(range(len(before))),
+        "before": {"skewness": 3.91, "largest": 24, "antihub_occurrence": 0.42, "histogram": before},
+        "after": {
+            "skewness": 1.2,
+            "largest": 11,
+            "antihub_occurrence": 0.26,
+            "histogram": [*after, *[0] * 13],
+        },
+        "hubs": hubs,
+    }
+
+
+class Fake:
+    """What the server says; `mood` is "full", "empty" or "broken"."""
+
+    def __init__(self, mood: str = "full") -> None:
+        self.mood = mood
+        self.files = 0 if mood == "empty" else 60
+        self.asked: list[dict[str, Any]] = []
+
+    def answer(self, method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
+        if self.mood == "broken" and path == "/api/search":
+            message = "the index is being rebuilt; try again in a minute"
+            return 503, {"error": {"code": "busy", "message": message, "field": None}}
+        parts = path.split("/")[2:]
+        match parts:
+            case ["status"]:
+                return 200, self._status()
+            case ["search"]:
+                self.asked.append(body)
+                return 200, self._search(body)
+            case ["compare"]:
+                plain = [hit(n, n + 1) for n in range(8)]
+                order = (2, 0, 1, 3, 5, 4, 9, 6)
+                return 200, {
+                    "plain": plain,
+                    "normalised": [hit(n, r + 1) for r, n in enumerate(order)],
+                    "norm": "dis",
+                }
+            case ["videos"]:
+                offset, limit = int(query.get("offset", 0)), int(query.get("limit", 50))
+                shown = [file(n) for n in range(self.files) if query.get("q", "") in file(n)["name"]]
+                return 200, {"total": len(shown), "items": shown[offset : offset + limit]}
+            case ["videos", content, "match"]:
+                heat = np.exp(-((np.arange(20) - 7) ** 2) / 8) + 0.15 * (int(content, 16) % 3)
+                best = [{"start": 6.0, "end": 9.0, "score": 0.9}]
+                return 200, {"step": 1.0, "scores": np.clip(heat, 0, 1).round(3).tolist(), "moments": best}
+            case ["videos", content]:
+                return 200, details(int(content, 16))
+            case ["jobs"]:
+                return 200, {"jobs": []}
+            case ["failures"]:
+                return 200, [{"path": "/home/me/Videos/torn.mp4", "reason": "no stream could be decoded"}]
+            case ["banks"]:
+                return 200, {"banks": self._status()["banks"]}
+            case ["settings"]:
+                return 200, {"log_queries": False, "log_bank": "log"}
+            case ["hubness"]:
+                return 200, hubness()
+        return 404, {"error": {"code": "not_found", "message": f"there is no {path}", "field": None}}
+
+    def _status(self) -> dict[str, Any]:
+        return {
+            "version": "0.1.0",
+            "library": "/home/me/.local/share/wordreel",
+            "read_only": False,
+            "model": {
+                "name": "bridge",
+                "fingerprint": "f00d",
+                "experts": ["appearance", "motion", "speech", "ocr"],
+            },
+            "videos": self.files,
+            "clips": 4 * self.files,
+            "seconds": SECONDS * self.files,
+            "banks": [{"name": "everyday", "size": 2000, "checked": None}],
+            "jobs_running": 0,
+            "login": "none",
+            "roots": ["/home/me/Videos"],
+            "norms": ["auto", "none", "is", "dis", "csls"],
+            "max_upload": 1 << 30,
+            "log_queries": False,
+        }
+
+    def _search(self, body: dict[str, Any]) -> dict[str, Any]:
+        offset, limit = body.get("offset", 0), body.get("limit", 24)
+        last = 0 if "nothing" in body.get("text", "") else self.files
+        hits = [hit(n, n + 1, "then" in body) for n in range(offset, min(offset + limit, last))]
+        took = {"encode_ms": 4.0, "search_ms": 2.0, "total_ms": 9.0}
+        return {
+            "query": body.get("text"),
+            "norm": "none",
+            "note": "",
+            "took": took,
+            "total_estimate": last,
+            "hits": hits,
+        }
+
+
+class Handler(BaseHTTPRequestHandler):
+    fake: Fake
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._serve("GET")
+
+    def do_POST(self) -> None:
+        self._serve("POST")
+
+    def do_DELETE(self) -> None:
+        self._serve("DELETE")
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def _serve(self, method: str) -> None:
+        url = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if url.path.startswith(("/api/thumb/", "/api/preview/")):
+            number = int(url.path.split("/")[3], 16)
+            self._send(200, picture(number, float(query.get("t", 0))), "image/jpeg")
+        elif url.path.startswith("/media/"):
+            self._send_media(int(url.path.split("/")[2], 16))
+        elif url.path.startswith("/api/"):
+            status, told = self.fake.answer(method, url.path, query, json.loads(sent or b"{}"))
+            self._send(status, json.dumps(told).encode(), "application/json")
+        else:
+            wanted = PAGE / (url.path.lstrip("/") or "index.html")
+            if wanted.is_file():
+                self._send(200, wanted.read_bytes(), TYPES[wanted.suffix])
+            else:
+                self._send(404, b"", "text/plain")
+
+    def _send_media(self, number: int) -> None:
+        if kind(number) == "image":
+            self._send(200, picture(number, 0.0), "image/jpeg")
+            return
+        data = film()
+        first, last = 0, len(data) - 1
+        asked = self.headers.get("Range")
+        if asked:
+            begin, _, end = asked.removeprefix("bytes=").partition("-")
+            first, last = int(begin), int(end) if end else last
+        span = {"Content-Range": f"bytes {first}-{last}/{len(data)}", "Accept-Ranges": "bytes"}
+        self._send(206 if asked else 200, data[first : last + 1], "video/webm", span)
+
+    def _send(self, status: int, body: bytes, type_: str, more: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        headers = {"Content-Type": type_, "Content-Length": str(len(body)), "Content-Security-Policy": POLICY}
+        for name, value in {**headers, **(more or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def start(mood: str = "full", port: int = 0) -> ThreadingHTTPServer:
+    """A running server; its address is `server.server_address`, what it was asked is in `.fake.asked`."""
+    fake = Fake(mood)
+    server = ThreadingHTTPServer(("127.0.0.1", port), type("Held", (Handler,), {"fake": fake}))
+    server.daemon_threads = True
+    server.fake = fake  # type: ignore[attr-defined]
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+if __name__ == "__main__":
+    running = start(
+        sys.argv[2] if len(sys.argv) > 2 else "full", int(sys.argv[1]) if len(sys.argv) > 1 else 8090
+    )
+    sys.stderr.write(f"http://127.0.0.1:{running.server_address[1]}\n")
+    threading.Event().wait()

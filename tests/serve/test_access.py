@@ -1,0 +1,173 @@
+"""Who is let in, and to what."""
+
+import pytest
+from tests.serve.conftest import MARK, running
+
+from wordreel.errors import WordreelError
+from wordreel.serve.access import tokens
+from wordreel.serve.access.sessions import LASTS, MOST, Sessions
+
+TOKEN = "a token for tests"  # noqa: S105
+KEPT = tokens.hashed(TOKEN)
+
+
+@pytest.fixture
+def closed(library):
+    with running(library, token=KEPT) as made:
+        yield made
+
+
+def test_nobody_gets_in_without_the_token(closed):
+    for path in ("/api/status", "/api/search?text=red", "/media/" + "0" * 64, "/metrics", "/api/jobs"):
+        answer = closed.get(path)
+        assert answer.status == 401
+        assert answer.code == "login_needed"
+    assert closed.ask("DELETE", "/api/videos/" + "0" * 64).status == 401
+    for path in ("/healthz", "/api/openapi.json"):
+        assert closed.get(path).status == 200
+    assert closed.get("/api/status", Authorization="Bearer wrong").code == "wrong_token"
+    assert closed.get("/api/status", Cookie="wordreel=" + "x" * 43).code == "login_needed"
+
+
+def test_login_gives_a_cookie_that_logout_ends(closed):
+    assert closed.post("/api/login", {"token": "wrong"}).code == "wrong_token"
+    answer = closed.post("/api/login", {"token": TOKEN})
+    assert answer.status == 200
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    closed.headers = {"Cookie": cookie.partition(";")[0]}
+    assert closed.get("/api/status").json["login"] == "token"
+    assert closed.ask("PUT", "/api/settings", {}).code == "no_mark"  # CSRF
+    assert closed.ask("PUT", "/api/settings", {}, MARK).status == 200
+    assert closed.post("/api/logout", headers=MARK).status == 200
+    assert closed.get("/api/status").code == "login_needed"
+
+
+def test_scripts_send_the_token(closed):
+    closed.headers = {"Authorization": f"Bearer {TOKEN}"}
+    assert closed.get("/api/status").status == 200
+    assert closed.ask("PUT", "/api/settings", {}).status == 200
+
+
+def test_guessing_is_slowed_down(closed):
+    codes = [closed.post("/api/login", {"token": str(n)}).code for n in range(8)]
+    assert codes[:5] == ["wrong_token"] * 5
+    assert "too_many_requests" in codes[5:]
+    answer = closed.get("/api/status", Authorization="Bearer wrong")
+    assert answer.code == "too_many_requests"
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+def test_tokens_are_kept_hashed(tmp_path, library):
+    from wordreel.library import LibraryStore
+
+    token = tokens.new_token()
+    assert len(token) > 40
+    for file in (None, tmp_path / "token"):
+        with LibraryStore.open(library) as store:
+            assert tokens.read_kept(store, file) is None
+            tokens.keep(store, file, tokens.hashed(token))
+            kept = tokens.read_kept(store, file)
+        assert token not in kept
+        check = tokens.Verifier(kept)
+        assert not check.known(token)
+        assert check.right(token)
+        assert check.known(token)
+        assert not check.right(token + "x")
+    assert (tmp_path / "token").stat().st_mode & 0o077 == 0
+    assert tokens.hashed(token) != tokens.hashed(token)
+    with pytest.raises(WordreelError, match="new-token"):
+        tokens.Verifier("plain text")
+
+
+def test_sessions_end():
+    now = [0.0]
+    sessions = Sessions(lambda: now[0])
+    first = sessions.open()
+    assert sessions.valid(first)
+    for _ in range(MOST):
+        last = sessions.open()
+    assert not sessions.valid(first)
+    assert sessions.valid(last)
+    now[0] = LASTS
+    assert not sessions.valid(last)
+
+
+def test_foreign_pages_are_refused(site):
+    host = f"127.0.0.1:{site.port}"
+    own = {"Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
+    for headers in (
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": f"http://127.0.0.1:{site.port + 1}"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ):
+        assert site.get("/api/search?text=red", **headers).code == "foreign_origin"
+        assert site.ask("PUT", "/api/settings", {}, {**headers, **MARK}).code == "foreign_origin"
+    assert site.ask("PUT", "/api/settings", {}, own).code == "no_mark"
+    assert site.ask("PUT", "/api/settings", {}, {**own, **MARK}).status == 200
+    assert site.ask("OPTIONS", "/api/search", headers={"Origin": "http://evil.example"}).status == 403
+
+
+def test_names_that_are_not_ours_are_refused(site):
+    for host in (
+        "evil.example",
+        "evil.example:80",
+        "127.0.0.1.evil.example",
+        "user@127.0.0.1",
+        "",
+        "[",
+        "10.0.0.1",
+    ):
+        assert site.get("/api/status", Host=host).code == "unknown_host", host
+    for host in ("localhost", f"127.0.0.1:{site.port}", "LOCALHOST:1", "[::1]:80"):
+        assert site.get("/api/status", Host=host).status == 200, host
+
+
+def test_other_names_can_be_allowed(library):
+    with running(library, names=("films.example",)) as site:
+        assert site.get("/api/status", Host="films.example").status == 200
+        assert site.get("/api/status", Host="other.example").status == 403
+
+
+def test_read_only_changes_nothing(library, ready):
+    with running(library, read_only=True, roots=(ready[1],)) as site:
+        content = site.get("/api/videos").json["items"][0]["content"]
+        assert site.get("/api/status").json["read_only"]
+        assert site.post("/api/search", {"text": "red"}).status == 200
+        assert site.post(f"/api/videos/{content}/captions", {"captions": ["red"]}).status == 200
+        picture = site.get(f"/api/thumb/{content}").body
+        assert site.post("/api/uploads?purpose=query", picture).status == 202
+        for method, path, body in (
+            ("DELETE", f"/api/videos/{content}", None),
+            ("POST", "/api/folders", {"path": str(ready[1])}),
+            ("POST", "/api/banks", {"name": "x"}),
+            ("DELETE", "/api/banks/x", None),
+            ("PUT", "/api/settings", {"log_queries": True}),
+            ("DELETE", "/api/jobs/1", None),
+            ("POST", "/api/uploads", picture),
+        ):
+            assert site.ask(method, path, body).code == "read_only", path
+        assert not (library / "uploads").exists()
+
+
+def test_searching_too_fast(library):
+    with running(library, search_rate=1.0) as site:
+        found = [site.get("/api/search?text=red").status for _ in range(8)]
+        assert found[:4] == [200] * 4
+        assert found[-1] == 429
+        assert site.get("/api/status").status == 200
+
+
+def test_headers_of_every_answer(site):
+    for path in ("/", "/api/status", "/nowhere", "/api/search", "/healthz"):
+        headers = site.get(path).headers
+        assert "default-src 'self'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["referrer-policy"] == "same-origin"
+        assert "server" not in headers
+        assert "access-control-allow-origin" not in headers

@@ -1,0 +1,165 @@
+"""Clients that are slow, loud or wrong."""
+
+import json
+import socket
+import threading
+import time
+
+import pytest
+from tests.serve.conftest import running
+
+from wordreel.serve import patient
+
+
+def raw(site, data, timeout=10.0):
+    """Send bytes as they are, and what comes back until the server closes (or the time is up)."""
+    with socket.create_connection(("127.0.0.1", site.port), timeout=timeout) as connection:
+        connection.sendall(data)
+        found = b""
+        try:
+            while block := connection.recv(65536):
+                found += block
+        except TimeoutError:
+            return found, False
+        return found, True
+
+
+def test_bodies_that_are_too_large(library):
+    with running(library, max_json=10_000, max_upload=50_000) as site:
+        answer = site.post("/api/search", {"text": "x" * 20_000})
+        assert (answer.status, answer.code) == (413, "too_large")
+        assert site.post("/api/uploads?name=a.mp4", bytes(60_000)).code == "too_large"
+        head = b"POST /api/uploads HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        chunk = b"2710\r\n" + bytes(10_000) + b"\r\n"
+        found, closed = raw(site, head + 6 * chunk)
+        assert b" 413 " in found
+        assert closed
+        assert not list((library / "uploads").glob("*"))
+        lie = b"POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        assert b" 413 " in raw(site, lie + b"Content-Length: 99999999999999\r\n\r\n", 3.0)[0]
+        assert site.get("/healthz").status == 200
+
+
+def test_slow_clients_are_let_go(library, monkeypatch):
+    monkeypatch.setattr(patient.PatientProtocol, "patience", 0.5)
+    with running(library, patience=1.0) as site:
+        for data in (b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "):
+            began = time.monotonic()
+            found, closed = raw(site, data)
+            assert closed
+            assert time.monotonic() - began < 4
+            assert b"200" not in found
+        began = time.monotonic()
+        head = b"POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        found, closed = raw(site, head + b"Content-Length: 100\r\n\r\n{")
+        assert b" 408 " in found
+        assert closed
+        assert time.monotonic() - began < 5
+        # a second request on a kept connection that is never finished
+        found, closed = raw(site, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea")
+        assert b" 200 " in found
+        assert closed
+
+
+def test_slow_readers_do_not_hold_up_others(library):
+    with running(library, patience=1.0) as site:
+        content = site.get("/api/videos?q=film3").json["items"][0]["content"]
+        held = []
+        for _ in range(20):
+            connection = socket.create_connection(("127.0.0.1", site.port))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            connection.sendall(f"GET /media/{content} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            held.append(connection)
+        began = time.monotonic()
+        assert site.get("/api/search?text=red").status == 200
+        assert time.monotonic() - began < 3
+        for connection in held:
+            connection.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/plain", b'{"text": "red"}'),
+        ("application/x-www-form-urlencoded", b"text=red"),
+        ("multipart/form-data; boundary=x", b"--x--"),
+        ("text/html", b"<script>"),
+        ("", b'{"text": "red"}'),
+    ],
+)
+def test_wrong_content_types(site, kind, body):
+    answer = site.ask("POST", "/api/search", body, {"Content-Type": kind})
+    assert (answer.status, answer.code) == (415, "wrong_type")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x00\xff\xfe\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+        b"POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhi",
+        b"POST /api/search HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n",
+        b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
+    ],
+)
+def test_broken_requests_break_nothing(site, data):
+    found, _ = raw(site, data, 1.0)
+    assert b" 200 OK" not in found.split(b"\r\n")[0]
+    assert b" 500 " not in found
+    assert site.get("/healthz").status == 200
+
+
+def test_uploads_are_known_by_their_bytes(site, library):
+    for body in (
+        b"<script>alert(1)</script>",
+        b"#!/bin/sh\n",
+        b"PK\x03\x04" + bytes(100),
+        b"\x00" * 1000,
+        b"\xff\xd8\xff\xe0",
+    ):
+        answer = site.post("/api/uploads?name=film.mp4", body, {"Content-Type": "video/mp4"})
+        assert answer.status in (415, 422), body[:10]
+        assert answer.code in ("not_media", "broken_media")
+    assert site.post("/api/uploads?name=film.mp4", b"").code == "empty"
+    assert not list((library / "uploads").glob("*"))
+    assert site.get("/api/jobs").json["jobs"] == []
+
+
+def test_a_client_that_goes_away_leaves_nothing(site, library):
+    head = b"POST /api/uploads?name=a.mp4 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", site.port)) as connection:
+        connection.sendall(head + bytes(5000))
+        time.sleep(0.3)
+    deadline = time.monotonic() + 5
+    while list((library / "uploads").glob("*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_many_at_once(site):
+    """Sixty-four clients get the answers that one gets."""
+    words = [f"{a} {b}" for a in ("red", "green", "blue", "dogs") for b in ("red", "sea", "blue", "car")]
+    alone = {text: hits(site, text) for text in words}
+    found: list[bool] = []
+
+    def client(number):
+        for step in range(3):
+            text = words[(number + step) % len(words)]
+            found.append(hits(site, text) == alone[text])
+
+    threads = [threading.Thread(target=client, args=(n,)) for n in range(64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(found) == 192
+    assert all(found)
+    metrics = site.get("/metrics").body.decode()
+    assert 'wordreel_requests_total{method="GET",route="/api/search",status="200"} 208' in metrics
+
+
+def hits(site, text):
+    return json.dumps(site.get(f"/api/search?text={text.replace(' ', '+')}").json["hits"])

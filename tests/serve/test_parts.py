@@ -1,0 +1,195 @@
+"""The parts of a server that can be looked at alone."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from tests.serve.conftest import Model, opened
+
+from wordreel.serve.access.rate import Buckets
+from wordreel.serve.encoder import Encoder, RememberingModel
+from wordreel.serve.live import Live
+from wordreel.serve.metrics import Metrics, standard
+from wordreel.serve.options import Options
+from wordreel.serve.tracks_memory import RememberedTracks
+
+
+class Counting(Model):
+    """Notes who was encoded with whom."""
+
+    def __init__(self, delay=0.0):
+        self.batches, self.delay = [], delay
+
+    def queries(self, texts):
+        self.batches.append(list(texts))
+        time.sleep(self.delay)
+        if "bad" in texts:
+            raise RuntimeError("cannot encode")
+        return super().queries(texts)
+
+
+def test_texts_of_concurrent_requests_are_encoded_together():
+    model = Counting(0.05)
+    remembering = RememberingModel(model)
+
+    async def crowd():
+        encoder = Encoder(remembering, standard())
+        await asyncio.gather(*(encoder.encode([f"red {n % 40}"]) for n in range(100)))
+        await encoder.encode(["red 1", "red 2"])
+        encoder.close()
+
+    asyncio.run(crowd())
+    assert len(model.batches) <= 3  # the first alone or with all, then the rest
+    assert sorted(text for batch in model.batches for text in batch) == sorted(f"red {n}" for n in range(40))
+    for got, wanted in zip(
+        remembering.queries(["red 3", "blue"]), Model().queries(["red 3", "blue"]), strict=True
+    ):
+        np.testing.assert_array_equal(got.vectors, wanted.vectors)
+
+
+def test_one_that_goes_away_does_not_take_the_others_along():
+    model = Counting(0.1)
+
+    async def crowd():
+        encoder = Encoder(RememberingModel(model), standard())
+        first = asyncio.create_task(encoder.encode(["red"]))
+        second = asyncio.create_task(encoder.encode(["red"]))
+        await asyncio.sleep(0.02)
+        first.cancel()
+        await second
+        with pytest.raises(RuntimeError):
+            await encoder.encode(["bad"])
+        await encoder.encode(["blue"])  # it goes on after an error
+        encoder.close()
+
+    asyncio.run(crowd())
+
+
+def test_a_bank_does_not_push_out_what_people_ask():
+    remembering = RememberingModel(Model())
+    remembering.queries(["red"])
+    remembering.queries([str(n) for n in range(5000)])
+    assert remembering.latest.get("red") is not None
+
+
+def test_searches_see_the_old_index_or_the_new(library):
+    opened_library = opened(library)
+    live = Live(opened_library.store, Model())
+    wrong, stop = [], threading.Event()
+
+    def look():
+        while not stop.is_set():
+            engine = live.now.engine
+            if len(engine.search("red", 10)) != len(engine.contents()):
+                wrong.append(len(engine))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    for file in opened_library.store.files()[:3]:
+        opened_library.store.remove([file.path])
+        live.reopen()
+    stop.set()
+    thread.join()
+    assert not wrong
+    assert len(live.now.engine.contents()) == 1
+
+
+def test_buckets():
+    now = [0.0]
+    buckets = Buckets(2.0, 3.0, lambda: now[0])
+    assert [buckets.wait("a") for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
+    assert buckets.wait("b") == 0.0
+    now[0] = 0.5
+    assert buckets.wait("a") == 0.0
+    assert buckets.wait("a") > 0
+    now[0] = 1000.0
+    assert [buckets.wait("a") for _ in range(4)].count(0.0) == 3
+    assert not any(Buckets(0.0, 0.0).wait("a") for _ in range(100))
+
+
+def test_metrics_are_text_that_prometheus_reads():
+    metrics = Metrics()
+    metrics.describe("seen_total", "counter", "Things.")
+    metrics.describe("took_seconds", "histogram", "Time.", (0.1, 1.0))
+    metrics.gauge("now", "A level.", lambda: 2.5)
+    metrics.count("seen_total", kind='a"b\\c\n')
+    for value in (0.05, 0.1, 0.5, 7.0):
+        metrics.observe("took_seconds", value)
+    assert metrics.text().splitlines() == [
+        "# HELP seen_total Things.",
+        "# TYPE seen_total counter",
+        'seen_total{kind="a\\"b\\\\c\\n"} 1',
+        "# HELP took_seconds Time.",
+        "# TYPE took_seconds histogram",
+        'took_seconds_bucket{le="0.1"} 2',
+        'took_seconds_bucket{le="1"} 3',
+        'took_seconds_bucket{le="+Inf"} 4',
+        "took_seconds_sum 7.650000",
+        "took_seconds_count 4",
+        "# HELP now A level.",
+        "# TYPE now gauge",
+        "now 2.5",
+    ]
+
+
+def test_metrics_of_a_server(site):
+    site.get("/api/search?text=red")
+    answer = site.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    line = re.compile(r'(# (HELP|TYPE) .*|[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [0-9.e+-]+)')
+    for one in answer.body.decode().splitlines():
+        assert line.fullmatch(one), one
+    assert b"wordreel_encode_seconds_count 1" in answer.body
+
+
+def test_tracks_in_memory_are_the_files(library):
+    store = opened(library).store
+    remembered = RememberedTracks(store.track_files.root, most_bytes=2000)
+    digests = list(store.track_files.all())
+    for digest in digests * 2:
+        np.testing.assert_array_equal(remembered.load(digest).values, store.track_files.load(digest).values)
+        assert remembered._bytes <= 2000
+
+
+@pytest.mark.parametrize(
+    ("host", "name", "known"),
+    [
+        ("127.0.0.1", "localhost", True),
+        ("127.0.0.1", "192.168.1.5", False),
+        ("0.0.0.0", "192.168.1.5", True),  # noqa: S104
+        ("0.0.0.0", "evil.example", False),  # noqa: S104
+        ("192.168.1.5", "192.168.1.5", True),
+    ],
+)
+def test_known_hosts(host, name, known):
+    assert Options(host=host).known_host(name) is known
+
+
+def test_other_addresses_demand_a_token(tmp_path):
+    command = [
+        sys.executable,
+        "-c",
+        "from wordreel.cli import main; main()",
+        "serve",
+        "-L",
+        str(tmp_path / "l"),
+    ]
+    refused = subprocess.run([*command, "--host", "0.0.0.0"], capture_output=True, timeout=60)  # noqa: S104
+    assert refused.returncode == 1
+    assert b"--new-token" in refused.stderr
+    made = subprocess.run([*command, "--new-token"], capture_output=True, timeout=60, check=True)
+    token = made.stdout.decode().strip()
+    assert len(token) > 40
+    assert token.encode() not in (tmp_path / "l" / "catalogue.sqlite").read_bytes()
+
+
+def test_the_base_install_does_not_load_the_framework():
+    code = "import sys, wordreel, wordreel.cli.app; print(list({'fastapi', 'numpy'} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
+    assert json.loads(found.stdout) == []

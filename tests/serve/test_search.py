@@ -1,0 +1,197 @@
+"""Searching over HTTP gives what searching from Python gives."""
+
+import json
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from tests.serve.conftest import opened
+
+from wordreel.search.norm import PLAIN
+
+
+def test_hits_are_those_of_the_library(site, library):
+    expected = opened(library).search("a red and blue thing", limit=10)
+    for answer in (
+        site.get("/api/search?text=a+red+and+blue+thing&limit=10"),
+        site.post("/api/search", {"text": "a red and blue thing", "limit": 10}),
+    ):
+        assert answer.status == 200
+        found = answer.json
+        assert [hit["content"] for hit in found["hits"]] == [hit.content for hit in expected]
+        assert [hit["score"] for hit in found["hits"]] == pytest.approx([hit.score for hit in expected])
+        assert found["total_estimate"] == len(expected) == 4
+        took = found["took"]
+        assert 0 <= took["encode_ms"] <= took["total_ms"]
+        assert took["queue_ms"] <= took["search_ms"] <= took["total_ms"]
+        hit = found["hits"][0]
+        assert 0 <= hit["start"] < hit["end"] <= hit["duration"]
+        assert sum(hit["weights"].values()) == pytest.approx(1, abs=1e-3)
+        assert sum(reason["share"] for reason in hit["why"]) == pytest.approx(hit["score"], abs=1e-5)
+        for key in ("thumb", "preview", "media"):
+            assert site.get(hit[key]).status == 200
+
+
+def test_pages_are_parts_of_the_whole(site):
+    whole = site.get("/api/search?text=green&moments=true&limit=20").json["hits"]
+    assert len(whole) > 5
+    parts = [
+        hit
+        for offset in range(0, len(whole), 3)
+        for hit in site.get(f"/api/search?text=green&moments=true&limit=3&offset={offset}").json["hits"]
+    ]
+    assert parts == whole
+    assert site.get("/api/search?text=green&offset=500").json["hits"] == []
+
+
+def test_then_finds_pairs_in_order(site):
+    found = site.get("/api/search?text=red&then=blue").json["hits"]
+    assert found
+    for hit in found:
+        assert hit["then"]["start"] >= hit["end"]
+    assert site.get("/api/search?then=blue").code == "bad_query"
+    assert site.get("/api/search?text=red&then=blue&moments=true").code == "bad_query"
+
+
+def test_filters(site, ready):
+    def paths(query):
+        return {hit["path"] for hit in site.get(f"/api/search?text=red&{query}").json["hits"]}
+
+    everything = paths("")
+    assert paths("min_duration=20") | paths("max_duration=19.9") == everything
+    assert len(paths("min_duration=20")) == 2
+    assert paths("has_speech=true") | paths("has_speech=false") == everything
+    assert {p[-9:] for p in paths("has_speech=false")} == {"film1.mp4"}
+    assert paths("has_text=true") == set()
+    assert paths("expert=colour") == everything
+    assert paths("expert=nobody") == set()
+    assert len(paths(f"folder={quote(str(ready[1] / 'part0'))}")) == 2
+    assert paths("after=2000-01-01") == everything
+    assert paths("before=2000-01-01T00:00:00Z") == set()
+
+
+def test_by_video_and_by_moment(site, library):
+    videos = site.get("/api/videos").json["items"]
+    content = videos[0]["content"]
+    expected = opened(library).like(videos[0]["path"])
+    for answer in (
+        site.get(f"/api/search?like={content}"),
+        site.post("/api/search", {"like": {"content": content}}),
+        site.get(f"/api/videos/{content}/like"),
+    ):
+        assert [hit["content"] for hit in answer.json["hits"]] == [match.content for match in expected]
+    long = next(v for v in videos if v["duration"] > 40)
+    found = site.get(f"/api/videos/{long['content']}/like?start=30&end=34").json["hits"]
+    assert all(hit["like"]["start"] <= 32 < hit["like"]["end"] for hit in found)
+    assert site.get(f"/api/search?like={'0' * 64}").code == "not_found"
+
+
+def test_by_picture(site):
+    content = site.get("/api/videos").json["items"][0]["content"]
+    picture = site.get(f"/api/thumb/{content}?t=0.5").body
+    answer = site.post("/api/uploads?purpose=query&name=a.jpg", picture, {"Content-Type": "image/jpeg"})
+    assert answer.status == 202
+    assert answer.json["job"] is None
+    assert answer.json["upload"]["kind"] == "image"
+    found = site.get(f"/api/search?image={answer.json['upload']['id']}").json["hits"]
+    assert len(found) == 4
+    assert found[0]["score"] > 0.9
+    assert site.get(f"/api/search?image={'0' * 64}").code == "no_upload"
+    assert site.get("/api/videos").json["total"] == 4
+
+
+def test_the_strip_of_heat_is_made_of_clip_scores(site):
+    engine = site.service.live.now.engine
+    content = next(v["content"] for v in site.get("/api/videos").json["items"] if v["duration"] > 40)
+    found = site.get(f"/api/videos/{content}/match?text=red").json
+    scores = next(engine.item_scores(["red"], [PLAIN]))[0]
+    low, high = np.median(scores), scores.max()
+    for number, value in enumerate(found["scores"]):
+        second = min((number + 0.5) * found["step"], found["duration"] - 1e-6)
+        row = next(
+            r for r in engine.rows(content)
+            if not engine.items[r].whole and engine.items[r].start <= second < engine.items[r].end + 1e-6
+        )  # fmt: skip
+        assert value == pytest.approx(np.clip((scores[row] - low) / (high - low), 0, 1), abs=1e-3)
+    assert len(found["scores"]) == int(np.ceil(found["duration"] / found["step"]))
+    best = [moment["score"] for moment in found["moments"]]
+    assert best == sorted(best, reverse=True)
+
+
+def test_captions_are_ranked(site, library):
+    video = site.get("/api/videos").json["items"][0]
+    texts = ["red", "green", "blue", "red and blue"]
+    expected = opened(library).caption(video["path"], texts)
+    found = site.post(f"/api/videos/{video['content']}/captions", {"captions": texts}).json["captions"]
+    assert [one["text"] for one in found] == [one.text for one in expected]
+    assert site.get(f"/api/videos/{video['content']}/captions").json == {"captions": []}
+
+
+def test_what_is_known_of_a_video(site):
+    listed = site.get("/api/videos?q=FILM3").json
+    assert listed["total"] == 1
+    one = listed["items"][0]
+    found = site.get(f"/api/videos/{one['content']}").json
+    assert found["name"] == "film3.mp4"
+    assert {e["name"] for e in found["experts"]} == {"colour", "speech"}
+    assert found["words"][0]["text"].startswith("dogs")
+    assert sum(not clip["whole"] for clip in found["clips"]) == 5
+    assert site.get("/api/videos?offset=3").json["items"] != []
+    assert site.get("/api/videos?offset=4").json["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("text=", "text"),
+        ("text=red&image=" + "0" * 64, "text"),
+        ("text=red&limit=0", "limit"),
+        ("text=red&limit=201", "limit"),
+        ("text=red&offset=-1", "offset"),
+        ("text=red&min_duration=nan", "min_duration"),
+        ("text=red&max_duration=inf", "max_duration"),
+        ("text=red&after=0001-01-01T00:00:00%2B23:59", "after"),
+        ("text=red&folder=relative", "folder"),
+        ("text=red&folder=/a%00b", "folder"),
+        ("text=red&colour=red", "colour"),
+        ("text=red&norm=nonsense", None),
+        ("text=red&norm=sdm", None),
+        ("text=red&bank=nobody", None),
+        ("text=red&min_duration=5&max_duration=2", None),
+        ("text=red&min_confidence=0.5", None),
+        ("text=red&beta=-1", "beta"),
+        ("text=" + "x" * 10_001, "text"),
+        ("like=../../etc/passwd", "like"),
+    ],
+)
+def test_what_cannot_be_asked(site, query, field):
+    answer = site.get(f"/api/search?{query}")
+    assert answer.status == 422
+    assert answer.json["error"]["field"] == field
+
+
+def test_strange_words_are_answered(site):
+    for text in ("日本語", "\x00", "'; DROP TABLE files; --", '"" OR *', "a" * 10_000, "\u202e"):
+        assert site.post("/api/search", {"text": text}).status == 200
+    lone = site.post("/api/search", b'{"text": "\\ud800"}', {"Content-Type": "application/json"})
+    assert lone.status in (200, 422)
+
+
+def test_one_shape_of_errors(site):
+    assert site.get("/nowhere").code == "not_found"
+    assert site.get("/api/nowhere").code == "not_found"
+    assert site.ask("PATCH", "/api/search", {}).code in ("method_not_allowed", "invalid")
+    assert site.ask("DELETE", "/api/status").code == "method_not_allowed"
+    assert site.post("/api/search", b"{", {"Content-Type": "application/json"}).code == "invalid"
+    deep = b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    assert site.post("/api/search", deep, {"Content-Type": "application/json"}).status in (400, 422)
+
+
+def test_the_schema_describes_every_route(site):
+    schema = json.loads(site.get("/api/openapi.json").body)
+    assert {"/api/search", "/api/jobs/{number}/events", "/media/{content}", "/metrics"} <= set(
+        schema["paths"]
+    )
+    for path, methods in schema["paths"].items():
+        for method in methods.values():
+            assert method.get("description") or method.get("summary"), path

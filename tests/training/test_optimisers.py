@@ -1,0 +1,116 @@
+"""Optimisers against their formulas, one number at a time; schedules at their corners."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.training.toys import recipe  # noqa: E402
+
+from wordreel.training.optimisers import build_optimiser  # noqa: E402
+from wordreel.training.optimisers.build import parameter_groups  # noqa: E402
+from wordreel.training.optimisers.lookahead import Ranger  # noqa: E402
+from wordreel.training.optimisers.radam import RAdam, step_size  # noqa: E402
+from wordreel.training.schedules import factor  # noqa: E402
+from wordreel.training.settings import OptimiserSettings, ScheduleSettings  # noqa: E402
+
+STEPS = 20
+RATES = [0.1 * 0.95**t for t in range(STEPS)]
+
+
+def gradients():
+    made = torch.Generator().manual_seed(0)
+    return [torch.randn(3, generator=made, dtype=torch.float64) for _ in range(STEPS)]
+
+
+def slow_radam(start, rates, betas, eps, decay, strict, every=0, share=0.5):
+    """Lists of numbers after every step, straight from the papers."""
+    b1, b2 = betas
+    p, m, v = list(start), [0.0] * 3, [0.0] * 3
+    slow, path = list(start), []
+    longest = 2 / (1 - b2) - 1
+    for t, (grad, rate) in enumerate(zip(gradients(), rates, strict=True), 1):
+        length = longest - 2 * t * b2**t / (1 - b2**t)
+        for i in range(3):
+            g = float(grad[i])
+            m[i] = b1 * m[i] + (1 - b1) * g
+            v[i] = b2 * v[i] + (1 - b2) * g * g
+            p[i] -= rate * decay * p[i]
+            corrected = m[i] / (1 - b1**t)
+            if length > 5 or (length == 5 and not strict):
+                r = math.sqrt(
+                    (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+                )
+                p[i] -= rate * r * math.sqrt(1 - b2**t) * corrected / (math.sqrt(v[i]) + eps)
+            else:
+                p[i] -= rate * corrected
+        if every and t % every == 0:
+            slow = [s + share * (x - s) for s, x in zip(slow, p, strict=True)]
+            p = list(slow)
+        path.append(list(p))
+    return path
+
+
+def followed(make):
+    p = torch.nn.Parameter(torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64))
+    optimiser = make([p])
+    path = []
+    for grad, rate in zip(gradients(), RATES, strict=True):
+        optimiser.param_groups[0]["lr"] = rate
+        p.grad = grad.clone()
+        optimiser.step()
+        path.append(p.detach().tolist())
+    return path
+
+
+def test_radam_follows_its_formula():
+    found = followed(lambda ps: RAdam(ps, 0.1, weight_decay=0.01))
+    slow = slow_radam([0.5, -1.0, 2.0], RATES, (0.9, 0.999), 1e-8, 0.01, strict=False)
+    assert torch.allclose(torch.tensor(found), torch.tensor(slow), atol=1e-6)
+
+
+def test_ranger_is_radam_with_lookahead_every_six_steps():
+    found = followed(lambda ps: Ranger(ps, 0.1, weight_decay=0.01))
+    slow = slow_radam([0.5, -1.0, 2.0], RATES, (0.95, 0.999), 1e-5, 0.01, strict=True, every=6)
+    plain = slow_radam([0.5, -1.0, 2.0], RATES, (0.95, 0.999), 1e-5, 0.01, strict=True)
+    assert torch.allclose(torch.tensor(found), torch.tensor(slow), atol=1e-6)
+    assert found[4] == pytest.approx(plain[4], abs=1e-6)
+    assert found[5] != pytest.approx(plain[5], abs=1e-3)
+
+
+def test_radam_is_torchs_where_the_two_agree():
+    settings = {"lr": 0.1, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
+    theirs = followed(lambda ps: torch.optim.RAdam(ps, decoupled_weight_decay=True, **settings))
+    assert torch.allclose(
+        torch.tensor(followed(lambda ps: RAdam(ps, **settings))), torch.tensor(theirs), atol=1e-6
+    )
+
+
+def test_the_first_five_steps_are_not_adapted():
+    assert [step_size(t, 0.1, (0.95, 0.999), True)[1] for t in range(1, 8)] == [False] * 5 + [True] * 2
+    assert step_size(3, 0.1, (0.9, 0.999))[0] == pytest.approx(0.1 / (1 - 0.9**3))
+
+
+def test_text_networks_may_have_a_rate_of_their_own():
+    from wordreel.models.build import build
+
+    module = build(recipe("mmt").model)
+    groups = parameter_groups(OptimiserSettings(rate=1e-3, text_rate=1e-5), module)
+    assert [group["lr"] for group in groups] == [1e-3, 1e-5]
+    counted = sum(p.numel() for group in groups for p in group["params"])
+    assert counted == sum(p.numel() for p in module.parameters() if p.requires_grad)
+    one = build_optimiser(OptimiserSettings("adamw", 1e-3), module)
+    assert len(one.param_groups) == 1
+
+
+def test_schedules():
+    cosine = ScheduleSettings("cosine", floor=0.1)
+    assert factor(cosine, 0, 100, 10) == 1.0
+    assert factor(cosine, 50, 100, 10) == pytest.approx(0.55)
+    assert factor(cosine, 100, 100, 10) == pytest.approx(0.1)
+    step = ScheduleSettings("step", gamma=0.5, every=2)
+    assert [factor(step, s, 60, 10) for s in (0, 19, 20, 40)] == [1, 1, 0.5, 0.25]
+    assert factor(ScheduleSettings("exponential", gamma=0.5), 5, 60, 10) == pytest.approx(0.5**0.5)
+    warm = ScheduleSettings("constant", warmup=4)
+    assert [factor(warm, s, 60, 10) for s in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]

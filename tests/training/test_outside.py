@@ -1,0 +1,273 @@
+"""Training from libraries and trees, by the command line; events and searches."""
+
+import json
+import struct
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.datasets.trees.published import write_ce, write_teachtext  # noqa: E402
+from tests.library.fakes import Colour, FakeFence, Talk, write_media  # noqa: E402
+from tests.training.toys import recipe  # noqa: E402
+from typer.testing import CliRunner  # noqa: E402
+
+from wordreel.cli.app import app  # noqa: E402
+from wordreel.datasets.types import Caption, Item, Split  # noqa: E402
+from wordreel.errors import TrainingError  # noqa: E402
+from wordreel.library import LibraryStore, add  # noqa: E402
+from wordreel.models.config import Text  # noqa: E402
+from wordreel.training import events  # noqa: E402
+from wordreel.training import recipe as recipes  # noqa: E402
+from wordreel.training.data import from_library, from_tree  # noqa: E402
+from wordreel.training.loop import train  # noqa: E402
+from wordreel.training.material import prepare  # noqa: E402
+from wordreel.types import Absent, Track  # noqa: E402
+from wordreel.weights.store import Store  # noqa: E402
+
+
+class Tree:
+    """A published tree in memory."""
+
+    kind, dataset, root = "ce", "TOY", "toy"
+    experts = ("scene", "sound")
+
+    def split(self, name):
+        items = [Item(f"v{n}", (Caption(f"dog {n}"), Caption("runs"))) for n in range(6)]
+        return Split("toy", name, (*items, Item("mute", (Caption("x"),)), Item("untold")))
+
+    def read(self, expert, item):
+        if item == "mute" or (expert == "sound" and item == "v2"):
+            return Absent("nothing")
+        rng = np.random.default_rng([ord(expert[1]), int(item[1:])])
+        dim = 6 if expert == "scene" else 5
+        return Track(rng.normal(size=(2, dim)).astype(np.float32), np.array([[0.0, 1.0], [-1.0, -1.0]]))
+
+    def words(self, name, item):
+        if item == "untold":
+            return []
+        rng = np.random.default_rng(len(item))
+        return [rng.normal(size=(3, 7)).astype(np.float32) for _ in range(2 if item.startswith("v") else 1)]
+
+
+def test_pairs_from_a_tree():
+    found = from_tree(Tree(), "train", ["scene", "sound", "face"], words="w2v")
+    assert found.ids == tuple(f"v{n}" for n in range(6))
+    assert found.missing == 2
+    assert found.rows["sound"].counts.tolist() == [2, 2, 0, 2, 2, 2]
+    assert np.isnan(found.rows["scene"].times[1])
+    assert found.rows["scene"].times[0] == 0.5
+    whole = from_tree(Tree(), "train", ["scene"], words="w2v", rule="paragraph")
+    assert whole.counts.tolist() == [1] * 6
+    assert whole.words[0][0].shape == (6, 7)
+    text = from_tree(Tree(), "train", ["scene"], rule="one")
+    assert text.words is None
+    assert text.texts[3] == "dog 3"
+    with pytest.raises(TrainingError, match="none of the experts face"):
+        from_tree(Tree(), "train", ["face"])
+
+
+def test_a_library_without_captions_says_so(tmp_path):
+    with (
+        LibraryStore.create_or_open(tmp_path / "lib") as store,
+        pytest.raises(TrainingError, match="wordreel list"),
+    ):
+        from_library(store, {"a": ["a dog"]})
+
+
+WORDS = "dog 1 0 0\ncat 0 1 0\nruns 0 0 1\nsleeps 1 1 0\n"
+
+
+def test_training_on_text_with_word_vectors_of_ones_own(tmp_path):
+    (tmp_path / "words.txt").write_text(WORDS)
+    made = recipe("ce", epochs=2, batch=6)
+    text = Text("vectors", 3, "mean", source="word2vec:words.txt")
+    made = replace(made, model=replace(made.model, text=text))
+    held = from_tree(Tree(), "train", ["scene", "sound"])
+    ready = prepare(made, held, held, folder=tmp_path, cache=tmp_path / "cache")
+    again = prepare(made, held, held, folder=tmp_path, cache=tmp_path / "cache")
+    assert np.array_equal(ready.train_words.values, again.train_words.values)
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+    found = train(made, ready, tmp_path / "run", device="cpu")
+    assert np.isfinite(found.score)
+
+
+@pytest.mark.skipif(
+    not Store().has("minilm"), reason="needs the sentence encoder: wordreel weights fetch minilm"
+)
+def test_captions_encoded_on_the_device_are_the_sources():
+    from wordreel.models.text.sources import open_source
+    from wordreel.training.data.texts import _on_device, encode_texts
+
+    text = Text("vectors", 384, "mean", max_tokens=6, source="minilm")
+    told = ["a dog runs", "two people are cooking a very long dinner in the garden", "a"]
+    usual = encode_texts(told, text, open_source(text))
+    for one, other in zip(usual, _on_device(told, text, torch.device("cpu")), strict=True):
+        assert one.shape == other.shape
+        assert np.allclose(one, other, atol=2e-3)
+
+
+def test_events_are_what_tensorboard_reads(tmp_path):
+    made = events.Events(tmp_path)
+    made.add(7, {"loss": 0.5})
+    data = made.path.read_bytes()
+    found = []
+    while data:
+        (length,) = struct.unpack("<Q", data[:8])
+        assert struct.unpack("<I", data[8:12])[0] == events.masked(data[:8])
+        body = data[12 : 12 + length]
+        assert struct.unpack("<I", data[12 + length : 16 + length])[0] == events.masked(body)
+        found.append(body)
+        data = data[16 + length :]
+    assert len(found) == 2
+    assert found[0].endswith(b"brain.Event:2")
+    assert b"loss" in found[1]
+    assert struct.pack("<f", 0.5) in found[1]
+    assert found[1][9:11] == b"\x10\x07"
+
+
+def test_a_search_stops_what_lags_behind(tmp_path):
+    pytest.importorskip("optuna")
+    from wordreel.training.search import search
+
+    begun, epochs = [], []
+
+    def trained(made, folder, report):
+        begun.append(made.loss.margin)
+        for epoch in range(1, 10):
+            epochs.append(epoch)
+            report(epoch, epoch - 100 * (made.loss.margin - 0.2) ** 2)
+        return 9 - 100 * (made.loss.margin - 0.2) ** 2
+
+    def load(changes):
+        return recipes.load("ce-msvd", changes)
+
+    space = {"loss.margin": {"low": 0.01, "high": 0.9}}
+    found = search(load, trained, space, tmp_path, trials=12)
+    assert found.trials == len(begun) == 12
+    assert found.stopped >= 1
+    assert len(epochs) < 12 * 9
+    assert found.overrides["loss.margin"] in begun
+    again = search(load, trained, space, tmp_path, trials=12)
+    assert len(begun) == 12  # a finished search has nothing left to do
+    assert again.overrides == found.overrides
+
+
+@pytest.fixture
+def store(tmp_path):
+    for seed in range(6):
+        write_media(tmp_path / "media" / f"film{seed}.mp4", seconds=12.0 + 5 * seed, seed=seed)
+    write_media(tmp_path / "media" / "still.png", kind="image", seed=40)
+    with LibraryStore.create_or_open(tmp_path / "library") as made:
+        add(made, [tmp_path / "media"], [Colour(), Talk()], FakeFence())
+        yield made
+
+
+def test_pairs_from_a_library(store):
+    told = {
+        "film0": ["a dog", "a cat"],
+        "film3.mp4": ["it runs"],
+        "still": ["a picture"],
+        "gone": ["nothing"],
+    }
+    found = from_library(store, told)
+    assert [len(captions) for captions in found.captions] == [2, 1, 1]
+    assert found.missing == 1
+    assert set(found.rows) == {"colour", "talk"}
+    content = {file.path.rsplit("/", 1)[-1]: file.content for file in store.files()}
+    assert found.ids == (content["film0.mp4"], content["film3.mp4"], content["still.png"])
+    track = store.track(content["film3.mp4"], "colour")
+    assert np.array_equal(found.rows["colour"].item(1), track.values)
+    assert found.rows["colour"].counts[2] == 1
+    only = from_library(store, told, ["colour", "smell"])
+    assert set(only.rows) == {"colour"}
+    with pytest.raises(TrainingError, match="none of smell"):
+        from_library(store, told, ["smell"])
+
+
+OWN = """
+[model]
+kind = "ce"
+dim = 8
+[model.text]
+words = "vectors"
+dim = 3
+pool = "mean"
+source = "word2vec:{folder}/words.txt"
+[model.expert.colour]
+dim = 4
+[run]
+epochs = 2
+batch = 4
+"""
+
+
+def test_a_library_is_trained_on_from_the_command_line(store, tmp_path):
+    (tmp_path / "words.txt").write_text(WORDS)
+    (tmp_path / "own.toml").write_text(OWN.format(folder=tmp_path))
+    told = {
+        "train": {f"film{n}": ["a dog runs", "a cat"] for n in range(4)},
+        "val": {"film4": ["a dog"], "film5": ["a cat"]},
+    }
+    (tmp_path / "captions.json").write_text(json.dumps(told))
+    library, captions = str(store.path), f"{tmp_path}/captions.json"
+    asked = ["train", f"{tmp_path}/own.toml", "-L", library, "-L", library, "--captions", captions,
+             "--split", "train", "--share", "1", "--share", "2", "--val-split", "val",
+             "--out", f"{tmp_path}/run", "--device", "cpu",
+             "--seed", "0", "--seed", "1", "--cache", f"{tmp_path}/cache", "--json"]  # fmt: skip
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)
+    assert [row["seed"] for row in rows] == [0, 1]
+    assert rows[0]["figures"]["t2v"]["queries"] == 2
+    from wordreel.models.trained import load
+
+    model = load(tmp_path / "run" / "seed-1" / "best")
+    assert model.experts == ("colour",)
+    assert len(model.queries(["a dog"])) == 1
+
+
+def test_a_published_tree_is_trained_on_from_the_command_line(tmp_path):
+    write_ce(tmp_path / "MSRVTT")
+    asked = ["train", "ce-msrvtt-1k-a", "--data", f"{tmp_path}/MSRVTT", "--out", f"{tmp_path}/run",
+             "--epochs", "2", "--batch", "3", "--device", "cpu",
+             "--set", "model.dim=8", "--set", "model.text.dim=4"]  # fmt: skip
+    dims = {"imagenet.resnext101_32x48d.0": 8, "imagenet.senet154.0": 8, "r2p1d.r2p1d-ig65m.0": 6,
+            "i3d.i3d.0": 6, "scene.densenet161.0": 7, "face": 5, "ocr": 4, "audio": 3,
+            "speech": 4}  # fmt: skip
+    for name, dim in dims.items():
+        asked += ["--set", f"model.expert.{name}.dim={dim}"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    assert "epoch 2" in done.output
+    assert (tmp_path / "run" / "best" / "model.safetensors").is_file()
+
+
+def test_published_teachers_and_masks(tmp_path):
+    from wordreel.datasets.trees import open_tree
+    from wordreel.training.open_data import taught
+    from wordreel.training.settings import TeachSettings
+
+    said = write_teachtext(tmp_path / "MSVD")
+    tree = open_tree(tmp_path / "MSVD")
+    held = from_tree(tree, "train", ["imagenet.resnext101_32x48d.0"], words="w2v")
+    name = "train-full-ce-refined-text-w2v"
+    made = replace(recipe("ce"), teach=TeachSettings((name,), denoise="denoise-less100"))
+    train_pairs, _, teachers = taught(made, held, tree)
+    assert train_pairs.counts.tolist() == [1]  # the mask drops the second caption
+    lesson = said["lessons"][said["ids"][0]]
+    slow = sum(float(lesson["text_embds"][e][0] @ lesson["vid_embds"][e]) for e in lesson["vid_embds"])
+    zero = torch.tensor([0])
+    assert float(teachers.similarities(zero, zero)[0]) == pytest.approx(slow, rel=1e-5)
+
+
+def test_the_command_line_lists_recipes_and_refuses_nothing_to_train_on(tmp_path):
+    rows = json.loads(CliRunner().invoke(app, ["models", "--json"]).output)
+    listed = {row["name"]: row["parameters"] for row in rows if row["kind"] == "recipe"}
+    assert sorted(listed) == recipes.names()
+    assert listed["mmt-msrvtt-1k-a"] == 133_357_063
+    refused = CliRunner().invoke(app, ["train", "ce-msvd", "--out", str(tmp_path)])
+    assert refused.exit_code == 2
+    assert "--data" in refused.output

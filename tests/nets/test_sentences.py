@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wordreel.nets import sentences as minilm
 from wordreel.nets.sentences import DIM, WEIGHTS, SentenceEncoder
+from wordreel.remember import Remembered
 from wordreel.weights.store import Store
 
 GOLDEN = Path(__file__).parent / "golden_sentences.npz"
@@ -72,11 +72,14 @@ def test_the_latest_queries_are_remembered_and_safe_from_callers(encoder, monkey
     expected = first.copy()
     first[:] = 0
     np.testing.assert_array_equal(encoder.encode(["remember me"]), expected)
-    encoder._remembered.clear()
-    monkeypatch.setattr(minilm, "REMEMBERED", 2)
+    monkeypatch.setattr(encoder, "_remembered", Remembered(2))
     for sentence in ("one", "two", "one", "three"):
         encoder.encode([sentence])
-    assert list(encoder._remembered) == ["one", "three"]
+    assert [encoder._remembered.get(word) is not None for word in ("one", "two", "three")] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_fingerprint(encoder):

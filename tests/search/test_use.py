@@ -48,14 +48,14 @@ def test_settings_are_kept(store):
         assert read_setting(again, "model") == "b"
 
 
-def test_a_new_library_uses_the_bridge(store):
-    assert kept.in_use(store) == "bridge"
+def test_a_new_library_uses_the_default(store):
+    assert kept.in_use(store) == "reel"
 
 
 def test_switching_embeds_first(store, monkeypatch):
     seen = []
     assert switch(store, SlowModel(), SLOW, lambda *now: seen.append((kept.in_use(store), *now)))
-    assert {before for before, _, _ in seen} == {"bridge"}
+    assert {before for before, _, _ in seen} == {"reel"}
     assert kept.in_use(store) == SLOW
     assert cache_of(store, SlowModel()).missing() == []
     assert switch(store, ColourModel(), "bridge") == len(store.clip_ids())
@@ -71,7 +71,7 @@ def test_an_interrupted_switch_goes_on(store, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         switch(store, SlowModel(), SLOW, stop)
-    assert kept.in_use(store) == "bridge"
+    assert kept.in_use(store) == "reel"
     left = len(cache_of(store, SlowModel()).missing())
     assert 0 < left < clips
     assert switch(store, SlowModel(), SLOW) == left
@@ -95,12 +95,12 @@ def test_killed_at_any_moment_the_old_model_stays(store, monkeypatch):
         killed = os.waitpid(child, 0)[1] != 0
         kills += killed
         whole = not cache_of(store, SlowModel()).missing()
-        assert whole or kept.in_use(store) == "bridge"
+        assert whole or kept.in_use(store) == "reel"
         if not killed:
             assert kept.in_use(store) == SLOW
         if kept.in_use(store) == SLOW or whole:
             cache_of(store, SlowModel()).clear()
-            write_setting(store, "model", "bridge")
+            write_setting(store, "model", "reel")
     switch(store, SlowModel(), SLOW)
     assert kept.in_use(store) == SLOW
     refresh(store, ColourModel())
@@ -113,7 +113,7 @@ def test_killed_at_any_moment_the_old_model_stays(store, monkeypatch):
 def test_nobody_switches_while_another_writes(store):
     with writer_lock(store.path / "lock"), pytest.raises(LibraryBusy):
         switch(store, SlowModel(), SLOW)
-    assert kept.in_use(store) == "bridge"
+    assert kept.in_use(store) == "reel"
 
 
 def test_values_that_are_no_numbers(store):
@@ -124,7 +124,7 @@ def test_values_that_are_no_numbers(store):
 
     with pytest.raises(WeightsError, match="finite"):
         switch(store, Mad(), SLOW)
-    assert kept.in_use(store) == "bridge"
+    assert kept.in_use(store) == "reel"
 
 
 def test_the_list_tells_what_is_embedded(store):
@@ -216,7 +216,7 @@ def test_back_and_forth_by_name(library, checkpoint):
     library.use(checkpoint(name="zoo", seed=2))
     with pytest.raises(LibraryError, match="2 models of this library are called 'zoo'"):
         library.use("zoo")
-    with pytest.raises(LibraryError, match="one of bridge, pets, zoo"):
+    with pytest.raises(LibraryError, match="one of reel, bridge, pets, zoo"):
         library.use("unheard-of")
 
 
@@ -279,7 +279,7 @@ def test_a_kill_while_copying_leaves_nothing_half(library, checkpoint, monkeypat
         patched.setattr(kept, "replace_with", killed)
         with pytest.raises(KeyboardInterrupt):
             library.use(folder)
-    assert kept.in_use(library.store) == "bridge"
+    assert kept.in_use(library.store) == "reel"
     assert kept.kept(library.store) == []
     used = library.use(folder)
     assert [path.name for path in (library.path / "models").iterdir()] == [used.fingerprint]
@@ -292,10 +292,10 @@ def test_a_damaged_copy_is_told_and_mended(library, checkpoint):
     weights = bytearray((place / "model.safetensors").read_bytes())
     weights[-3] ^= 0xFF
     (place / "model.safetensors").write_bytes(bytes(weights))
-    with pytest.raises(WeightsError, match="wordreel use bridge"):
+    with pytest.raises(WeightsError, match="wordreel use reel"):
         _ = Library(library.path).model
     (place / "model.safetensors").unlink()
-    with pytest.raises(WordreelError, match="wordreel use bridge"):
+    with pytest.raises(WordreelError, match="wordreel use reel"):
         _ = Library(library.path).model
     assert library.use(folder).embedded == 0
     assert len(Library(library.path).search("dog")) == 7

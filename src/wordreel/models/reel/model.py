@@ -26,7 +26,7 @@ from wordreel.weights.store import Store
 
 VERSION = 1  # raise it when any embedding would change
 LEARNED = "seen"
-WEIGHTS = {LEARNED: 1.0, "appearance": 0.2, "motion": 0.2, "sound": 0.04, "speech": 0.2, "ocr": 0.1}
+WEIGHTS = {LEARNED: 1.0, "appearance": 0.5, "motion": 0.5, "sound": 0.1, "speech": 0.7, "ocr": 0.3}
 AT_ONCE = 256  # clips
 
 

@@ -12,7 +12,7 @@ from wordreel.banks.fitted import Fitted, fitted
 from wordreel.errors import BankError
 from wordreel.hubness import METHODS, Method, mixtures
 from wordreel.hubness.columns import Columns
-from wordreel.hubness.confidence import Confidence
+from wordreel.hubness.confidence import CHECKED, Calibration, Confidence
 from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.hubness.state import QUERIES
 from wordreel.hubness.unusual import Unusual
@@ -62,7 +62,9 @@ class BankAtWork:
         if len(self.bank) < FEWEST_FOR_CONFIDENCE or not len(self.gallery.ids):
             return None
         found = self.fit(Unusual())
-        return SureOf(Confidence(found.state), found.rows_of(self.gallery.ids))
+        own = getattr(self.engine.model, "calibration", None)
+        calibration = CHECKED if own is None else Calibration(*own)
+        return SureOf(Confidence(found.state, calibration), found.rows_of(self.gallery.ids))
 
     def norm(self, method: Method) -> Norm:
         """How this engine ranks with the bank and a method."""

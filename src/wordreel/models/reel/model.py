@@ -37,6 +37,7 @@ class Reel:
     experts = tuple(WEIGHTS)
     dim = DIM
     expert_weights = tuple(WEIGHTS.values())
+    calibration = (1.4, 6.0)  # slope and toll of its confidences, from MSVD val and Flickr8k dev captions
     looks_at = tuple(dict.fromkeys([*(seen.name for seen in SEEN), *Bridge.experts]))
 
     def __init__(self, store: Store, path: Path = files.SHIPPED) -> None:

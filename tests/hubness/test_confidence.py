@@ -48,7 +48,8 @@ def naive(bank, rows, calibration=CHECKED):
         variance = math.fsum((x - plain) ** 2 for x in t) / n
         mean = n * plain / (n + PRIOR)
         deviation = math.sqrt((n * variance + PRIOR * USUAL**2) / (n + PRIOR))
-        heights = [calibration.slope * ((x - mean) / deviation + LEVEL * x) - calibration.toll for x in t]
+        toll = calibration.toll + 0.5 * math.log((n + 50) / 450)
+        heights = [calibration.slope * ((x - mean) / deviation + LEVEL * x) - toll for x in t]
         found.append([1 / (1 + math.exp(-max(-FURTHEST, min(FURTHEST, h)))) for h in heights])
     return np.array(found)
 

@@ -3,12 +3,16 @@
 The bank says how unusual a score is for an item, t(q, v) (see `unusual`). The gallery says how unusual that
 is for the query, whose t over the n items (or videos) that compete have the mean m and the deviation d:
 
-    u(q, v) = (t(q, v) − m_q) / d_q + LEVEL · t(q, v)          p(q, v) = 1 / (1 + exp(toll − slope · u))
+    u(q, v) = (t(q, v) − m_q) / d_q + LEVEL · t(q, v)      p(q, v) = 1 / (1 + exp(toll + g(n) − slope · u))
 
 The first term tells a query for which one item stands out from one that likes everything a little; the second
 keeps the height of the score itself. Items do not share one probability: a query may have many answers.
 **A confidence of 0.5 means: about half of the hits like this one are right.** `slope` and `toll` are two
 numbers; `confidence_calibration` fits them to hits that are known to be right or wrong.
+
+The more items there are, the higher the best of them stands by chance, while the answers among them grow too:
+g(n) = ½ log((n + FEW) / (USUAL_COUNT + FEW)) goes half of the way from "answers grow with the items" to "one
+answer".
 
 m and d are drawn to those of a bank query (0 and USUAL) as if by PRIOR more items, so that a gallery of a few
 videos is judged by what the bank knows. Cost: one pass over the bank to fit, O(n) per query to use.
@@ -35,12 +39,15 @@ from wordreel.types import Float32, Float64
 LEVEL = 0.3  # of the height of t against how far it stands out
 PRIOR = 10  # items that the bank's idea of a query counts for
 USUAL = 0.6  # the deviation of t over the items, of a query that asks for nothing in particular
+GROWTH = 0.5  # of the logarithm of the number of items that compete
+FEW = 50
+USUAL_COUNT = 400  # items at which the calibration holds as it is
 AT_ONCE = 1 << 20  # confidences worked out at a time
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """`slope` and `toll` of p = 1 / (1 + exp(toll − slope · u))."""
+    """`slope` and `toll` of p, for a gallery of USUAL_COUNT items."""
 
     slope: float
     toll: float
@@ -57,10 +64,16 @@ right if its own captions say the same (the five nearest have a mean sentence co
 
 @dataclass(frozen=True, eq=False)
 class Rivals:
-    """What competes for each query: `mean [q]` and `deviation [q]` of their t."""
+    """What competes for each query: how many, and the `mean [q]` and `deviation [q]` of their t."""
 
+    count: int
     mean: Float64
     deviation: Float64
+
+    @property
+    def growth(self) -> float:
+        """g(n)."""
+        return GROWTH * float(np.log((self.count + FEW) / (USUAL_COUNT + FEW)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +89,7 @@ class Confidence:
 
         >>> bank = np.random.default_rng(0).normal(0, 0.1, (500, 3))
         >>> Confidence.fit(bank).of(np.array([0.1, 2.0, 0.1])).round(2)
-        array([0.  , 0.93, 0.  ], dtype=float32)
+        array([0.01, 0.97, 0.01], dtype=float32)
         """
         return Confidence(Unusual().fit(blocks, threads=threads), calibration)
 
@@ -122,7 +135,7 @@ class Confidence:
             weight = t.shape[1] / (t.shape[1] + PRIOR)
             mean[rows] = weight * t.mean(axis=1)
             deviation[rows] = np.sqrt(weight * t.var(axis=1) + (1 - weight) * USUAL**2)
-        return Rivals(mean, deviation)
+        return Rivals(scores.shape[1], mean, deviation)
 
     def standing(self, scores: Array, items: Ids | None = None, rivals: Rivals | None = None) -> Float64:
         """u(q, v) for scores `[q, n]`; without `rivals`, the scores are taken to be all that competes."""
@@ -143,10 +156,11 @@ class Confidence:
         rows_of = np.atleast_2d(scores)
         found = np.empty(rows_of.shape, np.float32)
         for rows, part, at in _pieces(rows_of, items):
-            some = rivals
+            some = self.rivals(part, at) if rivals is None else rivals
             if rivals is not None and len(rivals.mean) > 1:
-                some = Rivals(rivals.mean[rows], rivals.deviation[rows])
-            height = self.calibration.slope * self.standing(part, at, some) - self.calibration.toll
+                some = Rivals(rivals.count, rivals.mean[rows], rivals.deviation[rows])
+            toll = self.calibration.toll + some.growth
+            height = self.calibration.slope * self.standing(part, at, some) - toll
             found[rows] = 1 / (1 + np.exp(-np.clip(height, -FURTHEST, FURTHEST)))
         return found.reshape(scores.shape)
 

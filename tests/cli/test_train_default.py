@@ -1,0 +1,35 @@
+"""`wordreel train default`, from a library and captions to a file that the model opens."""
+
+import json
+
+import pytest
+
+pytest.importorskip("torch")
+
+
+def test_a_library_and_captions_become_a_model(shell, tmp_path):
+    captions = tmp_path / "captions.json"
+    captions.write_text(json.dumps({"bakery": ["a bakery opens", "bread"], "station.mp4": ["to Vienna"]}))
+    words = ["train", "default", "--captions", str(captions), "--out", str(tmp_path / "run"), "--epochs", "1"]
+    words += ["--batch", "2", "--device", "cpu"]
+    found = shell.json(*words, "--val-ids", str(_ids(tmp_path)))
+    (written,) = found
+    assert found[written]["0-library"]["queries"] == 1
+    from pathlib import Path
+
+    from wordreel.models.reel.model import Reel
+    from wordreel.weights.store import Store
+
+    model = Reel(Store(), Path(written))
+    assert model.queries(["bread"])[0].vectors.shape == (6, 384)
+    assert model.fingerprint != Reel(Store()).fingerprint
+
+
+def test_it_needs_captions(shell, tmp_path):
+    shell("train", "default", "--out", str(tmp_path / "run"), code=2)
+
+
+def _ids(folder):
+    place = folder / "val.txt"
+    place.write_text("station.mp4\n")
+    return place

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, beta_number, print_json, printable
+from wordreel.cli.common import JsonOption, LibraryOption, beta_number, counter, print_json, printable
 from wordreel.cli.evaluate_inputs import Captioned, command
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def build(
 
     wanted = Captioned(captions, data, split, ids) if captions else None
     found = _gather(wanted, log, builtin, limit, name == "everyday")
-    bank = Library(library, create=False).banks.build(name, found.texts, found.source, _moved("queries"))
+    bank = Library(library, create=False).banks.build(name, found.texts, found.source, counter("queries"))
     facts = {"name": bank.name, "queries": len(bank), "source": bank.source, "revision": bank.revision}
     if as_json:
         print_json(facts)
@@ -208,7 +207,7 @@ def check(
     chosen = [part.strip() for part in methods.split(",") if part.strip()] if methods else METHODS_CHECKED
     wanted = Captioned(captions, data, split, ids)
     report = Library(library, create=False).banks.check(
-        name, wanted.read().captions, chosen, beta_number(beta), _moved("captions")
+        name, wanted.read().captions, chosen, beta_number(beta), counter("captions")
     )
     facts = {"command": command(), "inputs": wanted.inputs("captions"), **asdict(report)}
     if out is not None:
@@ -278,11 +277,3 @@ def _standing(bank: Any, banks: Any) -> str:
     if last.revision != bank.revision:
         return "changed"
     return "use it" if last.passed else "do not"
-
-
-def _moved(what: str) -> Any:
-    def moved(done: int, total: int) -> None:
-        if sys.stderr.isatty():
-            typer.echo(f"\r{done}/{total} {what}", nl=done == total, err=True)
-
-    return moved

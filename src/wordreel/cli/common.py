@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,14 +34,24 @@ LibraryOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script to read.")]
 
 
-def beta_number(text: str) -> float | None:
-    """`--beta`: a number, or None for auto."""
-    if text == "auto":
+def counter(what: str) -> Callable[[int, int], None]:
+    """Shows `done/total what` on one line of a terminal, and nothing elsewhere."""
+
+    def moved(done: int, total: int) -> None:
+        if sys.stderr.isatty():
+            typer.echo(f"\r{done}/{total} {what}", nl=done == total, err=True)
+
+    return moved
+
+
+def beta_number(text: str | None) -> float | None:
+    """`--beta`: a number, or None for auto and where nothing was said."""
+    if text in (None, "auto"):
         return None
     try:
-        return float(text)
+        return float(str(text))
     except ValueError:
-        raise typer.BadParameter(f"--beta is a number or auto, not {text!r}") from None
+        raise typer.BadParameter(f"--beta is a number or auto, not {text!r}.") from None
 
 
 def print_json(value: Any) -> None:

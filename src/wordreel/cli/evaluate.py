@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, print_json, printable
+from wordreel.cli.common import JsonOption, LibraryOption, counter, print_json, printable
 from wordreel.cli.evaluate_inputs import ARRAYS, About, Captioned, Norm, counts_of
 from wordreel.cli.hubness import KeyOption
 
@@ -177,7 +175,7 @@ def _of_library(
     named = wanted.data is not None and wanted.source in protocols.names()
     protocol = protocols.load(wanted.source) if named else None
     engine = Library(library, create=False).engine()  # a trained model would open its own engine here
-    scored = libraries.score(engine, split.captions, save=save, progress=_moved("captions"))
+    scored = libraries.score(engine, split.captions, save=save, progress=counter("captions"))
     way, bank, seen = norm.made(), None, False
     if norm.bank and way is not None and not way.transductive:
         source = Captioned(norm.bank, None, None, norm.ids)
@@ -185,7 +183,7 @@ def _of_library(
         # A bank that holds captions of the videos that are asked for has seen the test.
         seen = any(texts == others.get(name) for name, texts in split.captions.items())
         texts = [text for group in others.values() for text in group]
-        bank = libraries.similarities(engine, texts, scored.contents, progress=_moved("bank queries"))
+        bank = libraries.similarities(engine, texts, scored.contents, progress=counter("bank queries"))
         inputs += source.inputs("bank")
     change = way and report_build.normalise(way, bank, norm.source, norm.beta == "auto", seen)
     found = set(scored.videos)
@@ -201,11 +199,3 @@ def _of_library(
             return camera.moment(scored.contents[column], text)
 
         return report.facts, report.write(out, look if frames else None)
-
-
-def _moved(what: str) -> Callable[[int, int], None]:
-    def moved(done: int, total: int) -> None:
-        if sys.stderr.isatty():
-            typer.echo(f"\r{done}/{total} {what}", nl=done == total, err=True)
-
-    return moved

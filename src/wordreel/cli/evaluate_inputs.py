@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+from wordreel.cli.common import beta_number
 
 if TYPE_CHECKING:
     from wordreel.datasets.types import Split
@@ -55,11 +55,8 @@ class Norm:
         """The method, or None where no normalisation is wanted."""
         from wordreel.hubness import make
 
-        try:
-            numbers = {} if self.beta in (None, "auto") else {"beta": float(str(self.beta))}
-        except ValueError:
-            raise typer.BadParameter(f"--beta is a number or auto, not {self.beta!r}.") from None
-        way: Any = make(self.method, **numbers)
+        beta = beta_number(self.beta)
+        way: Any = make(self.method, **({} if beta is None else {"beta": beta}))
         return way if self.bank or way.transductive else None
 
 

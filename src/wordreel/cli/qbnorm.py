@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wordreel.cli.common import JsonOption, print_json, printable
+from wordreel.cli.common import JsonOption, beta_number, print_json, printable
 from wordreel.cli.hubness import KeyOption, PlotOption, draw, shown
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def qbnorm(
     from wordreel.hubness import Direction, make
 
     _check_save(save, [path for path in (test, bank, gallery_bank, mask) if path], force)
-    numbers = {} if beta in (None, "auto") else {"beta": _number(str(beta))}
-    way: Any = make(method, **numbers, **({} if k is None else {"k": k}))
+    given = {"beta": beta_number(beta), "k": k}
+    way: Any = make(method, **{name: value for name, value in given.items() if value is not None})
     if method.startswith("dual-") != (gallery_bank is not None):
         raise typer.BadParameter("--gallery-bank goes with the dual methods, and they need it.")
     if bank is None and not (way.transductive or method == "none"):
@@ -194,13 +194,6 @@ def _groups(shape: tuple[int, ...], captions: str | None, mask: Any, direction: 
         each = captions.isdecimal()
         counts = np.full(videos, int(captions)) if each else matrices.read_counts(captions)
     return retrieval.arrange(videos, count, counts, mask)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f"--beta is a number or auto, not {text!r}.") from None
 
 
 def _check_save(save: Path | None, inputs: list[Path], force: bool) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wordreel.models.reel.checkpoint import Checkpoint, load, rounded, save
+from wordreel.models.reel.checkpoint import Checkpoint, from_small, load, save, to_small
 from wordreel.models.reel.shape import DIM, SEEN, TEXT
 from wordreel.models.reel.stretches import scaled, stretches
 from wordreel.models.reel.tower import caption, video
@@ -78,6 +78,16 @@ def test_caption_side(tower, weights):
     np.testing.assert_allclose(found, want, atol=3e-6)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
     assert found.shape == (9, DIM)
+
+
+def rounded(arrays):
+    """What `save` and `load` make of arrays."""
+    return {
+        name: from_small(*to_small(array))
+        if array.ndim == 2 and array.size > 10_000
+        else array.astype(np.float16).astype(np.float32)
+        for name, array in arrays.items()
+    }
 
 
 def test_a_checkpoint_comes_back_rounded(weights, tmp_path):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,13 +88,3 @@ def to_small(array: Float32) -> tuple[np.ndarray[Any, np.dtype[np.int8]], Float3
 
 def from_small(small: np.ndarray[Any, Any], scales: Float32) -> Float32:
     return np.asarray(small.astype(np.float32) * scales[:, None], np.float32)
-
-
-def rounded(arrays: Mapping[str, Float32]) -> dict[str, Float32]:
-    """What `save` and `load` make of arrays."""
-    return {
-        name: from_small(*to_small(array))
-        if array.ndim == 2 and array.size > 10_000
-        else array.astype(np.float16).astype(np.float32)
-        for name, array in arrays.items()
-    }

@@ -18,11 +18,13 @@ from wordreel.models.bridge import Bridge
 from wordreel.models.reel import checkpoint as files
 from wordreel.models.reel.encoder import encoder
 from wordreel.models.reel.shape import DIM, SEEN
-from wordreel.models.reel.stretches import scaled, stretches
+from wordreel.models.reel.stretches import inside, scaled, stretches
 from wordreel.models.reel.tower import caption, video
 from wordreel.nets.sentences import SentenceEncoder
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.store import Store
+
+Said = dict[str, tuple[str, tuple[float, float] | None]]
 
 VERSION = 1  # raise it when any embedding would change
 LEARNED = "seen"
@@ -75,25 +77,17 @@ class Reel:
             for row, known in zip(learned, self._bridge.queries(texts), strict=True)
         ]
 
-    def explain(
-        self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip
-    ) -> dict[str, tuple[str, tuple[float, float] | None]]:
+    def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Said:
         """What the bridge recognised; the learned row is put into the words of what it saw."""
         said = self._bridge.explain(query, tracks, clip)
-        shown = [said[expert][0] for expert in ("motion", "appearance") if expert in said]
-        if self._tokens(tracks, clip):
-            said[LEARNED] = (", ".join(shown) or "the whole of it", None)
-        return said
+        return _with_learned(said) if _sees(tracks, clip) else said
 
     def shared(
         self, tracks: Mapping[str, Track], clip: Clip, others: Mapping[str, Track], other: Clip
-    ) -> dict[str, tuple[str, tuple[float, float] | None]]:
+    ) -> Said:
         """What two clips have in common, in the bridge's words."""
         said = self._bridge.shared(tracks, clip, others, other)
-        shown = [said[expert][0] for expert in ("motion", "appearance") if expert in said]
-        if self._tokens(tracks, clip) and self._tokens(others, other):
-            said[LEARNED] = (", ".join(shown) or "the whole of it", None)
-        return said
+        return _with_learned(said) if _sees(tracks, clip) and _sees(others, other) else said
 
     def _tokens(self, tracks: Mapping[str, Track], clip: Clip) -> dict[str, Float32]:
         found = {}
@@ -103,3 +97,14 @@ class Reel:
                 scale = self._kept.scale
                 found[seen.name] = scaled(rows, scale[f"{seen.name}.mean"], scale[f"{seen.name}.deviation"])
         return found
+
+
+def _sees(tracks: Mapping[str, Track], clip: Clip) -> bool:
+    """Whether the learned row has anything to read in a clip."""
+    return any(seen.name in tracks and inside(tracks[seen.name], clip).any() for seen in SEEN)
+
+
+def _with_learned(said: Said) -> Said:
+    """The learned row speaks in the words of what was recognised."""
+    shown = [said[expert][0] for expert in ("motion", "appearance") if expert in said]
+    return {**said, LEARNED: (", ".join(shown) or "the whole of it", None)}

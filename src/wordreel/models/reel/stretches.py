@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordreel.types import Clip, Float32, Track
+from wordreel.types import Bool, Clip, Float32, Track
 
 
 def stretches(track: Track, clip: Clip | None, most: int) -> Float32 | None:
     """`[n ≤ most, dim]` means of the rows that overlap the clip (all rows without one); None without any."""
-    rows = track.values
-    if clip is not None and not clip.whole:
-        inside = (track.times[:, 0] < clip.end) & (track.times[:, 1] > clip.start)
-        rows = rows[inside]
+    rows = track.values if clip is None else track.values[inside(track, clip)]
     if len(rows) == 0:
         return None
     parts = np.array_split(rows, min(most, len(rows)))
     return np.stack([part.mean(axis=0) for part in parts]).astype(np.float32)
+
+
+def inside(track: Track, clip: Clip) -> Bool:
+    """Which rows of a track overlap a clip: all, for a whole video."""
+    if clip.whole:
+        return np.ones(len(track), bool)
+    return np.asarray((track.times[:, 0] < clip.end) & (track.times[:, 1] > clip.start))
 
 
 def scaled(rows: Float32, mean: Float32, deviation: Float32) -> Float32:

@@ -7,6 +7,8 @@ words that it has not met (every query is encoded), then with a hundred queries 
 Every client keeps its connection and asks as soon as it is answered. Latencies are the client's; `encode` and
 `search` are what the server says of each request (waiting for a free search thread belongs to `search` and is
 also given as `queue`); `rest` is what remains: HTTP, JSON, the framework, and the client on the same machine.
+`texts_per_batch` is how many texts were encoded together, on average, and `cached` the share of texts that
+did not have to be.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ import numpy as np
 from wordreel.banks.everyday import queries
 
 CLIENTS = (1, 16, 64)
+COUNTS = ("wordreel_encode_batch_count", "wordreel_encode_batch_sum", "wordreel_encode_cached_total")
 
 
 @contextmanager
@@ -84,13 +87,25 @@ async def client(port: int, texts: Iterator[str], limit: int, until: float) -> l
     return took
 
 
+async def counted(port: int) -> dict[str, float]:
+    """The server's own counts."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**22)
+    _, body = await ask(reader, writer, port, "/metrics")
+    writer.close()
+    lines = (line.rpartition(" ") for line in body.decode().splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in lines}
+
+
 async def load(
     port: int, clients: int, texts: Iterator[str], limit: int, seconds: float
 ) -> dict[str, object]:
+    before = await counted(port)
     began = time.perf_counter()
     found = await asyncio.gather(*(client(port, texts, limit, began + seconds) for _ in range(clients)))
     elapsed = time.perf_counter() - began
     took = np.array([row for one in found for row in one])
+    after = await counted(port)
+    batches, encoded, cached = (after.get(name, 0.0) - before.get(name, 0.0) for name in COUNTS)
     p50, p95, p99 = np.percentile(took[:, 0], [50, 95, 99]).round(1).tolist()
     latency, encode, search, queue = took.mean(axis=0).round(2).tolist()
     return {
@@ -108,6 +123,8 @@ async def load(
             "rest": round(latency - encode - search, 2),
         },
         "encode_and_search_share": round((encode + search) / latency, 3),
+        "texts_per_batch": round(encoded / batches, 2) if batches else None,
+        "cached": round(cached / max(1.0, cached + encoded), 3),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wordreel.search.like import Match
     from wordreel.search.sample import Sample
     from wordreel.search.use import ModelRow, Used
+    from wordreel.training.tune.tune import Tuned
 
 
 EMBED_EVERY = 30.0  # seconds of adding after which what was added can be found
@@ -69,6 +70,28 @@ class Library:
         self.__dict__["model"] = found
         self._engine = None
         return used
+
+    def tune(
+        self,
+        captions: Mapping[str, Sequence[str]],
+        *,
+        dry_run: bool = False,
+        seed: int = 0,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> Tuned:
+        """Adapt the default model to captions of this library's videos (file name → captions).
+
+        The tuned model is kept and used only where captions of held-out videos find them better; see `Tuned`.
+        """
+        from wordreel.training.tune.settings import Settings
+        from wordreel.training.tune.tune import tune
+
+        settings = Settings(seed=seed)
+        model, tuned = tune(self.store, self.weights, captions, settings, dry_run=dry_run, progress=progress)
+        if model is not None:
+            self.__dict__["model"] = model
+            self._engine = None
+        return tuned
 
     def models(self) -> list[ModelRow]:
         """The models that this library can use, and how much of it each has embedded."""

@@ -12,7 +12,7 @@ from wordreel.models.layers.gated_pairs import GatedPairs  # noqa: E402
 from wordreel.models.layers.gating import ContextGating, GatedEmbedding, GatedEmbeddings  # noqa: E402
 from wordreel.models.layers.netvlad import NetVLAD  # noqa: E402
 from wordreel.models.layers.norm import BatchNorm, ExpertNorm  # noqa: E402
-from wordreel.models.layers.transformer import Encoder  # noqa: E402
+from wordreel.models.layers.transformer import Encoder, SelfAttention  # noqa: E402
 
 torch.set_num_threads(1)  # tiny products: threads only get in each other's way
 
@@ -142,6 +142,15 @@ def test_gating_at_once_ignores_the_order_and_in_place_does_not():
             layer.gates.bias.copy_(layer.gates.bias[:1].expand(4, -1).clone())
         same = torch.allclose(layer(x, available)[:, order], layer(x[:, order], available), atol=1e-6)
         assert same is not sequential
+
+
+def test_three_products_at_once_are_three_products():
+    layer, x = SelfAttention(12, 3, 0.0), torch.randn(2, 5, 12, requires_grad=True)
+    both = [torch.cat(parts, dim=-1) for parts in (layer.at_once(x), layer.one_by_one(x))]
+    assert torch.allclose(*both, atol=1e-6)
+    asked = [x, *layer.parameters()]
+    one, other = (torch.autograd.grad((y * torch.arange(36)).sum(), asked) for y in both)
+    assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(one, other, strict=True))
 
 
 def test_attention_ignores_what_is_masked():

@@ -31,12 +31,13 @@ def test_filters_equal_the_slow_look(store):
         (None, True, False),
         (None, True, False),
         (None, "colour", "speech", "nobody"),
+        (None, "video", "image", "audio"),
     )
     kept = set()
-    for low, high, speech, text, expert in product(*choices):
+    for low, high, speech, text, expert, kind in product(*choices):
         if low is not None and high is not None and low > high:
             continue
-        chosen = Filters(min_duration=low, max_duration=high, has_speech=speech, has_text=text, expert=expert)
+        chosen = Filters(None, None, None, low, high, speech, text, expert, kind)
         expected = {}
         for file in files:
             length = store.info(file.content).duration
@@ -48,6 +49,7 @@ def test_filters_equal_the_slow_look(store):
                 and (speech is None or speech == ("speech" in words))
                 and (text is None or text == ("ocr" in words))
                 and (expert is None or expert in tracks)
+                and (kind is None or kind == store.info(file.content).kind)
             ):
                 expected.setdefault(file.content, file.path)
         assert chosen.paths(files, lambda: facts_of(store)) == expected

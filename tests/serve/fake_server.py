@@ -1,6 +1,6 @@
 """The page with canned answers: for states that a real library reaches only with effort, and for drawing it.
 
-python tests/serve/fake_server.py [port] [full|empty|broken]
+python tests/serve/fake_server.py [port] [full|empty|shown|broken|stale]
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ POLICY = (
 )
 NAMES = ("harbour at dawn.mp4", "birthday 2019.mov", "street.mp4", "lecture.mp4", "beach.jpg", "song.mp3")
 SECONDS = 20.0
+STALE = (
+    "all 240 clips must be embedded by the model 'reel' before they can be found: `wordreel use reel` "
+    "(the owner of the library does that on the command line)"
+)
 SAID = (
     "Good morning to all of you.",
     "Today we go out with the red boat.",
@@ -153,17 +157,20 @@ def hubness() -> dict[str, Any]:
 
 
 class Fake:
-    """What the server says; `mood` is "full", "empty" or "broken"."""
+    """What the server says; `mood` is one of "full", "empty", "shown" (empty and for reading only), "broken",
+    "stale" (nothing is embedded, and for reading only)."""
 
     def __init__(self, mood: str = "full") -> None:
         self.mood = mood
-        self.files = 0 if mood == "empty" else 60
+        self.files = 0 if mood in ("empty", "shown") else 60
         self.asked: list[dict[str, Any]] = []
 
     def answer(self, method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
         if self.mood == "broken" and path == "/api/search":
             message = "the index is being rebuilt; try again in a minute"
             return 503, {"error": {"code": "busy", "message": message, "field": None}}
+        if self.mood == "stale" and path == "/api/search":
+            return 409, {"error": {"code": "not_embedded", "message": STALE, "field": None}}
         parts = path.split("/")[2:]
         match parts:
             case ["status"]:
@@ -205,14 +212,17 @@ class Fake:
         return {
             "version": "0.1.0",
             "library": "/home/me/.local/share/wordreel",
-            "read_only": False,
+            "read_only": self.mood in ("shown", "stale"),
             "model": {
                 "name": "bridge",
                 "fingerprint": "f00d",
                 "experts": ["appearance", "motion", "speech", "ocr"],
             },
             "videos": self.files,
-            "clips": 4 * self.files,
+            "clips": 0 if self.mood == "stale" else 4 * self.files,
+            "problem": STALE if self.mood == "stale" else None,
+            "experts": ["appearance", "motion", "speech", "ocr"],
+            "folders": ["/home/me/Videos/2024", "/home/me/Videos"],
             "seconds": SECONDS * self.files,
             "banks": [{"name": "everyday", "size": 2000, "checked": None}],
             "jobs_running": 0,

@@ -80,7 +80,7 @@ def test_a_bank_does_not_push_out_what_people_ask():
 
 def test_searches_see_the_old_index_or_the_new(library):
     opened_library = opened(library)
-    live = Live(opened_library.store, Model())
+    live = Live(opened_library.store, Model)
     wrong, stop = [], threading.Event()
 
     def look():

@@ -70,6 +70,46 @@ def test_filters(site, ready):
     assert paths("before=2000-01-01T00:00:00Z") == set()
 
 
+def test_videos_and_pictures_apart(site):
+    content = site.get("/api/videos?q=film3").json["items"][0]["content"]
+    picture = site.get(f"/api/thumb/{content}?t=0.5").body
+    job = site.post("/api/uploads?name=still.jpg", picture).json["job"]
+    assert site.ended(job)["state"] == "done"
+
+    def names(query):
+        return sorted(hit["name"] for hit in site.get(f"/api/search?text=red&{query}").json["hits"])
+
+    films = [f"film{n}.mp4" for n in range(4)]
+    assert names("kind=image") == ["still.jpg"]
+    assert names("kind=video") == films
+    assert names("kind=audio") == []
+    assert names("kind=") == names("") == [*films, "still.jpg"]
+    assert site.get("/api/search?text=red&kind=image").json["total_estimate"] == 1
+    body = {"text": "red", "kind": "image", "has_speech": False}
+    assert [hit["name"] for hit in site.post("/api/search", body).json["hits"]] == ["still.jpg"]
+    assert {hit["kind"] for hit in site.get(f"/api/search?like={content}&kind=image").json["hits"]} == {
+        "image"
+    }
+    assert {hit["kind"] for hit in site.get("/api/search?text=red&then=blue&kind=video").json["hits"]} == {
+        "video"
+    }
+    assert site.get("/api/search?text=red&kind=book").json["error"]["field"] == "kind"
+
+
+def test_experts_to_choose_from(site):
+    found = site.get("/api/status").json["experts"]
+    assert found == ["colour", "speech"]
+    for expert in found:
+        assert site.get(f"/api/search?text=red&expert={expert}").json["hits"], expert
+
+
+def test_folders_to_choose_from(site, ready):
+    found = site.get("/api/status").json["folders"]
+    assert sorted(found) == [str(ready[1] / "part0"), str(ready[1] / "part1")]
+    for folder in found:
+        assert len(site.get(f"/api/search?text=red&folder={quote(folder)}").json["hits"]) == 2
+
+
 def test_by_video_and_by_moment(site, library):
     videos = site.get("/api/videos").json["items"]
     content = videos[0]["content"]

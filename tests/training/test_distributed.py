@@ -10,6 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from safetensors.torch import load_file  # noqa: E402
+
 CHILD = """
 import sys
 import torch
@@ -51,7 +53,35 @@ torch.distributed.destroy_process_group()
 """
 
 
-def test_two_processes_train_one_model(tmp_path):
+STOPPED = """
+import os
+import sys
+from tests.training.toys import material, recipe
+from wordreel.training.distributed import join_world
+from wordreel.training.loop import train
+from wordreel.training.session import Session
+
+import torch
+
+join_world("cpu")
+most, taken, step = int(sys.argv[2]), 0, Session.step
+
+def counted(self, *given):
+    global taken
+    if taken == most:
+        os._exit(3)  # as if the power were gone
+    taken += 1
+    return step(self, *given)
+
+Session.step = counted
+made = recipe("mmt", epochs=3, batch=6)
+train(made, material(made.model), sys.argv[1], device="cpu", resume=True, save_steps=2)
+torch.distributed.destroy_process_group()
+"""
+
+
+def together(code: str, *arguments: str) -> tuple[list[int], list[tuple[str, str]]]:
+    """Run a script as two processes of one world; their exit codes and what they said."""
     root = Path(__file__).parents[2]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -70,7 +100,7 @@ def test_two_processes_train_one_model(tmp_path):
         }
         children.append(
             subprocess.Popen(
-                [sys.executable, "-c", CHILD, str(tmp_path)],
+                [sys.executable, "-c", code, *arguments],
                 cwd=root,
                 env=env,
                 stdout=subprocess.PIPE,
@@ -79,7 +109,22 @@ def test_two_processes_train_one_model(tmp_path):
             )
         )
     said = [child.communicate(timeout=120) for child in children]
-    assert all(child.returncode == 0 for child in children), said
+    return [child.returncode for child in children], said
+
+
+def test_two_processes_train_one_model(tmp_path):
+    codes, said = together(CHILD, str(tmp_path))
+    assert codes == [0, 0], said
     assert said[0][0].split()[1] == said[1][0].split()[1] == "3"
     assert said[0][0].split()[2] == said[1][0].split()[2]  # the loss of all pairs is everybody's
     assert (tmp_path / "best" / "model.safetensors").is_file()
+
+
+def test_two_stopped_processes_go_on_to_the_same_model(tmp_path):
+    codes, said = together(STOPPED, str(tmp_path / "whole"), "1000")
+    assert codes == [0, 0], said
+    assert together(STOPPED, str(tmp_path / "cut"), "3")[0] == [3, 3]
+    codes, said = together(STOPPED, str(tmp_path / "cut"), "1000")
+    assert codes == [0, 0], said
+    one, other = (load_file(tmp_path / name / "last" / "model.safetensors") for name in ("whole", "cut"))
+    assert all(torch.equal(one[name], other[name]) for name in one)

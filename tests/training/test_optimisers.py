@@ -92,6 +92,17 @@ def test_the_first_five_steps_are_not_adapted():
     assert step_size(3, 0.1, (0.9, 0.999))[0] == pytest.approx(0.1 / (1 - 0.9**3))
 
 
+def test_a_rule_is_settled_when_no_later_step_leaves_it():
+    for betas in ((0.9, 0.999), (0.95, 0.5)):  # the second is never adapted
+        p = torch.nn.Parameter(torch.ones(2))
+        optimiser = RAdam([p], 0.1, betas)
+        for _ in range(12):
+            later = {step_size(optimiser.steps + 1 + t, 0.1, betas)[1] for t in range(2000)}
+            assert optimiser.settled == (len(later) == 1)
+            p.grad = torch.ones(2)
+            optimiser.step()
+
+
 def test_text_networks_may_have_a_rate_of_their_own():
     from wordreel.models.build import build
 

@@ -14,7 +14,7 @@ from wordreel.models.text.bert import Bert  # noqa: E402
 from wordreel.training.reel import captions as captions_module  # noqa: E402
 from wordreel.training.reel import material as material_module  # noqa: E402
 from wordreel.training.reel.captions import Captions, cut_short  # noqa: E402
-from wordreel.training.reel.fit import fit  # noqa: E402
+from wordreel.training.reel.fit import distilled, fit  # noqa: E402
 from wordreel.training.reel.material import Material  # noqa: E402
 from wordreel.training.reel.settings import Settings  # noqa: E402
 
@@ -54,7 +54,9 @@ def captions(material):
     return Captions(ids, torch.full((len(ids),), 4), Bert(sizes).eval())
 
 
-SMALL = Settings(epochs=30, batch=12, input_drop=0.1, drop=0.0, short=0.0, soft=0.0, repeat={})
+SMALL = Settings(
+    epochs=30, batch=12, captions=1, input_drop=0.1, drop=0.0, short=0.0, soft=0.0, repeat={}, teachers=0
+)
 
 
 def test_learns_what_can_be_learned(material, captions):
@@ -74,6 +76,38 @@ def test_the_same_seed_gives_the_same_model(material, captions):
     other = fit(material, captions, replace(short, seed=1)).checkpoint
     assert all(np.array_equal(one.tower[name], two.tower[name]) for name in one.tower)
     assert any(not np.array_equal(one.tower[name], other.tower[name]) for name in one.tower)
+
+
+def test_a_student_learns_from_teachers_alone(material, captions):
+    from dataclasses import replace
+
+    said = []
+    taught = replace(SMALL, teachers=2, taught=1.0, captions=2)
+    found = fit(material, captions, taught, report=lambda now: said.append(now["what"]))
+    assert list(dict.fromkeys(said)) == ["teacher 1 of 2", "teacher 2 of 2", "the model"]
+    assert found.validation["made"].r1 > 80
+
+
+def test_distillation_is_the_divergence_of_both_ways():
+    torch.manual_seed(0)
+    cosines, taught = torch.rand(6, 3), torch.rand(6, 3)
+    hidden = torch.zeros(6, 3, dtype=torch.bool)
+    hidden[1, 2] = hidden[2, 1] = True
+    found = float(distilled(cosines, taught, hidden, 2, 0.1))
+
+    def shares(row, seen):
+        top = [np.exp(float(x) / 0.1) if s else 0.0 for x, s in zip(row, seen, strict=True)]
+        return [x / sum(top) for x in top]
+
+    def apart(ours, theirs, seen):
+        pairs = zip(shares(theirs, seen), shares(ours, seen), strict=True)
+        return sum(t * np.log(t / o) for t, o in pairs if t > 0)
+
+    slow = sum(apart(cosines[i], taught[i], ~hidden[i]) for i in range(6)) / 6
+    for some in (range(3), range(3, 6)):
+        back = [apart(cosines[some][:, j], taught[some][:, j], ~hidden[some][:, j]) for j in range(3)]
+        slow += sum(back) / 3 / 2
+    assert found == pytest.approx(slow, rel=1e-5)
 
 
 def test_the_words_and_places_of_the_encoder_stay(material, captions):

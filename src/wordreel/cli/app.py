@@ -27,6 +27,7 @@ from wordreel.cli import (
     search,
     serve,
     train,
+    tune,
     use,
     verify,
     weights,
@@ -74,6 +75,7 @@ app.command("doctor")(doctor.doctor)
 app.command("experts")(experts.experts)
 app.command("models")(models.models)
 app.command("train")(train.train)
+app.command("tune")(tune.tune)
 app.command("use")(use.use)
 app.add_typer(weights.app, name="weights")
 app.add_typer(bank.app, name="bank")

@@ -60,6 +60,7 @@ def serve(
     from wordreel.serve.access import tokens
     from wordreel.serve.options import Options, is_loopback
 
+    _check_certificate(certificate, key)
     opened = Library(library, create=not read_only)
     if new_token:
         token = tokens.new_token()
@@ -88,6 +89,23 @@ def serve(
         key=key,
     )
     _stay(opened, options, open_page)
+
+
+def _check_certificate(certificate: Path | None, key: Path | None) -> None:
+    """Before anybody believes that what they send is encrypted."""
+    import ssl
+
+    if certificate is None:
+        if key is not None:
+            raise WordreelError("--key goes with --certificate; give both to serve https")
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except (OSError, ValueError) as error:  # of which SSLError is one
+        raise WordreelError(
+            f"{printable(certificate)} cannot be used for https ({error}); "
+            "give a certificate and its key, both PEM"
+        ) from error
 
 
 def _stay(library: Library, options: Options, open_page: bool) -> None:

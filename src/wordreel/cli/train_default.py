@@ -20,17 +20,27 @@ def train_default(
     rows: Sequence[tuple[Any, ...]],
     validation: Captioned | None,
     seeds: Sequence[int],
-    changes: dict[str, Any],
+    changes: Sequence[str],
     device: str,
     out: Path,
     as_json: bool,
 ) -> None:
     """Train once per seed on the libraries of `rows` (library, captions, split, ids, share)."""
     from wordreel.models.reel import checkpoint
+    from wordreel.training.fill import fill
+    from wordreel.training.recipe import put
     from wordreel.training.reel import captions, material
     from wordreel.training.reel.fit import fit
     from wordreel.training.reel.settings import Settings
     from wordreel.weights.store import Store
+
+    values: dict[str, Any] = {}
+    for change in changes:
+        put(values, change)
+    for key, option in {"repeat": "--share", "seed": "--seed"}.items():
+        if key in values:
+            raise typer.BadParameter(f"{key} is set by {option}.")
+    wanted = fill(Settings, values, NAME)
 
     sources, repeat = [], {}
     for number, (library, told, split, ids, share) in enumerate(rows):
@@ -46,7 +56,7 @@ def train_default(
     spoken = captions.encode(found.texts, Store())
     results = {}
     for seed in seeds:
-        settings = replace(Settings(**changes), seed=seed, repeat=repeat)
+        settings = replace(wanted, seed=seed, repeat=repeat)
         made = fit(found, spoken, settings, device, None if as_json else _moved)
         made.checkpoint.card["validation"] = {name: asdict(r) for name, r in made.validation.items()}
         place = out / (f"seed-{seed}" if len(seeds) > 1 else "") / checkpoint.SHIPPED.name
@@ -66,6 +76,5 @@ def train_default(
 def _moved(now: dict[str, Any]) -> None:
     left = now["seconds"] / now["epoch"] * (now["epochs"] - now["epoch"])
     if sys.stderr.isatty() or now["epoch"] % 10 == 0 or now["epoch"] == now["epochs"]:
-        typer.echo(
-            f"epoch {now['epoch']}/{now['epochs']}  loss {now['loss']:.3f}  {long_time(left)} left", err=True
-        )
+        where = f"{now['what']}: epoch {now['epoch']}/{now['epochs']}"
+        typer.echo(f"{where}  loss {now['loss']:.3f}  {long_time(left)} left", err=True)

@@ -1,7 +1,8 @@
 """Our own captioned collections: CSV or JSONL with `path, caption[, start, end, split]`.
 
-One row is one caption; rows with one path are one item. Paths are relative to the file's folder, times are
-seconds. A row with an empty caption keeps an item in the gallery that nobody asks for.
+One row is one caption; rows with one path (in a table also `file`) are one item. Paths are relative to the
+file's folder, times are seconds. A row with an empty caption keeps an item in the gallery that
+nobody asks for.
 """
 
 from __future__ import annotations
@@ -102,9 +103,9 @@ def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         return
     found = rows(path, _delimiter(path, delimiter), strict=True)
     for number, header in found:
-        named = [name.strip().lower() for name in header]
+        named = _named(header)
         try:
-            columns(path, number, header, [("path",), ("caption",)])
+            columns(path, number, named, [("path",), ("caption",)])
         except DatasetError as error:
             raise DatasetError(f"{error}; the first line must be the header: {','.join(FIELDS)}") from None
         if twice := [name for name in FIELDS if named.count(name) > 1]:
@@ -116,6 +117,12 @@ def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                     f"{delimiter!r} in them in double quotes"
                 )
             yield f"{path}, line {last}", dict(zip(named, row, strict=False))
+
+
+def _named(header: list[str]) -> list[str]:
+    """The columns in lower case; `file` is another word for `path` where there is none."""
+    named = [name.strip().lower() for name in header]
+    return named if "path" in named else ["path" if name == "file" else name for name in named]
 
 
 def _delimiter(path: Path, usual: str) -> str:

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -39,6 +40,7 @@ WEIGHTS = {"appearance": 1.0, "motion": 1.0, "sound": 0.2, "speech": 0.8, "ocr":
 """How much each expert counts, chosen on validation videos."""
 
 SENTENCES = ("speech", "ocr")
+SEEN = 8192  # clips, times experts, whose logits are remembered: some 20 MiB
 ASKED = 64  # queries, times experts, whose classes are remembered while their hits are explained
 
 
@@ -80,6 +82,7 @@ class Bridge:
         self._store = store
         self._encoder = SentenceEncoder(store)
         self._chances = Remembered[tuple[str, str], Float32](ASKED)
+        self._means = Remembered[tuple[str, Clip], tuple[ReferenceType[Track], Float32 | None]](SEEN)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -130,7 +133,7 @@ class Bridge:
                 at = int(np.argmax(np.where(shares > 0, rows @ sentence, -np.inf)))
                 span = (float(times[at, 0]), float(times[at, 1]))
                 said[expert] = (f"“{words_in(track, *span)}”", span)
-            elif (mean := self._mean(expert, track, clip)) is not None:
+            elif (mean := self._seen(expert, track, clip)) is not None:
                 chances = self._asked_for(expert, query.text, sentence)
                 said[expert] = (self._spaces[expert].best(chances, mean), None)
         return said
@@ -164,6 +167,14 @@ class Bridge:
             known = self._spaces[expert].chances(sentence)
             self._chances.put((expert, text), known)
         return known
+
+    def _seen(self, expert: str, track: Track, clip: Clip) -> Float32 | None:
+        """`_mean`, remembered for as long as the track is: good videos are found again and again."""
+        known = self._means.get((expert, clip))
+        if known is None or known[0]() is not track:
+            known = (ref(track), self._mean(expert, track, clip))
+            self._means.put((expert, clip), known)
+        return known[1]
 
     def _mean(self, expert: str, track: Track, clip: Clip) -> Float32 | None:
         """An expert's logits or sentence vectors over a clip, weighted by time; None where it has none."""

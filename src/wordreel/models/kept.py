@@ -24,6 +24,7 @@ from wordreel.models.config import Config
 from wordreel.weights.store import Store
 
 if TYPE_CHECKING:
+    from wordreel.models.reel.model import Reel
     from wordreel.models.trained import TrainedModel
 
 DEFAULT = "reel"  # the model that comes with wordreel
@@ -87,8 +88,12 @@ def open_kept(store: LibraryStore, weights: Store, key: str | None = None) -> Mo
 _BACK = "`wordreel use reel` goes back to the model that comes with wordreel"
 
 
-def open_checkpoint(folder: Path, weights: Store) -> TrainedModel:
-    """The trained model in a folder."""
+def open_checkpoint(folder: Path, weights: Store) -> TrainedModel | Reel:
+    """The model in a folder: one trained here, or the default one after tuning, which needs no torch."""
+    if is_reel(folder / WEIGHTS):
+        from wordreel.models.reel.model import Reel
+
+        return Reel(weights, folder / WEIGHTS)
     try:
         trained: Any = import_module("wordreel.models.trained")
     except ModuleNotFoundError as error:
@@ -101,12 +106,25 @@ def open_checkpoint(folder: Path, weights: Store) -> TrainedModel:
     return model
 
 
+def is_reel(path: Path) -> bool:
+    """Whether a weight file is of the kind of the default model."""
+    from safetensors import SafetensorError, safe_open
+
+    from wordreel.models.reel.checkpoint import KEY
+
+    try:
+        with safe_open(str(path), "numpy") as file:
+            return KEY in (file.metadata() or {})
+    except (SafetensorError, OSError):
+        return False
+
+
 def find_checkpoint(path: Path) -> Path:
     """The checkpoint folder that a path names: itself, or its best one if it is a training's folder."""
     return path / BEST if not (path / WEIGHTS).exists() and (path / BEST / WEIGHTS).exists() else path
 
 
-def keep(store: LibraryStore, model: TrainedModel, weights: Store) -> Model:
+def keep(store: LibraryStore, model: TrainedModel | Reel, weights: Store) -> Model:
     """Copy a checkpoint into the library and open it there; the old copy stays if it is whole.
 
     The copy gets its name when all of it is on the disk, so that a kill leaves all of it or nothing.
@@ -124,7 +142,8 @@ def keep(store: LibraryStore, model: TrainedModel, weights: Store) -> Model:
             for left in place.parent.glob(f"{UNFINISHED}-*"):
                 shutil.rmtree(left)
             fresh.mkdir()
-            for name in (WEIGHTS, *words_files(folder, model.config)):
+            config = getattr(model, "config", None)
+            for name in (WEIGHTS, *(words_files(folder, config) if config else ())):
                 make_folder((fresh / name).parent)
                 shutil.copyfile(folder / name, fresh / name)
                 _sync(fresh / name)

@@ -19,7 +19,7 @@ DIM = 384
 VERSION = 1  # raise it when tokenising or pooling changes
 MAX_TOKENS = 256
 MAX_CHARACTERS = 20_000  # far more than 256 tokens of any prose, little enough to tokenise at once
-REMEMBERED = 512
+REMEMBERED = 4096  # as many as a server remembers questions, whose hits are explained with them: 6 MiB
 FEW = 64  # sentences at once that may be questions; more are a bank or a dataset, asked once
 
 

@@ -99,9 +99,10 @@ class Engine:
         paths = (filters or Filters()).paths(self._files, self.facts)
         if not paths:
             return []
-        allowed = np.zeros(len(self), bool)
-        for content in paths:
-            allowed[self._rows_of[content]] = True
+        allowed = np.full(len(self), len(paths) == len(self._rows_of))
+        if not allowed.all():
+            for content in paths:
+                allowed[self._rows_of[content]] = True
         query = self.model.queries([words])[0]
         spoken = self._spoken(words)
         bonus = self._bonus(spoken)
@@ -332,6 +333,10 @@ class Engine:
     def rows(self, content: str) -> list[int]:
         """The rows of one video's items."""
         return self._rows_of[content]
+
+    def bonus(self, text: str) -> dict[int, float]:
+        """What words that were said or shown add to the similarity of items, by row."""
+        return self._bonus(self._spoken(text))
 
     def like(self, sample: Sample, limit: int = 10, filters: Filters | None = None) -> list[Match]:
         """The videos most like a given one, best first."""

@@ -12,11 +12,15 @@ SHOWN = "ocr"  # the expert whose words were shown
 
 @dataclass(frozen=True)
 class Facts:
-    """`experts` are those with a track; `worded` those of them that read or heard words."""
+    """`experts` are those with a track; `worded` those of them that read or heard words.
+
+    `kind` is "video", "audio" or "image".
+    """
 
     duration: float
     experts: frozenset[str] = frozenset()
     worded: frozenset[str] = frozenset()
+    kind: str = "video"
 
     @property
     def has_speech(self) -> bool:
@@ -30,13 +34,13 @@ class Facts:
 def facts_of(store: LibraryStore) -> dict[str, Facts]:
     """The facts of every content, in three looks at the catalogue."""
     with store.catalogue.transaction(reading=True):
-        durations = store.catalogue.rows("SELECT content, duration FROM contents")
+        contents = store.catalogue.rows("SELECT content, duration, kind FROM contents")
         present = store.catalogue.rows("SELECT content, expert FROM tracks WHERE state = 'present'")
         worded = store.catalogue.rows("SELECT DISTINCT content, expert FROM words")
     experts, words = _grouped(present), _grouped(worded)
     return {
-        content: Facts(duration, experts.get(content, _NONE), words.get(content, _NONE))
-        for content, duration in durations
+        content: Facts(duration, experts.get(content, _NONE), words.get(content, _NONE), kind)
+        for content, duration, kind in contents
     }
 
 

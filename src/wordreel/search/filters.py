@@ -18,10 +18,11 @@ FactsOf = Callable[[], Mapping[str, Facts]]
 
 @dataclass(frozen=True)
 class Filters:
-    """What a file must be: under a folder, changed within bounds, so long, with speech, text or an expert.
+    """What a file must be: under a folder, changed within bounds, of a kind, so long, with speech, text or an
+    expert.
 
-    `has_speech` and `has_text` are about words that were really heard or read; `expert` must have a track.
-    Bounds on the duration let it be equal to them.
+    `has_speech` and `has_text` are about words that were really heard or read; `expert` must have a track;
+    `kind` is "video", "audio" or "image". Bounds on the duration let it be equal to them.
     """
 
     folder: Path | None = None
@@ -32,6 +33,7 @@ class Filters:
     has_speech: bool | None = None
     has_text: bool | None = None
     expert: str | None = None
+    kind: str | None = None
 
     def __post_init__(self) -> None:
         if self.after and self.before and self.after >= self.before:
@@ -64,7 +66,7 @@ class Filters:
         return kept
 
     def _about_videos(self) -> bool:
-        asked = (self.min_duration, self.max_duration, self.has_speech, self.has_text, self.expert)
+        asked = (self.min_duration, self.max_duration, self.has_speech, self.has_text, self.expert, self.kind)
         return any(value is not None for value in asked)
 
     def _passes(self, video: Facts | None) -> bool:
@@ -74,6 +76,7 @@ class Filters:
             and (self.has_speech is None or video.has_speech == self.has_speech)
             and (self.has_text is None or video.has_text == self.has_text)
             and (self.expert is None or self.expert in video.experts)
+            and (self.kind is None or video.kind == self.kind)
         )
 
 

@@ -55,8 +55,9 @@ def refresh(store: LibraryStore, model: Model, progress: Progress | None = None)
 
 def tracks_of(store: LibraryStore, model: Model, content: str) -> dict[str, Track]:
     """The tracks of one video that the model can use."""
-    found = {name: store.track(content, name) for name in looks_at(model)}
-    return {name: track for name, track in found.items() if isinstance(track, Track)}
+    held = {row.expert: row.hash for row in store.tracks(content)}  # one look, not one for each expert
+    found = {name: held.get(name) for name in looks_at(model)}
+    return {name: store.track_files.load(digest) for name, digest in found.items() if digest is not None}
 
 
 def looks_at(model: Model) -> tuple[str, ...]:

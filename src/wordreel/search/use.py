@@ -13,6 +13,7 @@ from wordreel.library.settings import write_setting
 from wordreel.library.store import LibraryStore
 from wordreel.models import kept
 from wordreel.models.base import Model
+from wordreel.models.reel.model import Reel
 from wordreel.search.refresh import refresh
 from wordreel.weights.store import Store
 
@@ -57,9 +58,10 @@ def use(
             key, model = asked, kept.open_kept(store, weights, asked)
         else:
             trained = _trained(store, weights, asked)
-            notes += check_experts(store, trained)
-            if elsewhere := kept.words_elsewhere(trained.config):
-                notes.append(f"its captions need {elsewhere}, which is not in its folder: leave it there")
+            if not isinstance(trained, Reel):
+                notes += check_experts(store, trained)
+                if elsewhere := kept.words_elsewhere(trained.config):
+                    notes.append(f"its captions need {elsewhere}, which is not in its folder: leave it there")
             key, model = trained.fingerprint, kept.keep(store, trained, weights)
         return model, Used(model.name, model.fingerprint, switch(store, model, key, progress), tuple(notes))
 
@@ -127,7 +129,7 @@ def _embedded(store: LibraryStore, fingerprint: str, clips: int) -> tuple[tuple[
         return manifest.experts, clips
 
 
-def _trained(store: LibraryStore, weights: Store, asked: str) -> TrainedModel:
+def _trained(store: LibraryStore, weights: Store, asked: str) -> TrainedModel | Reel:
     """The checkpoint that was asked for: a folder, or one of the library's own."""
     path = Path(asked).expanduser()
     if path.is_dir():

@@ -14,6 +14,7 @@ from wordreel.search.like import like
 from wordreel.search.norm import PLAIN
 from wordreel.search.then import then
 from wordreel.serve import shapes, view
+from wordreel.serve.hints import for_page
 from wordreel.serve.live import Snapshot
 from wordreel.serve.problems import Problem
 from wordreel.serve.service import Service
@@ -71,11 +72,11 @@ def search(service: Service, asked: shapes.SearchRequest, clock: Clock) -> bytes
         found, norm, note, weights = _look_alikes(service, snapshot, asked, filters), "none", "", None
     else:
         found, norm, note = _worded(snapshot, asked, filters)
-        weights = weights_of(service, asked.text)
+        weights = weights_of(snapshot, asked.text)
     response = shapes.SearchResponse(
         query=asked.model_dump(mode="json", exclude_defaults=True),
         norm=norm,
-        note=note,
+        note=for_page(note),
         total_estimate=snapshot.passing(filters),
         hits=view.shown(snapshot.engine, found, weights, service.uploaded),
         took=clock.took(service),
@@ -91,13 +92,13 @@ def compare(service: Service, asked: shapes.SearchRequest, clock: Clock) -> byte
     named = asked.model_copy(update={"norm": _bank_norm(snapshot, asked)})
     corrected, norm, note = _worded(snapshot, named, filters)
     plain, _, _ = _worded(snapshot, asked.model_copy(update={"norm": "none", "beta": None}), filters)
-    weights = weights_of(service, text)
+    weights = weights_of(snapshot, text)
     return (
         shapes.CompareResponse(
             plain=view.shown(snapshot.engine, plain, weights, service.uploaded),
             normalised=view.shown(snapshot.engine, corrected, weights, service.uploaded),
             norm=norm,
-            note=note,
+            note=for_page(note),
             took=clock.took(service),
         )
         .model_dump_json()
@@ -115,11 +116,12 @@ def filters_of(asked: shapes.FilterFields) -> Filters:
         asked.has_speech,
         asked.has_text,
         asked.expert,
+        asked.kind,
     )
 
 
-def weights_of(service: Service, text: str) -> Float32:
-    return np.asarray(service.model.queries([text.strip()])[0].weights, np.float32)
+def weights_of(snapshot: Snapshot, text: str) -> Float32:
+    return np.asarray(snapshot.engine.model.queries([text.strip()])[0].weights, np.float32)
 
 
 def _bank_norm(snapshot: Snapshot, asked: shapes.SearchRequest) -> str:
@@ -150,10 +152,12 @@ def _look_alikes(
 ) -> list[Hit]:
     if asked.min_confidence > 0:
         raise QueryError("look-alikes have no confidence; leave min_confidence out")
+    snapshot.check()
+    model = snapshot.engine.model
     if asked.image is not None:
-        sample = service.samples.outside(asked.image, service.uploads.find(asked.image))
+        sample = service.samples.outside(model, asked.image, service.uploads.find(asked.image))
     elif asked.like is not None:
-        sample = service.samples.known(asked.like.content, asked.like.start, asked.like.end)
+        sample = service.samples.known(model, asked.like.content, asked.like.start, asked.like.end)
     else:
         raise QueryError("nothing was asked")
     return list(like(snapshot.engine, sample, asked.offset + asked.limit, filters)[asked.offset :])

@@ -56,10 +56,13 @@ class RememberingModel:
 
 
 class Encoder:
-    """Collects the texts of concurrent requests. Belongs to one event loop."""
+    """Collects the texts of concurrent requests. Belongs to one event loop.
+
+    `model` may be exchanged at any time: who searches with another one encodes the words again.
+    """
 
     def __init__(self, model: RememberingModel, metrics: Metrics) -> None:
-        self._model, self._metrics = model, metrics
+        self.model, self._metrics = model, metrics
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._working: asyncio.Task[None] | None = None
@@ -68,7 +71,7 @@ class Encoder:
         """Come back when the embeddings of all these texts are remembered."""
         waits = []
         for text in dict.fromkeys(text.strip() for text in texts):
-            if self._model.latest.get(text) is not None:
+            if self.model.latest.get(text) is not None:
                 self._metrics.count("wordreel_encode_cached_total")
                 continue
             if text not in self._waiting:
@@ -88,7 +91,7 @@ class Encoder:
             self._metrics.observe("wordreel_encode_batch", len(batch))
             try:
                 await asyncio.get_running_loop().run_in_executor(
-                    self._thread, self._model.queries, list(batch)
+                    self._thread, self.model.queries, list(batch)
                 )
             except Exception as error:
                 for future in batch.values():

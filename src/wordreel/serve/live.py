@@ -6,17 +6,21 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TypeVar
 
 from wordreel.banks.choice import Choice, choose
 from wordreel.errors import WordreelError
+from wordreel.library.embeddings import read_manifest
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
+from wordreel.models.kept import in_use
 from wordreel.remember import Remembered
 from wordreel.search.engine import Engine
 from wordreel.search.filters import Filters
 from wordreel.search.fitting import check_fits
+from wordreel.search.refresh import cache_of
+from wordreel.serve.hints import for_page
+from wordreel.serve.problems import Problem
 
 T = TypeVar("T")
 
@@ -25,21 +29,28 @@ CHOICES = 32  # ways to rank that are kept ready
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """An engine and the ways to rank with it. `problem` says why nothing can be found at all."""
+    """An engine and the ways to rank with it. `problem` says why nothing can be found at all; `missing`
+    counts the clips that its model has not embedded."""
 
     engine: Engine
-    problem: WordreelError | None = None
+    problem: WordreelError | Problem | None = None
+    missing: int = 0
     _choices: Remembered[tuple[str, str | None, float | None], Choice] = field(
         default_factory=lambda: Remembered(CHOICES)
     )
     _made: Remembered[tuple[str, ...], object] = field(default_factory=lambda: Remembered(CHOICES))
+    _passed: Remembered[Filters, int] = field(default_factory=lambda: Remembered(CHOICES))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
-    def choose(self, norm: str, bank: str | None, beta: float | None) -> Choice:
-        """How a search ranks; worked out once for every combination that is asked for."""
+    def check(self) -> None:
+        """Say so where an empty answer would only look like one."""
         if self.problem is not None:
             raise self.problem
+
+    def choose(self, norm: str, bank: str | None, beta: float | None) -> Choice:
+        """How a search ranks; worked out once for every combination that is asked for."""
+        self.check()
         key = (norm, bank, beta)
         known = self._choices.get(key)
         if known is None:
@@ -61,19 +72,18 @@ class Snapshot:
 
     def passing(self, filters: Filters) -> int:
         """How many videos pass the filters."""
-        return _passing(self, filters)
-
-
-@lru_cache(64)
-def _passing(snapshot: Snapshot, filters: Filters) -> int:
-    return len(filters.paths(snapshot.engine.files, snapshot.engine.facts))
+        known = self._passed.get(filters)
+        if known is None:
+            known = len(filters.paths(self.engine.files, self.engine.facts))
+            self._passed.put(filters, known)
+        return known
 
 
 class Live:
-    """The snapshot of now."""
+    """The snapshot of now. `look` gives the model that the library uses at the moment."""
 
-    def __init__(self, store: LibraryStore, model: Model) -> None:
-        self._store, self._model = store, model
+    def __init__(self, store: LibraryStore, look: Callable[[], Model], read_only: bool = False) -> None:
+        self._store, self._look, self._read_only = store, look, read_only
         self._lock = threading.Lock()
         self._seen: object = None
         self.opened_at = 0.0
@@ -82,27 +92,47 @@ class Live:
     def reopen(self) -> Snapshot:
         """Look at the library anew. Searches go on with the old snapshot until the new one is ready."""
         with self._lock:
-            self._seen = self._version()
-            problem: WordreelError | None = None
-            try:
-                check_fits(self._store, self._model)
-            except WordreelError as error:
-                problem = error
-            made = Snapshot(Engine(self._store, self._model), problem)
-            if problem is None and len(made.engine):
-                made.choose("auto", None, None)  # the first search must not pay for it
+            model = self._look()
+            self._seen = self._version(model)
+            engine = Engine(self._store, model)
+            missing = max(0, len(self._store.clip_ids()) - len(engine))
+            made = Snapshot(engine, self._problem(engine, missing), missing)
+            if made.problem is None and len(engine):
+                made.choose("auto", None, None)  # the first search must not pay for it,
+                engine.search("anything", 1)  # nor for what a model loads when it is first asked
             self.now = made
             self.opened_at = time.monotonic()
             return made
 
     def changed(self) -> bool:
-        """Whether another process has written to the library since it was opened."""
-        return self._version() != self._seen
+        """Whether another process has written to the library since it was opened.
+
+        Videos, banks and the choice of a model are in the catalogue, embeddings are not.
+        """
+        return self._version(self.now.engine.model) != self._seen
 
     def forget_choices(self) -> None:
         """The banks have changed; the videos have not."""
         with self._lock:
-            self.now = Snapshot(self.now.engine, self.now.problem)
+            self.now = Snapshot(self.now.engine, self.now.problem, self.now.missing)
 
-    def _version(self) -> object:
-        return self._store.catalogue.one("PRAGMA data_version")
+    def _version(self, model: Model) -> object:
+        written = self._store.catalogue.one("PRAGMA data_version")
+        return written, read_manifest(cache_of(self._store, model).folder)
+
+    def _problem(self, engine: Engine, missing: int) -> WordreelError | Problem | None:
+        try:
+            check_fits(self._store, engine.model)
+        except WordreelError as error:
+            return error
+        if missing and not len(engine):
+            return Problem(409, "not_embedded", self.not_embedded(engine, missing))
+        return None
+
+    def not_embedded(self, engine: Engine, missing: int) -> str:
+        """What cannot be found yet, and what makes it so that it can."""
+        what = f"{missing} of {missing + len(engine)} clips" if len(engine) else f"all {missing} clips"
+        said = f"{what} must be embedded by the model {engine.model.name!r} before they can be found"
+        if self._read_only:
+            return for_page(f"{said}: `wordreel use {in_use(self._store)}`")
+        return f"{said}; a job does that, see Library"

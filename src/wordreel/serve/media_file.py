@@ -53,12 +53,12 @@ def type_of(info: MediaInfo) -> str:
 
 
 class MediaResponse(Response):
-    """Sends an open file and closes it. A reader that stops reading is let go."""
+    """Sends an open file and closes it, at its end or when the client goes."""
 
     def __init__(
-        self, file: OpenFile, info: MediaInfo, content: str, name: str, asked: dict[str, str], patience: float
+        self, file: OpenFile, info: MediaInfo, content: str, name: str, asked: dict[str, str]
     ) -> None:
-        self.file, self.patience = file, patience
+        self.file = file
         kind = type_of(info)
         self.start, self.end, status = 0, file.size, 200
         tag = f'"{content}"'
@@ -90,6 +90,7 @@ class MediaResponse(Response):
         self.raw_headers = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        left = asyncio.create_task(_left(receive))
         try:
             head = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
             await send(head)
@@ -101,7 +102,16 @@ class MediaResponse(Response):
                     raise OSError("the file became shorter while it was sent")
                 at += len(block)
                 part = {"type": "http.response.body", "body": block, "more_body": True}
-                await asyncio.wait_for(send(part), self.patience)
+                await send(part)
+                if left.done():  # a player that seeks goes away often; the rest of the file is not read
+                    return
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
+            left.cancel()
             self.file.close()
+
+
+async def _left(receive: Receive) -> None:
+    """Comes back when the client is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

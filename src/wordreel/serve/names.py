@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import PurePath
 from urllib.parse import urlencode
 
 from wordreel.library.store import LibraryStore
 
 LONGEST = 255
+MOST_FOLDERS = 100
 
 
 def shown_path(path: str) -> str:
@@ -40,6 +43,16 @@ def tidy_name(name: str) -> str:
 def uploaded_names(store: LibraryStore) -> dict[str, str]:
     """What every upload was called, by the hash of its bytes."""
     return dict(store.catalogue.rows("SELECT content, name FROM uploads"))
+
+
+def folders_of(paths: Iterable[str], library: str) -> list[str]:
+    """The folders that hold files, the fullest first, without those of the library itself.
+
+    >>> folders_of(["/a/1.mp4", "/b/2.mp4", "/b/3.mp4", "/lib/uploads/4"], "/lib")
+    ['/b', '/a']
+    """
+    found = Counter(path.rpartition("/")[0] or "/" for path in paths if not path.startswith(f"{library}/"))
+    return [shown_path(folder) for folder, _ in found.most_common(MOST_FOLDERS)]
 
 
 def thumb_of(content: str, second: float) -> str:

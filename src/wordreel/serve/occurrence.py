@@ -1,4 +1,6 @@
-"""How often each video is among the ten best of a bank's queries, plainly and with a normalisation.
+"""How often each video is among the best of a bank's queries, plainly and with a normalisation.
+
+The best are ten; of fewer than a hundred videos a tenth, or everything would be found by everybody.
 
 The queries that made the normalisation are those that are counted, so "after" is what it does to them; how it
 does on queries that it has not seen, `bank check` measures. Words said or shown give no bonus here.
@@ -19,7 +21,7 @@ from wordreel.plots.occurrence import edges_for
 from wordreel.search.norm import PLAIN, Norm
 from wordreel.types import Int64
 
-K = 10
+K = 10  # videos that count as found, at most
 BATCH = 64  # queries at once
 HUBS = 24
 
@@ -38,6 +40,15 @@ class Occurrences:
     def hubs(self) -> list[int]:
         """The videos that were found most often before."""
         return [int(video) for video in np.argsort(-self.before, kind="stable")[:HUBS]]
+
+
+def best_of(videos: int) -> int:
+    """k: how many videos count as found.
+
+    >>> best_of(1936), best_of(52), best_of(4)
+    (10, 5, 1)
+    """
+    return min(K, max(1, videos // 10))
 
 
 def occurrences(work: BankAtWork, norm: Norm) -> Occurrences:
@@ -75,5 +86,5 @@ def _best(work: BankAtWork, norm: Norm) -> Int64:
             opened = np.ones(len(plain), bool) if gate is None else gate[plain.argmax(axis=1)]
             scores = plain - np.where(opened[:, None], bias, np.float32(0))
         videos = engine.best_items(scores)
-        found.append(top_ids(videos, min(K, videos.shape[1])))
+        found.append(top_ids(videos, best_of(videos.shape[1])))
     return np.concatenate(found)

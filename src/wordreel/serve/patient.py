@@ -1,13 +1,22 @@
-"""A server that does not wait forever for a request to be said."""
+"""A server that does not wait forever for a request to be said, or for an answer to be read."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
+from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 PATIENCE = 15.0  # seconds for the head of a request
+HANG_UP = "wordreel.hang_up"
+
+
+def hang_up(scope: Scope) -> None:
+    """End a connection at once. Closing it would wait until the client has read what is on its way."""
+    way = scope.get("extensions", {}).get(HANG_UP)
+    if way is not None:
+        way["call"]()
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -23,6 +32,7 @@ class PatientProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._expect()
         super().on_message_begin()
+        self.scope["extensions"] = {HANG_UP: {"call": self.transport.abort}}
 
     def on_headers_complete(self) -> None:
         self._relax()

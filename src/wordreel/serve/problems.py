@@ -22,6 +22,7 @@ from wordreel.errors import (
     WeightsError,
     WordreelError,
 )
+from wordreel.serve.hints import for_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +84,7 @@ CODES = {
 def of(error: WordreelError) -> Problem:
     """What an error of wordreel is over HTTP."""
     status, code = next((status, code) for kind, status, code in KINDS if isinstance(error, kind))
-    return Problem(status, code, str(error))
+    return Problem(status, code, for_page(str(error)))
 
 
 def install(app: FastAPI) -> None:

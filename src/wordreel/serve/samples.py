@@ -24,14 +24,14 @@ REMEMBERED = 32
 class OwnExperts:
     """Looks at a file with the library's experts; of a picture, with those that see. Loaded once."""
 
-    def __init__(self, library: Library, model: Model, fence: Fence) -> None:
-        self._library, self._model, self._fence = library, model, fence
+    def __init__(self, library: Library, fence: Fence) -> None:
+        self._library, self._fence = library, fence
         self._loaded: dict[str, Expert] = {}
         self._lock = threading.Lock()
 
     def __call__(self, path: Path) -> Outside:
         still = self._fence.probe(path).kind == "image"
-        names = experts_for(self._library.store, self._model)
+        names = experts_for(self._library.store, self._library.model)
         if still:
             names = [name for name in names if isinstance(registry.card(name).need, FrameNeed)]
         with self._lock:  # one file at a time: the networks take all cores anyway
@@ -42,26 +42,29 @@ class OwnExperts:
 
 
 class Samples:
-    """Questions by content; the latest that came from outside are remembered."""
+    """Questions by content, embedded by the model that answers; the latest from outside are remembered."""
 
-    def __init__(self, store: LibraryStore, model: Model, study: Study) -> None:
-        self._store, self._model, self._study = store, model, study
-        self._latest = Remembered[str, Sample](REMEMBERED)
+    def __init__(self, store: LibraryStore, study: Study) -> None:
+        self._store, self._study = store, study
+        self._latest = Remembered[tuple[str, str], Sample](REMEMBERED)
 
-    def known(self, content: str, start: float | None = None, end: float | None = None) -> Sample:
+    def known(
+        self, model: Model, content: str, start: float | None = None, end: float | None = None
+    ) -> Sample:
         """A video of the library, or its clip in the middle of a moment."""
         clips = tuple(clip.clip for clip in self._store.clips(content))
         if not clips:
             raise Problem(404, "not_found", "there is no such video in the library; see /api/videos")
-        sample = Sample.of(self._model, content, content, tracks_of(self._store, self._model, content), clips)
+        sample = Sample.of(model, content, content, tracks_of(self._store, model, content), clips)
         if start is None:
             return sample
         return sample.at((start + end) / 2 if end is not None and end > start else start)
 
-    def outside(self, content: str, path: Path) -> Sample:
+    def outside(self, model: Model, content: str, path: Path) -> Sample:
         """An upload."""
-        known = self._latest.get(content)
+        key = (model.fingerprint, content)
+        known = self._latest.get(key)
         if known is None:
-            known = sample_of(self._store, self._model, path, self._study)
-            self._latest.put(content, known)
+            known = sample_of(self._store, model, path, self._study)
+            self._latest.put(key, known)
         return known

@@ -13,13 +13,15 @@ from typing import Any, ParamSpec, TypeVar
 from wordreel.api import Library
 from wordreel.errors import WordreelError
 from wordreel.media import Fence
+from wordreel.models.base import Model
 from wordreel.nets.runtime import cores
 from wordreel.search.refresh import cache_of
 from wordreel.search.sample import Study
 from wordreel.serve import metrics
 from wordreel.serve.access.sessions import Sessions
 from wordreel.serve.disk_cache import DiskCache
-from wordreel.serve.encoder import Encoder, RememberingModel
+from wordreel.serve.encoder import Encoder
+from wordreel.serve.hints import for_page
 from wordreel.serve.jobs.process import InProcess
 from wordreel.serve.jobs.rows import DONE, Job
 from wordreel.serve.jobs.runner import Jobs, Work
@@ -33,6 +35,7 @@ from wordreel.serve.query_log import QueryLog
 from wordreel.serve.samples import OwnExperts, Samples
 from wordreel.serve.tracks_memory import RememberedTracks
 from wordreel.serve.uploads import Uploads
+from wordreel.serve.using import UsedModel
 
 log = logging.getLogger("wordreel.serve")
 
@@ -90,17 +93,17 @@ class Service:
         self.library, self.options = library, options
         self.store = library.store
         self.store.track_files = RememberedTracks(self.store.track_files.root)
-        self.model = RememberingModel(library.model)
+        self.used = UsedModel(library)
         self.metrics = metrics.standard()
         self.sessions = Sessions()
-        self.live = Live(self.store, self.model)
-        self.encoder = Encoder(self.model, self.metrics)
+        self.live = Live(self.store, self.used.look, options.read_only)
+        self.encoder = Encoder(self.used.now, self.metrics)
         self.fence = fence or Fence()
         self.pictures = Pictures(self.fence, DiskCache(self.store.cache / "thumbs", THUMBS))
         self.files = KnownFiles(self.store)
         self.uploads = Uploads(self.store, self.fence)
         self.jobs = Jobs(self.store, work or InProcess(self.store.path), self._moved, self._ended)
-        self.samples = Samples(self.store, self.model, study or OwnExperts(library, self.model, self.fence))
+        self.samples = Samples(self.store, study or OwnExperts(library, self.fence))
         self.query_log = QueryLog(self.store)
         self.searching = Pool("search", max(2, cores()), options.patience)
         self.decoding = Pool("decode", max(2, cores()), 2 * options.patience)
@@ -112,6 +115,11 @@ class Service:
             "wordreel_items", "Clips and videos in the index.", lambda: len(self.live.now.engine)
         )
 
+    @property
+    def model(self) -> Model:
+        """The model of the searches that begin now."""
+        return self.live.now.engine.model
+
     async def start(self) -> None:
         """Take up unfinished jobs, embed what is not embedded, and watch for changes from outside."""
         if not self.options.read_only:
@@ -120,6 +128,15 @@ class Service:
             if not self.jobs.waiting() and cache_of(self.store, self.model).missing():
                 self.jobs.put("embed", "embedding what was added before", {})
         self._watching = asyncio.create_task(self._watch())
+
+    def trouble(self) -> str | None:
+        """Why searches find nothing, or not all that is there; None where they find everything."""
+        now = self.live.now
+        if now.problem is not None:
+            return now.problem.message if isinstance(now.problem, Problem) else for_page(str(now.problem))
+        if self.used.problem:
+            return for_page(self.used.problem)
+        return self.live.not_embedded(now.engine, now.missing) if now.missing else None
 
     async def stop(self) -> None:
         if self._watching is not None:
@@ -139,6 +156,7 @@ class Service:
         """Let searches see the library as it is now."""
         self.uploaded = uploaded_names(self.store)
         self.live.reopen()
+        self.encoder.model = self.used.now
 
     def _moved(self, job: Job) -> None:
         if time.monotonic() - self.live.opened_at > REOPEN_EVERY and self.live.changed():

@@ -72,6 +72,7 @@ class FilterFields(Request):
     max_duration: Seconds | None = None
     has_speech: bool | None = None
     has_text: bool | None = Field(None, description="text was seen on the screen")
+    kind: Annotated[Literal["video", "audio", "image"] | None, BeforeValidator(_unset)] = None
     expert: str | None = Field(None, max_length=100, description="this expert has something to say of it")
 
 

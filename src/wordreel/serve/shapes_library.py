@@ -63,8 +63,12 @@ class StatusResponse(BaseModel):
     read_only: bool
     model: ModelEntry
     videos: int
-    clips: int
+    clips: int = Field(description="those that can be found")
+    unembedded: int = Field(description="clips that the model has not embedded and that cannot be found")
+    problem: str | None = Field(description="why searches find nothing or not everything; what to do")
     seconds: float
+    experts: list[str] = Field(description="experts that have something to say of some file")
+    folders: list[str] = Field(description="folders of the library's files, the fullest first")
     banks: list[BankEntry]
     jobs_running: int
     login: Literal["none", "token"]

@@ -18,7 +18,7 @@ from wordreel.training.data.texts import Texts
 from wordreel.training.precision import Precision
 from wordreel.types import Float32, Int64
 
-BATCH = 256
+BATCH = {"cpu": 128, "cuda": 512}  # a GPU is not busy with less, and a CPU has no need of more
 BLOCK = 1 << 26  # similarities on the device at once
 
 
@@ -55,9 +55,9 @@ class Measured:
 @torch.inference_mode()
 def embed_videos(module: JointEmbedding, shelf: Shelf, count: int, precision: Precision) -> Videos:
     """All videos of a shelf, in float32, on the shelf's device."""
-    made = []
-    for start in range(0, count, BATCH):
-        some = torch.arange(start, min(start + BATCH, count))
+    made, batch = [], BATCH[shelf.device.type]
+    for start in range(0, count, batch):
+        some = torch.arange(start, min(start + batch, count))
         with precision.cast():
             made.append(module.embed_videos(shelf.batch(some.to(shelf.place))))
     return Videos(
@@ -69,9 +69,9 @@ def embed_videos(module: JointEmbedding, shelf: Shelf, count: int, precision: Pr
 def embed_texts(module: JointEmbedding, texts: Texts, precision: Precision) -> Queries:
     """All captions, in float32, in their order. They are embedded by length, so that little is padding."""
     order = np.argsort(texts.on_host, kind="stable")
-    vectors, weights = [], []
-    for start in range(0, len(order), BATCH):
-        numbers = order[start : start + BATCH]
+    vectors, weights, batch = [], [], BATCH[texts.device.type]
+    for start in range(0, len(order), batch):
+        numbers = order[start : start + batch]
         longest = int(texts.on_host[numbers].max())
         tokens = texts.batch(torch.from_numpy(numbers), longest)
         with precision.cast():

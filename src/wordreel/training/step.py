@@ -73,7 +73,7 @@ class Stepper:
         videos, captions = self.world.even(videos), self.world.even(captions)
         if self._inputs is not None and self._inputs[0].shape == videos.shape:
             return self._replay(videos, captions)
-        if self.captures and self._eager >= EAGER and self._graph is None and self._usual(videos):
+        if self.captures and self._ready() and self._graph is None and self._usual(videos):
             return self._capture(videos, captions)
         self._eager += 1
         # A graph writes gradients to places of its own, which must stay theirs.
@@ -92,6 +92,9 @@ class Stepper:
         if self._size == 0:
             self._size = len(videos)
         return len(videos) == self._size
+
+    def _ready(self) -> bool:
+        return self._eager >= EAGER and getattr(self.optimiser, "settled", True)
 
     # Plain steps
 

@@ -58,7 +58,7 @@ def test_typing_answers_and_the_address_keeps_it(browser: Browser, full: object)
     page.type(" boat")
     page.wait("location.search === '?q=red+boat'")
     page.wait(f"{CARDS} === 24")
-    page.wait("document.querySelector('.badge')")
+    page.wait("document.querySelector('.badge') && !document.querySelector('.results[aria-busy]')")
     assert full.fake.asked[-1]["text"] == "red boat"  # type: ignore[attr-defined]
     page.js("history.back()")
     page.wait("location.search === ''")
@@ -149,16 +149,62 @@ def test_the_heat_strip_and_the_transcript_seek(browser: Browser, full: object) 
 
 def test_filters_go_into_the_request_and_come_off_as_chips(browser: Browser, full: object) -> None:
     page = browser.page()
-    page.open(base(full) + "/?q=boat&has_speech=true&min_duration=5&min_confidence=0.25")
+    page.open(base(full) + "/?q=boat&kind=video&has_speech=true&min_duration=5&min_confidence=0.25")
     page.wait(f"{CARDS} === 24")
     asked = full.fake.asked[-1]  # type: ignore[attr-defined]
     assert (asked["has_speech"], asked["min_duration"], asked["min_confidence"]) == (True, 5, 0.25)
-    page.wait("document.querySelectorAll('.chip').length === 3")
+    assert asked["kind"] == "video"
+    page.wait("document.querySelectorAll('.chip').length === 4")
     page.click(".chip")
-    page.wait("document.querySelectorAll('.chip').length === 2")
+    page.wait("document.querySelectorAll('.chip').length === 3 && !location.search.includes('kind')")
     page.click(".tool[aria-controls=filters]")
     page.wait("document.querySelector('#filter-folder')")
     assert page.js("document.querySelector('#filter-has_speech').value") == "true"
+    folders = page.js("[...document.querySelectorAll('#folders option')].map(o => o.value)")
+    assert folders == ["/home/me/Videos/2024", "/home/me/Videos"]
+
+
+def test_every_filter_of_the_panel_reaches_the_request(browser: Browser, full: object) -> None:
+    page = browser.page()
+    page.open(base(full) + "/?q=boat")
+    page.wait(f"{CARDS} === 24")
+    page.click(".tool[aria-controls=filters]")
+    wanted = {
+        "kind": "image",
+        "folder": "/home/me/Videos",
+        "after": "2024-01-02",
+        "before": "2025-01-02",
+        "min_duration": "3",
+        "max_duration": "90",
+        "has_speech": "false",
+        "has_text": "true",
+        "expert": "motion",
+        "min_confidence": "0.5",
+    }
+    for name, value in wanted.items():
+        box = f"document.querySelector('#filter-{name}')"
+        page.wait(box)
+        page.js(f"{box}.value = '{value}', {box}.dispatchEvent(new Event('change')), true")
+        page.wait(f"new URLSearchParams(location.search).get('{name}') === '{value}'")
+    page.wait(f"document.querySelectorAll('.chip').length === {len(wanted)}")
+    assert page.js("document.querySelectorAll('#filters .field').length") == len(wanted)
+    page.wait("!document.querySelector('.results[aria-busy]')")
+    typed = {"min_duration": 3, "max_duration": 90, "has_speech": False, "has_text": True}
+    asked = full.fake.asked[-1]  # type: ignore[attr-defined]
+    for name, value in {**wanted, **typed, "min_confidence": 0.5}.items():
+        assert asked[name] == value, name
+
+
+def test_long_shots_stand_apart(browser: Browser, full: object) -> None:
+    page = browser.page()
+    page.open(base(full) + "/?q=boat")
+    page.wait("document.querySelector('.divide')")
+    sure = page.js(
+        "[...document.querySelectorAll('.grid > *')].map(c => c.matches('.divide') ? -1 : parseInt("
+        "c.querySelector('.sure').textContent))"
+    )
+    at = sure.index(-1)
+    assert min(sure[:at]) >= 5 > max(sure[at + 1 :])
 
 
 def test_why_draws_shares_and_weights(browser: Browser, full: object) -> None:
@@ -183,7 +229,11 @@ def test_side_by_side_marks_what_moved(browser: Browser, full: object) -> None:
     ("mood", "address", "words"),
     [
         ("empty", "/", "This library is empty"),
-        ("empty", "/?view=library", "wordreel add"),
+        ("empty", "/?view=library", "drop files"),
+        ("shown", "/", "Its owner adds videos"),
+        ("stale", "/", "owner of the library"),
+        ("stale", "/?view=library", "wordreel use reel"),
+        ("stale", "/?q=boat", "must be embedded"),
         ("broken", "/?q=boat", "try again in a minute"),
         ("full", "/?q=nothing", "other words"),
         ("full", "/?q=nothing&has_speech=true", "without filters"),

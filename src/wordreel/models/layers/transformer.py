@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, scaled_dot_product_attention
+from torch.nn.functional import gelu, linear, scaled_dot_product_attention
 
 EPSILON = 1e-12
 MASKED = -10_000.0
@@ -44,12 +44,21 @@ class SelfAttention(nn.Module):
         self.value = nn.Linear(hidden, hidden)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        q, k, v = [
-            f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for f in (self.query, self.key, self.value)
-        ]
+        # A compiler lays the matrices side by side while it casts them; alone, the copy costs what it saves.
+        parts = self.at_once(x) if torch.compiler.is_compiling() else self.one_by_one(x)
+        q, k, v = [part.view(*x.shape[:2], self.heads, -1).transpose(1, 2) for part in parts]
         drop = self.drop if self.training else 0.0
         mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=drop)
         return mixed.transpose(1, 2).flatten(2)
+
+    def one_by_one(self, x: Tensor) -> tuple[Tensor, ...]:
+        return self.query(x), self.key(x), self.value(x)
+
+    def at_once(self, x: Tensor) -> tuple[Tensor, ...]:
+        """The same in one product: on a GPU a third of the kernels, forwards and backwards."""
+        three = (self.query, self.key, self.value)
+        weight = torch.cat([f.weight for f in three])
+        return linear(x, weight, torch.cat([f.bias for f in three])).chunk(3, dim=-1)
 
 
 class Attention(nn.Module):

@@ -22,6 +22,8 @@ from wordreel.types import Float32
 
 FORMAT = 1
 BYTES, SCALES = "/bytes", "/scales"
+KEY = "reel"  # of the header
+TUNED = "tuned"  # of the card of a model that was tuned: what it was tuned with
 SHIPPED = Path(__file__).parent / "reel.safetensors"
 
 
@@ -43,13 +45,13 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     for part in ("tower", "encoder", "scale"):
         for name, array in getattr(checkpoint, part).items():
-            if array.ndim == 2 and array.size > 10_000:
+            if quantised(array):
                 small, scales = to_small(array)
                 arrays[f"{part}.{name}{BYTES}"], arrays[f"{part}.{name}{SCALES}"] = small, scales
             else:
                 arrays[f"{part}.{name}"] = array.astype(np.float16)
     about = {"format": FORMAT, **checkpoint.card}
-    replace_with(path, to_bytes(arrays, metadata={"reel": json.dumps(about, sort_keys=True)}))
+    replace_with(path, to_bytes(arrays, metadata={KEY: json.dumps(about, sort_keys=True)}))
 
 
 def load(path: Path = SHIPPED) -> Checkpoint:
@@ -60,7 +62,7 @@ def load(path: Path = SHIPPED) -> Checkpoint:
         raise WeightsMissing(f"there is no model at {path}; `wordreel train default` makes one")
     try:
         with safe_open(str(path), framework="numpy") as file:
-            card = json.loads((file.metadata() or {})["reel"])
+            card = json.loads((file.metadata() or {})[KEY])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise WeightsCorrupt(
@@ -78,6 +80,11 @@ def load(path: Path = SHIPPED) -> Checkpoint:
             parts[part][rest] = array.astype(np.float32)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return Checkpoint(parts["tower"], parts["encoder"], parts["scale"], card, digest)
+
+
+def quantised(array: Float32) -> bool:
+    """Whether an array is kept as bytes: large matrices are."""
+    return array.ndim == 2 and array.size > 10_000
 
 
 def to_small(array: Float32) -> tuple[np.ndarray[Any, np.dtype[np.int8]], Float32]:

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from wordreel.models.reel.encoder import encoder
 from wordreel.models.reel.shape import DIM, SEEN
 from wordreel.models.reel.stretches import inside, scaled, stretches
 from wordreel.models.reel.tower import caption, video
+from wordreel.models.reel.words import OwnWords
 from wordreel.nets.sentences import SentenceEncoder
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.store import Store
@@ -28,14 +30,14 @@ Said = dict[str, tuple[str, tuple[float, float] | None]]
 
 VERSION = 1  # raise it when any embedding would change
 LEARNED = "seen"
-WEIGHTS = {LEARNED: 1.0, "appearance": 0.5, "motion": 0.5, "sound": 0.1, "speech": 0.7, "ocr": 0.3}
+WEIGHTS = {LEARNED: 1.0, "appearance": 0.5, "motion": 0.5, "sound": 0.3, "speech": 1.0, "ocr": 0.2}
 AT_ONCE = 256  # clips
 
 
 class Reel:
     """The model that comes with wordreel."""
 
-    name = "reel"
+    name: str = "reel"  # a tuned one has its own
     experts = tuple(WEIGHTS)
     dim = DIM
     expert_weights = tuple(WEIGHTS.values())
@@ -43,14 +45,35 @@ class Reel:
     looks_at = tuple(dict.fromkeys([*(seen.name for seen in SEEN), *Bridge.experts]))
 
     def __init__(self, store: Store, path: Path = files.SHIPPED) -> None:
+        self.folder = path.parent
         self._store = store
         self._kept = files.load(path)
         self._bridge = Bridge(store)
+        self.name = str(self._kept.card.get("name", Reel.name))
+        self._words = OwnWords.of(self._kept)
 
     @cached_property
     def fingerprint(self) -> str:
         parts = [self.name, str(VERSION), repr(WEIGHTS), self._kept.digest, self._bridge.fingerprint]
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What it was made from."""
+        return {"name": self.name, **self._kept.card}
+
+    @property
+    def kept(self) -> files.Checkpoint:
+        """Its weights."""
+        return self._kept
+
+    def sentences(self, texts: Sequence[str]) -> Float32:
+        """`[texts, 384]`: its own sentence encoder."""
+        return self._encoder.encode(list(texts))
+
+    def others(self, texts: Sequence[str]) -> Float32:
+        """`[texts, experts − 1, dim]`: the rows that were not learned."""
+        return np.stack([known.vectors for known in self._bridge.queries(texts)])
 
     @cached_property
     def _encoder(self) -> SentenceEncoder:
@@ -63,7 +86,7 @@ class Reel:
         vectors[:, 1:], available[:, 1:] = self._bridge.embed(tracks, clips)
         for start in range(0, len(clips), AT_ONCE):
             span = slice(start, start + AT_ONCE)
-            shown = [self._tokens(tracks, clip) for clip in clips[span]]
+            shown = [self.tokens(tracks, clip) for clip in clips[span]]
             vectors[span, 0] = video(self._kept.tower, shown)
             available[span, 0] = [bool(tokens) for tokens in shown]
         vectors[~available] = 0
@@ -71,7 +94,7 @@ class Reel:
 
     def queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         weights = np.array(list(WEIGHTS.values()), np.float32)
-        learned = caption(self._kept.tower, self._encoder.encode(list(texts)))
+        learned = caption(self._kept.tower, self.sentences(texts), self._words.add(texts))
         return [
             QueryEmbedding(np.concatenate([row[None], known.vectors]), weights, known.text)
             for row, known in zip(learned, self._bridge.queries(texts), strict=True)
@@ -89,7 +112,8 @@ class Reel:
         said = self._bridge.shared(tracks, clip, others, other)
         return _with_learned(said) if _sees(tracks, clip) and _sees(others, other) else said
 
-    def _tokens(self, tracks: Mapping[str, Track], clip: Clip) -> dict[str, Float32]:
+    def tokens(self, tracks: Mapping[str, Track], clip: Clip) -> dict[str, Float32]:
+        """What the learned row reads in a clip."""
         found = {}
         for seen in SEEN:
             rows = stretches(tracks[seen.name], clip, seen.most) if seen.name in tracks else None

@@ -20,13 +20,18 @@ Weights = Mapping[str, Float32]
 
 def video(weights: Weights, clips: Sequence[Mapping[str, Float32]]) -> Float32:
     """`[clips, dim]` unit vectors from each clip's scaled tokens `[n, dim]` by expert; zeros for none."""
+    return unit(linear(weights, "out", read(weights, clips)))
+
+
+def read(weights: Weights, clips: Sequence[Mapping[str, Float32]]) -> Float32:
+    """`[clips, dim]`: the first token after all layers, before the last matrix."""
     x, kept = tokens(weights, clips)
     for number in range(LAYERS):
         at = f"layers.{number}."
         x = x + _attention(weights, at, _norm(weights, f"{at}norm1", x), kept)
-        wide = _gelu(_linear(weights, f"{at}linear1", _norm(weights, f"{at}norm2", x)))
-        x = x + _linear(weights, f"{at}linear2", wide)
-    return unit(_linear(weights, "out", x[:, 0]))
+        wide = _gelu(linear(weights, f"{at}linear1", _norm(weights, f"{at}norm2", x)))
+        x = x + linear(weights, f"{at}linear2", wide)
+    return np.asarray(x[:, 0], np.float32)
 
 
 def tokens(weights: Weights, clips: Sequence[Mapping[str, Float32]]) -> tuple[Float32, Bool]:
@@ -43,7 +48,7 @@ def tokens(weights: Weights, clips: Sequence[Mapping[str, Float32]]) -> tuple[Fl
         rows = [(i, clip[seen.name]) for i, clip in enumerate(clips) if seen.name in clip]
         if not rows:
             continue
-        made = _linear(weights, f"into.{seen.name}", np.concatenate([row for _, row in rows]))
+        made = linear(weights, f"into.{seen.name}", np.concatenate([row for _, row in rows]))
         start = 0
         for clip, row in rows:
             span = slice(places[seen.name], places[seen.name] + len(row))
@@ -53,11 +58,18 @@ def tokens(weights: Weights, clips: Sequence[Mapping[str, Float32]]) -> tuple[Fl
     return x, kept
 
 
-def caption(weights: Weights, sentences: Float32) -> Float32:
-    """`[texts, dim]` unit vectors of sentence vectors: a straight part and a two-layer one."""
+def caption(weights: Weights, sentences: Float32, own: Float32 | None = None) -> Float32:
+    """`[texts, dim]` unit vectors of sentence vectors: a straight part, a two-layer one, and what single
+    words add in a model that was tuned (`own [texts, dim]`)."""
+    x, deep = heard(weights, sentences)
+    made = linear(weights, "caption.straight", x) + deep
+    return unit(made if own is None else made + own)
+
+
+def heard(weights: Weights, sentences: Float32) -> tuple[Float32, Float32]:
+    """`[texts, 384]`, what the straight part multiplies, and `[texts, dim]`, what the other makes of it."""
     x = _norm(weights, "caption.norm", sentences)
-    deep = _linear(weights, "caption.last", _gelu(_linear(weights, "caption.first", x)))
-    return unit(_linear(weights, "caption.straight", x) + deep)
+    return x, linear(weights, "caption.last", _gelu(linear(weights, "caption.first", x)))
 
 
 def unit(rows: Float32) -> Float32:
@@ -73,7 +85,7 @@ def _attention(weights: Weights, at: str, x: Float32, kept: Bool) -> Float32:
     shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
     shares /= shares.sum(axis=-1, keepdims=True)
     mixed = (shares @ v).transpose(0, 2, 1, 3).reshape(clips, count, dim)
-    return _linear(weights, f"{at}self_attn.out_proj", mixed)
+    return linear(weights, f"{at}self_attn.out_proj", mixed)
 
 
 def _norm(weights: Weights, at: str, x: Float32) -> Float32:
@@ -82,7 +94,7 @@ def _norm(weights: Weights, at: str, x: Float32) -> Float32:
     return np.asarray(apart / scale * weights[f"{at}.weight"] + weights[f"{at}.bias"], np.float32)
 
 
-def _linear(weights: Weights, at: str, x: Float32) -> Float32:
+def linear(weights: Weights, at: str, x: Float32) -> Float32:
     return np.asarray(x @ weights[f"{at}.weight"].T + weights[f"{at}.bias"], np.float32)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from wordreel.serve.access.sessions import COOKIE, Sessions
 from wordreel.serve.access.tokens import Verifier
 from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
+from wordreel.serve.patient import hang_up
 from wordreel.serve.problems import Problem
 
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -51,7 +53,13 @@ class Guard:
             nonlocal status, started
             if message["type"] == "http.response.start":
                 status, started = message["status"], True
-            await send(message)
+            if not message.get("more_body"):
+                await send(message)
+                return
+            try:  # a part of something long: who does not read it is let go
+                await asyncio.wait_for(send(message), self._options.patience)
+            except TimeoutError:
+                hang_up(scope)
 
         try:
             body = await self._look(scope, receive)
@@ -97,7 +105,7 @@ class Guard:
             raise Problem(
                 403,
                 "unknown_host",
-                "this server is not known under that name; start it with `--name NAME` to allow it",
+                "this server is not known under that name; its owner can allow it with --name NAME",
             )
 
     def _check_origin(self, headers: Headers, path: str, method: str) -> None:
@@ -136,7 +144,7 @@ class Guard:
     def _check_change(self, path: str, headers: Headers) -> None:
         asks = path in QUESTIONS or path.endswith("/captions") or path == UPLOADS  # which decides for itself
         if self._options.read_only and not asks:
-            raise Problem(403, "read_only", "this server only shows; start it without --read-only to change")
+            raise read_only()
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if has_body and path != UPLOADS and kind != "application/json":
@@ -147,6 +155,10 @@ class Guard:
         if waits > 0:
             after = {"retry-after": str(math.ceil(waits))}
             raise Problem(429, "too_many_requests", f"too fast; try again in {waits:.1f} s", headers=after)
+
+
+def read_only() -> Problem:
+    return Problem(403, "read_only", "this server only shows; its owner can start it without --read-only")
 
 
 def needs_login(path: str) -> bool:

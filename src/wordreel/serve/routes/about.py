@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from wordreel import __version__
 from wordreel.banks.norms import SEARCHABLE
-from wordreel.serve.names import shown_path
+from wordreel.serve.names import folders_of, shown_path
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.routes.banks import listed
 from wordreel.serve.service import Service
@@ -41,9 +41,11 @@ def _status(service: Service) -> StatusResponse:
         "WHERE EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
     )
     videos, seconds = row or (0, 0.0)
+    library = str(service.store.path)
+    paths = (file.path for file in snapshot.engine.files)
     return StatusResponse(
         version=__version__,
-        library=shown_path(str(service.store.path)),
+        library=shown_path(library),
         read_only=options.read_only,
         model=ModelEntry(
             name=service.model.name,
@@ -52,6 +54,10 @@ def _status(service: Service) -> StatusResponse:
         ),
         videos=videos,
         clips=len(snapshot.engine),
+        unembedded=snapshot.missing,
+        problem=service.trouble(),
+        experts=snapshot.once(("experts",), lambda: _experts(service)),
+        folders=snapshot.once(("folders",), lambda: folders_of(paths, library)),
         seconds=seconds,
         banks=listed(service),
         jobs_running=service.jobs.waiting(),
@@ -61,3 +67,8 @@ def _status(service: Service) -> StatusResponse:
         max_upload=options.max_upload,
         log_queries=service.query_log.on,
     )
+
+
+def _experts(service: Service) -> list[str]:
+    found = service.store.catalogue.rows("SELECT DISTINCT expert FROM tracks WHERE state = 'present'")
+    return sorted(expert for (expert,) in found)

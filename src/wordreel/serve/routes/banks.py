@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query
 from wordreel.banks.norms import BankAtWork
 from wordreel.library import banks as kept
 from wordreel.serve.names import shown_name, thumb_of
-from wordreel.serve.occurrence import K, Occurrences, occurrences
+from wordreel.serve.occurrence import Occurrences, best_of, occurrences
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.routes.jobs import shown
@@ -32,7 +32,7 @@ from wordreel.serve.shapes_library import (
 router = APIRouter(tags=["banks"])
 
 Named = Annotated[str, Path(min_length=1, max_length=100)]
-NOTE = "counted over the bank's own queries; `wordreel bank check` measures on queries it has not seen"
+NOTE = "counted over the bank's own queries; a check measures on queries that it has not seen"
 
 
 @router.get("/api/banks", response_model=BanksResponse, responses=errors())
@@ -95,7 +95,7 @@ async def hubness(
     bank: Annotated[BankName | None, Query()] = None,
     norm: Annotated[NormName, Query()] = "dis",
 ) -> HubnessResponse:
-    """How often videos are among the ten best of a bank's queries, before and after a normalisation."""
+    """How often videos are among the best of a bank's queries, before and after a normalisation."""
     return await service.decoding(_hubness, service, bank, norm)
 
 
@@ -139,7 +139,7 @@ def _hubness(service: Service, bank: str | None, norm: str) -> HubnessResponse:
         bank=name,
         queries=len(work.bank),
         videos=len(found.contents),
-        k=min(K, len(found.contents)),
+        k=best_of(len(found.contents)),
         norm=choice.norm.label,
         note=NOTE,
         edges=list(found.edges),

@@ -16,6 +16,8 @@ from starlette.datastructures import UploadFile
 from starlette.responses import StreamingResponse
 
 from wordreel.serve import shapes
+from wordreel.serve.access.guard import read_only
+from wordreel.serve.hints import for_page
 from wordreel.serve.jobs.rows import Job
 from wordreel.serve.names import shown_path, uploaded_names
 from wordreel.serve.problems import Problem
@@ -73,7 +75,7 @@ async def upload(
 ) -> UploadResponse:
     """Send a file, to be added or to ask with. What it is, its bytes tell, not its name."""
     if purpose == "add" and service.options.read_only:
-        raise Problem(403, "read_only", "this server only shows; start it without --read-only to change")
+        raise read_only()
     if request.headers.get("content-type", "").lower().startswith("multipart/"):
         async with request.form(max_files=1, max_fields=10) as form:
             file = next((value for value in form.values() if isinstance(value, UploadFile)), None)
@@ -159,7 +161,7 @@ async def _blocks(file: UploadFile) -> AsyncIterator[bytes]:
 
 
 def shown(job: Job) -> shapes.Job:
-    facts = asdict(job)
+    facts = asdict(job) | {"error": job.error and for_page(job.error)}
     del facts["request"]
     return shapes.Job(**facts)
 
@@ -175,7 +177,6 @@ def allowed(service: Service, asked: str) -> Path:
         if path.exists():
             return path
         raise Problem(404, "no_folder", "there is no such folder; check the path", "path")
-    where = (
-        ", ".join(shown_path(str(root)) for root in roots) or "nowhere; start the server with --root FOLDER"
-    )
+    where = ", ".join(shown_path(str(root)) for root in roots)
+    where = where or "nothing yet; the server's owner allows folders with --root FOLDER"
     raise Problem(403, "outside_roots", f"only what is under these may be added: {where}", "path")

@@ -73,7 +73,7 @@ async def media(content: ContentPath, service: Served, request: Request) -> Resp
     try:
         name = await service.decoding(_name, service, content)
         asked = {key: value for key in RANGES if (value := request.headers.get(key)) is not None}
-        return MediaResponse(file, info, content, name, asked, service.options.patience)
+        return MediaResponse(file, info, content, name, asked)
     except BaseException:
         file.close()
         raise

@@ -97,7 +97,7 @@ async def like(
     def work() -> LikeResponse:
         clock.queue = clock.lap()
         engine = service.live.now.engine
-        found = engine.like(service.samples.known(content, start, end), limit)
+        found = engine.like(service.samples.known(engine.model, content, start, end), limit)
         return LikeResponse(hits=view.shown(engine, found, None, service.uploaded), took=clock.took(service))
 
     return await service.searching(work)
@@ -123,7 +123,7 @@ async def rank_captions(content: ContentPath, asked: CaptionsRequest, service: S
 
     def work() -> RankedCaptions:
         engine = service.live.now.engine
-        sample = service.samples.known(content)
+        sample = service.samples.known(engine.model, content)
         found = caption(engine, sample, asked.captions, asked.limit, asked.norm, asked.beta)
         return RankedCaptions(
             captions=[

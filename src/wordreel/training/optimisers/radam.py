@@ -7,8 +7,8 @@
     otherwise:         p ← p − λ / (1 − β₁ᵗ) · m
 
 "Large enough" is ρ_t ≥ 5, and ρ_t > 5 inside Ranger; with β₂ = 0.999 the first five steps are not adapted.
-The step's numbers are written to two small tensors beforehand (`prepare`), so that `apply` can be part of a
-captured graph.
+The step's numbers are written to a small tensor beforehand (`prepare`), so that `apply` can be part of a
+captured graph once it is `settled` which of the two rules holds.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 LEAST = 5.0
+ENDLESS = 1_000_000_000  # a step so late that βᵗ is 0
 
 
 class RAdam(torch.optim.Optimizer):
@@ -36,6 +37,7 @@ class RAdam(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
         self.steps, self.strict = 0, strict
         self._numbers: dict[int, Tensor] = {}
+        self._adapted: dict[int, bool] = {}
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -49,9 +51,9 @@ class RAdam(torch.optim.Optimizer):
         """What depends on the number of the step and on the learning rate, on the host."""
         self.steps += 1
         for number, group in enumerate(self.param_groups):
-            size, adapted = step_size(self.steps, group["lr"], group["betas"], self.strict)
+            size, self._adapted[number] = step_size(self.steps, group["lr"], group["betas"], self.strict)
             shrink = 1 - group["lr"] * group["weight_decay"]
-            values = torch.tensor([size, float(adapted), 1 - float(adapted), shrink], dtype=torch.float32)
+            values = torch.tensor([size, shrink], dtype=torch.float32)
             device = group["params"][0].device
             if number not in self._numbers or self._numbers[number].device != device:
                 self._numbers[number] = values.to(device)
@@ -65,7 +67,7 @@ class RAdam(torch.optim.Optimizer):
             held = [p for p in group["params"] if p.grad is not None]
             if not held:
                 continue
-            size, adapted, plain, shrink = self._numbers[number].unbind()
+            size, shrink = self._numbers[number].unbind()
             beta1, beta2 = group["betas"]
             grads = [p.grad for p in held if p.grad is not None]
             means = [self._kept(p, "mean") for p in held]
@@ -73,15 +75,25 @@ class RAdam(torch.optim.Optimizer):
             torch._foreach_lerp_(means, grads, 1 - beta1)
             torch._foreach_mul_(squares, beta2)
             torch._foreach_addcmul_(squares, grads, grads, 1 - beta2)
-            bottom = torch._foreach_sqrt(squares)
-            torch._foreach_add_(bottom, group["eps"])
-            torch._foreach_mul_(bottom, adapted)
-            torch._foreach_add_(bottom, plain)  # √v + ε where the step is adapted, else 1
-            change = torch._foreach_div(means, bottom)
-            torch._foreach_mul_(change, size)
+            if self._adapted[number]:
+                bottom = torch._foreach_sqrt(squares)
+                torch._foreach_add_(bottom, group["eps"])
+                change = torch._foreach_div(means, bottom)
+                torch._foreach_mul_(change, size)
+            else:
+                change = torch._foreach_mul(means, size)
             if group["weight_decay"]:
                 torch._foreach_mul_(held, shrink)
             torch._foreach_sub_(held, change)
+
+    @property
+    def settled(self) -> bool:
+        """Whether all further steps follow the rule of the next one."""
+        return all(
+            step_size(self.steps + 1, 1.0, group["betas"], self.strict)[1]
+            or step_size(ENDLESS, 1.0, group["betas"], self.strict)[1] is False
+            for group in self.param_groups
+        )
 
     def finish(self) -> None:
         """What follows a step outside of a captured graph."""

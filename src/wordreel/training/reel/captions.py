@@ -44,9 +44,12 @@ class Captions:
         )
 
     def words(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Ids and mask of some captions, no longer than the longest of them."""
+        """Ids and mask of some captions, no longer than the longest of them; on a GPU always as long as any.
+
+        There a shape that stays the same is worth more than a few words less.
+        """
         lengths = self.lengths[rows]
-        most = int(lengths.max())
+        most = self.ids.shape[1] if rows.is_cuda else int(lengths.max())
         return self.ids[rows, :most], torch.arange(most, device=rows.device) < lengths[:, None]
 
     @torch.no_grad()

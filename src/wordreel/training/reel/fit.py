@@ -2,15 +2,17 @@
 
 Loss: cross entropy of sharpened cosines, both ways, against a target that is mostly the pair itself and a
 little the items whose captions mean nearly the same (by the sentence encoder before training), since in a
-batch of captions many say the same thing. Two captions of one item never count against each other.
+batch of captions many say the same thing. Two captions of one item never count against each other. A student
+learns from its teachers' mean cosines too (`distilled`).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,8 @@ from wordreel.training.reel.settings import Settings
 from wordreel.types import Float32
 
 FAR = -1e4
+AT_ONCE = 512  # items embedded together
+SEEDS_APART = 1000  # of a model and its teachers
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -40,6 +44,14 @@ class Fitted:
     validation: dict[str, Recall]
 
 
+@dataclass(frozen=True, eq=False)
+class Taught:
+    """What a teacher makes of all captions and items: unit vectors `[texts, dim]` and `[items, dim]`."""
+
+    texts: Tensor
+    items: Tensor
+
+
 def fit(
     material: Material,
     captions: Captions,
@@ -47,9 +59,31 @@ def fit(
     device: str = "cpu",
     report: Report | None = None,
 ) -> Fitted:
-    """Train on the items of split `train`, measure on those of `val` at the end."""
+    """Train on the items of split `train`, after the teachers if there are any; measure on those of `val`."""
+    teachers = []
+    for number in range(settings.teachers):
+        seed = settings.seed + SEEDS_APART * (number + 1)
+        alone = replace(settings, teachers=0, seed=seed)
+        said = _about(report, f"teacher {number + 1} of {settings.teachers}")
+        teachers.append(_fit(material, captions, alone, device, said, ()).taught())
+    run = _fit(material, captions, settings, device, _about(report, "the model"), teachers)
+    return Fitted(run.checkpoint(), run.validate())
+
+
+def _about(report: Report | None, what: str) -> Report | None:
+    return None if report is None else lambda now: report({"what": what, **now})
+
+
+def _fit(
+    material: Material,
+    captions: Captions,
+    settings: Settings,
+    device: str,
+    report: Report | None,
+    teachers: Sequence[Taught],
+) -> _Run:
     torch.manual_seed(settings.seed)
-    run = _Run(material, captions, settings, torch.device(device))
+    run = _Run(material, captions, settings, torch.device(device), teachers)
     started = time.monotonic()
     for epoch in range(settings.epochs):
         loss = run.epoch(epoch)
@@ -62,13 +96,19 @@ def fit(
                     "seconds": time.monotonic() - started,
                 }
             )
-    return Fitted(run.checkpoint(), run.validate())
+    return run
 
 
 class _Run:
     def __init__(
-        self, material: Material, captions: Captions, settings: Settings, device: torch.device
+        self,
+        material: Material,
+        captions: Captions,
+        settings: Settings,
+        device: torch.device,
+        teachers: Sequence[Taught],
     ) -> None:
+        self.teachers = teachers
         self.settings, self.device, self.material = settings, device, material
         train = np.flatnonzero(material.split == SPLITS.index("train"))
         self.scale: dict[str, Float32] = {}
@@ -98,8 +138,11 @@ class _Run:
         pool = [np.repeat(train, [settings.repeat.get(material.names[s], 1) for s in material.source[train]])]
         self.pool = torch.from_numpy(np.concatenate(pool)).to(device)
         self.steps = max(len(self.pool) // settings.batch, 1)
-        self.optimiser = torch.optim.AdamW(self._groups(), lr=settings.rate, betas=(0.9, 0.98))
+        self.optimiser = torch.optim.AdamW(
+            self._groups(), lr=settings.rate, betas=(0.9, 0.98), fused=device.type == "cuda"
+        )
         self.rates = [group["lr"] for group in self.optimiser.param_groups]
+        self.embed = _compiled() if device.type == "cuda" else _embed
 
     def _groups(self) -> list[dict[str, Any]]:
         settings = self.settings
@@ -120,11 +163,11 @@ class _Run:
         self.tower.train()
         batch = min(self.settings.batch, len(self.pool))
         shuffled = self.pool[torch.randperm(len(self.pool), device=self.device)]
-        total = 0.0
+        total = torch.zeros((), device=self.device)
         for step in range(self.steps):
             self._set_rate((number * self.steps + step) / (self.settings.epochs * self.steps))
             total += self._step(shuffled[step * batch : (step + 1) * batch])
-        return total / self.steps
+        return float(total) / self.steps
 
     def _set_rate(self, done: float) -> None:
         """Warm up in a straight line, then follow a cosine down to nothing."""
@@ -134,36 +177,38 @@ class _Run:
         for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
             group["lr"] = rate * max(factor, 1e-4)
 
-    def _step(self, items: Tensor) -> float:
-        settings = self.settings
-        chosen = self.order[
-            self.first[items] + (torch.rand(len(items), device=self.device) * self.many[items]).long()
-        ]
+    def _step(self, items: Tensor) -> Tensor:
+        count = self.settings.captions
+        asked = items.repeat(count)
+        draws = torch.rand(len(asked), device=self.device)
+        chosen = self.order[self.first[asked] + (draws * self.many[asked]).long()]
+        words = None
+        if self.encoder is not None:
+            words = cut_short(*self.captions.words(chosen), self.settings.short)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            tokens, kept = self._shown(items)
-            video = self.tower.video(tokens, kept)
-            if self.encoder is None:
-                sentences = self.plain[chosen]
-            else:
-                ids, mask = cut_short(*self.captions.words(chosen), settings.short)
-                sentences = pooled(self.encoder, ids, mask)
-            text = self.tower.text(sentences)
+            text, video = self.embed(self.tower, self.encoder, *self._shown(items), words, self.plain[chosen])
         scores = self.tower.similarities(text, video)
-        same = items[:, None] == items[None, :]
-        same.fill_diagonal_(False)
-        scores = scores.masked_fill(same, FAR)
-        alike = self.plain[chosen] @ self.plain[chosen].T / settings.soft_temperature
-        target = settings.soft * F.softmax(alike.masked_fill(same, FAR), dim=1)
-        target.diagonal().add_(1 - settings.soft)
-        loss = (
-            -(target * F.log_softmax(scores, 1)).sum(1).mean()
-            - (target * F.log_softmax(scores.T, 1)).sum(1).mean()
-        )
+        own = torch.arange(len(items), device=self.device)
+        mine = own.repeat(count)[:, None] == own
+        others = (asked[:, None] == items) & ~mine  # the item again: neither right nor wrong
+        scores = scores.masked_fill(others, FAR)
+        soft = self.settings.soft
+        said = self.plain[chosen].chunk(count)  # one caption per item each
+        alike = torch.cat([some @ some.T for some in said]) / self.settings.soft_temperature
+        target = (1 - soft) * mine + soft * F.softmax(alike.masked_fill(others, FAR), dim=1)
+        loss = -(target * F.log_softmax(scores, 1)).sum(1).mean()
+        for some, right in zip(scores.chunk(count), target.chunk(count), strict=True):
+            loss = loss - (right * F.log_softmax(some.T, 1)).sum(1).mean() / count
+        if self.teachers:
+            cosines = [teacher.texts[chosen] @ teacher.items[items].T for teacher in self.teachers]
+            taught = torch.stack(cosines).float().mean(dim=0)
+            told = distilled(text @ video.T, taught, others, count, self.settings.taught_temperature)
+            loss = (1 - self.settings.taught) * loss + self.settings.taught * told
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.tower.parameters(), settings.clip)
+        torch.nn.utils.clip_grad_norm_(self.tower.parameters(), self.settings.clip)
         self.optimiser.step()
-        return float(loss.detach())
+        return loss.detach()
 
     def _shown(self, items: Tensor, training: bool = True) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The tokens of some items; in training some stretches and experts are hidden."""
@@ -198,6 +243,17 @@ class _Run:
             found[name] = recall(ranks_of(scores, place[self.material.owner[asked]]))
         return found
 
+    @torch.no_grad()
+    def taught(self) -> Taught:
+        """What this model would teach."""
+        self.tower.eval()
+        items = torch.arange(len(self.material), device=self.device)
+        videos = [
+            self.tower.video(*self._shown(some, training=False)) for some in torch.split(items, AT_ONCE)
+        ]
+        texts = self.tower.text(self.captions.sentences(self.encoder or self.captions.network))
+        return Taught(texts.half(), torch.cat(videos).half())
+
     def checkpoint(self) -> Checkpoint:
         names = {name: p.detach().float().cpu().numpy() for name, p in self.tower.named_parameters()}
         names.pop("sharpness")
@@ -211,3 +267,40 @@ class _Run:
         return Checkpoint(
             names, layers, self.scale, {"settings": asdict(self.settings), "data": self.material.digest}
         )
+
+
+def _embed(
+    tower: Tower,
+    encoder: Any,
+    tokens: dict[str, Tensor],
+    kept: dict[str, Tensor],
+    words: tuple[Tensor, Tensor] | None,
+    sentences: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Unit vectors of captions and items; `sentences` are the captions' where no encoder is trained."""
+    if encoder is not None and words is not None:
+        sentences = pooled(encoder, *words)
+    return tower.text(sentences), tower.video(tokens, kept)
+
+
+@cache
+def _compiled() -> Callable[..., tuple[Tensor, Tensor]]:
+    """Compiled once for all models of one shape: on a GPU the small kernels' starts are most of a step."""
+    return torch.compile(_embed)
+
+
+def distilled(cosines: Tensor, taught: Tensor, hidden: Tensor, count: int, temperature: float) -> Tensor:
+    """KL(teachers ‖ model) of the softmax of cosines `[count · items, items]`, captions to items and back.
+
+    Captions come in `count` sets of one per item; the way back looks at one set at a time. What is `hidden`
+    takes no part.
+    """
+    ours, theirs = (x.masked_fill(hidden, FAR * temperature) / temperature for x in (cosines, taught))
+    loss = _divergence(ours, theirs)
+    for some, right in zip(ours.chunk(count), theirs.chunk(count), strict=True):
+        loss = loss + _divergence(some.T, right.T) / count
+    return loss
+
+
+def _divergence(ours: Tensor, theirs: Tensor) -> Tensor:
+    return F.kl_div(F.log_softmax(ours, 1), F.log_softmax(theirs, 1), log_target=True, reduction="batchmean")

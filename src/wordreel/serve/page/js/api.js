@@ -7,7 +7,7 @@ export class ApiError extends Error {
   }
 }
 
-const AWAY = "The server does not answer. See that `wordreel serve` is running, then try again.";
+const AWAY = "The server does not answer. Whoever runs it can start it again with `wordreel serve`; then try again.";
 
 async function send(method, path, { query, body, signal, headers = {} } = {}) {
   const plain = body !== undefined && !(body instanceof Blob);

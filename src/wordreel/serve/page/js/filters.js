@@ -4,9 +4,11 @@ import { length } from "./format.js";
 import { FILTERS } from "./router.js";
 
 const YES_NO = [["", "any"], ["true", "yes"], ["false", "no"]];
+const KINDS = [["", "anything"], ["video", "videos"], ["image", "pictures"], ["audio", "sounds"]];
 const SURE = [["", "any"], ["0.1", "10 % sure"], ["0.25", "25 % sure"], ["0.5", "50 % sure"], ["0.75", "75 % sure"]];
 
 const SAID = {
+  kind: (value) => `only ${Object.fromEntries(KINDS)[value] ?? value}`,
   folder: (value) => `in ${value}`,
   after: (value) => `after ${value}`,
   before: (value) => `before ${value}`,
@@ -28,6 +30,7 @@ export function panel(route, change, app) {
   const input = (name, props) => h("input", { ...props, value: route[name] ?? "" });
   const number = { type: "number", min: "0", step: "any", inputmode: "decimal", placeholder: "seconds" };
   return h("div", { class: "filters", id: "filters" },
+    field("kind", "What", select(KINDS, route.kind)),
     field("folder", "In folder", input("folder", { type: "text", placeholder: "any folder", list: "folders", autocomplete: "off" })),
     field("after", "Changed after", input("after", { type: "date" })),
     field("before", "Changed before", input("before", { type: "date" })),
@@ -35,9 +38,9 @@ export function panel(route, change, app) {
     field("max_duration", "Not longer than", input("max_duration", number)),
     field("has_speech", "Has speech", select(YES_NO, route.has_speech)),
     field("has_text", "Has text on screen", select(YES_NO, route.has_text)),
-    field("expert", "With findings of", select([["", "any expert"], ...app.status.model.experts.map((name) => [name, name])], route.expert)),
+    field("expert", "With findings of", select([["", "any expert"], ...app.status.experts.map((name) => [name, name])], route.expert)),
     field("min_confidence", "Sure at least", select(SURE, route.min_confidence)),
-    h("datalist", { id: "folders" }, app.status.roots.map((folder) => h("option", { value: folder }))));
+    h("datalist", { id: "folders" }, app.status.folders.map((folder) => h("option", { value: folder }))));
 }
 
 export function select(options, chosen = "", props = {}) {

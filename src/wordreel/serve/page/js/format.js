@@ -40,6 +40,12 @@ export function sure(confidence) {
   return confidence < 0.01 ? "under 1 % sure" : `${percent(confidence)} sure`;
 }
 
+/** What the server says, with a capital letter (unless it begins with the name of a file) and an end. */
+export function sentence(words) {
+  const whole = words.replace(/^\p{Ll}+(?=[\s,])/u, (first) => first.charAt(0).toUpperCase() + first.slice(1));
+  return /[.!?…]$/.test(whole) ? whole : `${whole}.`;
+}
+
 /** The last part of a path. */
 export function base(path) {
   return path.split(/[\\/]/).pop();

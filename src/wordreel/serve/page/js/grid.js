@@ -2,10 +2,20 @@
 import { card } from "./card.js";
 import { h } from "./dom.js";
 
+const LIKELY = 0.05; // how sure a hit must be not to be a long shot
+
 export function grid(hits, route, name = "Moments") {
   const list = h("ul", { class: "grid", "aria-label": name }, hits.map((hit) => card(hit, route)));
+  const from = longShots(hits);
+  if (from > 0) list.children[from].before(h("li", { class: "divide" }, `Long shots, each less than ${100 * LIKELY} % sure`));
   list.addEventListener("keydown", (event) => arrows(list, event));
   return list;
+}
+
+/** Where the hits begin that are all long shots; 0 where there is nothing better, or no bank to tell. */
+function longShots(hits) {
+  const sure = hits.findLastIndex((hit) => hit.confidence >= LIKELY);
+  return sure + 1 < hits.length && hits.every((hit) => typeof hit.confidence === "number") ? sure + 1 : 0;
 }
 
 function arrows(list, event) {

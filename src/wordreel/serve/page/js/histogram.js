@@ -45,7 +45,7 @@ function axisX(edges, x, k) {
   const every = Math.ceil(edges.length / 10);
   return [s("line", { class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM }),
     edges.map((edge, bin) => bin % every === 0 && s("text", { x: (x(bin) + x(bin + 1)) / 2, y: HEIGHT - BOTTOM + 20, "text-anchor": "middle" }, count(edge))),
-    s("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, `times among the best ${k}; height: videos, by logarithm`)];
+    s("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, `times ${k === 1 ? "the best" : `among the best ${k}`}; height: videos, by logarithm`)];
 }
 
 function told(series) {

@@ -3,7 +3,7 @@ import { api } from "./api.js";
 import { banksPart } from "./banks.js";
 import { h, replace } from "./dom.js";
 import { select } from "./filters.js";
-import { percent, plural } from "./format.js";
+import { percent, plural, sentence } from "./format.js";
 import { histogram } from "./histogram.js";
 import { methods } from "./norms.js";
 import { failure, notice, stale } from "./notice.js";
@@ -63,7 +63,7 @@ async function show(place, route, banks, signal, again) {
 
 function chart(told) {
   const legend = ["plain", "held back"].map((words, at) => h("li", {}, h("span", { class: `key key${at + 1}` }), words));
-  const words = `${plural(told.queries, "query", "queries")} of the bank ${told.bank}, ${plural(told.videos, "video")}. ${told.note}`;
+  const words = `${plural(told.queries, "query", "queries")} of the bank ${told.bank}, ${plural(told.videos, "video")}. ${sentence(told.note)}`;
   return h("div", { class: "chart" },
     h("figure", {}, h("ul", { class: "legend" }, legend), histogram({ plain: told.before.histogram, "held back": told.after.histogram }, told.edges, told.k),
       h("figcaption", { class: "small" }, words)),

@@ -3,7 +3,7 @@ import { api, thumb } from "./api.js";
 import { confirmed } from "./confirm.js";
 import { button, h, icon, replace } from "./dom.js";
 import { day, length, plural } from "./format.js";
-import { empty } from "./home.js";
+import { empty, missing } from "./home.js";
 import { jobList, reasons } from "./jobs.js";
 import { say } from "./live.js";
 import { failure, stale } from "./notice.js";
@@ -22,7 +22,7 @@ export function mount(root, app) {
   const jobs = jobList(again, complain);
   const started = (told) => { replace(trouble); if (told.job) jobs.watch(told.job); else again(); };
   root.append(h("h1", {}, "Library"), h("p", { class: "small path" }, app.status.library),
-    app.status.read_only ? "" : adding(started, complain), trouble, jobs.element, broken, list);
+    missing(app.status) || "", app.status.read_only ? "" : adding(app.status, started, complain), trouble, jobs.element, broken, list);
   jobs.refresh(running.signal).catch((error) => stale(error) || complain(error));
   showFailures(broken, running.signal);
   return {
@@ -32,15 +32,17 @@ export function mount(root, app) {
   };
 }
 
-function adding(started, complain) {
-  const path = h("input", { id: "folder", type: "text", placeholder: "/home/me/Videos", autocomplete: "off", spellcheck: "false" });
+function adding(status, started, complain) {
+  const { roots, login } = status;
+  const path = h("input", { id: "folder", type: "text", placeholder: `${roots[0] ?? ""}/Videos`, list: "roots", autocomplete: "off", spellcheck: "false" });
   const submit = (event) => {
     event.preventDefault();
     if (path.value.trim()) api.addFolder(path.value.trim()).then((told) => { path.value = ""; started(told); }, complain);
   };
   return h("div", { class: "adding" },
-    h("form", { on: { submit } }, h("label", { for: "folder" }, "Add a folder of this machine"),
-      h("div", { class: "row" }, path, h("button", { class: "primary", type: "submit" }, icon("folder"), "Add"))),
+    roots.length > 0 && h("form", { on: { submit } }, h("label", { for: "folder" }, `Add a folder of ${login === "token" ? "the server's" : "this"} machine`),
+      h("div", { class: "row" }, path, h("button", { class: "primary", type: "submit" }, icon("folder"), "Add")),
+      h("datalist", { id: "roots" }, roots.map((root) => h("option", { value: root })))),
     dropPlace({ sent: started, failed: (file, error) => complain(Object.assign(error, { message: `${file.name}: ${error.message}` })) }));
 }
 

@@ -1,5 +1,6 @@
 // Empty, waiting and failed: each tells the next step.
 import { button, h } from "./dom.js";
+import { sentence } from "./format.js";
 
 /** A quiet box with a heading, some words and what to do. */
 export function notice(title, words, ...given) {
@@ -8,10 +9,19 @@ export function notice(title, words, ...given) {
     actions.length > 0 && h("div", { class: "actions" }, ...actions));
 }
 
-/** What went wrong, with a button that tries again. */
+const NEXT = {
+  not_media: "Choose a video, a sound or a picture.",
+  broken_media: "See whether it plays elsewhere, then send it again.",
+  too_large: "Ask the owner of the library to add it from the server's disk.",
+  library_busy: "Another program is writing to the library; try again when it is done.",
+  gone: "Ask the owner of the library to add its folder again.",
+};
+
+/** What went wrong and the next step, with a button that tries again. */
 export function failure(error, again) {
   const title = error.status ? "That did not work" : "The server is away";
-  const box = notice(title, error.message, again && button({ class: "primary", on: { click: again } }, "Try again"));
+  const box = notice(title, [sentence(error.message), NEXT[error.code]].filter(Boolean).join(" "), again && button({ class: "primary", on: { click: again } }, "Try again"));
+  box.classList.add("failed");
   box.setAttribute("role", "alert");
   return box;
 }

@@ -61,7 +61,7 @@ async function load(route, made, title, body, signal) {
     const lines = transcript(linesOf(video.words), `${route.q ?? ""} ${route.then ?? ""}`, shown.seek);
     const strips = h("div", { class: "strips" });
     shown.follow(lines.at);
-    replace(body, h("div", { class: "seen" }, shown.element, strips, facts(video, route, shown)), aside(video, lines));
+    replace(body, h("div", { class: "seen" }, shown.element, strips, facts(video, shown)), aside(video, lines));
     body.removeAttribute("aria-busy");
     await Promise.all([route.q, route.then].map((text) => text && heat(strips, video, text, shown, signal)));
   } catch (error) {
@@ -88,7 +88,7 @@ function best(moments, seek) {
       h("span", { class: "unseen" }, `match ${Math.round(100 * score)} of 100`))));
 }
 
-function facts(video, route, shown) {
+function facts(video, shown) {
   const like = () => {
     const t = shown.now();
     const part = video.kind === "image" ? {} : { start: Math.max(0, t - 2).toFixed(2), end: Math.min(video.duration, t + 2).toFixed(2) };
@@ -98,20 +98,21 @@ function facts(video, route, shown) {
     h("div", { class: "actions" }, button({ class: "primary", on: { click: like } }, "More like this moment"),
       h("a", { class: "button", "data-route": true, href: href({ view: "search", like: video.content, name: video.name }) }, "More like all of it")),
     h("p", { class: "small path" }, video.path, video.kind === "image" ? "" : ` · ${length(video.duration)}`),
-    labels(video.experts));
+    video.words.length > 0 && labels(video.experts));
 }
 
-/** What each expert recognised. */
-function labels(experts) {
+/** What each expert recognised; folded up unless `open`. */
+function labels(experts, open = false) {
   const some = experts.filter(({ labels: seen }) => seen.length);
   if (!some.length) return null;
-  return h("details", { class: "labels" }, h("summary", {}, "What was recognised"),
+  return h("details", { class: "labels", open }, h("summary", {}, "What was recognised"),
     h("dl", {}, some.map(({ name, labels: seen }) => [h("dt", {}, name), h("dd", {}, seen.join(", "))])));
 }
 
+/** The words in step with the video; where there are none, what was recognised has their place. */
 function aside(video, lines) {
   const words = video.words.length
-    ? lines.element
-    : h("p", { class: "small" }, "Nothing is said or written here, as far as the experts can tell.");
+    ? [lines.element]
+    : [h("p", { class: "small" }, "Nothing is said or written here, as far as the experts can tell."), labels(video.experts, true)];
   return h("section", { class: "aside", "aria-label": "What is said and shown" }, h("h3", {}, "Said and shown"), words);
 }

@@ -43,11 +43,13 @@ function spoken(seconds, scores, step) {
   return `${clock(seconds)}, match ${Math.round(100 * score)} of 100`;
 }
 
+/** One bar for each stretch of equal heat: bars that touch would show a seam. */
 function heat(scores, step, duration) {
-  return scores.map((score, at) => {
-    const x = (1000 * at * step) / duration;
-    const width = Math.min(1000 - x, (1000 * step) / duration);
-    const tall = Math.max(2, score * HEIGHT);
-    return width > 0 && s("rect", { x, y: HEIGHT - tall, width: width + 0.4, height: tall, class: "heat-bar", "fill-opacity": (0.12 + 0.88 * score).toFixed(3) });
+  const place = (at) => Math.min(1000, (1000 * at * step) / duration);
+  const begins = scores.flatMap((score, at) => (score === scores[at - 1] ? [] : [at]));
+  return begins.map((at, n) => {
+    const [x, end] = [place(at), place(begins[n + 1] ?? scores.length)];
+    const tall = Math.max(2, scores[at] * HEIGHT);
+    return end > x && s("rect", { x, y: HEIGHT - tall, width: end - x, height: tall, class: "heat-bar", "fill-opacity": (0.12 + 0.88 * scores[at]).toFixed(3) });
   });
 }

@@ -37,9 +37,11 @@ function follow(list, row) {
   list.scrollTo({ top, behavior: still() ? "auto" : "smooth" });
 }
 
-/** The text with the words of the query marked. */
+const COMMON = new Set("about and are but did does for from has have into its not that the their then there this was were what when where which who with you your".split(" "));
+
+/** The text with the words of the query marked, but for those that stand in every sentence. */
 function marked(text, query = "") {
-  const terms = query.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];
+  const terms = (query.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? []).filter((term) => !COMMON.has(term));
   if (!terms.length) return text;
   return text.split(/([\p{L}\p{N}]+)/u).map((part) => (terms.includes(part.toLowerCase()) ? h("mark", {}, part) : part));
 }

@@ -33,6 +33,10 @@ function listen(place, take) {
   place.addEventListener("drop", (event) => { event.preventDefault(); out(); take([...event.dataTransfer.files]); });
 }
 
+function refused({ status, response }) {
+  return new ApiError(response?.error?.message ?? `The server answered ${status}.`, { status, code: response?.error?.code });
+}
+
 /** fetch() tells nothing about what was sent so far, XMLHttpRequest does. */
 export function send(file, progress, purpose = "add") {
   return new Promise((resolve, reject) => {
@@ -45,7 +49,7 @@ export function send(file, progress, purpose = "add") {
     request.addEventListener("error", () => reject(new ApiError("The connection broke off. Try again.")));
     request.addEventListener("load", () => {
       if (request.status < 400) resolve(request.response);
-      else reject(new ApiError(request.response?.error?.message ?? `The server answered ${request.status}.`, { status: request.status }));
+      else reject(refused(request));
     });
     request.send(file);
   });

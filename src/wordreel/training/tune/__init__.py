@@ -1,0 +1,1 @@
+"""Adapting the default model to a user's own captions. NumPy only: it works in the base install."""

@@ -1,0 +1,85 @@
+"""A user's captions as they come: which of them can be used, and of which videos."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from wordreel.errors import DatasetError
+from wordreel.library.records import StoredFile
+
+LEAST = 20  # captioned videos
+MOST_EACH = 20  # captions of one video that are looked at
+MOST = 20_000  # captions altogether
+NOTHING = {"", "nan", "none", "null", "n/a", "-"}  # what spreadsheets write where there is no caption
+LONGEST = 10_000  # characters, as of a query
+
+
+@dataclass(frozen=True)
+class Captioned:
+    """Captions by the hash of their video's bytes."""
+
+    texts: dict[str, tuple[str, ...]]
+    missing: tuple[str, ...]  # names that are no file of the library
+    blank: int  # captions without a word
+    left: int  # captions that were left out because there are enough
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.texts.values()))
+
+
+def match(files: Iterable[StoredFile], captions: Mapping[str, Sequence[str]], seed: int = 0) -> Captioned:
+    """Captions of the library's videos. A video is named by its path, or by its file's name with or without
+    the ending; files of the same bytes are one video."""
+    named: dict[str, str] = {}
+    for file in files:
+        path = Path(file.path)
+        for name in (str(path), path.name, path.stem):
+            named.setdefault(name, file.content)
+    found: dict[str, list[str]] = {}
+    missing, blank = [], 0
+    for name, texts in captions.items():
+        content = named.get(name) or named.get(Path(name).name)
+        if content is None:
+            missing.append(name)
+            continue
+        tidy = [" ".join(text.split())[:LONGEST] for text in texts]
+        said = [text for text in tidy if text.lower() not in NOTHING and any(c.isalnum() for c in text)]
+        blank += len(tidy) - len(said)
+        found.setdefault(content, []).extend(said)
+    distinct = {content: list(dict.fromkeys(texts)) for content, texts in found.items() if texts}
+    _check(distinct, missing, blank, len(captions))
+    return _some(distinct, tuple(missing), blank, seed)
+
+
+def _check(found: Mapping[str, Sequence[str]], missing: Sequence[str], blank: int, named: int) -> None:
+    if not named:
+        raise DatasetError("the file has no captions; it needs a line for each: file,caption")
+    if not found and not blank:
+        raise DatasetError(
+            f"none of the {named} captioned names is a file of this library (the first is {missing[0]!r}); "
+            "`wordreel list` shows what it has"
+        )
+    if not found:
+        raise DatasetError(f"all {blank} captions of this library's videos are empty; write some words")
+    if len(found) < LEAST:
+        also = f" ({len(missing)} captioned names are not in the library)" if missing else ""
+        raise DatasetError(
+            f"{len(found)} videos of this library have captions{also}; at least {LEAST} are needed, so that "
+            "some can be held out to see whether tuning helps. Caption more videos"
+        )
+
+
+def _some(found: Mapping[str, list[str]], missing: tuple[str, ...], blank: int, seed: int) -> Captioned:
+    """At most so many captions of each video, drawn at random, so that thousands take minutes."""
+    each = max(min(MOST_EACH, MOST // len(found)), 1)
+    rng = np.random.default_rng(seed)
+    kept = {}
+    for content in sorted(found):  # whatever the order of the file
+        texts = found[content]
+        kept[content] = tuple(texts[n] for n in np.sort(rng.permutation(len(texts))[:each]))
+    return Captioned(kept, missing, blank, sum(map(len, found.values())) - sum(map(len, kept.values())))

@@ -1,0 +1,158 @@
+"""Learning the heads: pairs of a video and one of its captions, told apart from the other pairs of a batch.
+
+    s(q, v) = (w₀ ⟨text, video⟩ + rest) / z        what search ranks by; rest and z are the bridge's rows'
+    loss    = −log softmax(s / τ) of the pair, along rows and along columns
+              + anchor · KL(before ‖ now) of everyday queries over the batch's videos
+
+The gradient is written out: two products, two projections off the unit sphere. Only words that two or more
+of the training videos have are learned; the rest of the table stays zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wordreel.models.reel.words import MOST
+from wordreel.training.tune.heads import Heads, Texts, before_unit, text_vectors, video_vectors, with_unit
+from wordreel.training.tune.material import Material
+from wordreel.training.tune.settings import Settings
+from wordreel.types import Bool, Float32, Int64
+
+BETAS = (0.9, 0.98)
+TINY = 1e-8
+
+
+def fit(material: Material, videos: Int64, settings: Settings, seed: int) -> Heads:
+    """Heads learned from the captions of some videos alone."""
+    rng = np.random.default_rng(seed)
+    start = heads = Heads.of(material.tower, len(material.words))
+    asked = material.captions_of(videos)
+    order = asked[np.argsort(material.owner[asked], kind="stable")]
+    many = np.bincount(material.owner[asked], minlength=material.videos)
+    first = np.cumsum(many) - many
+    learned = words_learned(material, videos)
+    drawn = videos[many[videos] > 0]
+    everyday = text_vectors(start, material.everyday)
+    before = video_vectors(start, material.read)
+    optimiser = Adam(heads, settings)
+    for step in range(settings.steps):
+        some = rng.permutation(drawn)[: settings.batch]
+        rows = order[first[some] + (rng.random(len(some)) * many[some]).astype(np.int64)]
+        items = material.whole[some]
+        texts, read = _dropped(material.texts.at(rows), material.read[items], settings, rng)
+        slopes = _pairs(heads, material, texts, read, items, settings)
+        if settings.anchor:
+            asks = rng.permutation(len(material.everyday))[: settings.anchor_batch]
+            old = everyday[asks] @ before[items].T
+            held = _anchor(heads, material.everyday.at(asks), material.read[items], old, settings)
+            slopes = {name: slope + held[name] for name, slope in slopes.items()}
+        slopes["words"][~learned] = 0
+        heads = optimiser.step(heads, slopes, step)
+    return heads
+
+
+def words_learned(material: Material, videos: Int64) -> Bool:
+    """`[words]`: which stand in captions of two or more of these videos."""
+    rows = material.captions_of(videos)
+    ids = material.texts.words[rows]
+    owner = np.repeat(material.owner[rows], MOST)[ids.ravel() >= 0]
+    pairs = np.unique(np.stack([ids.ravel()[ids.ravel() >= 0], owner]), axis=1)
+    return np.asarray(np.bincount(pairs[0], minlength=len(material.words)) >= 2)
+
+
+def _pairs(
+    heads: Heads, material: Material, texts: Texts, read: Float32, items: Int64, settings: Settings
+) -> dict[str, Float32]:
+    """The gradient of the pairs' loss."""
+    said, said_length = with_unit(before_unit(heads, texts))
+    seen, seen_length = with_unit(read @ heads.out.T + heads.out_bias)
+    rest, share = material.rest(texts.others, items)
+    scores = (said @ seen.T * share + rest) / settings.temperature
+    slope = _softmax(scores, 1) + _softmax(scores, 0)
+    slope[np.diag_indices(len(slope))] -= 2
+    slope *= share / (settings.temperature * len(slope))
+    return _back(heads, texts, read, (said, said_length), (seen, seen_length), slope)
+
+
+def _anchor(
+    heads: Heads, texts: Texts, read: Float32, old: Float32, settings: Settings
+) -> dict[str, Float32]:
+    """The gradient of what everyday queries lose."""
+    said, said_length = with_unit(before_unit(heads, texts))
+    seen, seen_length = with_unit(read @ heads.out.T + heads.out_bias)
+    sharp = settings.anchor_temperature
+    slope = _softmax(said @ seen.T / sharp, 1) - _softmax(old / sharp, 1)
+    slope *= settings.anchor / (sharp * len(slope))
+    return _back(heads, texts, read, (said, said_length), (seen, seen_length), slope)
+
+
+def _back(
+    heads: Heads,
+    texts: Texts,
+    read: Float32,
+    said: tuple[Float32, Float32],
+    seen: tuple[Float32, Float32],
+    slope: Float32,
+) -> dict[str, Float32]:
+    """From the slope of the cosines `[texts, items]` to those of the heads."""
+    of_text = _off_sphere(said, slope @ seen[0])
+    of_video = _off_sphere(seen, slope.T @ said[0])
+    words = np.zeros_like(heads.words)
+    there = texts.words >= 0
+    row, _ = np.nonzero(there)
+    np.add.at(words, texts.words[there], of_text[row] * texts.share[there][:, None])
+    return {
+        "straight": of_text.T @ texts.x,
+        "straight_bias": of_text.sum(axis=0),
+        "out": of_video.T @ read,
+        "out_bias": of_video.sum(axis=0),
+        "words": words,
+    }
+
+
+def _off_sphere(made: tuple[Float32, Float32], slope: Float32) -> Float32:
+    """Back through x / ‖x‖: what points along x is lost."""
+    rows, lengths = made
+    return np.asarray((slope - rows * (rows * slope).sum(axis=1, keepdims=True)) / lengths, np.float32)
+
+
+def _softmax(x: Float32, axis: int) -> Float32:
+    shifted = np.exp(x - x.max(axis=axis, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=axis, keepdims=True), np.float32)
+
+
+def _dropped(
+    texts: Texts, read: Float32, settings: Settings, rng: np.random.Generator
+) -> tuple[Texts, Float32]:
+    """Some of what is read is hidden, and the rest made larger by as much."""
+    x, seen, share = (
+        array * (rng.random(array.shape, np.float32) >= rate) / np.float32(1 - rate)
+        for array, rate in (
+            (texts.x, settings.drop),
+            (read, settings.drop),
+            (texts.share, settings.word_drop),
+        )
+    )
+    return Texts(x, texts.deep, texts.words, share, texts.others), seen
+
+
+class Adam:
+    """Adam (Kingma and Ba 2015), warming up and then down a cosine; words have their own rate."""
+
+    def __init__(self, heads: Heads, settings: Settings) -> None:
+        self.settings = settings
+        self.first = {name: np.zeros_like(array) for name, array in heads.arrays().items()}
+        self.second = {name: np.zeros_like(array) for name, array in heads.arrays().items()}
+
+    def step(self, heads: Heads, slopes: dict[str, Float32], number: int) -> Heads:
+        settings, moved = self.settings, {}
+        fade = (1 + np.cos(np.pi * number / settings.steps)) / 2
+        factor = min(1.0, (number + 1) / settings.warmup) * fade
+        for name, array in heads.arrays().items():
+            first, second, slope = self.first[name], self.second[name], slopes[name]
+            first += (1 - BETAS[0]) * (slope - first)
+            second += (1 - BETAS[1]) * (slope * slope - second)
+            rate = factor * (settings.word_rate if name == "words" else settings.rate)
+            rate *= np.sqrt(1 - BETAS[1] ** (number + 1)) / (1 - BETAS[0] ** (number + 1))
+            moved[name] = np.asarray(array - np.float32(rate) * first / (np.sqrt(second) + TINY), np.float32)
+        return Heads(**moved)

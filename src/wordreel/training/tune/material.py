@@ -1,0 +1,162 @@
+"""What tuning looks at: everything that the frozen part of the model makes of videos and captions, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from wordreel.banks import everyday
+from wordreel.models.reel.model import Reel
+from wordreel.models.reel.tower import heard, read
+from wordreel.models.reel.words import ids_of, shares, words_of
+from wordreel.models.similarity import divide, flatten_queries
+from wordreel.search.engine import Engine
+from wordreel.search.refresh import tracks_of
+from wordreel.training.tune.heads import Texts
+from wordreel.types import Bool, Float32, Int64
+
+OTHERS = 1_000  # videos without captions that compete with those that have some
+COMMON = 0.3  # words in the captions of more than this share of the videos say nothing of them
+MOST_WORDS = 4_000
+AT_ONCE = 512  # texts
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """`captioned` videos come first, then others that only compete. Items (clips and whole videos) stand
+    video by video. `bonus` is (caption, item, value) of words that were said or shown."""
+
+    tower: Mapping[str, Float32]
+    weights: Float32  # [experts], row 0 is the learned one
+    read: Float32  # [items, dim]
+    others: Float32  # [items, experts − 1, dim]
+    available: Bool  # [items, experts]
+    video: Int64  # [items]
+    whole: Int64  # [videos], the item that stands for the video in training
+    captioned: int
+    texts: Texts
+    owner: Int64  # [captions]
+    words: tuple[str, ...]
+    bonus: tuple[Int64, Int64, Float32]
+    everyday: Texts
+
+    @property
+    def videos(self) -> int:
+        return len(self.whole)
+
+    @cached_property
+    def edges(self) -> Int64:
+        """Where each video's items begin."""
+        return np.searchsorted(self.video, np.arange(self.videos)).astype(np.int64)
+
+    def captions_of(self, videos: Int64) -> Int64:
+        """The captions of some videos."""
+        chosen = np.zeros(self.videos, bool)
+        chosen[videos] = True
+        return np.flatnonzero(chosen[self.owner])
+
+    def rest(self, others: Float32, items: Int64 | slice = slice(None)) -> tuple[Float32, Float32]:
+        """What the rows that are not learned add to the similarity `[texts, items]`, and what the learned
+        one is multiplied by `[items]`."""
+        weights = np.tile(self.weights[1:], (len(others), 1))
+        shown = self.others[items] * self.available[items, 1:, None]
+        top = flatten_queries(others, weights) @ shown.reshape(len(shown), -1).T
+        total = self.available[items].astype(np.float32) @ self.weights
+        share = divide(self.weights[0] * self.available[items, 0].astype(np.float32), total)
+        return divide(top, np.broadcast_to(total, top.shape)), share
+
+
+def gather(
+    engine: Engine,
+    model: Reel,
+    captions: Mapping[str, Sequence[str]],
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Material:
+    """Read the tracks of the captioned videos (and of some others) and encode all captions."""
+    with_words = [content for content in sorted(captions) if engine.has(content)]
+    rest = sorted(set(engine.contents()) - set(with_words))
+    drawn = np.random.default_rng(seed).permutation(len(rest))[:OTHERS]
+    contents = [*with_words, *(rest[number] for number in np.sort(drawn))]
+    rows: list[int] = []
+    video: list[int] = []
+    whole: list[int] = []
+    made: list[Float32] = []
+    shown: list[dict[str, Float32]] = []
+    for number, content in enumerate(contents):
+        own = engine.rows(content)
+        tracks = tracks_of(engine.store, model, content)
+        shown += [model.tokens(tracks, engine.items[row].clip) for row in own]
+        entire = [place for place, row in enumerate(own) if engine.items[row].whole]
+        whole.append(len(rows) + (entire[0] if entire else 0))
+        rows += own
+        video += [number] * len(own)
+        if len(shown) >= AT_ONCE or number + 1 == len(contents):
+            made.append(read(model.kept.tower, shown))
+            shown = []
+        if progress:
+            progress("videos", number + 1, len(contents))
+    texts = [text for content in with_words for text in captions[content]]
+    owner = np.repeat(np.arange(len(with_words)), [len(captions[content]) for content in with_words])
+    words = own_words(texts, owner)
+    vectors, available = np.asarray(engine.gallery.vectors[rows]), np.asarray(engine.gallery.available[rows])
+    return Material(
+        tower=model.kept.tower,
+        weights=np.asarray(model.expert_weights, np.float32),
+        read=np.concatenate(made),
+        others=vectors[:, 1:],
+        available=available,
+        video=np.array(video, np.int64),
+        whole=np.array(whole, np.int64),
+        captioned=len(with_words),
+        texts=_texts(model, texts, words, progress),
+        owner=owner.astype(np.int64),
+        words=words,
+        bonus=_bonus(engine, texts, rows),
+        everyday=_texts(model, everyday.queries(), words),
+    )
+
+
+def own_words(texts: Sequence[str], owner: Int64) -> tuple[str, ...]:
+    """Words that captions of at least two videos have, and not too many of them, most frequent first."""
+    known: dict[str, set[int]] = {}
+    for text, video in zip(texts, owner.tolist(), strict=True):
+        for word in words_of(text):
+            known.setdefault(word, set()).add(video)
+    videos = len(np.unique(owner))
+    fit = [word for word, of in known.items() if 2 <= len(of) <= max(COMMON * videos, 2)]
+    return tuple(sorted(fit, key=lambda word: (-len(known[word]), word))[:MOST_WORDS])
+
+
+def _texts(
+    model: Reel, texts: Sequence[str], words: Sequence[str], progress: Progress | None = None
+) -> Texts:
+    places = {word: place for place, word in enumerate(words)}
+    sentences, others = [], []
+    for start in range(0, len(texts), AT_ONCE):
+        some = texts[start : start + AT_ONCE]
+        sentences.append(model.sentences(some))
+        others.append(model.others(some))
+        if progress:
+            progress("captions", min(start + AT_ONCE, len(texts)), len(texts))
+    x, deep = heard(model.kept.tower, np.concatenate(sentences))
+    ids = ids_of(texts, places)
+    return Texts(x, deep, ids, shares(ids), np.concatenate(others))
+
+
+def _bonus(engine: Engine, texts: Sequence[str], rows: Sequence[int]) -> tuple[Int64, Int64, Float32]:
+    """What a search adds for words that were said or shown: it knows no model, but it moves ranks."""
+    place = {row: item for item, row in enumerate(rows)}
+    found = [
+        (number, place[row], value)
+        for number, text in enumerate(texts)
+        for row, value in engine.bonus(text).items()
+        if row in place
+    ]
+    columns = list(zip(*found, strict=True)) or [(), (), ()]
+    return np.array(columns[0], np.int64), np.array(columns[1], np.int64), np.array(columns[2], np.float32)

@@ -1,0 +1,174 @@
+"""`wordreel tune`: the default model adapted to a library's captions, kept in the library if it is better."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from wordreel.errors import LibraryError
+from wordreel.library.store import LibraryStore
+from wordreel.models import kept
+from wordreel.models.base import Model
+from wordreel.models.reel.checkpoint import TUNED, save
+from wordreel.models.reel.model import Reel
+from wordreel.models.reel.words import LIST, TABLE
+from wordreel.search.engine import Engine
+from wordreel.search.fitting import check_fits
+from wordreel.search.refresh import cache_of, refresh
+from wordreel.search.use import use
+from wordreel.training.tune.captions import Captioned, match
+from wordreel.training.tune.material import Progress, gather
+from wordreel.training.tune.measure import Measured, measure, without_idle_words
+from wordreel.training.tune.settings import Settings
+from wordreel.weights.store import Store
+
+NAME = "reel-tuned"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What came of it. `model` and `fingerprint` are empty where nothing was changed."""
+
+    better: bool
+    model: str
+    fingerprint: str
+    embedded: int  # clips
+    videos: int  # with captions
+    captions: int
+    gallery: int  # videos that compete, with captions or without
+    missing: tuple[str, ...]
+    blank: int
+    left: int
+    before: dict[str, float]
+    after: dict[str, float]
+    gain: float  # in R@1 + R@5 + R@10
+    low: float
+    high: float
+    p_value: float
+    strengths: tuple[float, ...]
+    words: int  # of the user's own that were learned
+    everyday_kept: float
+    seconds: float
+
+
+def tune(
+    store: LibraryStore,
+    weights: Store,
+    captions: Mapping[str, Sequence[str]],
+    settings: Settings | None = None,
+    *,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Model | None, Tuned]:
+    """Measure what tuning gains on held-out captions; if it does, keep the tuned model and use it.
+
+    It starts from the model that comes with wordreel, whatever was tuned before. Killed at any moment, the
+    library goes on with the model it had.
+    """
+    began = time.monotonic()
+    settings = settings or Settings()
+    check_model(store)
+    if not dry_run:
+        with store.writing():  # an error about permissions comes before the work, not after
+            pass
+    said = match(store.files(), captions, settings.seed)
+    base = Reel(weights)
+    check_fits(store, base)
+    if cache_of(store, base).missing():
+        refresh(store, base, lambda done, total: progress("clips", done, total) if progress else None)
+    material = gather(Engine(store, base), base, said.texts, settings.seed, progress)
+    found = measure(material, settings, progress)
+    heads, words = without_idle_words(found.heads, material.words)
+    model, name, print_, embedded = None, "", "", 0
+    if found.better and not dry_run:
+        tower = heads.into(base.kept.tower)
+        if not words:
+            del tower[TABLE]
+        name = free_name(store)
+        card = _card(base, name, words, said, found, settings)
+        with TemporaryDirectory() as folder:
+            save(Path(folder) / kept.WEIGHTS, replace(base.kept, tower=tower, card=card))
+            model, used = use(
+                store,
+                weights,
+                folder,
+                lambda done, total: progress("clips", done, total) if progress else None,
+            )
+        print_, embedded = used.fingerprint, used.embedded
+    return model, Tuned(
+        better=found.better,
+        model=name,
+        fingerprint=print_,
+        embedded=embedded,
+        videos=material.captioned,
+        captions=len(material.owner),
+        gallery=material.videos,
+        missing=said.missing,
+        blank=said.blank,
+        left=said.left,
+        before=_figures(found.before),
+        after=_figures(found.after),
+        gain=round(found.gain.difference, 2),
+        low=round(found.gain.low, 2),
+        high=round(found.gain.high, 2),
+        p_value=found.gain.p_value,
+        strengths=found.strengths,
+        words=len(words),
+        everyday_kept=round(found.everyday_kept, 3),
+        seconds=round(time.monotonic() - began, 1),
+    )
+
+
+def check_model(store: LibraryStore) -> None:
+    """Only the default model can be tuned; one that was tuned before makes way."""
+    key = kept.in_use(store)
+    own = next((one for one in kept.kept(store) if one.fingerprint == key), None)
+    if key == kept.DEFAULT or (own is not None and TUNED in own.facts):
+        return
+    name = own.name if own is not None else key
+    raise LibraryError(
+        f"this library uses the model {name!r}, and tuning starts from the default one; run "
+        f"`wordreel use {kept.DEFAULT}` first (or `wordreel train` for a model of your own)"
+    )
+
+
+def free_name(store: LibraryStore) -> str:
+    """`reel-tuned`, or the next number if the library has one of that name."""
+    taken = {one.name for one in kept.kept(store)}
+    number = 1
+    while (name := NAME if number == 1 else f"{NAME}-{number}") in taken:
+        number += 1
+    return name
+
+
+def _card(
+    base: Reel, name: str, words: tuple[str, ...], said: Captioned, found: Measured, settings: Settings
+) -> dict[str, Any]:
+    """What the file says of itself: no clock and no paths, so that the same captions make the same file."""
+    told = hashlib.sha256(json.dumps(sorted(said.texts.items())).encode()).hexdigest()
+    about = {key: value for key, value in base.kept.card.items() if key not in ("format", "validation")}
+    tuned = {
+        "from": base.kept.digest,
+        "captions": told,
+        "videos": len(said.texts),
+        "settings": asdict(settings),
+        "before": _figures(found.before),
+        "after": _figures(found.after),
+        "strengths": found.strengths,
+    }
+    return {**about, "name": name, LIST: words, TUNED: tuned}
+
+
+def _figures(found: Any) -> dict[str, float]:
+    return {
+        "R1": round(found.r1, 2),
+        "R5": round(found.r5, 2),
+        "R10": round(found.r10, 2),
+        "MdR": float(found.median_rank),
+    }

@@ -1,0 +1,222 @@
+"""How good is the default model? Text to video and video to text, plain and with a query bank, over seeds.
+
+    python studies/default_model.py --data DATA --msvd msvd.lib --flickr8k flickr8k.lib --msrvtt msrvtt.lib \\
+        --weights reel0.safetensors --weights reel1.safetensors --weights "without MSVD=other.safetensors"
+
+Checkpoints of one label are seeds of one model: their figures are averaged, ± the deviation of a sample.
+Beside them stand the bridge, which learned nothing, and the published figures of `published.json`. A library
+that is not given is left out. Libraries are only read; each needs the tracks of its files, no embeddings.
+
+Banks are captions of training videos (video to text: training videos), never of the videos that are asked
+for. β is chosen on the validation captions where there are some, and without labels everywhere; never on what
+is reported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import (
+    LIBRARIES,
+    T2V,
+    V2T,
+    Facts,
+    Figures,
+    Told,
+    captions_of,
+    measured,
+    parse_weights,
+    parser,
+    plain,
+    progress,
+    summary,
+    texts_of,
+    validated,
+)
+from default_model_text import plots_of, text_of
+from engines import Ask, Encoded, View, ask, engine_of, scores
+
+from wordreel.banks import everyday
+from wordreel.banks.sources import Found, spread
+from wordreel.evaluate.querybank import with_automatic_beta
+from wordreel.hubness import Direction, make
+from wordreel.search.engine import Engine
+from wordreel.types import Float32
+from wordreel.weights.store import Store
+
+BRIDGE = "bridge, no training"
+PUBLISHED = Path(__file__).parent / "published.json"
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Captioned videos to be found, and where its banks come from: a library and a split of it."""
+
+    name: str
+    title: str
+    library: str
+    split: str
+    bank: tuple[str, str]
+    validation: str = ""  # a split of the same library
+    known_to: str = ""  # checkpoints saw it in training, except those "without" it
+    most: int | None = None  # captions of the bank, evenly spaced
+
+
+COLLECTIONS = (
+    Collection("msvd-test", "MSVD test", "msvd", "test", ("msvd", "train"), "val"),
+    Collection("msvd-val", "MSVD val (the model was chosen on it)", "msvd", "val", ("msvd", "train")),
+    Collection("flickr8k-dev", "Flickr8k dev", "flickr8k", "dev", ("flickr8k", "train")),
+    Collection(
+        "msrvtt-240",
+        "240 MSR-VTT videos with sound",
+        "msrvtt",
+        "all",
+        ("msvd", "train"),
+        known_to="MSR-VTT",
+        most=5_000,  # as the paper takes of another domain
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One ranking of a collection by one checkpoint."""
+
+    direction: Direction
+    postprocessing: str
+    figures: Figures
+    beta: float | None = None
+    bank: int = 0  # queries
+
+
+@dataclass(frozen=True, eq=False)
+class Bank:
+    """Rows `[bank queries, items]` for what is reported, and for the validation split where there is one."""
+
+    name: str
+    rows: Float32
+    trial: Float32 | None = None
+
+
+def rows_of(
+    collection: Collection, engines: Mapping[str, Engine], told: Mapping[str, Mapping[str, Told]]
+) -> Iterator[Row]:
+    """Every ranking of one collection by one model: plain first, then with each bank."""
+    engine, said = engines[collection.library], told[collection.library]
+    library, split = collection.bank
+    videos = told[library][split] if library == collection.library else None
+    test = ask(engine, said[collection.split], videos)
+    val = ask(engine, said[collection.validation], videos) if collection.validation else None
+    for direction, rows in test.rows.items():
+        yield Row(direction, "none", plain(rows, test.captions, direction, hubness=True))
+    for direction, bank in banks_of(collection, engines, told, test, val):
+        rows = test.rows[direction]
+        betas = {"β without labels": with_automatic_beta(make("dis"), bank.rows).beta}  # type: ignore[attr-defined]
+        if val is not None and bank.trial is not None:
+            beta = validated("dis", bank.trial, val.rows[direction], val.captions, direction)
+            betas = {"β by validation": beta, **betas}
+        for how, beta in betas.items():
+            figures = measured(
+                make("dis", beta=beta), bank.rows, rows, test.captions, direction, hubness=True
+            )
+            yield Row(direction, f"DIS, {bank.name}, {how}", figures, beta, len(bank.rows))
+
+
+def banks_of(
+    collection: Collection,
+    engines: Mapping[str, Engine],
+    told: Mapping[str, Mapping[str, Told]],
+    test: Ask,
+    val: Ask | None,
+) -> Iterator[tuple[Direction, Bank]]:
+    """Training captions and everyday queries for captions that ask, training videos for videos that ask."""
+    engine, said = engines[collection.library], told[collection.library]
+    library, split = collection.bank
+    groups = [said[name] for name in (collection.split, collection.validation) if name]
+    if library in engines:
+        theirs = told[library][split]
+        bank = spread(Found(tuple(texts_of(theirs)), library), collection.most).texts
+        yield T2V, Bank(f"{library} {split} captions", *scores(engine, bank, *groups))
+        rows = test.bank
+        if rows is None:  # videos of another library
+            rows = np.ascontiguousarray(scores(engines[library], test.texts, theirs)[0].T)
+        yield V2T, Bank(f"{library} {split} videos", rows, None if val is None else val.bank)
+    yield T2V, Bank("everyday queries", scores(engine, everyday.queries(), groups[0])[0])
+
+
+def note_of(collection: Collection, label: str) -> str:
+    """Whether a model saw these videos in training."""
+    if not collection.known_to or label == BRIDGE:
+        return ""
+    return "" if f"without {collection.known_to}".casefold() in label.casefold() else "seen in training"
+
+
+def entry_of(
+    collection: Collection, label: str, seeds: Sequence[Row], sizes: Mapping[str, int]
+) -> dict[str, Any]:
+    """One ranking, averaged over the seeds."""
+    return {
+        "collection": collection.name,
+        **sizes,
+        "label": label,
+        "direction": seeds[0].direction.value,
+        "postprocessing": seeds[0].postprocessing,
+        "bank": seeds[0].bank,
+        "beta": [row.beta for row in seeds],
+        "note": note_of(collection, label),
+        **summary([row.figures for row in seeds]),
+    }
+
+
+def entries_of(
+    collection: Collection, runs: Mapping[str, Sequence[Sequence[Row]]], captioned: int
+) -> list[dict[str, Any]]:
+    """`runs` are the rows of every seed, by label."""
+    some = next(iter(runs.values()))[0]
+    asked = {row.direction: row.figures.recall.queries for row in some}
+    sizes = {"videos": asked[V2T], "captions": asked[T2V], "missing": captioned - asked[V2T]}
+    return [
+        entry_of(collection, label, rows, sizes)
+        for label, seeds in runs.items()
+        for rows in zip(*seeds, strict=True)
+    ]
+
+
+def main() -> None:
+    arguments = parser(__doc__, "default_model").parse_args()
+    weights = parse_weights(arguments.weights)
+    facts = Facts("default_model", arguments, weights)
+    libraries = {name: path for name in LIBRARIES if (path := getattr(arguments, name)) is not None}
+    told = {name: captions_of(arguments.data, name) for name in libraries}
+    store = Store()
+    held: dict[str, dict[str, list[list[Row]]]] = {}
+    for label, path in [(BRIDGE, None), *((w.label, w.path) for w in weights)]:
+        model = Encoded(store, arguments.cache, path)
+        facts.used(label, model)
+        engines = {name: engine_of(View(place, arguments.cache), model) for name, place in libraries.items()}
+        for collection in COLLECTIONS:
+            if collection.library in engines:
+                progress(f"{label}{f' ({path.name})' if path else ''}: {collection.title}")
+                runs = held.setdefault(collection.name, {}).setdefault(label, [])
+                runs.append(list(rows_of(collection, engines, told)))
+    entries = []
+    for collection in COLLECTIONS:
+        if collection.name in held:
+            captioned = len(told[collection.library][collection.split])
+            entries += entries_of(collection, held[collection.name], captioned)
+    published = json.loads(PUBLISHED.read_text("utf-8"))
+    titles = {collection.name: collection.title for collection in COLLECTIONS}
+    facts.write(
+        {"rows": entries, "published": published},
+        text_of(entries, published, titles),
+        plots_of(entries, published, titles),
+    )
+
+
+if __name__ == "__main__":
+    main()

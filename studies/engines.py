@@ -1,0 +1,256 @@
+"""Libraries that are only read, embedded by any checkpoint; captions that are encoded once.
+
+What is expensive is kept under `--cache`: the embeddings of videos by library, model and experts, the vectors
+of captions by checkpoint. Scores are those of wordreel's own search (`search.engine`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import T2V, V2T, progress
+
+from wordreel.evaluate.answers import answers
+from wordreel.evaluate.library import similarities
+from wordreel.evaluate.retrieval import Captions
+from wordreel.hubness import Direction
+from wordreel.library.records import StoredClip, StoredFile, TrackRow, WordRow
+from wordreel.library.store import LibraryStore
+from wordreel.models.base import Model
+from wordreel.models.bridge import Bridge
+from wordreel.models.reel import checkpoint
+from wordreel.models.reel.encoder import encoder
+from wordreel.models.reel.model import VERSION, Reel
+from wordreel.models.reel.tower import caption
+from wordreel.search.engine import Engine
+from wordreel.search.refresh import looks_at, refresh
+from wordreel.types import Absent, Bool, Clip, Float32, QueryEmbedding, Track
+from wordreel.weights.store import Store
+
+CHUNK = 4_096  # captions encoded between two writes
+REMEMBERED = 4  # matrices of scores, some hundred MB each
+_LATEST: OrderedDict[str, Float32] = OrderedDict()
+
+
+class View(LibraryStore):
+    """A library that is only read: embeddings go to `cache`, and experts or videos can be left out."""
+
+    def __init__(
+        self, path: Path, cache: Path, experts: Sequence[str] | None = None, only: Sequence[str] | None = None
+    ) -> None:
+        super().__init__(path)
+        self._experts = None if experts is None else frozenset(experts)
+        names = None if only is None else frozenset(only)
+        self._contents = frozenset(
+            file.content
+            for file in super().files()
+            if names is None or {Path(file.path).name, Path(file.path).stem} & names
+        )
+        made = [(row.content, row.expert, row.hash) for row in self.tracks()]
+        facts = repr((sorted(self._contents), sorted(made, key=str)))
+        self.cache = cache / "videos" / hashlib.sha256(facts.encode()).hexdigest()[:16]
+        self._words: dict[tuple[str, ...], list[WordRow]] = {}
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Nothing of the library is written, so its lock is left alone."""
+        yield
+
+    def files(self) -> list[StoredFile]:
+        return [file for file in super().files() if file.content in self._contents]
+
+    def clips(self, content: str | None = None) -> list[StoredClip]:
+        return [clip for clip in super().clips(content) if clip.content in self._contents]
+
+    def clip_ids(self) -> list[int]:
+        return [clip.id for clip in self.clips()]
+
+    def tracks(self, content: str | None = None) -> list[TrackRow]:
+        found = [row for row in super().tracks(content) if row.content in self._contents]
+        return [row for row in found if self._experts is None or row.expert in self._experts]
+
+    def track(self, content: str, expert: str) -> Track | Absent | None:
+        if self._experts is not None and expert not in self._experts:
+            return Absent("left out")
+        return super().track(content, expert)
+
+    def search_words(
+        self,
+        terms: Sequence[str],
+        mode: str = "any",
+        experts: Sequence[str] | None = None,
+        prefix: bool = False,
+        limit: int = 1000,
+    ) -> list[WordRow]:
+        key = (*terms, mode, str(prefix), str(limit))
+        if key not in self._words:
+            found = super().search_words(terms, mode, None, prefix, limit)
+            self._words[key] = [
+                row
+                for row in found
+                if row.content in self._contents and (self._experts is None or row.expert in self._experts)
+            ]
+        return self._words[key]
+
+
+class Kept:
+    """A function of texts, `make(texts) -> [n, …]`, whose rows are kept in a folder."""
+
+    def __init__(self, folder: Path, make: Callable[[list[str]], Float32]) -> None:
+        self._folder, self._make = folder, make
+        self._parts: list[Float32] = []
+        self._place: dict[str, tuple[int, int]] = {}
+        self._files: set[Path] = set()
+
+    def rows(self, texts: Sequence[str], say: str = "") -> Float32:
+        """`[texts, …]`; only texts that were never seen are computed."""
+        if any(text not in self._place for text in texts):
+            self._look()
+        new = [text for text in dict.fromkeys(texts) if text not in self._place]
+        for start in range(0, len(new), CHUNK):
+            some = new[start : start + CHUNK]
+            if say and len(new) > CHUNK:
+                progress(f"{say}: {start} of {len(new)} captions")
+            self._add(some, self._write(some, self._make(some)))
+        places = [self._place[text] for text in texts]
+        return np.stack([self._parts[part][row] for part, row in places])
+
+    def _look(self) -> None:
+        """Take in what is in the folder, also what somebody else put there meanwhile."""
+        for path in sorted(set(self._folder.glob("*.json")) - self._files):
+            self._files.add(path)
+            self._add(json.loads(path.read_text("utf-8")), np.load(path.with_suffix(".npy"), mmap_mode="r"))
+
+    def _add(self, texts: Sequence[str], rows: Float32) -> None:
+        self._place |= {text: (len(self._parts), row) for row, text in enumerate(texts)}
+        self._parts.append(rows)
+
+    def _write(self, texts: Sequence[str], rows: Float32) -> Float32:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / f"{uuid.uuid4().hex}.npy"
+        np.save(path, rows.astype(np.float32))
+        fresh = path.with_suffix(".new")  # the list last: rows without it do not count
+        fresh.write_text(json.dumps(list(texts)), "utf-8")
+        fresh.replace(path.with_suffix(".json"))
+        self._files.add(path.with_suffix(".json"))
+        kept: Float32 = np.load(path, mmap_mode="r")
+        return kept
+
+
+class Encoded:
+    """A model that encodes each caption once: the learned row by checkpoint, the bridge's rows for all."""
+
+    def __init__(self, store: Store, cache: Path, path: Path | None = None) -> None:
+        """`path` is a checkpoint of the default model; None is the bridge alone."""
+        bridge = Bridge(store)
+        model: Model = bridge if path is None else Reel(store, path)
+        self.name, self.experts, self.dim = model.name, model.experts, model.dim
+        self.fingerprint, self.looks_at = model.fingerprint, looks_at(model)
+        self._model = model
+        self.expert_weights: tuple[float, ...] = getattr(model, "expert_weights")  # noqa: B009 - not in Model
+        self._weights = np.array(self.expert_weights, np.float32)
+        folder = cache / "captions"
+        self._known = Kept(
+            folder / f"bridge-{bridge.fingerprint}",
+            lambda texts: np.stack([query.vectors for query in bridge.queries(texts)]),
+        )
+        self._learned: Kept | None = None
+        if path is not None:
+            kept = checkpoint.load(path)
+            encode = encoder(store, kept).encode
+            self._learned = Kept(
+                folder / f"reel-{VERSION}-{kept.digest[:16]}",
+                lambda texts: caption(kept.tower, encode(texts)),
+            )
+
+    def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
+        return self._model.embed(tracks, clips)
+
+    def queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        """As the model has them, from the cache."""
+        rows = self._known.rows(texts, "bridge")
+        if self._learned is not None:
+            rows = np.concatenate([self._learned.rows(texts, self.fingerprint)[:, None], rows], axis=1)
+        return [QueryEmbedding(row, self._weights, text) for row, text in zip(rows, texts, strict=True)]
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Encode many captions at once, so that neighbours of like length stand together."""
+        clean = [text.strip() for text in texts]
+        for kept in filter(None, (self._known, self._learned)):
+            kept.rows(clean, self.fingerprint)
+
+    def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> dict[str, Any]:
+        return self._model.explain(query, tracks, clip)
+
+
+def engine_of(view: LibraryStore, model: Encoded) -> Engine:
+    """A library embedded by a model; a `View` keeps its own files untouched."""
+    refresh(view, model)
+    return Engine(view, model)
+
+
+def scores(engine: Engine, texts: Sequence[str], *told: Mapping[str, Any]) -> list[Float32]:
+    """`[texts, videos]` for each group of captioned videos, in the order of `contents_of`, from one pass."""
+    column = {content: number for number, content in enumerate(engine.contents())}
+    unique = list(dict.fromkeys(text.strip() for text in texts))
+    whole = _whole(engine, unique)
+    place = {text: row for row, text in enumerate(unique)}
+    rows = np.array([place[text.strip()] for text in texts])[:, None]
+    return [whole[rows, [column[content] for content in contents_of(engine, each)]] for each in told]
+
+
+def _whole(engine: Engine, texts: list[str]) -> Float32:
+    """`[texts, all videos]`; the latest few are remembered, since banks come again and again."""
+    facts = (engine.model.fingerprint, str(engine.store.cache), *texts)
+    key = hashlib.sha256("\n".join(facts).encode()).hexdigest()
+    if key not in _LATEST:
+        if isinstance(engine.model, Encoded):
+            engine.model.prepare(texts)
+        _LATEST[key] = similarities(engine, texts, engine.contents())
+        while len(_LATEST) > REMEMBERED:
+            _LATEST.popitem(last=False)
+    return _LATEST[key]
+
+
+def contents_of(engine: Engine, told: Mapping[str, Any]) -> list[str]:
+    """The videos of these ids, each once."""
+    named: dict[str, str] = {}
+    for file in engine.store.files():
+        named.setdefault(Path(file.path).name, file.content)
+        named.setdefault(Path(file.path).stem, file.content)
+    return list(dict.fromkeys(named[name] for name in told if name in named))
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Captions of some videos of an engine, and what they score there."""
+
+    sims: Float32  # [captions, videos]
+    captions: Captions
+    texts: tuple[str, ...]
+    bank: Float32 | None = None  # [bank videos, captions]
+
+    @property
+    def rows(self) -> dict[Direction, Float32]:
+        """Queries in the rows, either way."""
+        return {T2V: self.sims, V2T: np.ascontiguousarray(self.sims.T)}
+
+
+def ask(engine: Engine, told: Mapping[str, Sequence[str]], bank: Mapping[str, Any] | None = None) -> Ask:
+    """Score the captions of a split against its videos, and against other videos of the library: a bank."""
+    found = answers(engine, told)
+    own = dict.fromkeys(found.names)
+    sims, *others = scores(engine, found.texts, own, *([] if bank is None else [bank]))
+    valid = np.ones(len(found.texts), bool)
+    captions = Captions(len(found.contents), np.asarray(found.right, np.int64), valid)
+    turned = np.ascontiguousarray(others[0].T) if others else None
+    return Ask(sims, captions, found.texts, turned)

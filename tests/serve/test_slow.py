@@ -1,0 +1,146 @@
+"""Clients that take their time: what they hold is taken back from them."""
+
+import os
+import shutil
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from tests.serve.conftest import running
+
+from wordreel.library import LibraryStore
+from wordreel.serve.jobs.runner import Stopped
+
+LARGE = 48 * 2**20  # bytes: more than the buffers between two sockets
+
+
+@pytest.fixture
+def large(library, tmp_path):
+    """The content of a film with a long tail that no player minds."""
+    own = tmp_path / "large.mp4"
+    with LibraryStore.open(library) as store:
+        film = next(file for file in store.files() if file.path.endswith("film0.mp4"))
+        shutil.copyfile(film.path, own)
+        os.truncate(own, LARGE)
+        stat = own.stat()
+        store.catalogue.run(
+            "UPDATE files SET path = ?, size = ?, mtime_ns = ? WHERE path = ?",
+            os.fsencode(own),
+            stat.st_size,
+            stat.st_mtime_ns,
+            os.fsencode(film.path),
+        )
+    return film.content, own
+
+
+def held_open(path):
+    """How often this process, which the server is in, has the file open."""
+    found = 0
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            found += link.readlink() == path
+        except OSError:
+            continue
+    return found
+
+
+def connections(port):
+    """The server's ends of connections to it, whatever their state."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    return sum(row[1] == f"0100007F:{port:04X}" and row[3] == "01" for row in rows)  # 01: established
+
+
+def reader(site, content, buffer=4096):
+    connection = socket.socket()
+    connection.settimeout(20)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    connection.connect(("127.0.0.1", site.port))
+    connection.sendall(f"GET /media/{content} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    assert connection.recv(12) == b"HTTP/1.1 200"
+    return connection
+
+
+def wait(done, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_reader_that_stops_reading_is_let_go(library, large):
+    content, path = large
+    with running(library, patience=1.0) as site:
+        held = [reader(site, content) for _ in range(5)]
+        assert held_open(path) == 5
+        assert site.get("/api/search?text=red").status == 200
+        wait(lambda: held_open(path) == 0)
+        wait(lambda: connections(site.port) == 0)
+        for connection in held:
+            connection.close()
+
+
+def test_a_reader_that_reads_gets_everything(library, large):
+    content, path = large
+    with running(library, patience=1.0) as site:
+        connection, got = reader(site, content, 2**20), 12
+        began = time.monotonic()
+        while got < LARGE:  # slowly enough to outlast the patience, steadily enough to keep it
+            got += len(connection.recv(2**20))
+            if time.monotonic() - began < 2.0:
+                time.sleep(0.2)
+        assert time.monotonic() - began > 1.5
+        connection.close()
+        wait(lambda: held_open(path) == 0)
+
+
+def test_what_nobody_waits_for_is_not_read(library, large, monkeypatch):
+    content, path = large
+    read = []
+    monkeypatch.setattr("wordreel.serve.media_file.CHUNK", 16 * 1024)
+    real = os.pread
+    monkeypatch.setattr(os, "pread", lambda *given: read.append(1) or real(*given))
+    with running(library) as site:
+        reader(site, content).close()  # as a player does that seeks
+        wait(lambda: held_open(path) == 0)
+        assert len(read) < LARGE / (16 * 1024) / 2
+
+
+def test_a_listener_that_stops_listening_is_let_go(library, tmp_path):
+    def loud(kind, request, tell, stop):
+        for number in range(10_000):
+            if stop.wait(0.02):
+                raise Stopped
+            tell({"step": "talking", "done": number, "total": 10_000, "words": "x" * 500_000})
+
+    with running(library, loud, roots=(tmp_path,), patience=1.0) as site:
+        job = site.post("/api/folders", {"path": str(tmp_path)}).json["job"]
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", site.port))
+        connection.sendall(f"GET /api/jobs/{job['id']}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        wait(lambda: site.service.listeners == 1)
+        wait(lambda: site.service.listeners == 0, 15.0)
+        wait(lambda: connections(site.port) == 0)
+        assert site.get(f"/api/jobs/{job['id']}").json["job"]["state"] == "running"
+        connection.close()
+
+
+@pytest.mark.parametrize("path", ["/api/search", "/api/uploads?name=a.mp4"])
+def test_a_body_that_trickles_in_is_refused(library, path):
+    with running(library, patience=1.0) as site:
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        began = time.monotonic()
+        with socket.create_connection(("127.0.0.1", site.port), timeout=10) as connection:
+            connection.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode())
+            found = b""
+            connection.settimeout(0.1)
+            while not found:
+                assert time.monotonic() - began < 6, "it may go on like this"
+                try:
+                    connection.sendall(b" ")
+                    found = connection.recv(4096)
+                except TimeoutError:
+                    continue
+        assert b" 408 " in found
+        assert not list((library / "uploads").glob("*"))

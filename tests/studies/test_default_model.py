@@ -1,0 +1,66 @@
+import json
+
+import numpy as np
+import pytest
+from common import T2V, V2T, plain
+from default_model import BRIDGE, COLLECTIONS, PUBLISHED, Row, entries_of, note_of
+from default_model_text import plots_of, text_of
+
+from wordreel.evaluate.retrieval import Captions
+
+TITLES = {collection.name: collection.title for collection in COLLECTIONS}
+BY_NAME = {collection.name: collection for collection in COLLECTIONS}
+
+
+@pytest.fixture
+def seeds():
+    """Two seeds of one model: plain rows in both directions."""
+    made = []
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        sims = rng.normal(size=(8, 4)).astype(np.float32)
+        captions = Captions(4, np.repeat(np.arange(4), 2), np.ones(8, bool))
+        back = np.ascontiguousarray(sims.T)
+        made.append(
+            [
+                Row(T2V, "none", plain(sims, captions, hubness=True)),
+                Row(V2T, "none", plain(back, captions, V2T, hubness=True)),
+                Row(T2V, "DIS, bank, β by validation", plain(sims, captions, hubness=True), 20.0 + seed, 7),
+            ]
+        )
+    return made
+
+
+def test_seeds_are_averaged_and_published_rows_stand_beside_them(seeds):
+    runs = {BRIDGE: seeds[:1], "default": seeds}
+    entries = entries_of(BY_NAME["msvd-test"], runs, captioned=5)
+    assert [(e["label"], e["direction"], e["runs"]) for e in entries[-3:]] == [
+        ("default", "t2v", 2),
+        ("default", "v2t", 2),
+        ("default", "t2v", 2),
+    ]
+    assert entries[0]["missing"] == 1
+    assert entries[0]["captions"] == 8
+    r1 = [rows[0].figures.recall.r1 for rows in seeds]
+    assert entries[3]["mean"]["r1"] == pytest.approx(np.mean(r1))
+    published = json.loads(PUBLISHED.read_text())
+    text = text_of(entries, published, TITLES)
+    assert "| CE | – | none | – | 19.8 | 49.0 | 63.8 | 6.0 | – | published |" in text
+    assert "20, 21" in text
+    assert "1 videos could not be had" in text
+    assert "CE (published)" in plots_of(entries, published, TITLES)["msvd-test"]
+
+
+def test_published_rows_are_complete():
+    for row in json.loads(PUBLISHED.read_text()):
+        assert row["source"]
+        assert 0 < row["R1"] < row["R5"] < row["R10"] < 100
+        assert row["collection"] in BY_NAME
+
+
+def test_what_a_model_saw_in_training_is_said():
+    assert note_of(BY_NAME["msrvtt-240"], "default") == "seen in training"
+    assert note_of(BY_NAME["msrvtt-240"], "without MSVD") == "seen in training"
+    assert note_of(BY_NAME["msrvtt-240"], "Without MSR-VTT, seed") == ""
+    assert note_of(BY_NAME["msrvtt-240"], BRIDGE) == ""
+    assert note_of(BY_NAME["msvd-test"], "default") == ""

@@ -1,0 +1,265 @@
+"""A whole tuning of a small library: the real model, made-up pictures of a few kinds, words nobody knows."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.conftest import Shell
+from tests.library.fakes import Colour, FakeFence, write_media
+from tests.training.tune.toys import KINDS
+
+from wordreel.api import Library
+from wordreel.banks import everyday
+from wordreel.errors import DatasetError, LibraryBusy, LibraryError
+from wordreel.experts.base import fingerprint
+from wordreel.library import add
+from wordreel.library.lock import writer_lock
+from wordreel.media.types import Frames, Window
+from wordreel.models import kept
+from wordreel.models.reel import checkpoint
+from wordreel.models.reel.encoder import layers_of
+from wordreel.search.refresh import cache_of
+from wordreel.training.tune.settings import Settings
+from wordreel.training.tune.tune import free_name, tune
+from wordreel.types import Track
+
+EACH = 8
+QUICK = Settings(steps=60, anchor_batch=32, word_rate=0.05, rate=1e-3, anchor=0.2, kept_at_least=0.0)
+
+
+class KindFence(FakeFence):
+    """One frame whose red is the kind and whose green is the number."""
+
+    def stream(self, path, needs, window=60.0):
+        told = json.loads(Path(path).read_bytes().partition(b" ")[2])
+        image = np.zeros((1, 4, 4, 3), np.uint8)
+        image[..., 0], image[..., 1] = divmod(told["seed"], 100)
+        yield Window(0.0, 0.0, tuple(Frames(image, np.zeros(1), 1.0) for _ in needs))
+
+
+class Looks(Colour):
+    """Features of the size that the model reads: those of the kind, and some of the picture's own."""
+
+    def __init__(self):
+        super().__init__("appearance")
+        from dataclasses import replace
+
+        self.card = replace(self.card, dim=1280)
+        self.fingerprint = fingerprint(self.card)
+
+    def extract(self, media):
+        kind, number = (int(x) for x in media.images[0, 0, 0, :2])
+        shown = np.random.default_rng(kind).gamma(0.5, 1.0, 1280)
+        shown += 0.3 * np.random.default_rng(1000 + 100 * kind + number).gamma(0.5, 1.0, 1280)
+        return Track(shown[None].astype(np.float32), np.array([[0.0, 0.0]]))
+
+
+def captions(shuffled=False):
+    names = [f"k{kind}n{number}" for kind in range(len(KINDS)) for number in range(EACH)]
+    order = np.random.default_rng(0).permutation(len(names)) if shuffled else np.arange(len(names))
+    kinds = [int(names[place][1]) for place in order]
+    return {
+        f"{name}.png": [f"the {KINDS[kind]} of today", f"{KINDS[kind]} again", f"one more {KINDS[kind]}"]
+        for name, kind in zip(names, kinds, strict=True)
+    }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_everyday_queries():
+    every = everyday.queries()[::8]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(everyday, "queries", lambda: every)
+        yield
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    root = tmp_path_factory.mktemp("tune")
+    for kind in range(len(KINDS)):
+        for number in range(EACH):
+            write_media(root / "media" / f"k{kind}n{number}.png", kind="image", seed=100 * kind + number)
+    library = Library(root / "library")
+    add(library.store, [root / "media"], [Looks()], KindFence())
+    library.refresh()
+    return root
+
+
+@pytest.fixture
+def library(made, tmp_path):
+    shutil.copytree(made / "library", tmp_path / "library")
+    return Library(tmp_path / "library", create=False)
+
+
+@pytest.fixture(scope="module")
+def tuned(made, tmp_path_factory):
+    """A library after tuning, and what was said about it; to be looked at only."""
+    place = tmp_path_factory.mktemp("tuned") / "library"
+    shutil.copytree(made / "library", place)
+    library = Library(place, create=False)
+    model, report = tune(library.store, library.weights, captions(), QUICK)
+    return Library(place, create=False), model, report
+
+
+def share_right(library):
+    """Of the best hits for each made-up word, how many are of its kind."""
+    hits = [
+        Path(hit.path).stem[1] == str(kind)
+        for kind, word in enumerate(KINDS)
+        for hit in library.search(f"a {word}", limit=EACH)
+    ]
+    return np.mean(hits)
+
+
+def test_words_nobody_knows_are_learned(tuned, made):
+    library, model, report = tuned
+    assert report.better
+    assert report.model == model.name == library.model.name == "reel-tuned"
+    assert report.after["R10"] > report.before["R10"] + 20
+    assert (report.videos, report.captions, report.words > 0) == (48, 144, True)
+    assert set(library.model._words.words) >= set(KINDS)
+    assert share_right(library) > share_right(Library(made / "library", create=False)) + 0.3
+
+
+def test_the_library_holds_it_and_others_do_not(tuned, made, tmp_path):
+    library, _, report = tuned
+    assert kept.in_use(library.store) == report.fingerprint
+    rows = {row.name: row for row in library.models()}
+    assert rows["reel-tuned"].in_use
+    assert rows["reel-tuned"].embedded == rows["reel"].embedded == 48
+    assert rows["reel-tuned"].fingerprint != rows["reel"].fingerprint
+    assert kept.in_use(Library(made / "library", create=False).store) == "reel"
+    # Everything is inside: the moved library answers the same.
+    shutil.copytree(library.path, tmp_path / "moved")
+    moved = Library(tmp_path / "moved", create=False)
+    assert [hit.path for hit in moved.search("a wug")] == [hit.path for hit in library.search("a wug")]
+    used = moved.use("reel")
+    assert (used.name, used.embedded) == ("reel", 0)
+    assert moved.use("reel-tuned").embedded == 0
+
+
+def test_kept_model_is_the_embedding_that_search_uses(tuned):
+    """The tuned file is an ordinary one: the same encoder, its own words, rows of unit length."""
+    library, _, report = tuned
+    base = checkpoint.load()
+    file = checkpoint.load(library.path / kept.FOLDER / report.fingerprint / kept.WEIGHTS)
+    for name, array in base.encoder.items():
+        np.testing.assert_array_equal(file.encoder[name], array)
+    changed = {name for name, array in base.tower.items() if not np.array_equal(file.tower[name], array)}
+    assert changed <= {"caption.straight.weight", "caption.straight.bias", "out.weight", "out.bias"}
+    assert layers_of(file).startswith("layers-")
+    query = library.model.queries(["a zorp", "nothing of yours"])
+    np.testing.assert_allclose(np.linalg.norm([q.vectors[0] for q in query], axis=1), 1, atol=1e-5)
+
+
+def test_new_videos_are_embedded_by_it(tuned, tmp_path):
+    shutil.copytree(tuned[0].path, tmp_path / "library")
+    library = Library(tmp_path / "library", create=False)
+    write_media(tmp_path / "new" / "k2n50.png", kind="image", seed=250)
+    add(library.store, [tmp_path / "new"], [Looks()], KindFence())
+    assert library.refresh() == 1
+    assert "k2n50" in [Path(hit.path).stem for hit in library.search("a dax", limit=EACH + 1)]
+
+
+def test_banks_and_confidence_work(tuned, tmp_path):
+    shutil.copytree(tuned[0].path, tmp_path / "library")
+    library = Library(tmp_path / "library", create=False)
+    library.banks.begin()
+    hits = library.search("a fep")
+    assert len(hits) == 10
+    assert all(0 <= hit.confidence <= 1 for hit in hits)
+
+
+def test_same_seed_same_file(tuned, library):
+    _, report = tune(library.store, library.weights, captions(), QUICK)
+    assert report.fingerprint == tuned[2].fingerprint
+    files = [
+        (place.path / kept.FOLDER / report.fingerprint / kept.WEIGHTS).read_bytes()
+        for place in (library, tuned[0])
+    ]
+    assert files[0] == files[1]
+    assert free_name(library.store) == "reel-tuned-2"  # the next one does not take its place
+
+
+def test_nonsense_is_refused(library):
+    before = library.store.digest()
+    model, report = tune(library.store, library.weights, captions(shuffled=True), QUICK)
+    assert model is None
+    assert (report.better, report.model, report.fingerprint) == (False, "", "")
+    assert kept.in_use(library.store) == "reel"
+    assert not list((library.path / kept.FOLDER).glob("*"))
+    assert library.store.digest() == before
+
+
+def test_a_dry_run_changes_nothing(library):
+    model, report = tune(library.store, library.weights, captions(), QUICK, dry_run=True)
+    assert model is None
+    assert report.better
+    assert kept.in_use(library.store) == "reel"
+    assert not (library.path / kept.FOLDER).exists()
+
+
+def test_stopped_while_embedding_the_old_model_works(library):
+    def stop(what, done, total):
+        if what == "clips":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(library.store, library.weights, captions(), QUICK, progress=stop)
+    again = Library(library.path, create=False)
+    assert again.model.name == "reel"
+    assert len(again.search("a zorp")) == 10
+    assert again.use("reel-tuned").name == "reel-tuned"  # it was whole before anything was embedded
+    assert cache_of(again.store, again.model).missing() == []
+
+
+def test_other_models_are_not_tuned(library):
+    library.use("bridge")
+    with pytest.raises(LibraryError, match=r"'bridge'.*wordreel use reel"):
+        tune(library.store, library.weights, captions(), QUICK)
+
+
+def test_nobody_tunes_while_another_writes(library):
+    with writer_lock(library.path / "lock"), pytest.raises(LibraryBusy):
+        tune(library.store, library.weights, captions(), QUICK)
+
+
+def write(place, told):
+    lines = ["file,caption", *(f"{name},{text}" for name, texts in told.items() for text in texts)]
+    place.write_text("\n".join(lines), encoding="utf-8")
+    return str(place)
+
+
+def test_the_verb(library, tmp_path, monkeypatch):
+    monkeypatch.setattr("wordreel.training.tune.settings.Settings", lambda seed: QUICK)
+    told = write(tmp_path / "captions.csv", {**captions(), "gone.mp4": ["not here"]})
+    shell = Shell(library.path)
+    found = shell.json("tune", told, "--dry-run")
+    assert found["better"]
+    assert found["missing"] == ["gone.mp4"]
+
+    from typer.testing import CliRunner
+
+    from wordreel.cli.app import app
+
+    result = CliRunner().invoke(app, ["tune", str(library.path), told])  # as the help spells it
+    assert result.exit_code == 0, result.output
+    assert "reel-tuned" in result.stdout
+    assert "wordreel use reel" in result.stdout
+    assert "gone.mp4" in result.stderr
+    assert kept.in_use(library.store) != "reel"
+    assert CliRunner().invoke(app, ["tune", "a", "b", "c"]).exit_code == 2
+
+
+def test_the_verb_says_what_is_wrong(library, tmp_path):
+    shell = Shell(library.path)
+    with pytest.raises(DatasetError, match="at least 20"):
+        shell("tune", write(tmp_path / "few.csv", dict(list(captions().items())[:5])))
+    with pytest.raises(DatasetError, match="wordreel list"):
+        shell("tune", write(tmp_path / "none.csv", {"x.mp4": ["a"]}))
+    with pytest.raises(DatasetError):
+        shell("tune", str(tmp_path / "missing.csv"))
+    (tmp_path / "bad.csv").write_text("name,words\na,b\n")
+    with pytest.raises(DatasetError, match="path,caption"):
+        shell("tune", str(tmp_path / "bad.csv"))

@@ -4,6 +4,7 @@
         --weights reel0.safetensors --weights reel1.safetensors --weights "without MSVD=other.safetensors"
 
 Checkpoints of one label are seeds of one model: their figures are averaged, ± the deviation of a sample.
+Those "without" some videos are measured on these alone.
 Beside them stand the bridge, which learned nothing, and the published figures of `published.json`. A library
 that is not given is left out. Libraries are only read; each needs the tracks of its files, no embeddings.
 
@@ -149,6 +150,16 @@ def banks_of(
     yield T2V, Bank("everyday queries", scores(engine, everyday.queries(), groups[0])[0])
 
 
+def asked_of(collection: Collection, label: str) -> bool:
+    """Whether a model is measured on a collection: one "without" some videos on those alone.
+
+    >>> [asked_of(collection, "without MSR-VTT") for collection in COLLECTIONS]
+    [False, False, False, True]
+    """
+    plain = label.casefold().replace("-", "")
+    return not plain.startswith("without") or collection.library in plain
+
+
 def note_of(collection: Collection, label: str) -> str:
     """Whether a model saw these videos in training."""
     if not collection.known_to or label == BRIDGE:
@@ -200,7 +211,7 @@ def main() -> None:
         facts.used(label, model)
         engines = {name: engine_of(View(place, arguments.cache), model) for name, place in libraries.items()}
         for collection in COLLECTIONS:
-            if collection.library in engines:
+            if collection.library in engines and asked_of(collection, label):
                 progress(f"{label}{f' ({path.name})' if path else ''}: {collection.title}")
                 runs = held.setdefault(collection.name, {}).setdefault(label, [])
                 runs.append(list(rows_of(collection, engines, told)))

@@ -164,6 +164,11 @@ class Library:
         folder: str | PathLike[str] | None = None,
         after: datetime | None = None,
         before: datetime | None = None,
+        kind: str | None = None,
+        min_duration: float | None = None,
+        max_duration: float | None = None,
+        has_speech: bool | None = None,
+        has_text: bool | None = None,
         moments: bool = False,
         norm: str = "auto",
         bank: str | None = None,
@@ -173,8 +178,18 @@ class Library:
         """The best videos for some words, each with its best moment and the reasons; see `Hit`.
 
         `norm` is a query-bank normalisation: "auto" uses a bank that passed its check, "none" ranks plainly.
+        `kind` is "video", "audio" or "image"; durations are in seconds.
         """
-        filters = Filters(None if folder is None else Path(folder), after, before)
+        filters = Filters(
+            None if folder is None else Path(folder),
+            after,
+            before,
+            min_duration,
+            max_duration,
+            has_speech,
+            has_text,
+            kind=kind,
+        )
         chosen = self.banks.choose(norm, bank, beta)
         return self.engine().search(
             text, limit, filters, moments, chosen.norm, chosen.confidence, min_confidence

@@ -44,6 +44,22 @@ def test_search_filters(shell, media):
     assert "no file" in shell("search", "opening", "--after", "2999-01-01")
 
 
+def test_search_filters_by_what_a_file_is(shell, media):
+    bakery, station = str(media / "signs" / "bakery.mp4"), str(media / "station.mp4")
+
+    def found(*options):
+        return sorted(hit["path"] for hit in shell.json("search", "opening", *options))
+
+    assert found() == found("--kind", "video") == sorted([bakery, station])
+    assert found("--kind", "image") == []
+    assert bakery in found("--text")
+    assert bakery not in found("--no-text")
+    assert found("--speech") == []  # nobody listened
+    assert found("--longer", "1000") == []
+    assert found("--shorter", "1000") == found()
+    shell("search", "opening", "--kind", "smell", code=2)
+
+
 def test_an_empty_query_is_refused(shell):
     with pytest.raises(QueryError, match="empty"):
         shell("search", "   ")

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 from common import T2V, V2T, plain
-from default_model import BRIDGE, COLLECTIONS, PUBLISHED, Row, entries_of, note_of
+from default_model import BRIDGE, COLLECTIONS, PUBLISHED, Row, asked_of, entries_of, note_of
 from default_model_text import plots_of, text_of
 
 from wordreel.evaluate.retrieval import Captions
@@ -64,3 +64,12 @@ def test_what_a_model_saw_in_training_is_said():
     assert note_of(BY_NAME["msrvtt-240"], "Without MSR-VTT, seed") == ""
     assert note_of(BY_NAME["msrvtt-240"], BRIDGE) == ""
     assert note_of(BY_NAME["msvd-test"], "default") == ""
+
+
+def test_a_model_without_some_videos_is_asked_about_those_alone():
+    def asked(label):
+        return [collection.name for collection in COLLECTIONS if asked_of(collection, label)]
+
+    assert asked("without MSVD") == ["msvd-test", "msvd-val"]
+    assert asked("without MSR-VTT") == ["msrvtt-240"]
+    assert asked("default") == asked(BRIDGE) == list(BY_NAME)

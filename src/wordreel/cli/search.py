@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -33,6 +33,19 @@ def search(
     ] = None,
     before: Annotated[
         datetime | None, typer.Option(formats=DATES, help="Only files last changed before this day.")
+    ] = None,
+    kind: Annotated[
+        Literal["video", "audio", "image"] | None, typer.Option(help="Only files of this kind.")
+    ] = None,
+    longer: Annotated[float | None, typer.Option(help="Only files at least so many seconds long.")] = None,
+    shorter: Annotated[float | None, typer.Option(help="Only files at most so many seconds long.")] = None,
+    speech: Annotated[
+        bool | None,
+        typer.Option("--speech/--no-speech", help="Only files in which words are, or are not, said."),
+    ] = None,
+    text: Annotated[
+        bool | None,
+        typer.Option("--text/--no-text", help="Only files in which words are, or are not, shown."),
     ] = None,
     moments: Annotated[
         bool, typer.Option("--moments", help="List every matching moment, not the best one of each video.")
@@ -66,6 +79,11 @@ def search(
         folder=folder,
         after=after,
         before=before,
+        kind=kind,
+        min_duration=longer,
+        max_duration=shorter,
+        has_speech=speech,
+        has_text=text,
         moments=moments,
         norm=norm,
         bank=bank,

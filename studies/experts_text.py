@@ -10,7 +10,7 @@ from common import T2V, V2T, shown
 from wordreel.evaluate.report_tables import markdown
 from wordreel.plots import bar_chart
 
-KINDS = {"alone": "alone", "without": "all but one", "cumulative": "one after the other"}
+KINDS = {"alone": "alone", "without": "all but one", "cumulative": "cumulative"}
 COLUMNS = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "MdR", "mean_rank": "MnR"}
 
 

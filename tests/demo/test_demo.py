@@ -8,6 +8,7 @@ from wordreel.demo.film import HEIGHT, RATE, WIDTH, drift, title_card, write_fil
 from wordreel.demo.reel import QUERIES, Query, build
 from wordreel.demo.samples import SOURCES
 from wordreel.demo.speech import speak
+from wordreel.demo.surf import surf, write_sound
 
 
 def test_a_moment_counts_only_if_it_is_mostly_the_right_one():
@@ -31,6 +32,15 @@ def test_films_play_back_as_they_were_written(tmp_path):
     assert shown.images.shape == (RATE, HEIGHT, WIDTH, 3)
     assert np.abs(shown.images[0, 5, 5].astype(int) - (10, 200, 40)).max() < 12
     assert media.audio(tmp_path / "a.mp4", 22050).samples.std() > 0.3
+
+
+def test_the_sea_swells_and_ebbs(tmp_path):
+    write_sound(tmp_path / "surf.wav", surf(8.0))
+    heard = media.audio(tmp_path / "surf.wav", 22050).samples
+    assert np.abs(heard).max() == pytest.approx(0.7, abs=0.02)
+    loud, quiet = heard[int(0.8 * 22050) : int(1.2 * 22050)], heard[int(2.5 * 22050) : int(3.5 * 22050)]
+    assert loud.std() > 3 * quiet.std()
+    np.testing.assert_array_equal(surf(1.0), surf(1.0))
 
 
 def test_drift_pushes_in():

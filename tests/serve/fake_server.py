@@ -130,6 +130,7 @@ def hubness() -> dict[str, Any]:
     hubs = [
         {
             "content": f"{n:064x}",
+            "kind": "video",
             "name": NAMES[n],
             "thumb": f"/api/thumb/{n:064x}?t=3",
             "count_before": 24 - 3 * n,

@@ -67,6 +67,7 @@ def test_hubness_equals_the_slow_count(banked):
         assert sum(found[name]["histogram"]) == 4
         for hub in found["hubs"]:
             assert hub[f"count_{name}"] == counts[hub["content"]]
+            assert hub["kind"] == "video"
     assert banked.get("/api/hubness?bank=nobody").code == "not_found"
 
 

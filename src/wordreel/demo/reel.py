@@ -10,6 +10,7 @@ import numpy as np
 
 from wordreel.demo.film import drift, read_picture, title_card, write_film
 from wordreel.demo.speech import speak
+from wordreel.demo.surf import surf, write_sound
 
 ANNOUNCEMENT = "The night train to Vienna leaves from platform nine at half past seven."
 FORECAST = "Here is the weather. Tomorrow it will rain in the morning, with sunshine and a light wind later."
@@ -36,14 +37,14 @@ class Query:
 
 QUERIES = (
     Query("a cat looking at the camera", "cat.png"),
-    Query("a motorbike in a garage", "motorbike.png"),
-    Query("a flower in bloom", "flower.jpg"),
+    Query("motorbike garage", "motorbike.png"),
     Query("people riding bicycles", "bikes.mp4"),
     Query("a man in a suit talking", "carphone.mp4"),
-    Query("a cup of coffee", "scrapbook.mp4", (0, 5)),
+    Query("coffee", "scrapbook.mp4", (0, 5)),
     Query("a rocket on the launch pad", "scrapbook.mp4", (5, 10)),
     Query("an old temple", "scrapbook.mp4", (10, 15)),
     Query("grand opening of a bakery", "sign.mp4"),
+    Query("waves on the beach", "surf.wav"),
     Query("which platform does the train leave from", "announcement.mp4", spoken=True),
 )
 
@@ -74,6 +75,7 @@ def build(folder: Path, samples: dict[str, Path]) -> tuple[Query, ...]:
         title_card(["GRAND OPENING", "Miller's Bakery", "Saturday 10 am"], 4, (150, 40, 50)),
     )
     write_film(folder / "end.mp4", title_card(["The End"], 3, (20, 20, 30)))
+    write_sound(folder / "surf.wav", surf(12))
 
     spoken = {"announcement.mp4": (ANNOUNCEMENT, (30, 60, 90)), "forecast.mp4": (FORECAST, (60, 110, 160))}
     voice = False

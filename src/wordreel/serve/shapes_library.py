@@ -211,6 +211,7 @@ class Measures(BaseModel):
 
 class Hub(BaseModel):
     content: str
+    kind: str
     name: str
     thumb: str
     count_before: int

@@ -163,19 +163,19 @@ def test_the_transcript_runs_with_the_video(page: Page, server: Running) -> None
 
 def test_filters_narrow_what_is_found(page: Page, server: Running) -> None:
     page.open(server.address + "/?q=a+man+talking")
-    page.wait("document.querySelectorAll('.results .card').length === 13")
+    page.wait("document.querySelectorAll('.results .card').length === 14")
     page.click(".tool[aria-controls=filters]")
     page.wait("document.querySelector('#filter-min_duration')")
     page.click("#filter-min_duration")
     page.type("6")
     page.key("Enter")
     page.js("document.activeElement.blur()")
-    page.wait("document.querySelectorAll('.results .card').length === 2")
+    page.wait("document.querySelectorAll('.results .card').length === 3")
     names = page.js("[...document.querySelectorAll('.results .title')].map(t => t.textContent).sort()")
-    assert names == ["bikes.mp4", "scrapbook.mp4"]
+    assert names == ["bikes.mp4", "scrapbook.mp4", "surf.wav"]
     shot(page, "filters")
     page.click(".chips .chip")
-    page.wait("document.querySelectorAll('.results .card').length === 13")
+    page.wait("document.querySelectorAll('.results .card').length === 14")
     for kind, least in (("image", 4), ("video", 5)):
         choose = f"document.querySelector('#filter-kind').value = '{kind}'"
         page.js(f"{choose}, document.querySelector('#filter-kind').dispatchEvent(new Event('change')), true")
@@ -193,14 +193,15 @@ def test_every_filter_on_real_files(server: Running) -> None:
         return {hit["name"] for hit in found}  # type: ignore[attr-defined]
 
     everything = names("")
-    assert len(everything) == 13
+    assert len(everything) == 14
     assert names("kind=image") == {name for name in everything if name.endswith(("png", "jpg"))}
     assert names("kind=video") == {name for name in everything if name.endswith("mp4")}
     assert "announcement.mp4" in names("has_speech=true")
     assert "sign.mp4" in names("has_text=true")
     assert names("has_text=true").isdisjoint(names("has_text=false"))
     assert names("has_speech=true") | names("has_speech=false") == everything
-    assert names("min_duration=6") == {"bikes.mp4", "scrapbook.mp4"}
+    assert names("min_duration=6") == {"bikes.mp4", "scrapbook.mp4", "surf.wav"}
+    assert names("kind=audio") == {"surf.wav"}
     assert names("max_duration=0") == names("kind=image")
     experts = server.get("/api/status")["experts"]
     assert {"appearance", "speech", "ocr"} <= set(experts)  # type: ignore[call-overload]
@@ -262,7 +263,7 @@ def test_upload_find_and_delete(page: Page, server: Running, tmp_path: Path) -> 
     torn = tmp_path / "torn.mp4"
     torn.write_bytes(b"this is no film")
     page.open(server.address + "/?view=library")
-    page.wait("document.querySelectorAll('.table li').length === 13")
+    page.wait("document.querySelectorAll('.table li').length === 14")
     page.files(".drop input[type=file]", film)
     page.wait("document.querySelector('.jobs li')", 60)
     shot(page, "uploading")
@@ -283,7 +284,7 @@ def test_upload_find_and_delete(page: Page, server: Running, tmp_path: Path) -> 
     names = "[...document.querySelectorAll('.results .title')].map(t => t.textContent)"
     page.wait(f"document.querySelector('.results .badge') && !{names}.includes('evening.mp4')")
     page.open(server.address + "/?view=library")
-    page.wait("document.querySelectorAll('.table li').length === 13")
+    page.wait("document.querySelectorAll('.table li').length === 14")
     page.files(".drop input[type=file]", torn)
     page.wait("document.querySelector('[role=alert]')?.innerText.includes('torn.mp4')", 30)
     shot(page, "refused")

@@ -28,9 +28,10 @@ from wordreel.weights.store import Store
 
 Said = dict[str, tuple[str, tuple[float, float] | None]]
 
-VERSION = 1  # raise it when any embedding would change
+VERSION = 2  # raise it when any embedding would change
 LEARNED = "seen"
 WEIGHTS = {LEARNED: 1.0, "appearance": 0.5, "motion": 0.5, "sound": 0.3, "speech": 1.0, "ocr": 0.2}
+PICTURES = ("appearance", "motion")  # it was never trained on sound alone, and is silent there
 AT_ONCE = 256  # clips
 
 
@@ -88,7 +89,7 @@ class Reel:
             span = slice(start, start + AT_ONCE)
             shown = [self.tokens(tracks, clip) for clip in clips[span]]
             vectors[span, 0] = video(self._kept.tower, shown)
-            available[span, 0] = [bool(tokens) for tokens in shown]
+            available[span, 0] = [any(name in tokens for name in PICTURES) for tokens in shown]
         vectors[~available] = 0
         return vectors, available
 
@@ -124,8 +125,8 @@ class Reel:
 
 
 def _sees(tracks: Mapping[str, Track], clip: Clip) -> bool:
-    """Whether the learned row has anything to read in a clip."""
-    return any(seen.name in tracks and inside(tracks[seen.name], clip).any() for seen in SEEN)
+    """Whether the learned row speaks of a clip."""
+    return any(name in tracks and inside(tracks[name], clip).any() for name in PICTURES)
 
 
 def _with_learned(said: Said) -> Said:

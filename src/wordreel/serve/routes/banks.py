@@ -159,6 +159,7 @@ def _hub(service: Service, found: Occurrences, number: int, paths: dict[str, str
     info = service.store.info(content)
     return Hub(
         content=content,
+        kind=info.kind if info else "video",
         name=shown_name(paths.get(content, content), service.uploaded),
         thumb=thumb_of(content, info.duration / 2 if info else 0.0),
         count_before=int(found.before[number]),

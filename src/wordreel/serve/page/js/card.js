@@ -37,14 +37,15 @@ function fact(hit) {
 }
 
 function picture(hit) {
-  const box = h("div", { class: `thumb ${hit.kind}` }, hit.kind !== "audio" && still(hit.thumb), hit.then && still(thumb(hit.content, hit.then.start)),
-    hit.kind === "audio" && icon("sound"),
+  const box = h("div", { class: `thumb ${hit.kind}` }, still(hit, hit.thumb), hit.then && still(hit, thumb(hit.content, hit.then.start)),
     !hit.file && h("span", { class: "badge" }, badge(hit)));
   if (hit.then) box.classList.add("pair");
   return box;
 }
 
-function still(source) {
+/** A frame; of a file without pictures, a sign. */
+export function still(item, source = item.thumb) {
+  if (item.kind === "audio") return icon("sound");
   const image = h("img", { src: source, alt: "", loading: "lazy", decoding: "async" });
   image.addEventListener("error", () => image.remove(), { once: true });
   return image;

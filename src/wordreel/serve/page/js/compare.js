@@ -2,7 +2,7 @@
 import { confidence } from "./confidence.js";
 import { h } from "./dom.js";
 import { moment } from "./format.js";
-import { opened } from "./card.js";
+import { opened, still } from "./card.js";
 import { href } from "./router.js";
 import { ranking } from "./why.js";
 
@@ -31,7 +31,7 @@ function side(title, words, hits, mark, route) {
 function row(hit, at, mark, route) {
   return h("li", {}, h("span", { class: "place" }, String(at + 1)),
     h("a", { "data-route": true, href: href(opened(hit, route)), "aria-label": `${hit.name}, ${moment(hit)}` },
-      h("img", { src: hit.thumb, alt: "", loading: "lazy" })),
+      h("div", { class: "thumb" }, still(hit))),
     h("span", { class: "about" }, h("span", { class: "title" }, hit.name), confidence(hit)), mark);
 }
 

@@ -1,6 +1,7 @@
 // Hubs: videos that answer too many queries, before and after a bank holds them back.
 import { api } from "./api.js";
 import { banksPart } from "./banks.js";
+import { still } from "./card.js";
 import { h, replace } from "./dom.js";
 import { select } from "./filters.js";
 import { percent, plural, sentence } from "./format.js";
@@ -82,7 +83,7 @@ function hubs(list) {
   return [h("h2", {}, "The hubs themselves"),
     h("ul", { class: "grid small-cards" }, list.map((hub) => h("li", { class: "card" },
       h("a", { class: "open", "data-route": true, href: href({ view: "hubness", video: hub.content }), "aria-label": hub.name },
-        h("div", { class: "thumb" }, h("img", { src: hub.thumb, alt: "", loading: "lazy" }))),
+        h("div", { class: "thumb" }, still(hub))),
       h("div", { class: "about" }, h("span", { class: "title" }, hub.name), times("plain", hub.count_before, most, 1), times("held back", hub.count_after, most, 2)))))];
 }
 

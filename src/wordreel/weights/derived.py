@@ -27,9 +27,14 @@ def derived(root: Path, key: str, make: Callable[[], Arrays]) -> Arrays:
         return dict(load_file(str(place)))
     made = make()
     with suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=place.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(save(made))
-        Path(name).replace(place)
+        write_aside(place, save(made))
     return made
+
+
+def write_aside(place: Path, data: bytes) -> None:
+    """Write a file beside its place and then put it there: whoever else makes it sees all of it or none."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=place.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    Path(name).replace(place)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
-from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +10,7 @@ from wordreel.models.reel.checkpoint import TUNED, Checkpoint
 from wordreel.models.text.minilm import minilm_weights
 from wordreel.nets.bert import HEADS, build
 from wordreel.nets.sentences import SentenceEncoder
+from wordreel.weights.derived import write_aside
 from wordreel.weights.store import Store
 
 
@@ -20,7 +18,7 @@ def encoder(store: Store, kept: Checkpoint) -> SentenceEncoder:
     """The encoder of a checkpoint. Its network is built once and kept beside the weights."""
     place = store.root / "derived" / f"reel-{layers_of(kept)}.onnx"
     if not place.exists():
-        _write(place, build({**minilm_weights(store), **kept.encoder}, HEADS).SerializeToString())
+        write_aside(place, build({**minilm_weights(store), **kept.encoder}, HEADS).SerializeToString())
     return SentenceEncoder(store, place, kept.digest)
 
 
@@ -33,11 +31,3 @@ def layers_of(kept: Checkpoint) -> str:
     for name in sorted(kept.encoder):
         seen.update(name.encode() + np.ascontiguousarray(kept.encoder[name]).tobytes())
     return f"layers-{seen.hexdigest()[:16]}"
-
-
-def _write(place: Path, data: bytes) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=place.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    Path(name).replace(place)

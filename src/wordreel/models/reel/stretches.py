@@ -30,4 +30,9 @@ def inside(track: Track, clip: Clip) -> Bool:
 
 def scaled(rows: Float32, mean: Float32, deviation: Float32) -> Float32:
     """Tokens on the scale the model was trained on."""
-    return np.asarray((np.sign(rows) * np.sqrt(np.abs(rows)) - mean) / deviation, np.float32)
+    return np.asarray((rooted(rows) - mean) / deviation, np.float32)
+
+
+def rooted(rows: Float32) -> Float32:
+    """`sign(x) √|x|`"""
+    return np.asarray(np.sign(rows) * np.sqrt(np.abs(rows)), np.float32)

@@ -26,8 +26,8 @@ from wordreel.models.reel.shape import SEEN
 from wordreel.training.reel.captions import Captions, cut_short, pooled
 from wordreel.training.reel.material import SPLITS, Material
 from wordreel.training.reel.module import Tower
+from wordreel.training.reel.ready import Ready
 from wordreel.training.reel.settings import Settings
-from wordreel.types import Float32
 
 FAR = -1e4
 AT_ONCE = 512  # items embedded together
@@ -60,13 +60,14 @@ def fit(
     report: Report | None = None,
 ) -> Fitted:
     """Train on the items of split `train`, after the teachers if there are any; measure on those of `val`."""
+    ready = Ready.of(material, captions, torch.device(device))
     teachers = []
     for number in range(settings.teachers):
         seed = settings.seed + SEEDS_APART * (number + 1)
         alone = replace(settings, teachers=0, seed=seed)
         said = _about(report, f"teacher {number + 1} of {settings.teachers}")
-        teachers.append(_fit(material, captions, alone, device, said, ()).taught())
-    run = _fit(material, captions, settings, device, _about(report, "the model"), teachers)
+        teachers.append(_fit(ready, alone, said, ()).taught())
+    run = _fit(ready, settings, _about(report, "the model"), teachers)
     return Fitted(run.checkpoint(), run.validate())
 
 
@@ -74,16 +75,9 @@ def _about(report: Report | None, what: str) -> Report | None:
     return None if report is None else lambda now: report({"what": what, **now})
 
 
-def _fit(
-    material: Material,
-    captions: Captions,
-    settings: Settings,
-    device: str,
-    report: Report | None,
-    teachers: Sequence[Taught],
-) -> _Run:
+def _fit(ready: Ready, settings: Settings, report: Report | None, teachers: Sequence[Taught]) -> _Run:
     torch.manual_seed(settings.seed)
-    run = _Run(material, captions, settings, torch.device(device), teachers)
+    run = _Run(ready, settings, teachers)
     started = time.monotonic()
     for epoch in range(settings.epochs):
         loss = run.epoch(epoch)
@@ -100,36 +94,14 @@ def _fit(
 
 
 class _Run:
-    def __init__(
-        self,
-        material: Material,
-        captions: Captions,
-        settings: Settings,
-        device: torch.device,
-        teachers: Sequence[Taught],
-    ) -> None:
-        self.teachers = teachers
-        self.settings, self.device, self.material = settings, device, material
-        train = np.flatnonzero(material.split == SPLITS.index("train"))
-        self.scale: dict[str, Float32] = {}
-        self.tokens: dict[str, Tensor] = {}
-        self.there: dict[str, Tensor] = {}
-        for seen in SEEN:
-            rows, counts = material.tokens[seen.name], material.counts[seen.name]
-            kept = np.arange(seen.most) < counts[:, None]
-            rooted = np.sign(rows) * np.sqrt(np.abs(rows))
-            known = rooted[train][kept[train]] if kept[train].any() else np.zeros((1, seen.dim), np.float32)
-            mean, deviation = known.mean(axis=0), known.std(axis=0) + 1e-3
-            # What ships is rounded; training sees the same numbers.
-            mean, deviation = (x.astype(np.float16).astype(np.float32) for x in (mean, deviation))
-            self.scale |= {f"{seen.name}.mean": mean, f"{seen.name}.deviation": deviation}
-            scaled = np.where(kept[:, :, None], (rooted - mean) / deviation, 0).astype(np.float32)
-            self.tokens[seen.name] = torch.from_numpy(scaled).to(device)
-            self.there[seen.name] = torch.from_numpy(kept).to(device)
+    def __init__(self, ready: Ready, settings: Settings, teachers: Sequence[Taught]) -> None:
+        self.ready, self.settings, self.teachers = ready, settings, teachers
+        self.material, self.captions, self.plain = ready.material, ready.captions, ready.plain
+        self.device = device = ready.device
         self.tower = Tower(settings).to(device)
-        self.captions = captions.to(device)
-        self.plain = self.captions.sentences(self.captions.network)  # before any training
         self.encoder = self.captions.trainable() if settings.encoder_rate else None
+        material = self.material
+        train = np.flatnonzero(material.split == SPLITS.index("train"))
         order = np.argsort(material.owner, kind="stable")
         counts = np.bincount(material.owner, minlength=len(material))
         self.first = torch.from_numpy(np.cumsum(counts) - counts).to(device)
@@ -214,14 +186,14 @@ class _Run:
         """The tokens of some items; in training some stretches and experts are hidden."""
         tokens, kept = {}, {}
         for seen in SEEN:
-            there = self.there[seen.name][items]
+            there = self.ready.there[seen.name][items]
             if training:
                 left = there & (torch.rand(there.shape, device=self.device) >= self.settings.token_drop)
                 there = torch.where(left.any(dim=1, keepdim=True), left, there)
                 if seen.name != "appearance":
                     stays = torch.rand(len(items), 1, device=self.device) >= self.settings.expert_drop
                     there = there & stays
-            tokens[seen.name], kept[seen.name] = self.tokens[seen.name][items], there
+            tokens[seen.name], kept[seen.name] = self.ready.tokens[seen.name][items], there
         return tokens, kept
 
     @torch.no_grad()
@@ -265,7 +237,7 @@ class _Run:
                 if name.startswith("encoder.")
             }
         return Checkpoint(
-            names, layers, self.scale, {"settings": asdict(self.settings), "data": self.material.digest}
+            names, layers, self.ready.scale, {"settings": asdict(self.settings), "data": self.material.digest}
         )
 
 

@@ -64,26 +64,29 @@ def _pairs(
     heads: Heads, material: Material, texts: Texts, read: Float32, items: Int64, settings: Settings
 ) -> dict[str, Float32]:
     """The gradient of the pairs' loss."""
-    said, said_length = with_unit(before_unit(heads, texts))
-    seen, seen_length = with_unit(read @ heads.out.T + heads.out_bias)
+    said, seen = _units(heads, texts, read)
     rest, share = material.rest(texts.others, items)
-    scores = (said @ seen.T * share + rest) / settings.temperature
+    scores = (said[0] @ seen[0].T * share + rest) / settings.temperature
     slope = _softmax(scores, 1) + _softmax(scores, 0)
     slope[np.diag_indices(len(slope))] -= 2
     slope *= share / (settings.temperature * len(slope))
-    return _back(heads, texts, read, (said, said_length), (seen, seen_length), slope)
+    return _back(heads, texts, read, said, seen, slope)
+
+
+def _units(heads: Heads, texts: Texts, read: Float32) -> tuple[tuple[Float32, Float32], ...]:
+    """Both sides at unit length, each with the lengths it had."""
+    return with_unit(before_unit(heads, texts)), with_unit(read @ heads.out.T + heads.out_bias)
 
 
 def _anchor(
     heads: Heads, texts: Texts, read: Float32, old: Float32, settings: Settings
 ) -> dict[str, Float32]:
     """The gradient of what everyday queries lose."""
-    said, said_length = with_unit(before_unit(heads, texts))
-    seen, seen_length = with_unit(read @ heads.out.T + heads.out_bias)
+    said, seen = _units(heads, texts, read)
     sharp = settings.anchor_temperature
-    slope = _softmax(said @ seen.T / sharp, 1) - _softmax(old / sharp, 1)
+    slope = _softmax(said[0] @ seen[0].T / sharp, 1) - _softmax(old / sharp, 1)
     slope *= settings.anchor / (sharp * len(slope))
-    return _back(heads, texts, read, (said, said_length), (seen, seen_length), slope)
+    return _back(heads, texts, read, said, seen, slope)
 
 
 def _back(

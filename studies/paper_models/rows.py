@@ -70,7 +70,9 @@ ONE_FAMILY: tuple[tuple[str, ...], ...] = (
     ("optimiser.rate=3e-4", "run.epochs=100", "run.batch=128", "run.expert_dropout=0.2", *SMOOTH),
     (*NCE, "optimiser.rate=3e-4", "run.epochs=60", "run.batch=128", *SMOOTH),
     (*NCE, "optimiser.rate=3e-4", "run.epochs=60", "run.batch=128", "run.expert_dropout=0.3", *SMOOTH),
+    (*NCE, "optimiser.rate=1e-4", "run.epochs=100", "run.batch=512", "run.expert_dropout=0.2", *SMOOTH),
     (*NCE, "optimiser.rate=2e-4", "run.epochs=5", "run.batch=256", "data.captions=all", *SMOOTH),
+    ("optimiser.rate=2e-4", "run.epochs=5", "run.batch=128", "data.captions=all", *SMOOTH),
     # CE's published settings for this dataset, with fewer epochs
     (
         "optimiser.kind=ranger",
@@ -109,6 +111,7 @@ GRIDS: dict[str, tuple[tuple[str, ...], ...]] = {
             *SMOOTH,
             *WARM,
         ),
+        ("optimiser.rate=5e-5", "loss.margin=0.2", "run.epochs=3", "data.captions=all", *SMOOTH, *WARM),
     ),
 }
 

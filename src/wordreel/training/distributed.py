@@ -5,7 +5,10 @@ Started by torchrun; one process is a world of its own and none of this does any
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,11 +78,24 @@ def _joined(x: Tensor) -> Tensor:
     return torch.cat(list(parts))
 
 
-def join_world(device_type: str) -> World:
-    """The world that torchrun describes in the environment, or this process alone."""
+@contextmanager
+def joined(device_type: str) -> Iterator[World]:
+    """The world that torchrun describes in the environment, or this process alone.
+
+    Nobody leaves while others still work. A world that had been joined before is not left here.
+    """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
-        return World()
-    if not dist.is_initialized():
+        yield World()
+        return
+    ours = not dist.is_initialized()
+    if ours:
         dist.init_process_group("nccl" if device_type == "cuda" else "gloo")
-    return World(dist.get_rank(), size, int(os.environ.get("LOCAL_RANK", "0")))
+    try:
+        yield World(dist.get_rank(), size, int(os.environ.get("LOCAL_RANK", "0")))
+        if ours:
+            dist.barrier()
+    finally:
+        if ours:
+            gc.collect()  # a wrapped module that is still held would keep threads of the world running
+            dist.destroy_process_group()

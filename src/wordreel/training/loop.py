@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from wordreel.errors import TrainingError
-from wordreel.training.distributed import join_world
+from wordreel.training.distributed import joined
 from wordreel.training.material import Material
 from wordreel.training.progress import Told
 from wordreel.training.recipe import Recipe
@@ -38,19 +38,19 @@ def train(
     result is that of a run that was never stopped. `on_epoch` hears each epoch's figures and may raise to
     stop. The state is saved every `run.save_minutes`, and every `save_steps` steps if given.
     """
-    place = pick_device(device)
-    world = join_world(place.type)
-    if place.type == "cuda" and world.size > 1:
-        place = torch.device("cuda", world.local)
-        torch.cuda.set_device(place)
-    folder = Path(out)
-    found = read_facts(folder) if resume else None
-    run = Run(
-        Session(recipe, material, place, world), folder, name or recipe.name, progress, on_epoch, save_steps
-    )
-    if found is not None:
-        run.go_on(found)
-    return run.go()
+    place, folder = pick_device(device), Path(out)
+    with joined(place.type) as world:
+        if place.type == "cuda" and world.size > 1:
+            place = torch.device("cuda", world.local)
+            torch.cuda.set_device(place)
+        found = read_facts(folder) if resume else None
+        session = Session(recipe, material, place, world)
+        run = Run(session, folder, name or recipe.name, progress, on_epoch, save_steps)
+        if found is not None:
+            run.go_on(found)
+        result = run.go()
+        del session, run  # a world is left with nothing of it in hand
+        return result
 
 
 def pick_device(device: str | torch.device | None) -> torch.device:

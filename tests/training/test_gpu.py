@@ -43,9 +43,11 @@ def test_half_precision_learns_as_float32_does(tmp_path, kind, precision):
     assert math.isclose(ends["float32"], ends[precision], rel_tol=0.5, abs_tol=0.02)
 
 
-@pytest.mark.parametrize("precision", ["float32", "float16"])
-def test_a_stopped_run_goes_on(tmp_path, precision):
-    made = recipe("ce", epochs=4, batch=6, precision=precision)
+@pytest.mark.parametrize(
+    ("precision", "captured"), [("float32", False), ("float16", False), ("float32", True)]
+)
+def test_a_stopped_run_goes_on(tmp_path, precision, captured):
+    made = recipe("ce", epochs=4, batch=6, precision=precision, compile=captured)
     whole = train(made, material(made.model), tmp_path / "whole", device="cuda")
 
     def stop(entry):

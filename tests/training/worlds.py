@@ -17,7 +17,7 @@ def together(code: str, *arguments: str, own_device: bool = True) -> tuple[list[
     for rank in range(2):
         env = {
             **os.environ,
-            "PYTHONPATH": str(root),
+            "PYTHONPATH": os.pathsep.join([str(root), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]),
             "OMP_NUM_THREADS": "1",
             "WORLD_SIZE": "2",
             "RANK": str(rank),

@@ -78,11 +78,12 @@ def load_state(
         loss.load_state_dict(_under(held, "loss."))
     except RuntimeError as error:
         raise TrainingError(f"the state in {folder} is of another model: {error}") from None
+    together = any(group.get("capturable") or group.get("fused") for group in optimiser.param_groups)
     for number, p in enumerate(_parameters(optimiser)):
         found = _under(held, f"optimiser.{number}.")
         for name, value in found.items():
-            # Step counters stay where the optimiser keeps them; everything else lies with its parameter.
-            apart = value.ndim == 0 and not any(group.get("capturable") for group in optimiser.param_groups)
+            # Counters of steps are read by the host unless one kernel does it all; the rest lies with p.
+            apart = value.ndim == 0 and not together
             optimiser.state[p][name] = value if apart else value.to(p.device)
     if isinstance(optimiser, RAdam):
         optimiser.steps = int(facts["optimiser_steps"])

@@ -94,7 +94,7 @@ class CollaborativeGating(nn.Module):
         for i in range(len(now)):
             others = list(range(len(now))) if self.with_self else [j for j in range(len(now)) if j != i]
             pairs = torch.stack([torch.cat((now[i], now[j]), dim=1) for j in others], dim=1)  # [b, k, 2d]
-            both = available[:, i, None] & available[:, others]
+            both = torch.stack([available[:, i] & available[:, j] for j in others], dim=1)
             attention = self.h(self._combine(self.g.each(self.first(pairs)), both))
             plain = now[i] @ self.gates.weight[i].T + self.gates.bias[i]
             gate = self.attention_norms.one(i, attention) + self.gates.norms.one(i, plain)

@@ -87,6 +87,13 @@ def test_radam_is_torchs_where_the_two_agree():
     )
 
 
+@pytest.mark.parametrize("decay", [0.0, 0.01])
+def test_once_over_the_weights_is_the_rule_written_out(decay):
+    written = followed(lambda ps: RAdam(ps, 0.1, weight_decay=decay, fused=False))
+    once = followed(lambda ps: RAdam(ps, 0.1, weight_decay=decay, fused=True))
+    assert torch.allclose(torch.tensor(once), torch.tensor(written), rtol=1e-6, atol=1e-7)
+
+
 def test_the_first_five_steps_are_not_adapted():
     assert [step_size(t, 0.1, (0.95, 0.999), True)[1] for t in range(1, 8)] == [False] * 5 + [True] * 2
     assert step_size(3, 0.1, (0.9, 0.999))[0] == pytest.approx(0.1 / (1 - 0.9**3))

@@ -6,8 +6,8 @@
 
 `pack` is only needed to train where the library is not; `train` takes --library, --captions and --splits too.
 `train` writes DIR/runs.json after every run and goes on from it when it is called again. `table` makes
-`papers.json` and `table.md` from it: the models beside the published figures, the ablations, and which of the
-papers' findings hold.
+`papers.json`, `README.md` and a plot from it: the models beside the published figures, the ablations, and
+which of the papers' findings hold.
 """
 
 from __future__ import annotations
@@ -76,14 +76,15 @@ def train(given: argparse.Namespace) -> None:
 
 
 def table(given: argparse.Namespace) -> None:
-    from paper_models.table import report
+    from paper_models.table import plot, report
 
     found = _read(given.runs / "runs.json")
     facts, text = report(found)
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "papers.json").write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    (given.out / "table.md").write_text(text, "utf-8")
-    say(f"wrote {given.out / 'papers.json'} and {given.out / 'table.md'}")
+    (given.out / "README.md").write_text(text, "utf-8")
+    (given.out / "rows.svg").write_text(plot(facts["rows"]), "utf-8")
+    say(f"wrote {given.out}: papers.json, README.md and rows.svg")
 
 
 def _place(given: argparse.Namespace) -> Place:

@@ -1,9 +1,9 @@
 """From the runs to tables and findings; nothing is typed in but what the papers published.
 
 A finding compares two rows by the geometric mean of R@1, R@5 and R@10 over their seeds. It holds ("yes")
-where the difference is above twice its standard error, √(s²/n + t²/n), fails ("no") where it is below minus
-twice, and is "not told apart" between. The error is that of the seeds alone: every run has the same test
-videos.
+where the difference is above its error by more than Student's t allows at 95 %, fails ("no") where it is as
+far below, and is "not told apart" between. The error is √(s²/n + t²/m), or that of the differences where both
+are of one model, and of the seeds alone: every run has the same test videos.
 """
 
 from __future__ import annotations
@@ -22,10 +22,14 @@ from paper_models.rows import ROWS
 from wordreel.evaluate.ranks import Recall
 from wordreel.evaluate.report_tables import markdown
 from wordreel.evaluate.seeds import aggregate
+from wordreel.plots import bar_chart
 
 HERE = Path(__file__).parent
 SHOWN = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "MdR", "mean_rank": "MnR"}
 PUBLISHED = {"r1": "R1", "r5": "R5", "r10": "R10", "median_rank": "MdR", "mean_rank": "MnR"}
+# 97.5 % quantiles of Student's t by degrees of freedom; above, the last
+STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 10: 2.23}
+LAST = 2.2
 MAIN = ("ce", "moee", "mmt")
 WAYS = {
     "t2v": "text → video",
@@ -52,13 +56,14 @@ def verdict(a: Sequence[float], b: Sequence[float], paired: bool = False) -> Ver
         error = float(np.std(np.subtract(a, b), ddof=1) / math.sqrt(len(a)))
     else:
         error = math.sqrt(np.var(a, ddof=1) / len(a) + np.var(b, ddof=1) / len(b))
-    if abs(difference) <= 2 * error:
+    free = len(a) - 1 if paired else len(a) + len(b) - 2
+    if abs(difference) <= STUDENT.get(free, LAST) * error:
         return Verdict("not told apart", difference, error)
     return Verdict("yes" if difference > 0 else "no", difference, error)
 
 
 def report(found: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """What `papers.json` and `table.md` hold."""
+    """What `papers.json` and `README.md` hold."""
     finals = [run for run in found["runs"] if run["stage"] == "final"]
     rows = {row.name: _summary([run for run in finals if run["row"] == row.name]) for row in ROWS}
     held = {name: summary for name, summary in rows.items() if summary is not None}
@@ -173,7 +178,9 @@ def _text(
         "# The papers' models on our own experts",
         f"Trained on {train['videos']} of MSVD's 1,200 training videos ({train['captions']} captions), the "
         f"epoch and β chosen on {splits['val']['videos']} of 100, measured once on {test['videos']} of 670 "
-        f"test videos with all {test['captions']} captions. Mean ± standard deviation over seeds.",
+        f"test videos with all {test['captions']} captions. Mean ± standard deviation over seeds. "
+        f"{_made(facts['data'], held)}",
+        "![R@1, plain and with QB-Norm](rows.svg)",
         "## Beside the published figures",
         markdown([head, *theirs, *main]),
         _apart(facts["data"]),
@@ -184,7 +191,8 @@ def _text(
         "## Which findings hold here",
         markdown([["finding", "paper", "compared", "difference", "holds"], *map(_said, findings)]),
         "Differences are of the geometric mean of R@1, R@5 and R@10 in points, ± the standard error over "
-        "seeds. “yes” and “no” are beyond twice that.",
+        "seeds. “yes” and “no” are beyond what chance gives once in twenty (Student's t over the seeds; all "
+        "runs have the same test videos, so it says nothing about other videos).",
     ]
     if facts["settings"]:
         tried = [
@@ -198,6 +206,27 @@ def _text(
             markdown([["family", "validation", "setting"], *tried]),
         ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def plot(held: Mapping[str, Summary]) -> str:
+    """R@1 of every row as bars."""
+    return bar_chart(
+        [summary["title"] for summary in held.values()],
+        {
+            name: [summary[way]["mean"]["r1"] for summary in held.values()]
+            for name, way in (("plain", "t2v"), ("QB-Norm", "t2v QB-Norm"))
+        },
+        "The papers' models on our experts, MSVD test",
+        "text → video R@1 (%)",
+    )
+
+
+def _made(data: Mapping[str, Any], held: Mapping[str, Summary]) -> str:
+    seeds = max((len(summary["seeds"]) for summary in held.values()), default=0)
+    return (
+        f"Made by `studies/papers.py` (see `studies/README.md`) with up to {seeds} seeds on {data['device']}, "
+        f"torch {data['torch']}."
+    )
 
 
 def _apart(data: Mapping[str, Any]) -> str:

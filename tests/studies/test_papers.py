@@ -202,9 +202,10 @@ def test_pack_train_table(study: material.Study, tmp_path: Path, monkeypatch: py
     facts = json.loads((tmp_path / "results" / "papers.json").read_text())
     ce = [run["test"]["t2v"]["r1"] for run in finals if run["row"] == "ce"]
     assert facts["rows"]["ce"]["t2v"]["mean"]["r1"] == pytest.approx(np.mean(ce))
-    text = (tmp_path / "results" / "table.md").read_text()
+    text = (tmp_path / "results" / "README.md").read_text()
     assert "Multi. Cues" in text
     assert f"{np.mean(ce):.1f} ± {np.std(ce, ddof=1):.1f}" in text
+    assert "MoEE" in (tmp_path / "results" / "rows.svg").read_text()
     assert "not run" in text  # findings that need rows which are not there
 
 

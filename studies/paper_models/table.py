@@ -185,7 +185,7 @@ def _text(
         markdown([head, *theirs, *main]),
         _apart(facts["data"]),
         "## All rows, text to video",
-        markdown([["model", *SHOWN.values(), "QB-Norm R@1", "parameters"], *_all(held)]),
+        markdown([["model", *SHOWN.values(), "QB-Norm R@1", "seeds", "parameters"], *_all(held)]),
         "## Beside the papers' ablations",
         _beside(held),
         "## Which findings hold here",
@@ -224,8 +224,8 @@ def plot(held: Mapping[str, Summary]) -> str:
 def _made(data: Mapping[str, Any], held: Mapping[str, Summary]) -> str:
     seeds = max((len(summary["seeds"]) for summary in held.values()), default=0)
     return (
-        f"Made by `studies/papers.py` (see `studies/README.md`) with up to {seeds} seeds on {data['device']}, "
-        f"torch {data['torch']}."
+        f"Made by `studies/papers.py` (see `studies/README.md`) with up to {seeds} seeds on "
+        f"{data['device']}, torch {data['torch']}."
     )
 
 
@@ -249,6 +249,7 @@ def _all(held: Mapping[str, Summary]) -> list[list[str]]:
             summary["title"],
             *(_cell(summary["t2v"], key) for key in SHOWN),
             _cell(summary["t2v QB-Norm"], "r1"),
+            str(len(summary["seeds"])),
             f"{summary['parameters']:,}",
         ]
         for summary in held.values()

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from wordreel.types import Absent, Track
+import numpy as np
+
+from wordreel.types import Absent, Float32, Track
 
 
 @dataclass(frozen=True)
 class Caption:
-    """One sentence (or paragraph) about an item; with a span where it is about a part of the video."""
+    """One sentence (or paragraph) about an item; with a span where it is about a part of the video.
+
+    A transcript has the times of its words, `words [n, 2]` in seconds.
+    """
 
     text: str
     start: float | None = None
     end: float | None = None
+    words: Float32 | None = field(default=None, compare=False, repr=False)
+
+    def word_times(self, count: int) -> Float32:
+        """`[count, 2]` seconds: the words' own, else the span shared out evenly, else NaN."""
+        if self.words is not None and len(self.words) == count:
+            return self.words
+        if self.start is None or self.end is None:
+            return np.full((count, 2), np.nan, np.float32)
+        edges = np.linspace(self.start, self.end, count + 1, dtype=np.float32)
+        return np.stack([edges[:-1], edges[1:]], axis=1)
 
 
 @dataclass(frozen=True)

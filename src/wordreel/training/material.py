@@ -7,11 +7,13 @@ from pathlib import Path
 
 import torch
 
+from wordreel.errors import TrainingError
 from wordreel.models.text.sources import open_source
 from wordreel.training.data.keep import kept
 from wordreel.training.data.packed import Packed
 from wordreel.training.data.pairs import Pairs
-from wordreel.training.data.texts import Told, encode
+from wordreel.training.data.texts import Told, encode, is_frozen
+from wordreel.training.data.transcripts import Transcripts, transcripts
 from wordreel.training.recipe import Recipe
 from wordreel.training.start import text_folder
 from wordreel.training.teachers import Teachers
@@ -23,7 +25,7 @@ class Material:
     """What `train` trains on. `teachers` are over the captions of `train`, in order."""
 
     train: Pairs
-    train_words: Packed
+    train_words: Packed | Transcripts
     val: Pairs | None = None
     val_words: Packed | None = None
     teachers: Teachers | None = None
@@ -59,9 +61,17 @@ def prepare(
             return encode(pairs, text, source, told, where)
         return kept(cache, pairs, text, source, lambda: encode(pairs, text, source, told, where))
 
+    def drawn_from(pairs: Pairs) -> Transcripts:
+        if source is None or is_frozen(text):
+            raise TrainingError(
+                "data.stretch draws other words in every step, and these captions are encoded once; set "
+                "model.text.frozen=false, or data.stretch=0"
+            )
+        return transcripts(pairs, source, recipe.data.until)
+
     return Material(
         train,
-        encoded(train),
+        drawn_from(train) if recipe.data.stretch else encoded(train),
         val,
         None if val is None else encoded(val),
         teachers,

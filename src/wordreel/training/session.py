@@ -15,6 +15,7 @@ from wordreel.models.trained import save
 from wordreel.training.data.order import Order
 from wordreel.training.data.shelf import Shelf
 from wordreel.training.data.texts import Texts, frozen_states, is_frozen
+from wordreel.training.data.transcripts import Stretches, Transcripts
 from wordreel.training.distributed import World
 from wordreel.training.events import Events
 from wordreel.training.losses import build_loss
@@ -42,13 +43,11 @@ class Session:
         fixed = run.compile
         dtype = DTYPES[recipe.data.precision]
         text = recipe.model.text
-        words, val_words = material.train_words, material.val_words
+        val_words = material.val_words
         if is_frozen(text):
-            words = frozen_states(self.module, words, text, device)
             val_words = val_words and frozen_states(self.module, val_words, text, device)
-        length = min(words.longest, text.max_tokens or words.longest) if fixed else 0
         self.shelf = Shelf(material.train, recipe.model, device, dtype, fixed, run.expert_dropout)
-        self.texts = Texts(words, device, dtype, length)
+        self.texts = self._texts()
         self.val_shelf, self.val_texts = None, None
         if material.val is not None and val_words is not None and world.chief:
             self.val_shelf = Shelf(material.val, recipe.model, device, dtype)
@@ -59,10 +58,18 @@ class Session:
         self.stepper = self._stepper()
         self._events: Events | None = None
 
+    def _texts(self) -> Texts | Stretches:
+        data, text, words = self.recipe.data, self.recipe.model.text, self.material.train_words
+        if isinstance(words, Transcripts):
+            return Stretches(words, self.device, data.stretch, text.max_tokens or data.stretch + 2)
+        if is_frozen(text):
+            words = frozen_states(self.module, words, text, self.device)
+        length = min(words.longest, text.max_tokens or words.longest) if self.recipe.run.compile else 0
+        middles = self.material.train.spans.mean(axis=1) if data.window else None
+        return Texts(words, self.device, DTYPES[data.precision], length, middles)
+
     def _stepper(self) -> Stepper:
         recipe, teachers = self.recipe, self.material.teachers
-        window = recipe.data.window
-        centres = torch.from_numpy(self.material.train.spans.mean(axis=1)).to(self.device) if window else None
         return Stepper(
             self.module,
             self.loss,
@@ -79,8 +86,7 @@ class Session:
             teachers=None if teachers is None else teachers.to(self.device),
             distil=None if teachers is None else Distil(recipe.teach.kind, recipe.teach.delta),
             distil_weight=recipe.teach.weight,
-            centres=centres,
-            window=window,
+            window=recipe.data.window,
         )
 
     def step(self, videos: Int64, captions: Int64, number: int, scale: float) -> Tensor:

@@ -80,6 +80,8 @@ class DataSettings:
     by_source: bool = False  # every batch from one source
     precision: Literal["float32", "float16", "bfloat16"] = "float32"  # in which features are held
     window: float = 0.0  # seconds around a caption's span that its video is cut to; 0: all of the video
+    stretch: int = 0  # words drawn of a transcript in every step; 0: captions are taken whole
+    until: float = 0.0  # seconds: words of a transcript that begin later are left out; 0: none are
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from wordreel.models.base_module import JointEmbedding
 from wordreel.models.batch import Features, Queries, Tokens, Videos, similarity
 from wordreel.training.data.shelf import Shelf
 from wordreel.training.data.texts import Texts
+from wordreel.training.data.transcripts import Stretches
 from wordreel.training.distributed import World
 from wordreel.training.losses.distil import Distil
 from wordreel.training.losses.negatives import same_video
@@ -34,7 +35,7 @@ class Stepper:
     loss: nn.Module
     optimiser: torch.optim.Optimizer
     shelf: Shelf
-    texts: Texts
+    texts: Texts | Stretches
     device: torch.device
     precision: Precision
     seed: int = 0
@@ -45,8 +46,7 @@ class Stepper:
     teachers: Teachers | None = None
     distil: Distil | None = None
     distil_weight: float = 1.0
-    centres: Tensor | None = None  # [captions] middles of the captions' spans
-    window: float = 0.0
+    window: float = 0.0  # seconds of a video around what a caption is about; 0: all
     scaler: torch.amp.GradScaler = field(init=False)
 
     def __post_init__(self) -> None:
@@ -110,9 +110,8 @@ class Stepper:
 
     def _loss(self, videos: Tensor, captions: Tensor) -> Tensor:
         mine, told = self.world.part(videos), self.world.part(captions)
-        centres = None if self.centres is None else self.centres[told.to(self.centres.device)]
-        batch = self.shelf.batch(mine, training=True, centres=centres, window=self.window)
-        tokens = self.texts.batch(told)
+        tokens, middles = self.texts.shown(told)
+        batch = self.shelf.batch(mine, training=True, centres=middles, window=self.window)
         taught = None if self.teachers is None else self.teachers.similarities(videos, captions)
         same = same_video(videos).to(self.device) if self.leave_out_same else None
         compare = self._compared if self._usual(videos) else self._compare

@@ -35,6 +35,8 @@ def test_features_times_and_captions_read_back(tmp_path):
             assert (speech.times == -1).all()
         assert isinstance(tree.read("face", item), Absent) == bool(number % 2)
         told = tree.captions(item)
+        assert told[0].words.tolist() == [[n + 0.5, n + 1.0] for n in range(4)]
+        assert told[1].words is None
         assert [caption.text for caption in told] == TEXTS[item]
         assert (told[0].start, told[0].end) == (0.5, 4.0)
         assert told[1].start is None

@@ -124,8 +124,11 @@ class MmtTree:
                     break
                 words = array(child(file, f"raw_captions.{number}"))
                 key = f"raw_captions_t.{number}"
-                span = _span(array(child(file, key))) if key in file else (None, None)
-                told.append(Caption(" ".join(sentences(words)) if words.size else "", *span))
+                times = array(child(file, key)) if key in file else np.zeros(0)
+                start, end = _span(times)
+                clock = None if start is None else times.astype(np.float32)
+                text = " ".join(sentences(words)) if words.size else ""
+                told.append(Caption(text, start, end, clock))
         return tuple(told)
 
     def _times(self, file: Any, expert: str, values: Array) -> Array | None:

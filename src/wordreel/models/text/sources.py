@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,17 +29,24 @@ from wordreel.types import Bool
 from wordreel.weights.store import Store
 
 Rows = Callable[[Sequence[str]], list[NDArray[Any]]]
+Pieces = Callable[[Sequence[str]], tuple[list[NDArray[Any]], tuple[int, int]]]
 MAX_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True)
 class Source:
-    """Turns captions into tokens. `fingerprint` changes whenever a token would."""
+    """Turns captions into tokens. `fingerprint` changes whenever a token would.
+
+    Where a caption's tokens are those of its words between two marks, `pieces` gives the tokens of single
+    words, and the marks; `sentences` then says whether captions get a capital and a full stop.
+    """
 
     rows: Rows
     fingerprint: str
     most: int
     keep_stop_words: bool = True
+    pieces: Pieces | None = None
+    sentences: bool = False
 
     def encode(self, texts: Sequence[str]) -> tuple[NDArray[Any], Bool]:
         """`tokens [q, t]` or `[q, t, dim]` and `mask [q, t]`, cut to `max_tokens`, padded with zeros."""
@@ -78,11 +85,14 @@ def open_source(text: Text, folder: Path | None = None, store: Store | None = No
         return _source(text, lambda texts: list(encoder.encode(texts)[:, None]), encoder.fingerprint)
     if kind == "minilm":
         found = MiniLM(store or Store(), text.max_tokens)
-        return _source(text, found.ids if text.words == "bert" else found.vectors, found.fingerprint)
+        if text.words == "bert":
+            return replace(_source(text, found.ids, found.fingerprint), pieces=found.pieces)
+        return _source(text, found.vectors, found.fingerprint)
     if kind in ("wordpiece", "tokenizer"):
         tokenizer, facts = _tokenizer(path)
         if kind == "wordpiece":
-            return _source(text, lambda texts: _wordpieces(tokenizer, texts, text.max_tokens), facts)
+            whole = _source(text, lambda texts: _wordpieces(tokenizer, texts, text.max_tokens), facts)
+            return replace(whole, pieces=lambda words: _pieces(tokenizer, words), sentences=True)
         return _source(text, lambda texts: _ids(tokenizer, texts), facts)
     if kind == "word2vec":
         from wordreel.models.text.word_vectors import read_word_vectors
@@ -124,6 +134,9 @@ class MiniLM:
     def ids(self, texts: Sequence[str]) -> list[NDArray[Any]]:
         return [np.array(one.ids, np.int64) for one in self._tokenizer.encode_batch(list(texts))]
 
+    def pieces(self, words: Sequence[str]) -> tuple[list[NDArray[Any]], tuple[int, int]]:
+        return _pieces(self._tokenizer, words)
+
     def vectors(self, texts: Sequence[str]) -> list[NDArray[Any]]:
         import torch
 
@@ -156,6 +169,13 @@ def _tokenizer(path: Path) -> tuple[Any, str]:
 
 def _ids(tokenizer: Any, texts: Sequence[str]) -> list[NDArray[Any]]:
     return [np.array(one.ids, np.int64) for one in tokenizer.encode_batch(list(texts))]
+
+
+def _pieces(tokenizer: Any, words: Sequence[str]) -> tuple[list[NDArray[Any]], tuple[int, int]]:
+    """Tokens of each word, which are its own whatever stands beside it, and the marks around a caption."""
+    before, after = tokenizer.encode("").ids
+    found = tokenizer.encode_batch(list(words), add_special_tokens=False)
+    return [np.array(one.ids, np.int64) for one in found], (before, after)
 
 
 def _wordpieces(tokenizer: Any, texts: Sequence[str], most: int) -> list[NDArray[Any]]:

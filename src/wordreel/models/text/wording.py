@@ -11,6 +11,7 @@ should so some such t than that the their theirs them themselves then there thes
 through to too under until up very was we were what when where which while who whom why will with
 would you your yours yourself yourselves
 """
+STOP = "."
 STOP_WORDS = frozenset(_LISTED.split())
 
 
@@ -22,7 +23,7 @@ def without_stop_words(text: str) -> str:
     """
     words = ["".join(c for c in word if c.isalnum()) for word in text.split()]
     kept = [word for word in words if word and word.lower() not in STOP_WORDS]
-    return " ".join(kept) or "."
+    return " ".join(kept) or STOP
 
 
 def sentence(text: str, most: int = 0) -> str:
@@ -34,5 +35,5 @@ def sentence(text: str, most: int = 0) -> str:
     words = text.split()
     line = " ".join(words[:most] if most else words).strip()
     if not line or line[-1] not in ".?!":
-        line += "."
+        line += STOP
     return line.capitalize()

@@ -27,12 +27,21 @@ Told = Callable[[int, int], None]
 
 
 class Texts:
-    """`batch(captions)` gives tokens of the captions with these numbers, in the order of `Pairs.texts`."""
+    """`batch(captions)` gives tokens of the captions with these numbers, in the order of `Pairs.texts`.
+
+    `middles [captions]` are the seconds that captions are about, NaN where that is all of the video.
+    """
 
     def __init__(
-        self, packed: Packed, device: torch.device, dtype: torch.dtype = torch.float32, fixed: int = 0
+        self,
+        packed: Packed,
+        device: torch.device,
+        dtype: torch.dtype = torch.float32,
+        fixed: int = 0,
+        middles: NDArray[np.float32] | None = None,
     ) -> None:
         self.device, self.fixed = device, fixed
+        self.middles = None if middles is None else torch.from_numpy(middles).to(device)
         values = packed.values
         whole = values.dtype.kind in "iu"
         held = torch.from_numpy(np.concatenate([values, np.zeros((1, *values.shape[1:]), values.dtype)]))
@@ -47,6 +56,11 @@ class Texts:
 
     def __len__(self) -> int:
         return len(self.on_host)
+
+    def shown(self, captions: Tensor) -> tuple[Tokens, Tensor | None]:
+        """A batch for a step, and what seconds it is about."""
+        middles = None if self.middles is None else self.middles[captions.to(self.middles.device)]
+        return self.batch(captions), middles
 
     def batch(self, captions: Tensor, width: int = 0) -> Tokens:
         """Padded to `width`, or to a width of its own choice."""

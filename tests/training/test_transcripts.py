@@ -1,0 +1,122 @@
+"""Stretches of transcripts against the plain way: cut the words, join them, encode the text."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.training.toys import BERT, CONFIGS, pairs, recipe  # noqa: E402
+
+from wordreel.datasets.types import Caption  # noqa: E402
+from wordreel.errors import TrainingError  # noqa: E402
+from wordreel.models.config import Text  # noqa: E402
+from wordreel.models.text.sources import open_source  # noqa: E402
+from wordreel.training.data.transcripts import Stretches, transcripts  # noqa: E402
+from wordreel.training.loop import train  # noqa: E402
+from wordreel.training.material import prepare  # noqa: E402
+
+CPU = torch.device("cpu")
+WORDS = ["now", "we", "mix", "It", "stir##", "stirring", "the", "don't", "pan!", "Ünder", "xyzzy", "oil."]
+VOCABULARY = (
+    "[PAD] [UNK] [CLS] [SEP] [MASK] . ! ' # now we mix it stir ##ring the don t pan under Now oil ##s"
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "vocab.txt").write_text(VOCABULARY.replace(" ", "\n"))
+    return tmp_path
+
+
+def told(seed=0, many=8):
+    """Videos with transcripts of 0 to 40 words, each word a second long."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for count in [1, 5, 6, 40, *rng.integers(2, 30, many - 4)]:
+        said = list(rng.choice(WORDS, count))
+        start = rng.uniform(0, 20)
+        clock = (start + np.arange(count)[:, None] + [0.0, 1.0]).astype(np.float32)
+        made.append((Caption(" ".join(said), float(clock[0, 0]), float(clock[-1, 1]), clock),))
+    return replace(pairs(many, words=False), captions=tuple(made))
+
+
+def source(folder, most, stop_words=True):
+    text = Text(
+        "bert", 8, "cls", network=BERT.network, max_tokens=most, source="wordpiece:.", stop_words=stop_words
+    )
+    return open_source(text, folder)
+
+
+@pytest.mark.parametrize("most", [4, 9, 60])
+@pytest.mark.parametrize("stop_words", [True, False])
+def test_a_stretch_is_the_words_joined_and_encoded(folder, most, stop_words):
+    found, length = told(), 6
+    encoder = source(folder, most, stop_words)
+    held = Stretches(transcripts(found, encoder), CPU, length, most)
+    kept = [[word for word in text.split() if stop_words or encoder_keeps(word)] for text in found.texts]
+    for number, words in enumerate(kept):
+        for first in range(max(1, len(words) - length + 1)):
+            tokens, _ = held.cut(torch.tensor([number]), torch.tensor([first]))
+            want, mask = encoder.encode([" ".join(words[first : first + length])])
+            assert tokens.tokens[0][tokens.mask[0]].tolist() == want[0][mask[0]].tolist()
+            assert not tokens.tokens[0][~tokens.mask[0]].any()
+
+
+def encoder_keeps(word):
+    from wordreel.models.text.wording import without_stop_words
+
+    return without_stop_words(word) != "."
+
+
+def test_stretches_are_drawn_evenly_and_know_their_time(folder):
+    found, length = told(), 6
+    held = Stretches(transcripts(found, source(folder, 30)), CPU, length, 30)
+    torch.manual_seed(0)
+    number = 3  # 40 words: 35 stretches
+    _, middles = held.shown(torch.full((7000,), number))
+    begun = middles - length / 2 - found.captions[number][0].start
+    assert begun.round().unique().tolist() == list(range(35))
+    assert (torch.bincount(begun.round().long()) - 200).abs().max() < 70
+    _, whole = held.shown(torch.tensor([1]))  # fewer words than a stretch: all of them
+    assert float(whole) == pytest.approx(found.captions[1][0].start + 2.5, abs=1e-4)
+
+
+def test_late_words_are_left_out(folder):
+    found = told()
+    number, caption = 3, found.captions[3][0]
+    spoken = transcripts(found, source(folder, 30), until=caption.start + 9.5)
+    assert spoken.words.counts[number] == 10
+    assert np.isfinite(spoken.times).all()
+    none = transcripts(found, source(folder, 30), until=1e-9)
+    assert not none.words.counts[number]
+    tokens, middles = Stretches(none, CPU, 6, 30).shown(torch.tensor([number]))
+    assert tokens.mask.sum() == 3  # [CLS] . [SEP]
+    assert torch.isnan(middles).all()
+
+
+def test_words_without_times_share_the_span_or_have_none():
+    spread = Caption("a b c d", 2.0, 4.0).word_times(4)
+    assert spread.tolist() == [[2.0, 2.5], [2.5, 3.0], [3.0, 3.5], [3.5, 4.0]]
+    assert np.isnan(Caption("a b").word_times(2)).all()
+
+
+def test_a_model_is_trained_on_transcripts(folder, tmp_path):
+    made = recipe("mmt", epochs=2, batch=4, stretch=5, window=8.0)
+    text = replace(BERT, source="wordpiece:.", max_tokens=9)
+    made = replace(made, model=replace(CONFIGS["mmt"], text=text))
+    material = prepare(made, told(), told(1), folder=folder)
+    first = train(made, material, tmp_path / "one", device="cpu")
+    again = train(made, material, tmp_path / "two", device="cpu")
+    assert first.history[-1]["loss"] == again.history[-1]["loss"]
+    assert first.figures is not None
+    frozen = replace(made, model=replace(made.model, text=replace(text, frozen=True)))
+    with pytest.raises(TrainingError, match=r"model\.text\.frozen=false"):
+        prepare(frozen, told(), folder=folder)
+
+
+def test_word_vectors_cannot_be_drawn_from(folder):
+    encoder = replace(source(folder, 9), pieces=None)
+    with pytest.raises(TrainingError, match="wordpiece:FOLDER"):
+        transcripts(told(), encoder)

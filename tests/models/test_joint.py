@@ -200,6 +200,25 @@ def test_concatenation_and_its_published_defect():
 
 
 @torch.no_grad()
+def test_released_concatenation_keeps_what_netvlad_makes_of_a_missing_expert():
+    module = model(Concat(EXPERTS, TEXT, "released"))  # captions of 21 numbers, videos of 28
+    video = video_batch(module.config)
+    rows = module.embed_videos(video).vectors[:, 0]
+    pools = module.pooling.pools
+    for b in range(5):
+        parts = []
+        for number, expert in enumerate(EXPERTS):
+            real = video[expert.name].values[b][video[expert.name].mask[b]][: expert.max_tokens or None]
+            if expert.pool == "vlad":
+                filled = torch.zeros(expert.max_tokens, expert.dim)
+                filled[: len(real)] = real
+                parts.append(pools[str(number)](filled[None])[0])
+            else:
+                parts.append(real.mean(0) if len(real) else torch.zeros(expert.dim))
+        torch.testing.assert_close(rows[b], torch.cat(parts))
+
+
+@torch.no_grad()
 def test_wrong_input_is_told():
     module = model(CE(EXPERTS, TEXT, 8))
     video = video_batch(module.config)

@@ -129,9 +129,17 @@ def test_pools_by_hand():
     bert = twins.stir(caption_encoder(Text("bert", 8, "max", network=TINY)))
     states = bert.words(IDS, MASK)
     torch.testing.assert_close(bert(IDS, MASK)[0], states[0, 1:3].max(0).values)
-    released = caption_encoder(Text("bert", 8, "max", network=TINY), "released").eval()
-    released.load_state_dict(bert.state_dict())
-    torch.testing.assert_close(released(IDS, MASK)[0], states[0, 1:].max(0).values)
+
+
+@pytest.mark.parametrize("pool", ["max", "mean"])
+def test_released_pools_over_a_network_hear_all_empty_words_whatever_the_batch(pool):
+    released = twins.stir(caption_encoder(Text("bert", 8, pool, network=TINY, max_tokens=6), "released"))
+    ids, mask = nn.functional.pad(IDS, (0, 2)), nn.functional.pad(MASK, (0, 2))
+    states = released.words(ids, mask)[:, 1:]
+    wanted = states.max(1).values if pool == "max" else states.mean(1)
+    torch.testing.assert_close(released(ids, mask), wanted)
+    torch.testing.assert_close(released(IDS, MASK), wanted)
+    torch.testing.assert_close(released(IDS[1:, :2], MASK[1:, :2]), wanted[1:])
 
 
 def test_released_netvlad_hears_the_empty_words():
@@ -217,6 +225,23 @@ def test_wordpieces_are_put_as_the_authors_do(tmp_path):
         open_source(text, tmp_path / "elsewhere")
 
 
+def test_wordpieces_are_small_letters_even_where_the_vocabulary_has_capitals(tmp_path):
+    """As published: the cased network reads captions in lower case."""
+    from tokenizers import BertWordPieceTokenizer
+
+    (tmp_path / "vocab.txt").write_text("\n".join([*VOCABULARY, "A", "Dog"]))
+    text = Text("bert", 8, "cls", network=TINY, source="wordpiece:.")
+    by_list = open_source(text, tmp_path)
+    for lowercase in (True, False):
+        whole = BertWordPieceTokenizer(str(tmp_path / "vocab.txt"), lowercase=lowercase)
+        whole.save(str(tmp_path / "tokenizer.json"))
+        found = open_source(text, tmp_path)
+        for said in ("a Dog", "Dög a."):
+            assert found.encode([said])[0].tolist() == by_list.encode([said])[0].tolist()
+        assert found.fingerprint.endswith(":lower") is not lowercase  # capitals would be other tokens
+        assert [row.tolist() for row in found.pieces(["Dog"])[0]] == [[6]]
+
+
 def test_features_made_elsewhere_cannot_read_new_text():
     with pytest.raises(WeightsError, match="made elsewhere"):
         open_source(Text("vectors", 768, "mean", source="openai-gpt"))
@@ -261,6 +286,41 @@ def test_any_hugging_face_encoder():
     assert encoder(torch.from_numpy(tokens), torch.from_numpy(mask)).shape == (2, 8)
     with pytest.raises(ValueError, match="8 numbers"):
         caption_encoder(Text("huggingface", 9, "mean", source="some/encoder"))
+
+
+class T5Stack(StandIn):
+    """The half of an encoder-decoder that reads."""
+
+
+@pytest.mark.usefixtures("transformers")
+def test_of_an_encoder_and_decoder_the_encoder_reads_without_marks(monkeypatch):
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.config = types.SimpleNamespace(hidden_size=8, is_encoder_decoder=True)
+            self.encoder = T5Stack()
+
+        def get_encoder(self):
+            return self.encoder
+
+        def forward(self, input_ids, attention_mask):
+            raise ValueError("You have to specify decoder_input_ids")
+
+    class T5TokenizerFast:
+        def __call__(self, texts, truncation, max_length, add_special_tokens=True):
+            marks = [1] if add_special_tokens else []
+            return {"input_ids": [[*(5 + len(w) for w in text.split()), *marks] for text in texts]}
+
+    library = sys.modules["transformers"]
+    monkeypatch.setattr(library.AutoModel, "from_pretrained", lambda name, local_files_only: Both())
+    monkeypatch.setattr(
+        library.AutoTokenizer, "from_pretrained", lambda name, local_files_only: T5TokenizerFast()
+    )
+    text = Text("huggingface", 8, "mean", source="t5-small", max_tokens=4)
+    tokens, mask = open_source(text).encode(["a dog"])
+    assert tokens.tolist() == [[6, 8]]
+    encoder = caption_encoder(text).eval()
+    assert encoder(torch.from_numpy(tokens), torch.from_numpy(mask)).shape == (1, 8)
 
 
 def test_without_the_library_the_next_step_is_told(monkeypatch):

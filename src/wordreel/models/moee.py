@@ -77,7 +77,9 @@ class Concat(JointEmbedding):
 
     def embed_videos(self, video: Video) -> Videos:
         pooled, available = self.pooling(video)
-        whole = torch.cat([x * available[:, i, None] for i, x in enumerate(pooled)], dim=1)
+        if self.config.mode == "paper":  # the released code keeps what NetVLAD makes of no rows
+            pooled = [x * available[:, i, None] for i, x in enumerate(pooled)]
+        whole = torch.cat(pooled, dim=1)
         whole = pad(whole, (0, self.dim - self.length))[:, None]
         return Videos(whole * (not self.lost), available.any(dim=1, keepdim=True))
 

@@ -33,6 +33,16 @@ def test_features_words_teachers_and_masks_read_back(tmp_path):
     assert tree.mask("denoise-less100", said["ids"][0]).tolist() == [True, False]
 
 
+def test_masks_in_a_folder_of_their_own(tmp_path):
+    said = write_teachtext(tmp_path / "MSVD")
+    root = tmp_path / "MSVD" / "high-quality" / "structured-symlinks"
+    (root / "denoising_masks").mkdir()
+    (root / "denoise-less100.pkl").rename(root / "denoising_masks" / "denoise-less100.pkl")
+    tree = open_tree(tmp_path / "MSVD")
+    assert tree.masks == ("denoise-less100",)
+    assert tree.mask("denoise-less100", said["ids"][0]).tolist() == [True, False]
+
+
 def test_a_teacher_that_is_none(tmp_path):
     said = write_teachtext(tmp_path / "MSVD")
     root = tmp_path / "MSVD" / "high-quality" / "structured-symlinks"

@@ -139,6 +139,10 @@ class PickledTree:
                     found.setdefault(stem, []).append(path)
         return found
 
+    def chosen(self, split: str) -> dict[str, int]:
+        """Item → the number of its one caption that counts in this split; empty where all do."""
+        return self.lists.chosen(split)
+
     def words(self, text: str, item: str) -> list[Float32]:
         """Word features `[words, dim]` of each caption of an item; empty where the files have none."""
         if text not in self.text_files:

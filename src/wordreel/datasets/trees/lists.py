@@ -157,7 +157,7 @@ class Lists:
     def split(self, name: str) -> Split:
         chosen = pick_split(name, self.names)
         ids = read_list(find_lists(self.folder)[chosen], self.dataset)
-        only = self._chosen(chosen)
+        only = self.chosen(chosen)
         items = []
         for item in ids:
             told = self.captions(item)
@@ -187,7 +187,8 @@ class Lists:
             for path in self.folder.glob(pattern)
         )
 
-    def _chosen(self, split: str) -> dict[str, int]:
+    def chosen(self, split: str) -> dict[str, int]:
+        """Item → the number of the one caption that counts in this split; empty where all do."""
         path = self.folder / CHOSEN.get(split, "")
         if split not in CHOSEN or not path.is_file():
             return {}

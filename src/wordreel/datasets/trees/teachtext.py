@@ -1,7 +1,7 @@
 """TeachText's tree: CE's, at `data/<DATASET>/high-quality/structured-symlinks`, and what teaches students.
 
 teachers/*.pkl    id → {"vid_embds": {expert: [dim]}, "text_embds": {expert: one [dim] per caption}}
-denoise-*.pkl     id → a 0 or 1 per caption: which ones are fit for training
+denoising_masks/denoise-*.pkl    id → a 0 or 1 per caption: which ones are fit for training (or at the root)
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from wordreel.errors import DatasetError
 from wordreel.types import Bool, Float32
 
 HIGH_QUALITY = "high-quality"
+MASKS = "denoising_masks"
 NOT_HERE = ("i3d.i3d.0", "face", "ocr")  # the downloads of the better features leave these out
 
 
@@ -47,7 +48,8 @@ class TeachTextTree(PickledTree):
     @property
     def masks(self) -> Sequence[str]:
         """The names of the files that choose captions for training, without their ending."""
-        return tuple(sorted(path.stem for path in self.root.glob("denoise*") if path.suffix in SUFFIXES))
+        places = [*self.root.glob("denoise*"), *(self.root / MASKS).glob("denoise*")]
+        return tuple(sorted({path.stem for path in places if path.suffix in SUFFIXES}))
 
     @property
     def missing(self) -> Sequence[Missing]:
@@ -72,7 +74,8 @@ class TeachTextTree(PickledTree):
 
     def mask(self, name: str, item: str) -> Bool | None:
         """Which captions of an item are fit for training; None if the file does not have it."""
-        table = self._open(self.root, name)
+        beside = any(path.stem == name for path in (self.root / MASKS).glob("*"))
+        table = self._open(self.root / MASKS if beside else self.root, name)
         if item not in table:
             return None
         return np.asarray(_vector(table[item]) != 0, bool)

@@ -23,6 +23,8 @@ class CaptionEncoder(nn.Module):
         self.words = words
         self.vlad = NetVLAD(text.word_dim, text.clusters, text.ghosts) if text.pool == "vlad" else None
         self.lstm = Lstm(text.word_dim, text.lstm) if text.pool == "lstm" else None
+        over_network = text.words == "bert" and text.pool in ("max", "mean")
+        self.hears_padding = released and (text.pool == "vlad" or over_network)
         if words is not None:
             freeze(words, text)
 
@@ -30,8 +32,8 @@ class CaptionEncoder(nn.Module):
         most = self.text.max_tokens
         if most and tokens.shape[1] > most:
             tokens, mask = tokens[:, :most], mask[:, :most]
-        if self.released and self.vlad is not None and tokens.shape[1] < most:
-            # The published tensors always have max_tokens rows, and NetVLAD sees the empty ones.
+        if self.hears_padding and tokens.shape[1] < most:
+            # The published tensors always have max_tokens rows, and the pools see the empty ones.
             missing = most - tokens.shape[1]
             tokens = torch.cat((tokens, tokens.new_zeros(tokens.shape[0], missing, *tokens.shape[2:])), dim=1)
             mask = nn.functional.pad(mask, (0, missing))

@@ -22,7 +22,8 @@ def library() -> Any:
 class HuggingFace(nn.Module):
     """`ids [q, t]` and `mask [q, t]` to the last hidden states `[q, t, dim]`.
 
-    `name` is a folder or a name in the local cache; nothing is downloaded.
+    `name` is a folder or a name in the local cache; nothing is downloaded. Of a network that reads and writes
+    (T5) only the part that reads is used.
     """
 
     def __init__(self, name: str, dim: int) -> None:
@@ -31,6 +32,8 @@ class HuggingFace(nn.Module):
         found = getattr(self.network.config, "hidden_size", dim)
         if found != dim:
             raise ValueError(f"{name} has hidden states of {found} numbers; the configuration says {dim}")
+        if getattr(self.network.config, "is_encoder_decoder", False):
+            self.network = self.network.get_encoder()
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         states: Tensor = self.network(input_ids=ids, attention_mask=mask.long()).last_hidden_state

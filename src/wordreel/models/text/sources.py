@@ -4,7 +4,7 @@
 |---|---|---|
 | `minilm` | the embedded sentence encoder's vectors `[t, 384]`; its numbers if `words` is "bert" | – |
 | `minilm-sentence` | one vector: the sentence | – |
-| `wordpiece:FOLDER` | BERT's numbers, captions put as MMT's authors do | `vocab.txt` or `tokenizer.json` |
+| `wordpiece:FOLDER` | BERT's numbers, put as MMT's authors do, lower case | `vocab.txt` or `tokenizer.json` |
 | `tokenizer:FOLDER` | any tokenizer's numbers (GPT, GPT-2) | `tokenizer.json` |
 | `word2vec:FILE` | word vectors | the file |
 | a name or folder, `words="huggingface"` | that tokenizer's numbers | the transformers library |
@@ -91,6 +91,7 @@ def open_source(text: Text, folder: Path | None = None, store: Store | None = No
     if kind in ("wordpiece", "tokenizer"):
         tokenizer, facts = _tokenizer(path)
         if kind == "wordpiece":
+            tokenizer, facts = _lowered(tokenizer, facts)
             whole = _source(text, lambda texts: _wordpieces(tokenizer, texts, text.max_tokens), facts)
             return replace(whole, pieces=lambda words: _pieces(tokenizer, words), sentences=True)
         return _source(text, lambda texts: _ids(tokenizer, texts), facts)
@@ -167,6 +168,16 @@ def _tokenizer(path: Path) -> tuple[Any, str]:
     raise WeightsMissing(f"no tokenizer.json or vocab.txt in {path}; copy the tokenizer's file there")
 
 
+def _lowered(tokenizer: Any, facts: str) -> tuple[Any, str]:
+    """A tokenizer that reads small letters only, as MMT's does although its network knows capitals."""
+    from tokenizers.normalizers import BertNormalizer
+
+    if tokenizer.normalizer is not None and tokenizer.normalizer.normalize_str("A") == "a":
+        return tokenizer, facts
+    tokenizer.normalizer = BertNormalizer(lowercase=True)
+    return tokenizer, f"{facts}:lower"
+
+
 def _ids(tokenizer: Any, texts: Sequence[str]) -> list[NDArray[Any]]:
     return [np.array(one.ids, np.int64) for one in tokenizer.encode_batch(list(texts))]
 
@@ -189,9 +200,12 @@ def _huggingface(text: Text) -> Source:
 
     tokenizer = library().AutoTokenizer.from_pretrained(text.source, local_files_only=True)
     most = text.max_tokens or None
+    # TeachText reads with these two without the marks around a sentence.
+    plain = type(tokenizer).__name__.startswith(("T5", "XLNet"))
+    options = {"add_special_tokens": False} if plain else {}
 
     def rows(texts: Sequence[str]) -> list[NDArray[Any]]:
-        made = tokenizer(list(texts), truncation=most is not None, max_length=most)["input_ids"]
+        made = tokenizer(list(texts), truncation=most is not None, max_length=most, **options)["input_ids"]
         return [np.array(ids, np.int64) for ids in made]
 
     return _source(text, rows, "huggingface")

@@ -69,8 +69,12 @@ def _captions(
         raise TrainingError(f"{tree.root} is a {tree.kind} tree, which has no word features")
     told: dict[str, tuple[Caption, ...]] = {}
     vectors: dict[str, tuple[NDArray[Any], ...]] = {}
+    only = tree.chosen(split.name) if hasattr(tree, "chosen") else {}
     for item in split.items:
-        made = [rows for rows in reader(words, item.id)[: limit or None] if rows.size]
+        every = reader(words, item.id)
+        if item.id in only:  # a split of one caption per video: the features of that one
+            every = every[only[item.id] : only[item.id] + 1]
+        made = [rows for rows in every[: limit or None] if rows.size]
         if rule == "one":
             made = made[:1]
         elif rule == "paragraph" and made:

@@ -7,7 +7,7 @@ import pytest
 import wordreel
 from wordreel import api
 from wordreel.demo.film import title_card, write_film
-from wordreel.errors import LibraryError
+from wordreel.errors import LibraryError, QueryError
 from wordreel.library.lock import writer_lock
 
 EXPERTS = ("ocr", "shots")
@@ -36,6 +36,24 @@ def test_add_search_remove(tmp_path, media):
     (media / "1.mp4").unlink()
     assert library.remove_missing() == [str(media / "1.mp4")]
     assert library.describe(media / "0.mp4")["words"][0]["text"] == "Apple pie"
+
+
+def test_look_alikes_pass_the_filters_of_search(tmp_path, media):
+    library = wordreel.Library(tmp_path / "reel")
+    library.add(media, experts=EXPERTS)
+    names = {"1.mp4", "2.mp4"}
+    for chosen, found in (
+        ({"kind": "video", "min_duration": 1.0, "max_duration": 9.0, "has_text": True}, names),
+        ({"has_speech": False}, names),
+        ({"kind": "image"}, set()),
+        ({"min_duration": 9.0}, set()),
+        ({"max_duration": 1.0}, set()),
+        ({"has_speech": True}, set()),
+        ({"has_text": False}, set()),
+    ):
+        assert {Path(match.path).name for match in library.like(media / "0.mp4", **chosen)} == found
+    with pytest.raises(QueryError, match="swap"):
+        library.like(media / "0.mp4", min_duration=3, max_duration=2)
 
 
 def test_another_object_sees_the_same_library(tmp_path, media):

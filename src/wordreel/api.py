@@ -180,16 +180,8 @@ class Library:
         `norm` is a query-bank normalisation: "auto" uses a bank that passed its check, "none" ranks plainly.
         `kind` is "video", "audio" or "image"; durations are in seconds.
         """
-        filters = Filters(
-            None if folder is None else Path(folder),
-            after,
-            before,
-            min_duration,
-            max_duration,
-            has_speech,
-            has_text,
-            kind=kind,
-        )
+        place = None if folder is None else Path(folder)
+        filters = Filters(place, after, before, min_duration, max_duration, has_speech, has_text, kind=kind)
         chosen = self.banks.choose(norm, bank, beta)
         return self.engine().search(
             text, limit, filters, moments, chosen.norm, chosen.confidence, min_confidence
@@ -204,13 +196,20 @@ class Library:
         folder: str | PathLike[str] | None = None,
         after: datetime | None = None,
         before: datetime | None = None,
+        kind: str | None = None,
+        min_duration: float | None = None,
+        max_duration: float | None = None,
+        has_speech: bool | None = None,
+        has_text: bool | None = None,
     ) -> list[Match]:
         """The videos most like a file, best first. The file need not be in the library.
 
-        With `moment`, a second, only the clip of the file that holds it is looked for.
+        With `moment`, a second, only the clip of the file that holds it is looked for. The filters are those
+        of `search`, and about what is found, not about the file.
         """
+        place = None if folder is None else Path(folder)
+        filters = Filters(place, after, before, min_duration, max_duration, has_speech, has_text, kind=kind)
         sample = self.sample(video)
-        filters = Filters(None if folder is None else Path(folder), after, before)
         return self.engine().like(sample if moment is None else sample.at(moment), limit, filters)
 
     def caption(

@@ -82,6 +82,29 @@ def test_like_finds_the_other_video(shell, media):
         shell("like", str(media / "station.mp4"), "--moment", "99")
 
 
+@pytest.mark.parametrize("verb", ["search", "like"])
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("--kind", "video"), True),
+        (("--kind", "image"), False),
+        (("--longer", "2"), True),
+        (("--longer", "60"), False),
+        (("--shorter", "60"), True),
+        (("--shorter", "2"), False),
+        (("--text",), True),
+        (("--no-text",), False),
+        (("--no-speech",), True),
+        (("--speech",), False),
+    ],
+)
+def test_search_and_like_have_the_same_filters(shell, media, verb, words, found):
+    question = "bakery" if verb == "search" else str(media / "station.mp4")
+    paths = [hit["path"] for hit in shell.json(verb, question, *words)]
+    assert (str(media / "signs" / "bakery.mp4") in paths) is found
+    assert found or not paths
+
+
 def test_files_outside_are_looked_at_and_not_added(shell, tmp_path, media):
     film = tmp_path / "outside.mp4"
     write_film(film, title_card(["Platform 9", "to Vienna"], 2, (22, 60, 50)))

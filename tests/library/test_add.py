@@ -67,6 +67,13 @@ def test_absent_is_kept_with_its_reason(store, media):
     assert store.track(by_name["song.mp3"], "colour") == Absent("no picture stream")
     assert isinstance(store.track(by_name["picture.png"], "colour"), Track)
     assert store.track(by_name["song.mp3"], "never asked") is None
+    for content in by_name.values():
+        wanted = ("talk", "never asked", "colour")
+        slow = {name: store.track(content, name) for name in wanted}
+        found = store.present_tracks(content, wanted)
+        assert list(found) == [name for name in wanted if isinstance(slow[name], Track)]
+        for name, track in found.items():
+            np.testing.assert_array_equal(track.values, slow[name].values)
     assert store.stats().experts["colour"] == (2, 1)
     assert verify(store) == []
 

@@ -1,4 +1,5 @@
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -80,6 +81,41 @@ def test_the_latest_queries_are_remembered_and_safe_from_callers(encoder, monkey
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize("most", [2, 3, 8, 30, 256, 400])
+def test_pieces_are_those_of_a_tokenizer_that_cuts(encoder, most):
+    from tokenizers import Tokenizer
+
+    twin = Tokenizer.from_file(str(Store().file(WEIGHTS, "tokenizer.json")))
+    twin.no_padding()
+    twin.enable_truncation(most)
+    sentences = ["", "a", "a man rides a horse", "unbelievably " * 9, "cat " * 300, "日本語 💡"]
+    assert encoder.pieces(sentences, most) == [found.ids for found in twin.encode_batch(sentences)]
+
+
+def test_threads_may_ask_for_pieces_of_any_length_at_once(encoder, monkeypatch):
+    """One thread asks while the tokenizer works for another; both get what they asked for."""
+    sentences, others = ["cat " * 300], []
+
+    class Interrupted:
+        def __init__(self, tokenizer):
+            self._tokenizer, self._first = tokenizer, True
+
+        def __getattr__(self, name):
+            return getattr(self._tokenizer, name)
+
+        def encode_batch(self, texts):
+            if self._first:
+                self._first = False
+                other = Thread(target=lambda: others.extend(encoder.pieces(sentences, 30)))
+                other.start()
+                other.join()
+            return self._tokenizer.encode_batch(texts)
+
+    monkeypatch.setattr(encoder, "_tokenizer", Interrupted(encoder._tokenizer))
+    assert [len(found) for found in encoder.pieces(sentences, 8)] == [8]
+    assert [len(found) for found in others] == [30]
 
 
 def test_fingerprint(encoder):

@@ -7,6 +7,8 @@ import pytest
 from tests.library.fakes import Colour, FakeFence, Talk, write_media
 
 from wordreel.library import LibraryStore, add
+from wordreel.search.engine import Engine
+from wordreel.search.refresh import refresh
 from wordreel.types import QueryEmbedding
 
 PALETTE = {"red": 0, "green": 1, "blue": 2}
@@ -62,3 +64,14 @@ def store(tmp_path: Path):
     with LibraryStore.create_or_open(tmp_path / "library") as made:
         add(made, [folder], [Colour(), Talk()], FakeFence())
         yield made
+
+
+@pytest.fixture
+def engine(store, model):
+    refresh(store, model)
+    return Engine(store, model)
+
+
+@pytest.fixture
+def films(tmp_path):
+    return sorted((tmp_path / "media").rglob("*.mp4"))

@@ -12,24 +12,13 @@ from wordreel.library.outside import study_outside
 from wordreel.search import caption as module
 from wordreel.search.caption import NORMS, caption
 from wordreel.search.engine import Engine
-from wordreel.search.refresh import refresh, tracks_of
+from wordreel.search.refresh import tracks_of
 from wordreel.search.sample import sample_of
 from wordreel.search.texts import read_texts
 
 pytestmark = pytest.mark.filterwarnings("ignore:similarities reach")  # colours are no cosines
 
 TEXTS = ["red", "green", "blue", "red and green", "green, blue", "blue and red", "nothing", "red green blue"]
-
-
-@pytest.fixture
-def engine(store, model):
-    refresh(store, model)
-    return Engine(store, model)
-
-
-@pytest.fixture
-def films(tmp_path):
-    return sorted((tmp_path / "media").rglob("*.mp4"))
 
 
 @pytest.fixture

@@ -13,12 +13,6 @@ from wordreel.search.filters import Filters
 from wordreel.search.refresh import refresh
 
 
-@pytest.fixture
-def engine(store, model):
-    refresh(store, model)
-    return Engine(store, model)
-
-
 def naive(engine, store, model, text):
     """Every item scored by the definition, one by one; a video is as good as its best item."""
     query = model.queries([text])[0]

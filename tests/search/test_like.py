@@ -13,9 +13,8 @@ from wordreel.library import add
 from wordreel.library.outside import study_outside
 from wordreel.models.similarity import alike, expert_weights
 from wordreel.search import like as like_module
-from wordreel.search.engine import Engine
 from wordreel.search.filters import Filters
-from wordreel.search.refresh import refresh, tracks_of
+from wordreel.search.refresh import tracks_of
 from wordreel.search.sample import Sample, experts_for, sample_of
 
 
@@ -25,17 +24,6 @@ def never(path):
 
 def look(path, experts=(Colour, Talk)):
     return study_outside(path, [kind() for kind in experts], FakeFence())
-
-
-@pytest.fixture
-def engine(store, model):
-    refresh(store, model)
-    return Engine(store, model)
-
-
-@pytest.fixture
-def films(tmp_path):
-    return sorted((tmp_path / "media").rglob("*.mp4"))
 
 
 def twin(v, a, u, b, w):
@@ -174,6 +162,16 @@ def test_filters_limit_what_is_found(engine, store, model, films, tmp_path):
     assert [m.path for m in inside] == [m.path for m in every if "/part1/" in m.path]
     assert inside
     assert engine.like(sample, 9, Filters(after=datetime.now() + timedelta(days=1))) == []
+    for chosen in (
+        Filters(kind="image"),
+        Filters(kind="video", min_duration=40.0),
+        Filters(max_duration=40.0),
+    ):
+        low, high = chosen.min_duration or 0.0, chosen.max_duration or 1e9
+        kept = [m for m in every if chosen.kind in (None, m.kind) and low <= m.duration <= high]
+        assert 0 < len(kept) < len(every)
+        found = engine.like(sample, 100, chosen)
+        assert [(m.content, m.score) for m in found] == [(m.content, m.score) for m in kept]
     with pytest.raises(QueryError, match="1 or more"):
         engine.like(sample, 0)
 

@@ -11,17 +11,9 @@ from wordreel.hubness import make, mixtures
 from wordreel.hubness.gated import ranking_scores
 from wordreel.library.banks import make_bank
 from wordreel.search import engine as engine_module
-from wordreel.search.engine import Engine
-from wordreel.search.refresh import refresh
 
 BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue", "nothing at all"]
 TEXTS = ["red", "green and blue", "blue dogs", "green", "red green blue"]
-
-
-@pytest.fixture
-def engine(store, model):
-    refresh(store, model)
-    return Engine(store, model)
 
 
 @pytest.fixture

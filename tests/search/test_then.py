@@ -5,17 +5,9 @@ import pytest
 
 from wordreel.errors import QueryError
 from wordreel.index.correction import Correction
-from wordreel.search.engine import Engine
 from wordreel.search.filters import Filters
 from wordreel.search.norm import PLAIN, Norm
-from wordreel.search.refresh import refresh
 from wordreel.search.then import best_pairs, then
-
-
-@pytest.fixture
-def engine(store, model):
-    refresh(store, model)
-    return Engine(store, model)
 
 
 def naive(engine, scores, allowed):

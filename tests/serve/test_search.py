@@ -126,6 +126,30 @@ def test_by_video_and_by_moment(site, library):
     assert site.get(f"/api/search?like={'0' * 64}").code == "not_found"
 
 
+@pytest.mark.parametrize(
+    "filters",
+    ["kind=video", "kind=audio", "min_duration=30", "max_duration=30", "has_speech=true", "has_text=true"],
+)
+def test_look_alikes_of_a_video_are_filtered_as_those_of_a_search(site, filters):
+    content = site.get("/api/videos").json["items"][0]["content"]
+    expected = site.get(f"/api/search?like={content}&{filters}").json["hits"]
+    found = site.get(f"/api/videos/{content}/like?{filters}").json["hits"]
+    assert [hit["content"] for hit in found] == [hit["content"] for hit in expected]
+    every = site.get(f"/api/videos/{content}/like").json["hits"]
+    known = {video["content"]: video for video in site.get("/api/videos").json["items"]}
+    for hit in every:
+        length = known[hit["content"]]["duration"]
+        if filters in ("min_duration=30", "max_duration=30"):
+            assert (hit in found) is (length >= 30 if filters.startswith("min") else length <= 30)
+    assert filters not in ("kind=audio", "has_text=true") or found == []
+
+
+@pytest.mark.parametrize("query", ["kind=painting", "limit=0", "colour=red", "min_duration=5&max_duration=2"])
+def test_look_alikes_that_cannot_be_asked_for(site, query):
+    content = site.get("/api/videos").json["items"][0]["content"]
+    assert site.get(f"/api/videos/{content}/like?{query}").status == 422
+
+
 def test_by_picture(site):
     content = site.get("/api/videos").json["items"][0]["content"]
     picture = site.get(f"/api/thumb/{content}?t=0.5").body

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.training.toys import CONFIGS, EXPERTS, TIMED, empty, pairs, words_of  # noqa: E402
+from tests.training.toys import CONFIGS, EXPERTS, TIMED, empty, pairs, recipe, words_of  # noqa: E402
 
 from wordreel.errors import TrainingError  # noqa: E402
 from wordreel.models.batch import masked_mean  # noqa: E402
@@ -210,3 +210,13 @@ def test_captions_can_be_limited_and_left_out():
     last = found.keeping(kept)
     assert [told[0] for told in last.captions] == [told[-1] for told in found.captions]
     assert np.array_equal(last.words[5][0], found.words[5][-1])
+
+
+def test_every_process_has_two_pairs_of_a_batch():
+    """One alone has no variance to normalise by."""
+    found, made = pairs(11), recipe("ce", batch=4)
+    alone = Order.of(found, made.data, made.run)
+    shared = Order.of(found, made.data, made.run, least=4)
+    assert [len(videos) for videos, _ in alone.epoch(0)] == [4, 4, 3]
+    assert [len(videos) for videos, _ in shared.epoch(0)] == [4, 4]
+    assert (alone.largest(), shared.largest()) == (4, 4)

@@ -10,7 +10,6 @@ from tests.datasets.trees.published import TEXTS, write_ce  # noqa: E402
 from wordreel.datasets.trees import open_tree  # noqa: E402
 from wordreel.training.data import from_tree  # noqa: E402
 
-
 EXPERTS = ["face", "scene.densenet161.0"]
 
 

@@ -186,3 +186,28 @@ def test_the_shipped_card_says_what_it_was_trained_on():
     assert len(card["data"]) == 64
     assert Path(SHIPPED).stat().st_size < 30_000_000
     assert json.dumps(card)
+
+
+def test_a_kill_while_a_model_is_written_leaves_the_old_one(tmp_path, monkeypatch):
+    from wordreel.library import durable
+    from wordreel.models.reel import checkpoint
+
+    def dies(path, data):
+        path.write_bytes(data[: len(data) // 2])
+        raise SystemExit
+
+    rng = np.random.default_rng(0)
+    place = tmp_path / "reel.safetensors"
+    old, new = (
+        checkpoint.Checkpoint({"out.weight": rng.normal(size=(4, 4)).astype(np.float32)}, {}, {}, {"data": n})
+        for n in ("old", "new")
+    )
+    checkpoint.save(place, old)
+    before = checkpoint.load(place)
+    with monkeypatch.context() as patch:
+        patch.setattr(durable, "write_synced", dies)
+        with pytest.raises(SystemExit):
+            checkpoint.save(place, new)
+    assert checkpoint.load(place).digest == before.digest
+    checkpoint.save(place, new)  # what was left lying is no hindrance
+    assert checkpoint.load(place).card["data"] == "new"

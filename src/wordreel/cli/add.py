@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, long_time, print_json, printable
+from wordreel.cli.common import (
+    JsonOption,
+    LibraryOption,
+    long_time,
+    names_in,
+    print_json,
+    printable,
+    progress_bars,
+)
 
 if TYPE_CHECKING:
     from wordreel.api import Library
@@ -38,7 +46,7 @@ def add(
     from wordreel.api import Library
     from wordreel.cli.weights import fetch_missing
 
-    names = [name.strip() for name in experts.split(",") if name.strip()] if experts else None
+    names = names_in(experts)
     fetch_missing(names, quiet=as_json)
     report = run(Library(library), paths, names, jobs, retry_failed, quiet=as_json)
     if as_json:
@@ -56,16 +64,9 @@ def run(
     quiet: bool = False,
 ) -> AddReport:
     """Add with a bar of progress and a summary at the end."""
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Bars
-
     from wordreel.library.progress import Progress
 
-    console = Console(stderr=True, quiet=quiet)
-    with Bars(
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), console=console
-    ) as bars:
+    with progress_bars(quiet) as bars:
         files = bars.add_task("Looking", total=None, note="")
         clips = bars.add_task("Embedding", total=None, note="", visible=False)
 

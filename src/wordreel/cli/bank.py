@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, beta_number, counter, print_json, printable
+from wordreel.cli.bank_sources import NOWHERE, DataOption, IdsOption, SourceOptions, SplitOption
+from wordreel.cli.common import (
+    JsonOption,
+    LibraryOption,
+    beta_number,
+    counter,
+    names_in,
+    print_json,
+    printable,
+)
 from wordreel.cli.evaluate_inputs import Captioned, command
+from wordreel.cli.groups import spread
 
 if TYPE_CHECKING:
     from wordreel.banks.check import Report, Row
-    from wordreel.banks.sources import Found
 
 app = typer.Typer(
     help="Keep, check and use query banks: sample queries that show which videos turn up too often.",
@@ -24,41 +33,14 @@ app = typer.Typer(
 )
 
 NameArgument = Annotated[str, typer.Argument(help="The bank's name.")]
-CaptionsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--captions", help="Captions: .csv, .jsonl, .json, FILE.json:key, or a dataset with --data."
-    ),
-]
-DataOption = Annotated[
-    Path | None, typer.Option("--data", help="The folder with the annotations of a dataset that is named.")
-]
-SplitOption = Annotated[str | None, typer.Option("--split", help="Which split of the captions.")]
-IdsOption = Annotated[
-    str | None, typer.Option("--ids", help="Only the captions of these ids: a file, or FILE.json:key.key.")
-]
-LogOption = Annotated[
-    str | None, typer.Option("--log", help="A query log: a query or a JSON object a line; - is stdin.")
-]
-BuiltinOption = Annotated[
-    bool, typer.Option("--builtin", help="The everyday queries that come with wordreel.")
-]
-LimitOption = Annotated[
-    int | None, typer.Option("--limit", min=1, help="At most so many, evenly spread over the source.")
-]
 
 
 @app.command("build")
+@spread
 def build(
     library: LibraryOption,
     name: NameArgument = "everyday",
-    captions: CaptionsOption = None,
-    data: DataOption = None,
-    split: SplitOption = None,
-    ids: IdsOption = None,
-    log: LogOption = None,
-    builtin: BuiltinOption = False,
-    limit: LimitOption = None,
+    source: SourceOptions = NOWHERE,
     as_json: JsonOption = False,
 ) -> None:
     """Make a bank from captions, a query log, or the list that comes with wordreel.
@@ -67,8 +49,7 @@ def build(
     """
     from wordreel.api import Library
 
-    wanted = Captioned(captions, data, split, ids) if captions else None
-    found = _gather(wanted, log, builtin, limit, name == "everyday")
+    found = source.gather(everyday=name == "everyday")
     bank = Library(library, create=False).banks.build(name, found.texts, found.source, counter("queries"))
     facts = {"name": bank.name, "queries": len(bank), "source": bank.source, "revision": bank.revision}
     if as_json:
@@ -127,17 +108,12 @@ def show(
 
 
 @app.command("add")
+@spread
 def add(
     name: NameArgument,
     library: LibraryOption,
     texts: Annotated[list[str] | None, typer.Argument(help="Queries to add.")] = None,
-    captions: CaptionsOption = None,
-    data: DataOption = None,
-    split: SplitOption = None,
-    ids: IdsOption = None,
-    log: LogOption = None,
-    builtin: BuiltinOption = False,
-    limit: LimitOption = None,
+    source: SourceOptions = NOWHERE,
 ) -> None:
     """Add queries to a bank.
 
@@ -146,8 +122,7 @@ def add(
     from wordreel.api import Library
     from wordreel.banks.sources import Found
 
-    wanted = Captioned(captions, data, split, ids) if captions else None
-    found = Found(tuple(texts), "the command line") if texts else _gather(wanted, log, builtin, limit, False)
+    found = Found(tuple(texts), "the command line") if texts else source.gather()
     added = Library(library, create=False).banks.add(name, found.texts, found.source)
     typer.echo(f"{added} new queries in {name!r}; {len(found.texts) - added} were there or said twice.")
 
@@ -204,7 +179,8 @@ def check(
     from wordreel.api import Library
     from wordreel.banks.check import METHODS_CHECKED
 
-    chosen = [part.strip() for part in methods.split(",") if part.strip()] if methods else METHODS_CHECKED
+    named = names_in(methods)
+    chosen = METHODS_CHECKED if named is None else named
     wanted = Captioned(captions, data, split, ids)
     report = Library(library, create=False).banks.check(
         name, wanted.read().captions, chosen, beta_number(beta), counter("captions")
@@ -249,25 +225,6 @@ def _line(name: str, row: Row) -> str:
     figures = f"{row.R1:>5.1f} {row.R5:>5.1f} {row.R10:>5.1f} {row.MdR:>6g} {row.skewness:>6.2f}"
     apart = f"{row.difference:+6.1f}  [{row.low:+.1f}, {row.high:+.1f}]  p = {row.p_value:.3g}{beta}"
     return f"{name:<16} {figures}  {apart if row.method != 'none' else ''}".rstrip()
-
-
-def _gather(
-    captions: Captioned | None, log: str | None, builtin: bool, limit: int | None, default: bool
-) -> Found:
-    """Queries from the one source that was named."""
-    from wordreel.banks import sources
-
-    if sum((captions is not None, log is not None, builtin)) > 1:
-        raise typer.BadParameter("name one source: --captions, --log or --builtin")
-    if captions is not None:
-        found = sources.from_captions(captions.read(), Path(captions.source).name)
-    elif log is not None:
-        found = sources.from_log(log)
-    elif builtin or default:
-        found = sources.builtin()
-    else:
-        raise typer.BadParameter("name a source: --captions FILE, --log FILE or --builtin")
-    return sources.spread(found, limit)
 
 
 def _standing(bank: Any, banks: Any) -> str:

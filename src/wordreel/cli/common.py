@@ -7,9 +7,12 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 def default_library() -> Path:
@@ -52,6 +55,24 @@ def beta_number(text: str | None) -> float | None:
         return float(str(text))
     except ValueError:
         raise typer.BadParameter(f"--beta is a number or auto, not {text!r}.") from None
+
+
+def names_in(text: str | None) -> list[str] | None:
+    """The names in an option that are separated by commas; None where nothing was said.
+
+    >>> names_in("ocr, speech,"), names_in("")
+    (['ocr', 'speech'], None)
+    """
+    return [name.strip() for name in text.split(",") if name.strip()] if text else None
+
+
+def progress_bars(quiet: bool) -> Progress:
+    """Bars on standard error, each with its name in front and a `note` behind."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}")
+    return Progress(*columns, console=Console(stderr=True, quiet=quiet))
 
 
 def print_json(value: Any) -> None:

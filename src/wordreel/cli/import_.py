@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, long_time, print_json, printable
+from wordreel.cli.common import (
+    JsonOption,
+    LibraryOption,
+    long_time,
+    names_in,
+    print_json,
+    printable,
+    progress_bars,
+)
 
 if TYPE_CHECKING:
     from wordreel.datasets.trees.bring_report import ImportReport
@@ -47,7 +55,7 @@ def import_(
     from wordreel.datasets.trees import open_tree
 
     tree = open_tree(folder, kind, dataset, videos)
-    report = run(Library(library).store, tree, _names(split), _names(experts), quiet=as_json)
+    report = run(Library(library).store, tree, names_in(split), names_in(experts), quiet=as_json)
     if as_json:
         print_json(_plain(report))
     else:
@@ -60,16 +68,9 @@ def run(
     store: Any, tree: Any, splits: list[str] | None, experts: list[str] | None, quiet: bool
 ) -> ImportReport:
     """Import with a bar of progress."""
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Bars
-
     from wordreel.datasets.trees.bring import bring
 
-    console = Console(stderr=True, quiet=quiet)
-    with Bars(
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), console=console
-    ) as bars:
+    with progress_bars(quiet) as bars:
         items = bars.add_task("Importing", total=None, note="reading")
 
         def moved(done: int, total: int, failures: int) -> None:
@@ -104,7 +105,3 @@ def _plain(report: ImportReport) -> dict[str, Any]:
     facts = asdict(report)
     facts["missing"] = [{**missing, "looked": str(missing["looked"])} for missing in facts["missing"]]
     return facts
-
-
-def _names(text: str | None) -> list[str] | None:
-    return [name.strip() for name in text.split(",") if name.strip()] if text else None

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from wordreel.cli.common import JsonOption, LibraryOption, clock, print_json
-from wordreel.cli.search import DATES, line, reasons
+from wordreel.cli.filters import ANY_FILE, FilterOptions
+from wordreel.cli.groups import spread
+from wordreel.cli.search import line, reasons
 
 
+@spread
 def like(
     video: Annotated[Path, typer.Argument(help="A file, in the library or not.")],
     library: LibraryOption,
@@ -20,13 +22,7 @@ def like(
     moment: Annotated[
         float | None, typer.Option(min=0.0, help="Only what is at this second of the file.")
     ] = None,
-    folder: Annotated[Path | None, typer.Option("--in", help="Only files under this folder.")] = None,
-    after: Annotated[
-        datetime | None, typer.Option(formats=DATES, help="Only files last changed at or after this day.")
-    ] = None,
-    before: Annotated[
-        datetime | None, typer.Option(formats=DATES, help="Only files last changed before this day.")
-    ] = None,
+    filters: FilterOptions = ANY_FILE,
     as_json: JsonOption = False,
 ) -> None:
     """Find videos that are like a video.
@@ -38,7 +34,7 @@ def like(
     from wordreel.api import Library
 
     opened = Library(library, create=False)
-    found = opened.like(video, limit, moment=moment, folder=folder, after=after, before=before)
+    found = opened.like(video, limit, moment=moment, **vars(filters))
     if as_json:
         print_json([asdict(match) for match in found])
         return

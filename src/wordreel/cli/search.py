@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wordreel.cli.common import JsonOption, LibraryOption, beta_number, clock, print_json, printable
+from wordreel.cli.filters import ANY_FILE, FilterOptions
+from wordreel.cli.groups import spread
 from wordreel.errors import WordreelError
 
 if TYPE_CHECKING:
@@ -20,33 +21,14 @@ if TYPE_CHECKING:
 
 MOST_REASONS = 3
 LEAST_SHARE = 0.1  # of the score
-DATES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 
 
+@spread
 def search(
     words: Annotated[str, typer.Argument(help="What to look for, in your own words.")],
     library: LibraryOption,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many videos to show.")] = 10,
-    folder: Annotated[Path | None, typer.Option("--in", help="Only files under this folder.")] = None,
-    after: Annotated[
-        datetime | None, typer.Option(formats=DATES, help="Only files last changed at or after this day.")
-    ] = None,
-    before: Annotated[
-        datetime | None, typer.Option(formats=DATES, help="Only files last changed before this day.")
-    ] = None,
-    kind: Annotated[
-        Literal["video", "audio", "image"] | None, typer.Option(help="Only files of this kind.")
-    ] = None,
-    longer: Annotated[float | None, typer.Option(help="Only files at least so many seconds long.")] = None,
-    shorter: Annotated[float | None, typer.Option(help="Only files at most so many seconds long.")] = None,
-    speech: Annotated[
-        bool | None,
-        typer.Option("--speech/--no-speech", help="Only files in which words are, or are not, said."),
-    ] = None,
-    text: Annotated[
-        bool | None,
-        typer.Option("--text/--no-text", help="Only files in which words are, or are not, shown."),
-    ] = None,
+    filters: FilterOptions = ANY_FILE,
     moments: Annotated[
         bool, typer.Option("--moments", help="List every matching moment, not the best one of each video.")
     ] = False,
@@ -76,19 +58,12 @@ def search(
     hits = opened.search(
         words,
         limit=limit,
-        folder=folder,
-        after=after,
-        before=before,
-        kind=kind,
-        min_duration=longer,
-        max_duration=shorter,
-        has_speech=speech,
-        has_text=text,
         moments=moments,
         norm=norm,
         bank=bank,
         beta=number,
         min_confidence=min_confidence,
+        **vars(filters),
     )
     note = opened.banks.choose(norm, bank, number).note
     if note and bank is not None:

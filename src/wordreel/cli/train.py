@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordreel.cli.common import JsonOption, long_time, print_json, printable
+from wordreel.cli.common import JsonOption, counter, long_time, print_json, printable
 from wordreel.cli.evaluate_inputs import Captioned
 from wordreel.cli.train_default import NAME, train_default
+from wordreel.cli.train_search import read_space
+from wordreel.cli.train_search import search as search_space
+from wordreel.cli.train_told import end_line, ready, shown, tell_data
+from wordreel.errors import TrainingError
 
 if TYPE_CHECKING:
     from wordreel.training.material import Material
     from wordreel.training.open_data import Opened, Source
-    from wordreel.training.progress import Progress
     from wordreel.training.recipe import Recipe
     from wordreel.training.run import Result
 
@@ -66,7 +68,7 @@ def train(
     ] = None,
     seed: Annotated[
         list[int] | None,
-        typer.Option(help="Several train one model each, in DIR/seed-N.", show_default="the recipe's"),
+        typer.Option(help="Several train one model each, in DIR/seed-N.", show_default="the recipe's", min=0),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Short for --set run.epochs=N.", min=0)] = None,
     batch: Annotated[int | None, typer.Option(help="Short for --set run.batch=N.", min=2)] = None,
@@ -77,6 +79,9 @@ def train(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, or auto.")] = "auto",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where a run of the same recipe and data stopped.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Begin anew in a folder that holds a run; that one is lost.")
     ] = False,
     search: Annotated[
         Path | None,
@@ -102,7 +107,7 @@ def train(
     try:
         import torch  # noqa: F401
     except ImportError:
-        raise typer.BadParameter("training needs PyTorch: pip install 'wordreel[train]'") from None
+        raise TrainingError("training needs PyTorch: pip install 'wordreel[train]'") from None
     from wordreel.training import recipe as recipes
     from wordreel.training.loop import pick_device
     from wordreel.training.material import prepare
@@ -126,9 +131,26 @@ def train(
     made = recipes.load(recipe, changes)
     if (data is None) == (not library):
         raise typer.BadParameter("say what to train on: --data DIR, or --library LIB --captions FILE.")
+    if data is not None:
+        idle = {"--captions": captions, "--ids": ids, "--share": share, "--val-library": val_library,
+                "--val-captions": val_captions, "--val-ids": val_ids}  # fmt: skip
+        if given := [name for name, value in idle.items() if value]:
+            raise typer.BadParameter(
+                f"{', '.join(given)} go with --library; a tree has splits: --split NAME."
+            )
+    if wrong := [one for one in share or () if not 0 < one <= 1000]:
+        raise typer.BadParameter(
+            f"--share says how often a video is shown, between 0 and 1000: not {wrong[0]}."
+        )
+    place = pick_device(device)
+    seeds = list(dict.fromkeys(seed or [made.run.seed]))
+    folders = {one: out / f"seed-{one}" if len(seeds) > 1 else out for one in seeds}
+    space = None if search is None else read_space(search, recipe, changes)
+    if space is None:
+        ready(folders.values(), resume, overwrite)
     libraries = [
-        Source(place, told, part, None if some == "-" else some, share=often or 1.0)
-        for place, told, part, some, often in _rows(library or [], captions, split, ids, share)
+        Source(where, told, part, None if some == "-" else some, share=often or 1.0)
+        for where, told, part, some, often in _rows(library or [], captions, split, ids, share)
     ]
     measured = _validation(libraries, val_library, val_captions, val_split, val_ids)
     opened = _opened(made, data, kind, split[0] if split else None, val_split, libraries, measured)
@@ -137,17 +159,15 @@ def train(
         opened.train,
         opened.val,
         teachers=opened.teachers,
-        told=_encoded,
-        device=pick_device(device),
+        told=counter("captions encoded"),
+        device=place,
         cache=cache or _cache(),
     )
-    if search is not None:
-        _search(recipe, changes, material, search, out, trials, device, as_json)
+    if space is not None:
+        search_space(recipe, changes, material, space, out, trials, device, as_json)
         return
     results = {}
-    seeds = seed or [made.run.seed]
-    for number in seeds:
-        folder = out / f"seed-{number}" if len(seeds) > 1 else out
+    for number, folder in folders.items():
         results[number] = _train(made.with_seed(number), material, folder, device, resume)
     _report(results, as_json)
 
@@ -202,76 +222,25 @@ def _opened(
         train = open_sources(recipe, sources)
         assert train is not None  # noqa: S101 - there is a source
         opened = Opened(*taught(recipe, train, None, open_sources(recipe, val_sources, validating=True)))
-    told = [f"{len(opened.train):,} videos and {int(opened.train.counts.sum()):,} captions"]
-    if opened.val is not None:
-        told.append(f"validated on {len(opened.val):,} and {int(opened.val.counts.sum()):,}")
-    if opened.train.missing:
-        told.append(f"{opened.train.missing:,} captioned items have no features and are left out")
-    typer.echo(f"{opened.train.name}: {'; '.join(told)}", err=True)
+    tell_data(recipe, opened)
     return opened
-
-
-def _encoded(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        typer.echo(f"\r{done}/{total} captions encoded", nl=done == total, err=True)
 
 
 def _train(recipe: Recipe, material: Material, out: Path, device: str, resume: bool) -> Result:
     from wordreel.training.loop import train as run
+    from wordreel.training.stopping import Stopped
 
-    found = run(recipe, material, out, device=device, resume=resume, progress=_told())
-    if sys.stderr.isatty():
-        typer.echo("", err=True)
-    return found
-
-
-def _told() -> Any:
-    shown = {"epoch": 0}
-
-    def told(now: Progress) -> None:
-        recall = "" if now.recall is None else f"  recall {now.recall:.1f}"
-        line = (
-            f"epoch {now.epoch}/{now.epochs}  step {now.step}/{now.steps}  loss {now.loss:.4f}{recall}  "
-            f"{now.rate:.1f} steps/s  {long_time(min(now.left, 1e9))} left"
-        )
-        if sys.stderr.isatty():
-            typer.echo(f"\r{line:<100}", nl=False, err=True)
-        elif now.epoch != shown["epoch"]:
-            shown["epoch"] = now.epoch
-            typer.echo(line, err=True)
-
-    return told
-
-
-def _search(
-    name: str,
-    changes: list[str],
-    material: Material,
-    space: Path,
-    out: Path,
-    trials: int,
-    device: str,
-    as_json: bool,
-) -> None:
-    from wordreel.training import recipe as recipes
-    from wordreel.training.loop import train as run
-    from wordreel.training.search import read_space, search
-
-    def trained(recipe: Recipe, folder: Path, report: Any) -> float:
-        def heard(row: dict[str, Any]) -> None:
-            report(row["epoch"], row.get("t2v_geometric_mean", 0.0))
-
-        return run(recipe, material, folder, device=device, on_epoch=heard).score or 0.0
-
-    found = search(
-        lambda more: recipes.load(name, [*changes, *more]), trained, read_space(space), out, trials=trials
-    )
-    if as_json:
-        print_json(vars(found))
-        return
-    typer.echo(f"best of {found.trials} trials ({found.stopped} stopped early): {found.score:.2f}")
-    for key, value in found.overrides.items():
-        typer.echo(f"  --set {key}={value}")
+    try:
+        found = run(recipe, material, out, device=device, resume=resume, progress=shown())
+        if resume and not found.steps:
+            typer.echo(f"the run in {printable(out)} had come to its end: nothing was left to do", err=True)
+        return found
+    except Stopped as stopped:
+        end_line()
+        typer.echo(f"wordreel: {stopped}; the same command with --resume goes on from there", err=True)
+        raise typer.Exit(130) from None
+    finally:
+        end_line()
 
 
 def _report(results: dict[int, Result], as_json: bool) -> None:

@@ -54,6 +54,11 @@ def use(
 
     try:
         used = opened.use(model, embedded)
+    except KeyboardInterrupt:
+        bars.stop()
+        said = "wordreel: stopped. The model stays that was in use; the same command goes on from here."
+        typer.echo(said, err=True)
+        raise typer.Exit(130) from None
     finally:
         if bars.live.is_started:  # a bar that never began would leave an empty line
             bars.stop()

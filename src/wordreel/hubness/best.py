@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wordreel.hubness.blocks import Array, Block, Ids, check, cut
+from wordreel.hubness.part import PerItem
 from wordreel.types import Bool, Float64
 
 FOLD = 256  # rows gathered before the lists are merged
 
 
 @dataclass(frozen=True)
-class Best:
+class Best(PerItem):
     """`values [items, k + reserve]`, largest first, -inf past the end; `floor [items]`, -inf if complete."""
 
     k: int
@@ -38,10 +39,6 @@ class Best:
     @property
     def stale(self) -> Bool:
         return np.asarray(self.held < min(self.k, self.size))
-
-    @property
-    def stale_rows(self) -> Ids:
-        return np.empty(0, np.int64)
 
     def mean(self) -> Float64:
         """The mean of the k largest, of all where the bank is smaller than k, `[items]`."""
@@ -84,9 +81,6 @@ class Best:
         values, floor = self.values.copy(), self.floor.copy()
         values[at], floor[at] = new.values, new.floor
         return replace(self, values=values, floor=floor)
-
-    def refit_rows(self, at: Ids, block: Block) -> Best:
-        return self
 
     def arrays(self) -> dict[str, Array]:
         return {"values": self.values, "floor": self.floor}

@@ -13,11 +13,12 @@ import numpy as np
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import Array, Block, Ids
+from wordreel.hubness.part import Lasting
 from wordreel.types import Bool, Float64
 
 
 @dataclass(frozen=True)
-class Columns:
+class Columns(Lasting):
     """`sorted [items, size]`, or `[items, levels]`, ascending."""
 
     size: int
@@ -31,14 +32,6 @@ class Columns:
     @property
     def exact(self) -> bool:
         return bool(self.sorted.shape[1] == self.size)
-
-    @property
-    def stale(self) -> Bool:
-        return np.zeros(self.items, bool)
-
-    @property
-    def stale_rows(self) -> Ids:
-        return np.empty(0, np.int64)
 
     def greater(self, rows: Array) -> Float64:
         """How many bank similarities of each item exceed `rows [queries, items]`, by bisection."""
@@ -81,9 +74,6 @@ class Columns:
         values = self.sorted.copy()
         values[at] = compress(Columns(len(columns), np.sort(columns.T, axis=1), self.levels)).sorted
         return replace(self, sorted=values)
-
-    def refit_rows(self, at: Ids, block: Block) -> Columns:
-        return self
 
     def arrays(self) -> dict[str, Array]:
         return {"sorted": self.sorted}

@@ -20,6 +20,7 @@ import numpy as np
 
 from wordreel.hubness.blocks import Array, Block, Ids, check, cut
 from wordreel.hubness.exponential import exponential
+from wordreel.hubness.part import PerItem
 from wordreel.types import Bool, Float64
 
 SAFE_EXPONENT = 30.0  # exp(±30) and sums of it are far from the limits of float32
@@ -29,7 +30,7 @@ LEFT = 1e-3
 
 
 @dataclass(frozen=True)
-class LogSum:
+class LogSum(PerItem):
     """`shift`, `total` and the largest `peak` the total has had, each `[items]`."""
 
     beta: float
@@ -45,10 +46,6 @@ class LogSum:
     @property
     def stale(self) -> Bool:
         return np.asarray(self.total < LEFT * self.peak)
-
-    @property
-    def stale_rows(self) -> Ids:
-        return np.empty(0, np.int64)
 
     def soft_mean(self) -> Float64:
         """bᵥ, `[items]`."""
@@ -85,9 +82,6 @@ class LogSum:
         shift, total, peak = self.shift.copy(), self.total.copy(), self.peak.copy()
         shift[at], total[at], peak[at] = new.shift, new.total, new.peak
         return replace(self, shift=shift, total=total, peak=peak)
-
-    def refit_rows(self, at: Ids, block: Block) -> LogSum:
-        return self
 
     def arrays(self) -> dict[str, Array]:
         return {"shift": self.shift, "total": self.total, "peak": self.peak}

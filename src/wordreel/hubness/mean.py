@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wordreel.hubness.blocks import Array, Block, Ids
+from wordreel.hubness.part import Lasting
 from wordreel.types import Bool, Float64
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(Lasting):
     """`total [items]` over `size` queries."""
 
     size: int
@@ -20,14 +21,6 @@ class Mean:
     @property
     def items(self) -> int:
         return len(self.total)
-
-    @property
-    def stale(self) -> Bool:
-        return np.zeros(self.items, bool)
-
-    @property
-    def stale_rows(self) -> Ids:
-        return np.empty(0, np.int64)
 
     def mean(self) -> Float64:
         return self.total / self.size
@@ -48,9 +41,6 @@ class Mean:
         total = self.total.copy()
         total[at] = columns.sum(axis=0, dtype=np.float64)
         return replace(self, total=total)
-
-    def refit_rows(self, at: Ids, block: Block) -> Mean:
-        return self
 
     def arrays(self) -> dict[str, Array]:
         return {"total": self.total}

@@ -19,6 +19,7 @@ from math import comb
 import numpy as np
 
 from wordreel.hubness.blocks import Array, Block, Ids, check, cut
+from wordreel.hubness.part import PerItem
 from wordreel.types import Bool, Float64
 
 ORDER = 6
@@ -26,7 +27,7 @@ LEFT = 1e-9
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(PerItem):
     """`pivot [items]`, `sums [items, 6]` over `size` queries, and the largest `peak [items]` of the sixth."""
 
     size: int
@@ -42,10 +43,6 @@ class Moments:
     def stale(self) -> Bool:
         left = moved(self.sums, self.size, -self.sums[:, 0] / self.size)[:, -1]
         return np.asarray(left < LEFT * self.peak)
-
-    @property
-    def stale_rows(self) -> Ids:
-        return np.empty(0, np.int64)
 
     def mean(self) -> Float64:
         """μᵥ, `[items]`."""
@@ -82,9 +79,6 @@ class Moments:
         pivot, sums, peak = self.pivot.copy(), self.sums.copy(), self.peak.copy()
         pivot[at], sums[at], peak[at] = new.pivot, new.sums, new.peak
         return Moments(self.size, pivot, sums, peak)
-
-    def refit_rows(self, at: Ids, block: Block) -> Moments:
-        return self
 
     def arrays(self) -> dict[str, Array]:
         return {"pivot": self.pivot, "sums": self.sums, "peak": self.peak}

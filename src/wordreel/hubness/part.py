@@ -5,7 +5,9 @@ A part is frozen; every change gives a new one. A builder gathers a part from a 
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
+
+import numpy as np
 
 from wordreel.hubness.blocks import Array, Block, Ids
 from wordreel.types import Bool
@@ -62,3 +64,26 @@ class Builder(Protocol):
     def take(self, block: Block) -> None: ...
 
     def part(self) -> Part: ...
+
+
+class PerItem:
+    """What parts have in common that keep numbers of items and none of single bank queries."""
+
+    @property
+    def stale_rows(self) -> Ids:
+        return np.empty(0, np.int64)
+
+    def refit_rows(self, at: Ids, block: Block) -> Self:
+        return self
+
+
+class Lasting(PerItem):
+    """A part whose numbers no drop can lose."""
+
+    @property
+    def items(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def stale(self) -> Bool:
+        return np.zeros(self.items, bool)

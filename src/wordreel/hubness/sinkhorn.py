@@ -30,13 +30,13 @@ from wordreel.hubness.blocks import Array, Block, Blocks, Ids, Source, as_source
 from wordreel.hubness.gather import warn_of_logits
 from wordreel.hubness.logsum import LogSum, LogSumBuilder
 from wordreel.hubness.method import Method, check_beta, check_count
-from wordreel.hubness.part import Builder
+from wordreel.hubness.part import Builder, Lasting
 from wordreel.hubness.state import QUERIES, BankState, State
 from wordreel.types import Bool, Float64
 
 
 @dataclass(frozen=True)
-class Potentials:
+class Potentials(Lasting):
     """`g [items]` and `f [bank]`."""
 
     beta: float
@@ -47,14 +47,6 @@ class Potentials:
     @property
     def items(self) -> int:
         return len(self.g)
-
-    @property
-    def stale(self) -> Bool:
-        return np.zeros(self.items, bool)
-
-    @property
-    def stale_rows(self) -> Ids:
-        return np.empty(0, np.int64)
 
     def merge(self, other: Potentials) -> Potentials:
         raise HubnessError("Sinkhorn potentials cannot be merged; fit the whole bank from the start")
@@ -72,9 +64,6 @@ class Potentials:
         g = self.g.copy()
         g[at] = self._fresh(columns)
         return replace(self, g=g, exact=False)
-
-    def refit_rows(self, at: Ids, block: Block) -> Potentials:
-        return self
 
     def arrays(self) -> dict[str, Array]:
         return {"g": self.g, "f": self.f}

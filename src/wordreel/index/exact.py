@@ -54,10 +54,12 @@ class ExactIndex:
         k: int,
         allowed: Bool | None = None,
         correction: Correction | None = None,
+        known: Float32 | None = None,
     ) -> Found:
         """The `k` best items for each of `vectors [q, experts, dim]` with `weights [q, experts]`.
 
-        `allowed [n]` leaves items out before ranking, so a filter never costs results.
+        `allowed [n]` leaves items out before ranking, so a filter never costs results. `known [q, n]` are the
+        plain scores of all items, which are then not made again.
 
         >>> items = np.eye(3, dtype=np.float32)[:, None, :]
         >>> index = ExactIndex(items, np.ones((3, 1), bool))
@@ -74,7 +76,7 @@ class ExactIndex:
             block = slice(start, min(start + BLOCK, len(self)))
             if allowed is not None and not allowed[block].any():
                 continue
-            scores = self._plain(flat, weights, block)
+            scores = self._plain(flat, weights, block) if known is None else known[:, block].copy()
             if allowed is not None:
                 scores[:, ~allowed[block]] = -np.inf
             if plain is not None:

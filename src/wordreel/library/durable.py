@@ -34,6 +34,10 @@ def make_folder(folder: Path) -> None:
 def replace_with(path: Path, data: bytes) -> None:
     """Replace a file as a whole."""
     fresh = path.with_name(path.name + ".new")
-    write_synced(fresh, data)
+    try:
+        write_synced(fresh, data)
+    except OSError:  # a full disk is not helped by half a file
+        fresh.unlink(missing_ok=True)
+        raise
     fresh.replace(path)
     sync_folder(path.parent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -150,6 +150,12 @@ class LibraryStore:
             return None
         return Absent(row[1]) if row[0] is None else self.track_files.load(row[0])
 
+    def present_tracks(self, content: str, experts: Iterable[str]) -> dict[str, Track]:
+        """The tracks of one content that some experts have, in one look at the catalogue."""
+        held = {row.expert: row.hash for row in self.tracks(content)}
+        found = {name: held.get(name) for name in experts}
+        return {name: self.track_files.load(digest) for name, digest in found.items() if digest is not None}
+
     def clips(self, content: str | None = None) -> list[StoredClip]:
         """The clips of one content (or of all that have a file), in order of id."""
         chosen, values = ("c.content = ?", (content,)) if content else ("1", ())
@@ -160,7 +166,7 @@ class LibraryStore:
         return [_clip(row) for row in found]
 
     def clip(self, clip: int) -> StoredClip | None:
-        row = self.catalogue.one("SELECT id, content, start, end, whole, shot FROM clips WHERE id = ?", clip)
+        row = self.catalogue.one(f"SELECT {_CLIP} FROM clips WHERE id = ?", clip)  # noqa: S608
         return _clip(row) if row else None
 
     def clip_ids(self) -> list[int]:

@@ -231,4 +231,7 @@ def from_json(value: Mapping[str, Any]) -> Config:
         parts["text"] = Text(**text)
         return kind(**parts)
     except (KeyError, TypeError, ValueError) as error:
-        raise WeightsError(f"the model's description cannot be read: {error}") from None
+        raise WeightsError(
+            f"the model's description cannot be read ({error}); it may be of a newer wordreel: bring "
+            "wordreel up to date, or train the model again"
+        ) from None

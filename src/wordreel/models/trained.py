@@ -34,6 +34,7 @@ WEIGHTS, FACTS, KEY = "model.safetensors", "model.json", "wordreel"
 FORMAT = 1
 BATCH = 64
 FEW = 8  # clips
+AGAIN = "copy it again from where it was trained, or train it again"
 
 
 def save(folder: Path, module: JointEmbedding, name: str, training: Mapping[str, Any] | None = None) -> None:
@@ -74,12 +75,18 @@ def read_facts(folder: Path) -> dict[str, Any]:
 
     path = folder / WEIGHTS
     if not path.is_file():
-        raise WeightsMissing(f"{folder} is not a trained model: it has no {WEIGHTS}")
+        inside = sorted(place.parent for place in folder.glob(f"*/best/{WEIGHTS}"))
+        named = ", ".join(str(place.parent) for place in inside[:5])
+        more = f"; it holds several: name one of {named}" if inside else "; name the folder of a training"
+        raise WeightsMissing(f"{folder} is not a trained model: it has no {WEIGHTS}{more}")
     try:
         with safe_open(str(path), "numpy") as file:
             facts = json.loads((file.metadata() or {})[KEY])
     except (SafetensorError, KeyError, ValueError, OSError) as error:
-        raise WeightsCorrupt(f"{path} is not a model that wordreel has written: {error}") from None
+        said = "it has no description" if isinstance(error, KeyError) else str(error)
+        raise WeightsCorrupt(
+            f"{path} is not a model that wordreel has written ({said}); copy or train it again"
+        ) from None
     if not isinstance(facts, dict) or facts.get("format") != FORMAT or "config" not in facts:
         raise WeightsCorrupt(f"{path} was written by another version of wordreel; train or convert it again")
     return facts
@@ -93,13 +100,13 @@ def load_module(folder: Path) -> tuple[JointEmbedding, dict[str, Any]]:
     path = folder / WEIGHTS
     state = load_file(path)
     if digest(state) != facts.get("weights"):
-        raise WeightsCorrupt(f"{path} is damaged: its weights are not those it was written with")
+        raise WeightsCorrupt(f"{path} is damaged: its weights are not those it was written with; {AGAIN}")
     with torch.device("meta"):
         module = build(from_json(facts["config"]))
     try:
         module.load_state_dict(state, assign=True)
-    except RuntimeError as error:
-        raise WeightsError(f"{path} does not fit its description: {error}") from None
+    except RuntimeError:  # a line for every array that does not fit
+        raise WeightsError(f"{path} does not fit its own description; {AGAIN}") from None
     return module.eval(), facts
 
 

@@ -47,7 +47,7 @@ class SentenceEncoder:
         self.fingerprint = hashlib.sha256("\x1f".join(facts).encode()).hexdigest()[:16]
         self._network = Network(network or store.file(WEIGHTS, "network.onnx"))
         self._tokenizer: Any = Tokenizer.from_file(str(store.file(WEIGHTS, "tokenizer.json")))
-        self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._tokenizer.no_truncation()  # a setting of the tokenizer would be shared by all threads
         self._tokenizer.no_padding()
         self._remembered = Remembered[str, Float32](REMEMBERED)
 
@@ -73,15 +73,12 @@ class SentenceEncoder:
 
     def pieces(self, sentences: Sequence[str], most: int) -> list[list[int]]:
         """The word pieces of each sentence, at most `most`, its marks at both ends included."""
-        self._tokenizer.enable_truncation(most)
-        try:
-            return [found.ids for found in self._tokenizer.encode_batch([_clean(s) for s in sentences])]
-        finally:
-            self._tokenizer.enable_truncation(MAX_TOKENS)
+        found = [encoding.ids for encoding in self._tokenizer.encode_batch([_clean(s) for s in sentences])]
+        return [ids if len(ids) <= most else [*ids[: most - 1], ids[-1]] for ids in found]
 
     def _encode(self, sentences: Sequence[str], batch: int) -> Float32:
         made = np.zeros((len(sentences), DIM), np.float32)
-        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch([_clean(s) for s in sentences])]
+        tokens = self.pieces(sentences, MAX_TOKENS)
         # Neighbours of like length waste no work on padding.
         order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
         for start in range(0, len(order), batch):

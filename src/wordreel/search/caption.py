@@ -21,7 +21,10 @@ from wordreel.hubness import ranking_scores as rows_to_sort
 from wordreel.index.exact import ExactIndex
 from wordreel.index.top import top_ids
 from wordreel.models.similarity import mixture
+from wordreel.search.groups import best_of, in_line
 from wordreel.search.hits import Reason
+from wordreel.search.question import check_limit
+from wordreel.search.reasons import of_experts, strongest_first
 from wordreel.search.sample import Sample
 from wordreel.types import Float32, Float64, QueryEmbedding
 
@@ -82,8 +85,7 @@ def caption(
 
 
 def _check(texts: Sequence[str], limit: int, norm: str) -> None:
-    if limit < 1:
-        raise QueryError(f"cannot show {limit} captions; ask for 1 or more")
+    check_limit(limit, "captions")
     if not texts:
         raise QueryError("there are no captions to choose from; give at least one")
     for text in texts:
@@ -137,16 +139,14 @@ def video_bank(engine: Engine, sample: Sample, queries: Sequence[QueryEmbedding]
         raise QueryError("the library's other videos make the bank, and there are none; use --norm none")
     others = list(rows.values())
     spread = np.unique(np.linspace(0, len(others) - 1, min(BANK, len(others))).round().astype(int))
-    chosen = [others[number] for number in spread.tolist()]
-    at = np.concatenate([np.array(found, np.int64) for found in chosen])
-    edges = np.cumsum([0, *map(len, chosen)])[:-1]
+    at, edges = in_line(others[number] for number in spread.tolist())
     index = ExactIndex(np.asarray(engine.gallery.vectors[at]), engine.gallery.available[at])
-    found = np.empty((len(queries), len(chosen)), np.float32)
+    found = np.empty((len(queries), len(spread)), np.float32)
     for start in range(0, len(queries), BATCH):
         some = queries[start : start + BATCH]
         vectors, weights = np.stack([q.vectors for q in some]), np.stack([q.weights for q in some])
         items = index.scores(vectors, weights, slice(None))
-        found[start : start + len(some)] = np.maximum.reduceat(items, edges, axis=1)
+        found[start : start + len(some)] = best_of(items, edges)
     return found
 
 
@@ -164,14 +164,7 @@ def _method(norm: str, beta: float | None, bank: Float32) -> Method:
 
 def _reasons(engine: Engine, sample: Sample, query: QueryEmbedding, clip: int) -> tuple[Reason, ...]:
     """Each expert's share of the plain similarity with its best clip, and what it recognised there."""
-    weights = query.weights * sample.available[clip]
-    total = weights.sum()
-    dots = (query.vectors * sample.vectors[clip]).sum(axis=1)
-    shares = weights * dots / total if total > 0 else weights
-    said = engine.model.explain(query, sample.tracks, sample.clips[clip])
-    reasons = [
-        Reason(expert, float(shares[m]), *said[expert])
-        for m, expert in enumerate(engine.model.experts)
-        if expert in said
-    ]
-    return tuple(sorted(reasons, key=lambda reason: -reason.share))
+    vectors, available = sample.vectors[clip], sample.available[clip]
+    return strongest_first(
+        of_experts(engine.model, query, vectors, available, sample.tracks, sample.clips[clip])
+    )

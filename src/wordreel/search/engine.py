@@ -10,34 +10,31 @@ scoring the plain best `CANDIDATES` again.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wordreel.errors import QueryError
-from wordreel.index.exact import ExactIndex
+from wordreel.index.exact import BLOCK, ExactIndex
 from wordreel.library.embeddings import Gallery
-from wordreel.library.records import StoredClip, StoredFile, WordRow
+from wordreel.library.records import StoredClip, StoredFile
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.search import lexical
 from wordreel.search.facts import Facts, facts_of
 from wordreel.search.filters import Filters
-from wordreel.search.hits import Hit, Reason
+from wordreel.search.groups import Scores, best_of, first_best, in_line
+from wordreel.search.hits import Hit, hit_of
 from wordreel.search.like import Match, like
 from wordreel.search.norm import PLAIN, ConfidenceOf, Norm
-from wordreel.search.refresh import cache_of, tracks_of
+from wordreel.search.question import checked
+from wordreel.search.reasons import Asked, Spoken, overlaps, why
+from wordreel.search.refresh import cache_of
 from wordreel.search.sample import Sample
-from wordreel.types import Bool, Float32, Int64, QueryEmbedding
+from wordreel.types import Bool, Float32, Int64
 
-Scores = NDArray[np.floating[Any]]
-
-LONGEST_QUERY = 10_000  # characters
 CANDIDATES = 1_000  # items that a rescoring method sees
 RESCORED_AT_ONCE = 4_096  # items, when all of them are rescored for an evaluation
 
@@ -87,15 +84,7 @@ class Engine:
         With `confidence` every hit says how sure it is, and items below `min_confidence` are left out. The
         first `offset` hits are passed over without asking why they were found.
         """
-        words = text.strip()
-        if not words:
-            raise QueryError("the query is empty; say what to look for")
-        if len(words) > LONGEST_QUERY:
-            raise QueryError(f"the query has {len(words)} characters; {LONGEST_QUERY} are allowed")
-        if limit < 1:
-            raise QueryError(f"cannot show {limit} results; ask for 1 or more")
-        if min_confidence > 0 and confidence is None:
-            raise QueryError("a least confidence needs a query bank; `wordreel bank build` makes one")
+        [words] = checked([text], limit, confidence, min_confidence)
         paths = (filters or Filters()).paths(self._files, self.facts)
         if not paths:
             return []
@@ -103,24 +92,29 @@ class Engine:
         if not allowed.all():
             for content in paths:
                 allowed[self._rows_of[content]] = True
-        query = self.model.queries([words])[0]
-        spoken = self._spoken(words)
-        bonus = self._bonus(spoken)
+        asked = self.ask(words)
         sure: Float32 | None = None
+        known: Float32 | None = None
         if confidence is not None and len(self):
-            plain = self._plain(query, bonus)
+            every = self._index.scores(asked.query.vectors[None], asked.query.weights[None], slice(None))
+            plain = every[0].copy()
+            plain[list(asked.bonus)] += np.array(list(asked.bonus.values()), np.float32)
             sure = confidence(plain, self.best_rows(plain[None])[0])
             allowed &= sure >= min_confidence
-        ranked, corrected = self._ranked(query, bonus, allowed, offset + limit, moments, norm)
+            # A product over more than one block may round a few items otherwise than the blocks that rank.
+            known = every if len(self) <= BLOCK else None
+        ranked, corrected = self._ranked(asked, known, allowed, offset + limit, moments, norm)
         label = norm.label if corrected else PLAIN.label
-        return [
-            replace(
-                self._hit(rank, scored, query, spoken, bonus, paths, norm),
-                confidence=None if sure is None else float(sure[scored.row]),
-                norm=label,
-            )
-            for rank, scored in enumerate(ranked[offset:], start=offset + 1)
-        ]
+        found = []
+        for rank, scored in enumerate(ranked[offset:], start=offset + 1):
+            confident = None if sure is None else float(sure[scored.row])
+            found.append(self._hit(scored, asked, norm, paths, rank=rank, confidence=confident, norm=label))
+        return found
+
+    def ask(self, words: str) -> Asked:
+        """Some words as a question to this engine."""
+        spoken = self._spoken(words)
+        return Asked(self.model.queries([words])[0], spoken, self._bonus(spoken))
 
     def facts(self) -> Mapping[str, Facts]:
         """What filters want to know of every video."""
@@ -162,23 +156,17 @@ class Engine:
     def best_items(self, items: Scores) -> Scores:
         """`[texts, items]` to `[texts, videos]`, by the best item of each video."""
         order, edges = self._by_video
-        best: Scores = np.maximum.reduceat(items[:, order], edges, axis=1)
-        return best
+        return best_of(items[:, order], edges)
 
     def best_rows(self, items: Scores) -> Int64:
         """`[texts, items]` to `[texts, videos]`: the best item of each video, the first of equals."""
         order, edges = self._by_video
-        sorted_items = items[:, order]
-        best = np.maximum.reduceat(sorted_items, edges, axis=1)
-        sizes = np.diff(np.append(edges, len(order)))
-        reached = np.where(sorted_items == np.repeat(best, sizes, axis=1), np.arange(len(order)), len(order))
-        return np.asarray(order[np.minimum.reduceat(reached, edges, axis=1)], np.int64)
+        return np.asarray(order[first_best(items[:, order], edges)[1]], np.int64)
 
     @cached_property
     def _by_video(self) -> tuple[Int64, Int64]:
         """The rows of all items, video by video, and where each video begins."""
-        rows = list(self._rows_of.values())
-        return np.concatenate([np.array(r, np.int64) for r in rows]), np.cumsum([0, *map(len, rows)])[:-1]
+        return in_line(self._rows_of.values())
 
     def coverage(self, contents: Sequence[str]) -> dict[str, float]:
         """The share of these videos that each expert has something to say about."""
@@ -186,34 +174,33 @@ class Engine:
         speaks = np.array([self.gallery.available[found].any(axis=0) for found in rows])
         return dict(zip(self.model.experts, speaks.mean(axis=0).round(4).tolist(), strict=True))
 
-    def _plain(self, query: QueryEmbedding, bonus: dict[int, float], rows: Int64 | None = None) -> Float32:
-        """Similarity and bonus of some items (or all), without any correction."""
-        at = np.arange(len(self)) if rows is None else rows
-        extra = np.array([bonus.get(int(row), 0.0) for row in at], np.float32) if bonus else np.float32(0)
-        chosen = slice(None) if rows is None else rows
-        plain = self._index.scores(query.vectors[None], query.weights[None], chosen)[0] + extra
+    def _plain(self, asked: Asked, rows: Int64) -> Float32:
+        """Similarity and bonus of some items, without any correction."""
+        extra = np.array([asked.bonus.get(row, 0.0) for row in rows.tolist()], np.float32)
+        plain = self._index.scores(asked.query.vectors[None], asked.query.weights[None], rows)[0] + extra
         return np.asarray(plain, np.float32)
 
     def _ranked(
         self,
-        query: QueryEmbedding,
-        bonus: dict[int, float],
+        asked: Asked,
+        known: Float32 | None,
         allowed: Bool,
         limit: int,
         moments: bool,
         norm: Norm,
     ) -> tuple[list[_Scored], bool]:
         """The best item of each video (or the best moments), looking deeper until there are enough, and
-        whether the norm held for this query."""
-        vectors, weights = query.vectors[None], query.weights[None]
-        extra = np.array([row for row in bonus if allowed[row]], np.int64)
+        whether the norm held for this query. `known [1, items]` are the similarities, if they were made."""
+        vectors, weights = asked.query.vectors[None], asked.query.weights[None]
+        extra = np.array([row for row in asked.bonus if allowed[row]], np.int64)
         depth = 4 * limit if norm.rescore is None else max(CANDIDATES, 4 * limit)
         while True:
-            found = self._index.search(vectors, weights, min(depth, len(self)), allowed, norm.correction)
+            k = min(depth, len(self))
+            found = self._index.search(vectors, weights, k, allowed, norm.correction, known)
             rows = found.rows[0][found.rows[0] >= 0]
             scores = dict(zip(rows.tolist(), found.scores[0].tolist(), strict=False))
             if len(extra):
-                gained = self._plain(query, bonus, extra)
+                gained = self._plain(asked, extra)
                 if norm.correction is not None and found.corrected[0]:
                     gained = gained - norm.correction.bias[extra]
                 scores |= dict(zip(extra.tolist(), gained.tolist(), strict=True))
@@ -240,79 +227,42 @@ class Engine:
             if not self._items[row].whole or len(self._rows_of[self._items[row].content]) == 1
         ]
 
-    def _spoken(self, text: str) -> dict[str, list[WordRow]]:
+    def _spoken(self, text: str) -> Spoken:
         """Each query term with the rows of words that hold it."""
         return {term: self.store.search_words([term], limit=10_000) for term in lexical.terms_of(text)}
 
-    def _bonus(self, spoken: dict[str, list[WordRow]]) -> dict[int, float]:
+    def _bonus(self, spoken: Spoken) -> dict[int, float]:
         """The bonus of every item in which some query term was said or shown."""
         counts = {term: len({row.content for row in rows}) for term, rows in spoken.items()}
         matched: dict[int, set[str]] = {}
         for term, rows in spoken.items():
             for word in rows:
                 for row in self._rows_of.get(word.content, ()):
-                    if _overlaps(self._items[row], word):
+                    if overlaps(self._items[row], word):
                         matched.setdefault(row, set()).add(term)
         videos = len(self._rows_of)
         return {row: lexical.bonus(counts, terms, videos) for row, terms in matched.items()}
 
     def _hit(
-        self,
-        rank: int,
-        scored: _Scored,
-        query: QueryEmbedding,
-        spoken: dict[str, list[WordRow]],
-        bonus: dict[int, float],
-        paths: dict[str, str],
-        norm: Norm,
+        self, scored: _Scored, asked: Asked, ranked_by: Norm, paths: Mapping[str, str], **more: Any
     ) -> Hit:
         item = self._items[scored.row]
-        moment = item if not item.whole else self._best_clip(item, query, bonus, norm)
-        info = self.store.info(item.content)
-        return Hit(
-            rank=rank,
-            score=scored.score,
-            path=paths[item.content],
-            start=moment.start,
-            end=moment.end,
-            kind=info.kind if info else "video",
-            duration=info.duration if info else item.end,
-            content=item.content,
-            why=self._reasons(scored.row, query, spoken, bonus),
+        moment = self._moment(item, asked, ranked_by)
+        reasons = why(self, scored.row, asked)
+        return hit_of(
+            Hit, self.store, item, moment, paths[item.content], score=scored.score, why=reasons, **more
         )
 
-    def _best_clip(
-        self, whole: StoredClip, query: QueryEmbedding, bonus: dict[int, float], norm: Norm
-    ) -> StoredClip:
-        found = [row for row in self._rows_of[whole.content] if not self._items[row].whole]
-        if not found:
-            return whole
+    def _moment(self, item: StoredClip, asked: Asked, norm: Norm) -> StoredClip:
+        """What to show of an item: itself, and of a whole video its best clip."""
+        found = [row for row in self._rows_of[item.content] if not self._items[row].whole]
+        if not item.whole or not found:
+            return item
         rows = np.array(found, np.int64)
-        total = self._plain(query, bonus, rows)
+        total = self._plain(asked, rows)
         if norm.correction is not None:
             total = total - norm.correction.bias[rows]
         return self._items[found[int(np.argmax(total))]]
-
-    def _reasons(
-        self, row: int, query: QueryEmbedding, spoken: dict[str, list[WordRow]], bonus: dict[int, float]
-    ) -> tuple[Reason, ...]:
-        """Each expert's share of the score, w a ⟨q, v⟩ / Σ w a, and the matched words' bonus."""
-        item = self._items[row]
-        share = _shares(query, np.asarray(self.gallery.vectors[row]), self.gallery.available[row])
-        said = self.model.explain(query, tracks_of(self.store, self.model, item.content), item.clip)
-        reasons = [
-            Reason(expert, float(share[number]), *said[expert])
-            for number, expert in enumerate(self.model.experts)
-            if expert in said
-        ]
-        if row in bonus:
-            reasons.append(_quotation(item, spoken, bonus[row]))
-        return tuple(sorted(reasons, key=lambda reason: -reason.share))
-
-    def why(self, row: int, text: str) -> tuple[Reason, ...]:
-        """Why one item would be found with some words."""
-        spoken = self._spoken(text)
-        return self._reasons(row, self.model.queries([text.strip()])[0], spoken, self._bonus(spoken))
 
     # What the other questions, a video for videos or for captions, need to know
 
@@ -341,26 +291,3 @@ class Engine:
     def like(self, sample: Sample, limit: int = 10, filters: Filters | None = None) -> list[Match]:
         """The videos most like a given one, best first."""
         return like(self, sample, limit, filters)
-
-
-def _shares(query: QueryEmbedding, vectors: Float32, available: Bool) -> NDArray[np.float32]:
-    weights = query.weights * available
-    total = weights.sum()
-    shares: NDArray[np.float32] = weights * (query.vectors * vectors).sum(axis=1)
-    return shares / total if total > 0 else shares
-
-
-def _overlaps(item: StoredClip, word: WordRow) -> bool:
-    return item.whole or (word.start < item.end and word.end > item.start)
-
-
-def _quotation(item: StoredClip, spoken: dict[str, list[WordRow]], share: float) -> Reason:
-    """The line of this item that holds the most query terms."""
-    lines = Counter(
-        word
-        for rows in spoken.values()
-        for word in rows
-        if word.content == item.content and _overlaps(item, word)
-    )
-    best, _ = max(lines.items(), key=lambda pair: (pair[1], -pair[0].start))
-    return Reason(f"{best.expert} words", share, f"“{best.text}”", (best.start, best.end))

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from wordreel.library.records import StoredClip
+    from wordreel.library.store import LibraryStore
 
 
 @dataclass(frozen=True)
@@ -33,3 +38,22 @@ class Hit:
     why: tuple[Reason, ...] = ()
     confidence: float | None = None  # how unusual this score is for this moment; None without a query bank
     norm: str = "none"  # what corrected the score: "none", or the query bank and its method
+
+
+H = TypeVar("H", bound=Hit)
+
+
+def hit_of(
+    kind: type[H], store: LibraryStore, item: StoredClip, moment: StoredClip, path: str, **more: Any
+) -> H:
+    """The hit, of this kind, for an item and the moment shown of it; `more` are its other fields."""
+    info = store.info(item.content)
+    return kind(
+        path=path,
+        start=moment.start,
+        end=moment.end,
+        kind=info.kind if info else "video",
+        duration=info.duration if info else item.end,
+        content=item.content,
+        **more,
+    )

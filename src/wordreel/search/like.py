@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.errors import QueryError
 from wordreel.models.similarity import alike, expert_weights
 from wordreel.search.filters import Filters
-from wordreel.search.hits import Hit, Reason
+from wordreel.search.hits import Hit, Reason, hit_of
+from wordreel.search.question import check_limit
+from wordreel.search.reasons import strongest_first
 from wordreel.search.refresh import tracks_of
 from wordreel.search.sample import Sample
 from wordreel.types import Bool, Float32, Int64
@@ -36,8 +37,7 @@ class Match(Hit):
 
 def like(engine: Engine, sample: Sample, limit: int = 10, filters: Filters | None = None) -> list[Match]:
     """The videos most like a sample, best first. The sample's own content, under any name, is left out."""
-    if limit < 1:
-        raise QueryError(f"cannot show {limit} results; ask for 1 or more")
+    check_limit(limit)
     paths = (filters or Filters()).paths(engine.files, engine.facts)
     paths.pop(sample.content, None)
     allowed = np.zeros(len(engine), bool)
@@ -81,17 +81,15 @@ def best_pairs(engine: Engine, sample: Sample, allowed: Bool) -> tuple[Float32, 
 def _match(engine: Engine, sample: Sample, rank: int, row: int, asked: int, path: str) -> Match:
     item = engine.items[row]
     mine, theirs = _moments(engine, sample, item.content)
-    info = engine.store.info(item.content)
     shares = _shares(engine, sample, asked, row)
-    return Match(
+    return hit_of(
+        Match,
+        engine.store,
+        item,
+        engine.items[theirs],
+        path,
         rank=rank,
         score=float(sum(shares)),
-        path=path,
-        start=engine.items[theirs].start,
-        end=engine.items[theirs].end,
-        kind=info.kind if info else "video",
-        duration=info.duration if info else item.end,
-        content=item.content,
         why=_reasons(engine, sample, asked, row, shares),
         like=(sample.clips[mine].start, sample.clips[mine].end),
     )
@@ -130,9 +128,8 @@ def _reasons(engine: Engine, sample: Sample, asked: int, row: int, shares: Float
     said = told(sample.tracks, sample.clips[asked], others, item.clip) if told else {}
     both = sample.available[asked] & engine.gallery.available[row]
     dots = (sample.vectors[asked] * np.asarray(engine.gallery.vectors[row])).sum(axis=1)
-    reasons = [
+    return strongest_first(
         Reason(expert, float(shares[m]), *said.get(expert, (f"{dots[m]:.0%} alike", None)))
         for m, expert in enumerate(model.experts)
         if both[m]
-    ]
-    return tuple(sorted(reasons, key=lambda reason: -reason.share))
+    )

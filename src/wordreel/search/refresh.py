@@ -55,9 +55,7 @@ def refresh(store: LibraryStore, model: Model, progress: Progress | None = None)
 
 def tracks_of(store: LibraryStore, model: Model, content: str) -> dict[str, Track]:
     """The tracks of one video that the model can use."""
-    held = {row.expert: row.hash for row in store.tracks(content)}  # one look, not one for each expert
-    found = {name: held.get(name) for name in looks_at(model)}
-    return {name: store.track_files.load(digest) for name, digest in found.items() if digest is not None}
+    return store.present_tracks(content, looks_at(model))
 
 
 def looks_at(model: Model) -> tuple[str, ...]:

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wordreel.errors import QueryError
-from wordreel.search.engine import LONGEST_QUERY, Engine, Scores
+from wordreel.search.engine import Engine
 from wordreel.search.filters import Filters
-from wordreel.search.hits import Hit
+from wordreel.search.groups import Scores, first_best
+from wordreel.search.hits import Hit, hit_of
 from wordreel.search.norm import PLAIN, ConfidenceOf, Norm
+from wordreel.search.question import checked
+from wordreel.search.reasons import Asked, why
 from wordreel.types import Float32, Int64
 
 
@@ -54,27 +56,22 @@ def then(
 
     A pair is as sure as the less sure of its two.
     """
-    texts = [first.strip(), second.strip()]
-    for text in texts:
-        if not text or len(text) > LONGEST_QUERY:
-            raise QueryError(f"say what comes first and what comes then, in 1 to {LONGEST_QUERY} characters")
-    if limit < 1:
-        raise QueryError(f"cannot show {limit} results; ask for 1 or more")
-    if min_confidence > 0 and confidence is None:
-        raise QueryError("a least confidence needs a query bank; `wordreel bank build` makes one")
+    texts = checked([first, second], limit, confidence, min_confidence)
     paths = (filters or Filters()).paths(engine.files, engine.facts)
     if not paths or not len(engine):
         return []
-    scores = next(engine.item_scores(texts, [norm])).astype(np.float64)
-    sure = None if confidence is None else _sure(engine, texts, confidence)
+    made = engine.item_scores(texts, [norm, PLAIN])
+    scores = next(made).astype(np.float64)
+    sure = None if confidence is None else _sure(engine, next(made), confidence)
     usable = np.array([not item.whole and item.content in paths for item in engine.items])
     allowed = np.stack([usable, usable])
     if sure is not None:
         allowed &= sure >= min_confidence
     found = sorted(best_pairs(engine, scores, allowed), key=lambda pair: (-pair.score, pair.first))
     shown = found[offset : offset + limit]
+    asked = engine.ask(texts[0])
     return [
-        _sequel(engine, texts, rank, pair, scores, sure, paths, norm)
+        _sequel(engine, asked, rank, pair, scores, sure, paths, norm)
         for rank, pair in enumerate(shown, start=offset + 1)
     ]
 
@@ -93,7 +90,6 @@ def best_pairs(engine: Engine, scores: Scores, allowed: np.ndarray) -> list[Pair
     start = np.array([engine.items[row].start for row in clips])
     order = np.lexsort((start, video))
     rows, video = rows[order], video[order]
-    count = len(rows)
     leads = np.where(allowed[0, rows], scores[0, rows], -np.inf)
     follows = np.where(allowed[1, rows], scores[1, rows], -np.inf)
     best = _best_so_far(leads, video)
@@ -101,10 +97,7 @@ def best_pairs(engine: Engine, scores: Scores, allowed: np.ndarray) -> list[Pair
     paired = np.concatenate([[False], video[1:] == video[:-1]])
     total = np.where(paired, leads[before] + follows, -np.inf)
     edges = np.flatnonzero(np.concatenate([[True], video[1:] != video[:-1]]))
-    most = np.maximum.reduceat(total, edges)
-    sizes = np.diff(np.append(edges, count))
-    reached = np.where(total == np.repeat(most, sizes), np.arange(count), count)
-    chosen = np.minimum.reduceat(reached, edges)
+    most, chosen = first_best(total, edges)
     return [
         Pair(int(rows[before[at]]), int(rows[at]), float(total[at]))
         for at, value in zip(chosen.tolist(), most.tolist(), strict=True)
@@ -123,14 +116,14 @@ def _best_so_far(scores: Scores, video: Int64) -> Int64:
     return np.asarray(place[np.maximum.accumulate(video * count + rank) % count], np.int64)
 
 
-def _sure(engine: Engine, texts: list[str], confidence: ConfidenceOf) -> Float32:
-    plain = np.asarray(next(engine.item_scores(texts, [PLAIN])), np.float32)
+def _sure(engine: Engine, scores: Scores, confidence: ConfidenceOf) -> Float32:
+    plain = np.asarray(scores, np.float32)
     return np.stack([confidence(row, engine.best_rows(row[None])[0]) for row in plain])
 
 
 def _sequel(
     engine: Engine,
-    texts: list[str],
+    asked: Asked,
     rank: int,
     pair: Pair,
     scores: Scores,
@@ -139,17 +132,15 @@ def _sequel(
     norm: Norm,
 ) -> Sequel:
     one, two = engine.items[pair.first], engine.items[pair.second]
-    info = engine.store.info(one.content)
-    return Sequel(
+    return hit_of(
+        Sequel,
+        engine.store,
+        one,
+        one,
+        paths[one.content],
         rank=rank,
         score=pair.score,
-        path=paths[one.content],
-        start=one.start,
-        end=one.end,
-        kind=info.kind if info else "video",
-        duration=info.duration if info else one.end,
-        content=one.content,
-        why=engine.why(pair.first, texts[0]),
+        why=why(engine, pair.first, asked),
         confidence=None if sure is None else float(min(sure[0, pair.first], sure[1, pair.second])),
         norm=norm.label,
         then=(two.start, two.end),

@@ -106,13 +106,14 @@ def models(store: LibraryStore, weights: Store) -> list[ModelRow]:
     """The built-in models, the library's own, and whatever else has embedded it."""
     used = kept.in_use(store)
     names = {_print_of(store, weights, name): name for name in kept.BUILT_IN}
+    print_used = next((key for key, name in names.items() if name == used), used)
     names |= {one.fingerprint: one.name for one in kept.kept(store)}
     names |= {folder.name: "" for folder in caches(store) if folder.name not in names}
     clips = len(store.clip_ids())
     rows = []
     for fingerprint, name in names.items():
         experts, missing = _embedded(store, fingerprint, clips)
-        chosen = used in (fingerprint, name)
+        chosen = fingerprint == print_used  # a checkpoint may be called as a built-in model is
         rows.append(ModelRow(name, fingerprint, chosen, clips - missing, clips, experts))
     return rows
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from wordreel.search.engine import LONGEST_QUERY
+from wordreel.search.question import LONGEST_QUERY
 
 MOST_HITS = 200
 MOST_PASSED_OVER = 10_000
@@ -126,6 +126,14 @@ class SearchQuery(FilterFields, RankFields):
         flat = self.model_dump(exclude={"like", "like_start", "like_end"})
         like = LikeThis(content=self.like, start=self.like_start, end=self.like_end) if self.like else None
         return SearchRequest.model_construct(**flat, like=like)
+
+
+class LikeQuery(FilterFields):
+    """Which moment of a video to find others like, and which others."""
+
+    start: Seconds | None = None
+    end: Seconds | None = None
+    limit: int = Field(12, ge=1, le=MOST_HITS)
 
 
 class Reason(BaseModel):

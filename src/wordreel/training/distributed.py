@@ -60,7 +60,11 @@ class World:
         if self.size == 1:
             return module
         ids = [device.index or 0] if device.type == "cuda" else None
-        return nn.parallel.DistributedDataParallel(module, device_ids=ids)
+        # Gradients are summed in stretches, which are laid out anew after a first step unless unused ones are
+        # looked for. With three or more summands the layout decides how a sum is rounded, and a resumed run
+        # has a first step of its own.
+        steady = device.type == "cpu" and self.size > 2
+        return nn.parallel.DistributedDataParallel(module, device_ids=ids, find_unused_parameters=steady)
 
     def agree(self, value: float, device: torch.device) -> float:
         """The chief's number, for everybody."""

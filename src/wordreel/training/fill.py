@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -57,6 +58,8 @@ def checked(value: Any, hint: Any, where: str) -> Any:
         return tuple(checked(one, part, where) for one, part in zip(value, kinds, strict=True))
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if hint is float and isinstance(value, float) and not math.isfinite(value):
+        raise TrainingError(f"{where} must be a number that is not {value}")
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise TrainingError(f"{where} must be a {hint.__name__}, not {value!r}")
     return value

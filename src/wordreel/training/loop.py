@@ -6,11 +6,13 @@ A run's folder holds `best/` and `last/` (models that `wordreel.models.trained` 
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
 
 from wordreel.errors import TrainingError
+from wordreel.training.claim import claimed
 from wordreel.training.distributed import joined
 from wordreel.training.material import Material
 from wordreel.training.progress import Told
@@ -18,6 +20,7 @@ from wordreel.training.recipe import Recipe
 from wordreel.training.run import Epoch, Result, Run
 from wordreel.training.session import Session
 from wordreel.training.state import read_facts
+from wordreel.training.stopping import stoppable
 
 
 def train(
@@ -36,30 +39,39 @@ def train(
 
     With `resume` a run that was stopped goes on from its last state (and begins where there is none); the
     result is that of a run that was never stopped. `on_epoch` hears each epoch's figures and may raise to
-    stop. The state is saved every `run.save_minutes`, and every `save_steps` steps if given.
+    stop. The state is saved every `run.save_minutes`, and every `save_steps` steps if given; an interrupt
+    (Ctrl-C, SIGTERM) saves it after the present step and then raises `stopping.Stopped`.
     """
     place, folder = pick_device(device), Path(out)
     with joined(place.type) as world:
         if place.type == "cuda" and world.size > 1:
             place = torch.device("cuda", world.local)
             torch.cuda.set_device(place)
-        found = read_facts(folder) if resume else None
-        session = Session(recipe, material, place, world)
-        run = Run(session, folder, name or recipe.name, progress, on_epoch, save_steps)
-        if found is not None:
-            run.go_on(found)
-        result = run.go()
-        del session, run  # a world is left with nothing of it in hand
-        return result
+        with claimed(folder) if world.chief else nullcontext(), stoppable(world.size == 1) as wish:
+            found = read_facts(folder) if resume else None
+            session = Session(recipe, material, place, world)
+            run = Run(session, folder, name or recipe.name, progress, on_epoch, save_steps, wish)
+            if found is not None:
+                run.go_on(found)
+            result = run.go()
+            del session, run  # a world is left with nothing of it in hand
+            return result
 
 
 def pick_device(device: str | torch.device | None) -> torch.device:
     """The named device, or a GPU where there is one."""
     if device is None or str(device) == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    place = torch.device(device)
+    try:
+        place = torch.device(device)
+    except RuntimeError:
+        raise TrainingError(f"there is no device {device!r}; say cpu, cuda, cuda:1 or auto") from None
+    if place.type not in ("cpu", "cuda"):
+        raise TrainingError(f"training runs on cpu or cuda, not on {place.type}; say --device cpu")
     if place.type == "cuda" and not torch.cuda.is_available():
         raise TrainingError("there is no CUDA device here; train with --device cpu")
+    if place.index is not None and place.type == "cuda" and place.index >= torch.cuda.device_count():
+        raise TrainingError(f"there is no {place} here, the last is cuda:{torch.cuda.device_count() - 1}")
     if str(place) == "cuda":
         return torch.device("cuda", torch.cuda.current_device())
     return place

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from wordreel.errors import TrainingError
+from wordreel.errors import TrainingError, WeightsMissing
+from wordreel.models.config import Text
 from wordreel.models.text.sources import open_source
 from wordreel.training.data.keep import kept
 from wordreel.training.data.packed import Packed
@@ -31,6 +35,56 @@ class Material:
     teachers: Teachers | None = None
     tokenizer: Path | None = None  # the folder with the captions' tokenizer
 
+    def __post_init__(self) -> None:
+        for pairs in (self.train, self.val):
+            if pairs is not None:
+                check_features(pairs)
+        for words in (self.train_words, self.val_words):
+            if isinstance(words, Packed) and not all_finite(words.values):
+                raise TrainingError("some word features are not finite numbers; make them anew")
+
+
+def check_features(pairs: Pairs) -> None:
+    """A number that is none would spread to every weight, and the loss need not show it."""
+    for expert, packed in pairs.rows.items():
+        if all_finite(packed.values):
+            continue
+        broken = [n for n in range(len(packed)) if not all_finite(packed.item(n))]
+        raise TrainingError(
+            f"{pairs.name}: {expert} of {len(broken)} videos has values that are not finite numbers, the "
+            f"first of {pairs.ids[broken[0]]}; extract it anew, leave those videos out (--ids), or leave the "
+            "expert out (model.experts)"
+        )
+
+
+def check_words(words: Packed, text: Text) -> None:
+    """What encodes captions must be of the size that the model's text side is."""
+    network = text.network
+    if text.words == "vectors" and words.values.shape[1] != text.dim:
+        raise TrainingError(
+            f"{text.source} gives words of {words.values.shape[1]} numbers, the recipe says {text.dim}; set "
+            f"model.text.dim={words.values.shape[1]}"
+        )
+    if network is None or not len(words.values) or words.values.dtype.kind not in "iu":
+        return
+    if int(words.values.max()) >= network.vocabulary:
+        raise TrainingError(
+            f"{text.source} knows more words than the recipe's network; set model.text.network.vocabulary"
+        )
+    if words.longest > network.positions:
+        raise TrainingError(
+            f"captions of {words.longest} tokens do not fit the network's {network.positions}; set "
+            f"model.text.max_tokens={network.positions}"
+        )
+
+
+def all_finite(values: NDArray[Any], rows: int = 1 << 16) -> bool:
+    """Block by block: a whole dataset's answer would be as large as a quarter of the dataset."""
+    if values.dtype.kind != "f":
+        return True
+    starts = range(0, len(values), rows)
+    return all(bool(np.isfinite(values[start : start + rows]).all()) for start in starts)
+
 
 def prepare(
     recipe: Recipe,
@@ -53,13 +107,23 @@ def prepare(
     val = None if val is None else val.limited(recipe.data.val_limit)
     place = folder or text_folder(text, recipe.start)
     ready = train.words is not None and (val is None or val.words is not None)
-    source = None if ready else open_source(text, place, store)
+    try:
+        source = None if ready else open_source(text, place, store)
+    except WeightsMissing as error:
+        if text.source.partition(":")[0] not in ("wordpiece", "tokenizer"):
+            raise
+        raise TrainingError(
+            f"{error}; --set start.text=FOLDER names the folder of the recipe's text network and tokenizer"
+        ) from None
     where = None if device is None else torch.device(device)
 
     def encoded(pairs: Pairs) -> Packed:
         if cache is None or source is None or pairs.words is not None:
-            return encode(pairs, text, source, told, where)
-        return kept(cache, pairs, text, source, lambda: encode(pairs, text, source, told, where))
+            made = encode(pairs, text, source, told, where)
+        else:
+            made = kept(cache, pairs, text, source, lambda: encode(pairs, text, source, told, where))
+        check_words(made, text)
+        return made
 
     def drawn_from(pairs: Pairs) -> Transcripts:
         if source is None or is_frozen(text):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from typing import Any
 
 from wordreel.errors import TrainingError
 from wordreel.models.config import KINDS, Config, Expert, Text, Transformer
 from wordreel.models.registry import MODELS
 from wordreel.training.fill import fill, nearest
+
+AT_LEAST_ONE = ("dim", "layers", "heads", "inner", "positions", "hidden", "lstm")
 
 
 def read_model(section: Mapping[str, Any]) -> Config:
@@ -19,30 +21,56 @@ def read_model(section: Mapping[str, Any]) -> Config:
     """
     values = dict(section)
     base = values.pop("base", None)
-    if base is not None and base not in MODELS:
+    if base is not None and str(base) not in MODELS:
         raise TrainingError(f"there is no model {base!r}; {nearest(str(base), list(MODELS))}")
     found = MODELS[base].make() if base is not None else None
     kind = values.pop("kind", found.kind if found is not None else None)
-    if kind not in KINDS:
+    if str(kind) not in KINDS:
         raise TrainingError(f"model.kind is one of {', '.join(KINDS)}, not {kind!r}")
     experts = _experts(found.experts if found else (), values.pop("experts", None), values.pop("expert", {}))
     text = _text(found.text if found else None, values.pop("text", {}))
     same = found is not None and found.kind == kind
     kept = {} if found is None or not same else {k: getattr(found, k) for k in asdict(found) if k != "kind"}
-    return fill(KINDS[kind], {**kept, **values, "experts": experts, "text": text}, "model")
+    made = fill(KINDS[kind], {**kept, **values, "experts": experts, "text": text}, "model")
+    _check_sizes(made, "model")
+    return made
+
+
+def _check_sizes(value: Any, where: str) -> None:
+    """Whole numbers of a model are counts: none is below 0, and some must be above it."""
+    for field in fields(value):
+        found, name = getattr(value, field.name), f"{where}.{field.name}"
+        if isinstance(found, int) and not isinstance(found, bool):
+            least = 1 if field.name in AT_LEAST_ONE else 0
+            if found < least:
+                raise TrainingError(f"{name} must be at least {least}, not {found}")
+        elif is_dataclass(found):
+            _check_sizes(found, name)
+        elif field.name == "experts":
+            for expert in found:
+                _check_sizes(expert, f"model.expert.{expert.name}")
+    hidden, heads = getattr(value, "hidden", getattr(value, "dim", 0)), getattr(value, "heads", 1)
+    if hidden % heads:
+        raise TrainingError(f"{where}: {heads} heads do not share {hidden} numbers evenly")
 
 
 def _experts(
     base: tuple[Expert, ...], order: Any, changes: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Expert, ...]:
+    if not isinstance(changes, Mapping):
+        raise TrainingError(f"model.expert is a section for each expert, not {changes!r}")
     known = {expert.name: expert for expert in base}
     for name, change in changes.items():
+        if not name or not isinstance(change, Mapping):
+            raise TrainingError(
+                f"model.expert.NAME is a section, not a value: model.expert.{name or 'NAME'}.dim=…"
+            )
         old = asdict(known[name]) if name in known else {"name": name}
         known[name] = fill(Expert, {**old, **change}, f"model.expert.{name}")
     if order is None:
         return tuple(known.values())
-    if not isinstance(order, list | tuple):
-        raise TrainingError("model.experts is a list of names")
+    if not isinstance(order, list | tuple) or not order or len(set(map(str, order))) != len(order):
+        raise TrainingError("model.experts is a list of names, at least one and each once")
     missing = [str(name) for name in order if name not in known]
     if missing:
         raise TrainingError(
@@ -53,6 +81,8 @@ def _experts(
 
 
 def _text(base: Text | None, changes: Mapping[str, Any]) -> Text:
+    if not isinstance(changes, Mapping):
+        raise TrainingError(f"model.text is a section, not {changes!r}")
     values = dict(changes)
     network = values.pop("network", None)
     if isinstance(network, Mapping):

@@ -90,6 +90,14 @@ def taught(
             return None
         if tree is not None and all(name in tree.teachers for name in names):
             return teaching.from_tree(names, tree, pairs)
+        known = tree.teachers if tree is not None else ()
+        unknown = [name for name in names if name not in known and not Path(name).expanduser().is_dir()]
+        if unknown:
+            have = ", ".join(known)
+            raise TrainingError(
+                f"there is no teacher {unknown[0]!r}: teach.teachers names model folders"
+                + (f", or teachers of the tree ({have})" if have else "")
+            )
         return teaching.from_models([Path(name) for name in names], pairs)
 
     teachers = call(train)

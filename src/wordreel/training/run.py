@@ -21,7 +21,8 @@ from wordreel.training.progress import Clock, Progress, Told
 from wordreel.training.schedules import factor
 from wordreel.training.session import Session
 from wordreel.training.start import copy_tokenizer
-from wordreel.training.state import load_state, save_state
+from wordreel.training.state import differences, load_state, save_state
+from wordreel.training.stopping import Stopped, Wish
 
 Epoch = Callable[[Row], None]
 
@@ -39,6 +40,7 @@ class Result:
     history: tuple[Row, ...]
     seconds: float
     steps_per_second: float
+    steps: int = 0  # of this session; 0: the run had come to its end before
 
 
 class Run:
@@ -52,28 +54,37 @@ class Run:
         progress: Told | None,
         on_epoch: Epoch | None,
         save_steps: int,
+        wish: Wish | None = None,
     ) -> None:
         self.session, self.folder, self.name = session, folder, name
         self.progress, self.on_epoch, self.save_steps = progress, on_epoch, save_steps
+        self.wish = wish or Wish()
         self.step, self.total, self.counted = 0, 0.0, 0  # total and counted: losses of this epoch
         self.history: list[Row] = []
         self.best_epoch, self.best_score = -1, -math.inf
         self.best_figures: Measured | None = None
         self.best_state: dict[str, Tensor] | None = None  # not yet on disk
-        self.saved = time.perf_counter()
+        self.saved, self.saved_step = time.perf_counter(), -1
+        self.begun = 0  # the step that this session began at
         self.spent = 0.0  # seconds of earlier sessions
 
     # Going on after a stop
 
     def go_on(self, facts: dict[str, Any]) -> None:
         mine = self.session.identity()
-        for key, what in (("recipe", "recipe"), ("data", "data")):
-            if facts[key] != mine[key]:
-                raise TrainingError(
-                    f"{self.folder} was begun with another {what}; use the same one, or another --out"
-                )
+        changed = differences(facts["recipe"], mine["recipe"])
+        if changed:
+            raise TrainingError(
+                f"{self.folder} was begun with another recipe ({', '.join(changed)}); use the same one, or "
+                "another --out"
+            )
+        if facts["data"] != mine["data"]:
+            raise TrainingError(
+                f"{self.folder} was begun with other data; use the same videos and captions, or another --out"
+            )
         load_state(self.folder, *self.session.parts())
         self.step, self.total, self.counted = facts["step"], facts["total"], facts["counted"]
+        self.saved_step = self.begun = self.step
         self.history, self.spent = facts["history"], facts["seconds"]
         self.best_epoch, self.best_score = facts["best_epoch"], facts["best_score"]
         self.best_figures = Measured.from_json(facts["best_figures"]) if facts["best_figures"] else None
@@ -94,7 +105,7 @@ class Run:
                 "best_figures": self.best_figures.to_json() if self.best_figures else None,
             }
             save_state(self.folder, *self.session.parts(), facts)
-        self.saved = time.perf_counter()
+        self.saved, self.saved_step = time.perf_counter(), self.step
 
     # Running
 
@@ -122,12 +133,13 @@ class Run:
             self.clock.done += 1
             ended = self.step == (number + 1) * each
             due = self.save_steps and self.step % self.save_steps == 0
-            if self.progress and self.clock.due():
+            if self.progress and not ended and self.clock.due():
                 self._count(losses)
                 self._tell(number, each)
-            if not ended and (due or self._old()):
+            if not ended and (due or self._old() or self.wish.asked):
                 self._count(losses)
                 self.keep()
+                self._heed()
             if len(losses) >= 1000:
                 self._count(losses)
         self._count(losses)
@@ -151,13 +163,17 @@ class Run:
             self._tell(number, each, row["loss"])
         last = number + 1 == self.session.recipe.run.epochs
         due = self.save_steps and self.step % self.save_steps == 0
-        if last or due or self._old():
+        if last or due or self._old() or self.wish.asked:
             self.keep()
         if self.on_epoch:
             self.on_epoch(row)
+        if not last:
+            self._heed()
 
     def _measure(self, epoch: int, row: Row) -> None:
         settings = self.session.recipe.run
+        if not self.session.sound():
+            raise TrainingError(self._advice("weights are no longer numbers"))
         wanted = epoch % settings.validate_every == 0 or epoch == settings.epochs
         figures = None
         if wanted and self.session.world.chief:
@@ -185,13 +201,21 @@ class Run:
     def _count(self, losses: list[Tensor]) -> None:
         for value in torch.stack(losses).tolist() if losses else []:
             if not math.isfinite(value):
-                raise TrainingError(
-                    f"the loss is {value} near step {self.step}; lower optimiser.rate, set optimiser.clip, "
-                    "or train in float32 (run.precision)"
-                )
+                raise TrainingError(self._advice(f"the loss is {value}"))
             self.total += value
             self.counted += 1
         losses.clear()
+
+    def _advice(self, what: str) -> str:
+        return (
+            f"{what} near step {self.step}; lower optimiser.rate, set optimiser.clip, or train in float32 "
+            "(run.precision)"
+        )
+
+    def _heed(self) -> None:
+        """End here if somebody asked for it; the state has just been kept."""
+        if self.wish.asked:
+            raise Stopped(f"stopped after step {self.step} of {self.total_steps}")
 
     def _tell(self, epoch: int, each: int, loss: float | None = None) -> None:
         if self.progress is None or not self.session.world.chief:
@@ -221,12 +245,14 @@ class Run:
     def _finish(self) -> Result:
         best, last = self.folder / "best", self.folder / "last"
         seconds = self.spent + time.perf_counter() - self.clock.begun
+        if self.saved_step != self.step:  # patience has ended it: the state is to know that it is over
+            self.keep()
         if self.session.world.chief:
-            self._write_best()
             about = self._about(len(self.history))
             save(last, self.session.module, self.name, about)
             copy_tokenizer(self.session.recipe.model.text, self.session.material.tokenizer, last)
-            if self.session.recipe.run.select == "last" or self.session.material.val is None:
+            nothing = self.best_epoch < 0  # no epoch, or none that was measured
+            if nothing or self.session.recipe.run.select == "last" or self.session.material.val is None:
                 self.session.write(best, self.name, about, None)
             write_logs(self.folder, self.history)
             draw_curves(self.folder, self.history, self.name)
@@ -236,12 +262,13 @@ class Run:
             self.folder,
             best,
             last,
-            self.best_epoch,
+            max(0, self.best_epoch),
             score,
             self.best_figures,
             tuple(self.history),
             seconds,
             sum(rates) / len(rates) if rates else 0.0,
+            self.step - self.begun,
         )
 
     def _about(self, epoch: int) -> dict[str, Any]:

@@ -1,22 +1,29 @@
 """Hyper-parameters by asynchronous successive halving (Li et al., 2020, arXiv 1810.05934), as for CE.
 
-Optuna proposes values and stops trials that lag behind: after 1, 3, 9, … epochs the better third goes on. The
-study lies in a file, so a search that was stopped goes on, and several processes can search together.
+Optuna proposes values, and trials that lag behind are stopped: after 1, 3, 9, … epochs the better third goes
+on. The study lies in a file, so several processes can search together. A trial whose process died is done
+over by the next one: a search that was killed tries what it would have tried.
 """
 
 from __future__ import annotations
 
 import tomllib
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from wordreel.errors import TrainingError
+from wordreel.library.durable import make_folder, sync_folder
+from wordreel.training.halving import halving_pruner, steady_sampler
 from wordreel.training.recipe import Recipe
+from wordreel.training.turns import Turns
 
 Train = Callable[[Recipe, Path, Callable[[int, float], None]], float]
 Load = Callable[[list[str]], Recipe]
+
+NAME = "wordreel"  # of the study
 
 CE_SPACE: dict[str, Any] = {
     "loss.margin": {"low": 0.05, "high": 0.4},
@@ -63,33 +70,87 @@ def search(
     `train` calls `report(epoch, score)` after each epoch, which may end the trial, and returns the score.
     """
     optuna = library()
-    out.mkdir(parents=True, exist_ok=True)
-    study = optuna.create_study(
-        study_name="wordreel",
-        direction="maximize",
+    make_folder(out)
+    turns = Turns(out / "turns")
+    with turns.alone():
+        _begin(optuna, out / "study.sqlite")
+    study = optuna.load_study(
+        study_name=NAME,
         storage=f"sqlite:///{(out / 'study.sqlite').resolve()}",
-        load_if_exists=True,
-        sampler=optuna.samplers.TPESampler(seed=seed),
-        pruner=optuna.pruners.SuccessiveHalvingPruner(min_resource=least, reduction_factor=factor),
+        sampler=steady_sampler(optuna, seed),
+        pruner=halving_pruner(optuna, least, factor),
     )
 
     def tried(trial: Any) -> float:
         chosen = {key: suggest(trial, key, choice) for key, choice in space.items()}
 
         def report(epoch: int, score: float) -> None:
-            trial.report(score, epoch)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a trial that is done over reports what is known
+                trial.report(score, epoch)
             if trial.should_prune():
                 raise optuna.TrialPruned
 
         return train(load(as_overrides(chosen)), out / f"trial-{trial.number}", report)
 
-    done = len([t for t in study.trials if t.state.is_finished()])
-    study.optimize(tried, n_trials=max(0, trials - done), catch=(TrainingError,))
+    try:
+        while (trial := _next(optuna, study, turns, trials)) is not None:
+            _do(optuna, study, trial, tried)
+            turns.let_go(trial.number)
+    finally:
+        turns.close()
     finished = [t for t in study.trials if t.state == optuna.trial.TrialState.COMPLETE]
     if not finished:
-        raise TrainingError("no trial came to its end; look at the space's bounds")
+        running = any(not t.state.is_finished() for t in study.trials)
+        advice = "other processes are still at it" if running else "look at the space's bounds"
+        raise TrainingError(f"no trial came to its end; {advice}")
     pruned = [t for t in study.trials if t.state == optuna.trial.TrialState.PRUNED]
     return Found(dict(study.best_params), float(study.best_value), len(study.trials), len(pruned))
+
+
+def _begin(optuna: Any, path: Path) -> None:
+    """An empty study. Its tables are made one by one, so it gets its name when all of them are there."""
+    if path.exists():
+        return
+    fresh = path.with_name(path.name + ".new")
+    for left in (fresh, fresh.with_name(fresh.name + "-journal")):
+        left.unlink(missing_ok=True)
+    storage = optuna.storages.RDBStorage(f"sqlite:///{fresh.resolve()}")
+    optuna.create_study(study_name=NAME, direction="maximize", storage=storage)
+    storage.remove_session()
+    storage.engine.dispose()
+    fresh.replace(path)
+    sync_folder(path.parent)
+
+
+def _next(optuna: Any, study: Any, turns: Turns, trials: int) -> Any:
+    """A trial that was left unfinished, or a new one; None where there are enough."""
+    with turns.alone():
+        known = study.get_trials(deepcopy=False)
+        for one in known:
+            if one.state == optuna.trial.TrialState.RUNNING and turns.take(one.number):
+                return optuna.trial.Trial(study, one._trial_id)
+        if len(known) >= trials:
+            return None
+        trial = study.ask()
+        turns.take(trial.number)
+        return trial
+
+
+def _do(optuna: Any, study: Any, trial: Any, tried: Callable[[Any], float]) -> None:
+    """Run a trial and write down how it ended. One that is interrupted stays unfinished."""
+    states = optuna.trial.TrialState
+    try:
+        value = tried(trial)
+    except optuna.TrialPruned:
+        study.tell(trial, state=states.PRUNED)
+    except TrainingError:
+        study.tell(trial, state=states.FAIL)
+    except Exception:
+        study.tell(trial, state=states.FAIL)
+        raise
+    else:
+        study.tell(trial, value)
 
 
 def suggest(trial: Any, key: str, choice: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,10 @@ class Session:
         if material.val is not None and val_words is not None and world.chief:
             self.val_shelf = Shelf(material.val, recipe.model, device, dtype)
             self.val_texts = Texts(val_words, device, dtype)
-        self.order = Order.of(material.train, recipe.data, run)
+        for held in (self.shelf, self.texts, self.val_shelf, self.val_texts):
+            if isinstance(held, Shelf | Texts):  # half precision is the network's own choice
+                held.wide = run.precision == "float32"
+        self.order = Order.of(material.train, recipe.data, run, 2 * world.size)
         captured = run.compile and device.type == "cuda" and world.size == 1 and run.precision != "float16"
         self.optimiser = build_optimiser(recipe.optimiser, self.module, self.loss, captured)
         self.stepper = self._stepper()
@@ -87,6 +91,7 @@ class Session:
             distil=None if teachers is None else Distil(recipe.teach.kind, recipe.teach.delta),
             distil_weight=recipe.teach.weight,
             window=recipe.data.window,
+            size=self.order.largest() // self.world.size * self.world.size,
         )
 
     def step(self, videos: Int64, captions: Int64, number: int, scale: float) -> Tensor:
@@ -109,8 +114,9 @@ class Session:
 
     @cached_property
     def _data(self) -> list[str]:
-        val = self.material.val
-        return [self.material.train.fingerprint, val.fingerprint if val is not None else ""]
+        train, val = self.material.train, self.material.val
+        shown = hashlib.sha256(repr(train.shares).encode() + train.spans.tobytes()).hexdigest()[:16]
+        return [train.fingerprint, val.fingerprint if val is not None else "", shown]
 
     def identity(self) -> dict[str, Any]:
         """What must be the same for a run to go on."""
@@ -121,6 +127,11 @@ class Session:
     def parts(self) -> tuple[nn.Module, nn.Module, torch.optim.Optimizer, torch.amp.GradScaler]:
         """What a state holds."""
         return self.module, self.loss, self.optimiser, self.stepper.scaler
+
+    def sound(self) -> bool:
+        """Whether every weight is a finite number. A loss may not tell: what is none counts as no match."""
+        with torch.no_grad():
+            return bool(torch.stack([p.isfinite().all() for p in self.module.parameters()]).all())
 
     def copied_state(self) -> dict[str, Tensor]:
         return {name: value.detach().clone() for name, value in self.module.state_dict().items()}

@@ -43,6 +43,10 @@ class OptimiserSettings:
     def __post_init__(self) -> None:
         if self.rate <= 0 or self.weight_decay < 0 or self.clip < 0 or self.lookahead < 1:
             raise ValueError("rate must be above 0, weight_decay and clip not below, lookahead at least 1")
+        if self.text_rate < 0 or self.eps < 0 or not all(0 <= beta < 1 for beta in self.betas or ()):
+            raise ValueError("text_rate and eps must not be below 0, and betas lie from 0 to below 1")
+        if not 0 <= self.lookahead_share <= 1:
+            raise ValueError("lookahead_share is a share of 1")
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,11 @@ class DataSettings:
     stretch: int = 0  # words drawn of a transcript in every step; 0: captions are taken whole
     until: float = 0.0  # seconds: words of a transcript that begin later are left out; 0: none are
 
+    def __post_init__(self) -> None:
+        below = [n for n in ("limit", "val_limit", "window", "stretch", "until") if getattr(self, n) < 0]
+        if below:
+            raise ValueError(f"{' and '.join(below)} must not be below 0")
+
 
 @dataclass(frozen=True)
 class RunSettings:
@@ -108,6 +117,8 @@ class RunSettings:
             )
         if not 0 <= self.expert_dropout < 1:
             raise ValueError("expert_dropout is a chance below 1")
+        if self.seed < 0 or self.patience < 0 or self.save_minutes < 0:
+            raise ValueError("seed, patience and save_minutes must not be below 0")
 
 
 @dataclass(frozen=True)
@@ -123,6 +134,10 @@ class TeachSettings:
     delta: float = 1.0
     weight: float = 1.0
     denoise: str = ""
+
+    def __post_init__(self) -> None:
+        if self.weight < 0 or self.delta <= 0:
+            raise ValueError("weight must not be below 0, and delta above it")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from wordreel.errors import TrainingError
 from wordreel.models.base_module import JointEmbedding
 from wordreel.models.config import Text
+from wordreel.models.kept import find_checkpoint
 from wordreel.training.settings import StartSettings
 from wordreel.weights.store import Store
 
@@ -59,9 +60,13 @@ def begin_text(module: JointEmbedding, source: str, store: Store | None = None) 
 
 def text_folder(text: Text, start: StartSettings) -> Path | None:
     """Where the captions' tokenizer or word vectors are looked for."""
+    model = find_checkpoint(Path(start.model).expanduser()) if start.model else None
+    place = text.source.partition(":")[2]
+    if model is not None and any((model / place / name).is_file() for name in TOKENIZER):
+        return model  # what is fine-tuned reads captions as it did
     if start.text and start.text != "minilm":
         return Path(start.text).expanduser()
-    return Path(start.model).expanduser() if start.model else None
+    return model
 
 
 def copy_tokenizer(text: Text, folder: Path | None, out: Path) -> None:
@@ -87,7 +92,7 @@ def fine_tune(module: JointEmbedding, folder: Path) -> list[str]:
     """
     from wordreel.models.trained import load_module
 
-    other, _ = load_module(folder.expanduser())
+    other, _ = load_module(find_checkpoint(folder.expanduser()))
     if other.config.kind != module.config.kind:
         raise TrainingError(
             f"{folder} is a {other.config.kind} model; this recipe trains {module.config.kind}"

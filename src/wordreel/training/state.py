@@ -6,6 +6,8 @@ Random numbers need no keeping, being functions of the seed and the step.
 from __future__ import annotations
 
 import json
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,12 @@ from wordreel.library.durable import make_folder, replace_with
 from wordreel.training.optimisers.radam import RAdam
 
 FILE, KEY, FORMAT = "state.safetensors", "wordreel", 1
+ANEW = "begin anew with --overwrite, or name another --out"
+FACTS: dict[str, Any] = {
+    "recipe": dict, "data": list, "step": int, "total": (int, float), "counted": int, "history": list,
+    "seconds": (int, float), "best_epoch": int, "best_score": (int, float), "optimiser_steps": int,
+    "scaler": dict,
+}  # fmt: skip
 
 
 def save_state(
@@ -37,6 +45,7 @@ def save_state(
         for name, value in optimiser.state.get(p, {}).items():
             tensors[f"optimiser.{number}.{name}"] = torch.as_tensor(value)
     held = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    facts = {**facts, "check": checksum(held)}
     steps = optimiser.steps if isinstance(optimiser, RAdam) else 0
     known = {**facts, "format": FORMAT, "optimiser_steps": steps, "scaler": scaler.state_dict()}
     replace_with(folder / FILE, save(held, metadata={KEY: json.dumps(known)}))
@@ -53,10 +62,38 @@ def read_facts(folder: Path) -> dict[str, Any] | None:
         with safe_open(str(path), "pt") as file:
             facts = json.loads((file.metadata() or {})[KEY])
     except (SafetensorError, KeyError, ValueError, OSError) as error:
-        raise TrainingError(f"{path} cannot be read ({error}); train again without --resume") from None
+        raise TrainingError(f"{path} cannot be read ({error}); {ANEW}") from None
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
-        raise TrainingError(f"{path} is of another version; train again without --resume")
+        raise TrainingError(f"{path} is of another version; {ANEW}")
+    wrong = [key for key, kind in FACTS.items() if not isinstance(facts.get(key), kind)]
+    if wrong or "best_figures" not in facts:
+        raise TrainingError(f"{path} does not say its {', '.join(wrong) or 'best_figures'}; {ANEW}")
     return facts
+
+
+def checksum(held: Mapping[str, Tensor]) -> int:
+    """Of every tensor with its name and shape: bits that a disk lost, not somebody's ill will."""
+    found = 0
+    for name in sorted(held):
+        found = zlib.crc32(f"{name}\x1f{held[name].dtype}\x1f{tuple(held[name].shape)}".encode(), found)
+        found = zlib.crc32(held[name].reshape(-1).view(torch.uint8).numpy().data, found)
+    return found
+
+
+def differences(old: Any, new: Any, where: str = "") -> list[str]:
+    """The values that differ, by name, in plain nested values.
+
+    >>> differences({"run": {"epochs": 3, "batch": 8}}, {"run": {"epochs": 5, "batch": 8}})
+    ['run.epochs was 3 and is 5']
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        names = dict.fromkeys([*old, *new])
+        dotted = [(name, f"{where}.{name}" if where else str(name)) for name in names]
+        return [told for name, path in dotted for told in differences(old.get(name), new.get(name), path)]
+    if old == new:
+        return []
+    short = all(isinstance(one, str | int | float | None) for one in (old, new))
+    return [f"{where} was {old!r} and is {new!r}" if short else f"{where} differs"]
 
 
 def load_state(
@@ -73,6 +110,8 @@ def load_state(
     if facts is None:
         raise TrainingError(f"there is no {FILE} in {folder}; there is nothing to resume")
     held = load_file(folder / FILE)
+    if facts.get("check", whole := checksum(held)) != whole:
+        raise TrainingError(f"{folder / FILE} is damaged: it is not what was written; {ANEW}")
     try:
         module.load_state_dict(_under(held, "module."))
         loss.load_state_dict(_under(held, "loss."))

@@ -47,6 +47,7 @@ class Stepper:
     distil: Distil | None = None
     distil_weight: float = 1.0
     window: float = 0.0  # seconds of a video around what a caption is about; 0: all
+    size: int = 0  # of the batches that are compiled; 0: that of the first one
     scaler: torch.amp.GradScaler = field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,7 +57,7 @@ class Stepper:
         self._graph: Any = None
         self._inputs: tuple[Tensor, Tensor] | None = None
         self._captured_loss: Tensor | None = None
-        self._eager = self._size = 0
+        self._eager = 0
         self.captures = (
             self.compile
             and self.device.type == "cuda"
@@ -88,10 +89,10 @@ class Stepper:
         return loss
 
     def _usual(self, videos: Tensor) -> bool:
-        """Whether a batch has the size of the first one: only that size is compiled."""
-        if self._size == 0:
-            self._size = len(videos)
-        return len(videos) == self._size
+        """Whether a batch has the one size that is compiled. A resumed run may begin with another one."""
+        if self.size == 0:
+            self.size = len(videos)
+        return len(videos) == self.size
 
     def _ready(self) -> bool:
         return self._eager >= EAGER and getattr(self.optimiser, "settled", True)

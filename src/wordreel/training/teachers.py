@@ -75,6 +75,7 @@ class Teachers:
 
 def from_models(folders: Sequence[str | Path], pairs: Pairs, device: torch.device | None = None) -> Teachers:
     """Teachers from model folders, each with its own experts and its own way to read captions."""
+    from wordreel.models.kept import find_checkpoint
     from wordreel.models.text.sources import open_source
     from wordreel.models.trained import load_module
     from wordreel.training.data.shelf import Shelf
@@ -85,11 +86,11 @@ def from_models(folders: Sequence[str | Path], pairs: Pairs, device: torch.devic
     place = device or torch.device("cpu")
     precision = Precision("float32", place.type)
     made = []
-    for folder in folders:
-        module, _ = load_module(Path(folder))
+    for folder in map(find_checkpoint, map(Path, folders)):
+        module, _ = load_module(folder)
         module = module.to(place)
         text = module.config.text
-        words = encode(pairs, text, None if pairs.words is not None else open_source(text, Path(folder)))
+        words = encode(pairs, text, None if pairs.words is not None else open_source(text, folder))
         shelf, texts = Shelf(pairs, module.config, place), Texts(words, place)
         shown = embed_videos(module, shelf, len(pairs), precision)
         made.append(Teacher(shown, embed_texts(module, texts, precision)))

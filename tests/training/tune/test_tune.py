@@ -180,6 +180,9 @@ def test_same_seed_same_file(tuned, library):
     ]
     assert files[0] == files[1]
     assert free_name(library.store) == "reel-tuned-2"  # the next one does not take its place
+    card = checkpoint.load(library.path / kept.FOLDER / report.fingerprint / kept.WEIGHTS).card
+    assert free_name(library.store, card) == "reel-tuned"  # the same one again is no other
+    assert free_name(library.store, {**card, "tuned": {}}) == "reel-tuned-2"
 
 
 def test_nonsense_is_refused(library):

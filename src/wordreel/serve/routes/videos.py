@@ -18,7 +18,7 @@ from wordreel.serve.problems import Problem
 from wordreel.serve.routes import ContentPath, Served, errors
 from wordreel.serve.routes.search import encoded
 from wordreel.serve.service import Service
-from wordreel.serve.shapes import BankName, Beta, Folder, NormName, Seconds, Text
+from wordreel.serve.shapes import BankName, Beta, Folder, LikeQuery, NormName, Text
 from wordreel.serve.shapes_library import (
     CaptionsRequest,
     FailureEntry,
@@ -84,20 +84,15 @@ async def match(
 
 
 @router.get("/api/videos/{content}/like", response_model=LikeResponse, responses=errors(404))
-async def like(
-    content: ContentPath,
-    service: Served,
-    start: Annotated[Seconds | None, Query()] = None,
-    end: Annotated[Seconds | None, Query()] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 12,
-) -> LikeResponse:
+async def like(content: ContentPath, service: Served, asked: Annotated[LikeQuery, Query()]) -> LikeResponse:
     """Videos like this one, or like one moment of it."""
     clock = asking.Clock()
 
     def work() -> LikeResponse:
         clock.queue = clock.lap()
         engine = service.live.now.engine
-        found = engine.like(service.samples.known(engine.model, content, start, end), limit)
+        sample = service.samples.known(engine.model, content, asked.start, asked.end)
+        found = engine.like(sample, asked.limit, asking.filters_of(asked))
         return LikeResponse(hits=view.shown(engine, found, None, service.uploaded), took=clock.took(service))
 
     return await service.searching(work)

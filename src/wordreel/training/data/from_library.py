@@ -37,9 +37,8 @@ def from_library(
     store = library if isinstance(library, LibraryStore) else LibraryStore.open(Path(library))
     told = _imported(store, split, dataset) if captions is None else _named(store, captions)
     if not told:
-        raise TrainingError(
-            f"no video of the library {store.path} has a caption; `wordreel list` shows its files"
-        )
+        how = "`wordreel list` shows its files" if captions is not None else "give them with --captions FILE"
+        raise TrainingError(f"no video of the library {store.path} has a caption; {how}")
     name = dataset or (captions.dataset if isinstance(captions, Split) else "") or store.path.name
     known = {row.expert for row in store.tracks() if row.present}
     chosen = sorted(known) if experts is None else [expert for expert in experts if expert in known]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,8 @@ def kept(folder: Path, pairs: Pairs, text: Text, source: Source, make: Callable[
         except (SafetensorError, KeyError, OSError):
             pass  # cut short or damaged: made again below
     fresh = make()
-    make_folder(folder)
     tensors = {"values": np.ascontiguousarray(fresh.values), "counts": fresh.counts}
-    replace_with(path, bytes(save(tensors)))
+    with suppress(OSError):  # a disk that is full or not ours: the next run encodes again
+        make_folder(folder)
+        replace_with(path, bytes(save(tensors)))
     return fresh

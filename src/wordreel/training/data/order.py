@@ -26,9 +26,15 @@ class Order:
     steps: int  # in an epoch; 0: once over the data
     drop_last: bool
     seed: int
+    least: int = 2  # pairs of a batch
 
     @staticmethod
-    def of(pairs: Pairs, data: DataSettings, run: RunSettings) -> Order:
+    def of(pairs: Pairs, data: DataSettings, run: RunSettings, least: int = 2) -> Order:
+        """`least`: two for each process that shares a batch."""
+        if len(pairs) < 2:
+            raise TrainingError(
+                f"{pairs.name} has one video; training tells videos from each other and needs more"
+            )
         return Order(
             np.repeat(np.arange(len(pairs)), pairs.counts),
             pairs.counts,
@@ -40,6 +46,7 @@ class Order:
             run.steps,
             run.drop_last,
             run.seed,
+            least,
         )
 
     def epoch(self, number: int) -> list[tuple[Int64, Int64]]:
@@ -58,6 +65,10 @@ class Order:
     def steps_of_epoch(self) -> int:
         return self.steps or len(self._pass(0))
 
+    def largest(self) -> int:
+        """The pairs of a batch that is as full as any."""
+        return max(len(videos) for videos, _ in self._pass(0))
+
     def _pass(self, number: int) -> list[tuple[Int64, Int64]]:
         chance = np.random.default_rng([self.seed, number, 7919])
         videos, captions = self._pairs(chance)
@@ -72,8 +83,13 @@ class Order:
                 batches += self._cut(videos[some], captions[some])
             batches = [batches[place] for place in chance.permutation(len(batches))]
         if not batches:
+            if len(videos) < 2:
+                raise TrainingError(
+                    "there is one pair to train on, and nothing to tell it from; give more videos"
+                )
             raise TrainingError(
-                f"{len(videos)} pairs do not fill a batch of {self.batch}; set run.batch or run.drop_last"
+                f"{len(videos)} pairs do not fill a batch of {self.batch}; set a smaller run.batch, or "
+                "run.drop_last=false"
             )
         return batches
 
@@ -98,9 +114,9 @@ class Order:
         return np.concatenate(videos), np.concatenate(captions)
 
     def _cut(self, videos: Int64, captions: Int64) -> list[tuple[Int64, Int64]]:
-        """Batches in order. A last batch of one pair is left out: it has no negatives and no variance."""
+        """Batches in order. A last one of too few is left out: a single pair has no negatives or variance."""
         size = self.batch
         starts = range(0, len(videos), size)
         found = [(videos[start : start + size], captions[start : start + size]) for start in starts]
-        least = size if self.drop_last else 2
+        least = size if self.drop_last else self.least
         return [batch for batch in found if len(batch[0]) >= least]

@@ -52,6 +52,7 @@ class Shelf:
     ) -> None:
         self.config, self.device, self.fixed = config, device, fixed
         self.expert_dropout = expert_dropout
+        self.wide = False  # whether float32 is handed out, whatever is held
         self.sampled = isinstance(config, MMT)
         packed = {expert.name: _prepared(pairs, expert, config) for expert in config.experts}
         if not any(len(found[0].values) for found in packed.values()):
@@ -107,7 +108,7 @@ class Shelf:
             found = dropped(found, self.expert_dropout)
         if self.place != self.device:
             found = {name: _moved(part, self.device) for name, part in found.items()}
-        return found
+        return {name: _widened(part) for name, part in found.items()} if self.wide else found
 
     def _width(self, held: Held, expert: Expert, videos: Tensor) -> int:
         longest = held.longest
@@ -190,6 +191,11 @@ def dropped(batch: dict[str, Features], chance: float) -> dict[str, Features]:
         name: batch[name]._replace(mask=batch[name].mask & stays[:, number, None])
         for number, name in enumerate(names)
     }
+
+
+def _widened(part: Features) -> Features:
+    pooled = None if part.pooled is None else part.pooled.float()
+    return part._replace(values=part.values.float(), pooled=pooled)
 
 
 def _moved(part: Features, device: torch.device) -> Features:

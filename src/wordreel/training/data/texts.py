@@ -41,6 +41,7 @@ class Texts:
         middles: NDArray[np.float32] | None = None,
     ) -> None:
         self.device, self.fixed = device, fixed
+        self.wide = False  # whether float32 is handed out, whatever is held
         self.middles = None if middles is None else torch.from_numpy(middles).to(device)
         values = packed.values
         whole = values.dtype.kind in "iu"
@@ -75,6 +76,8 @@ class Texts:
         values = self.values.index_select(0, rows.flatten()).view(*rows.shape, *self.values.shape[1:])
         if self.whole:
             values = values.long()
+        elif self.wide:
+            values = values.float()
         return Tokens(values.to(self.device, non_blocking=True), mask.to(self.device, non_blocking=True))
 
 

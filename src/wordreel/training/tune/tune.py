@@ -90,8 +90,8 @@ def tune(
         tower = heads.into(base.kept.tower)
         if not words:
             del tower[TABLE]
-        name = free_name(store)
-        card = _card(base, name, words, said, found, settings)
+        card = _card(base, words, said, found, settings)
+        card["name"] = name = free_name(store, card)
         with TemporaryDirectory() as folder:
             save(Path(folder) / kept.WEIGHTS, replace(base.kept, tower=tower, card=card))
             model, used = use(
@@ -138,17 +138,26 @@ def check_model(store: LibraryStore) -> None:
     )
 
 
-def free_name(store: LibraryStore) -> str:
-    """`reel-tuned`, or the next number if the library has one of that name."""
-    taken = {one.name for one in kept.kept(store)}
+def free_name(store: LibraryStore, card: Mapping[str, Any] | None = None) -> str:
+    """`reel-tuned`, or the next number if the library has one of that name.
+
+    One that was made of the same captions with the same settings keeps its name: it is the same model again,
+    perhaps of a tuning that was killed before the library was embedded.
+    """
+    taken = {one.name: _unnamed(one.facts) for one in kept.kept(store)}
+    mine = None if card is None else _unnamed(json.loads(json.dumps(card)))
     number = 1
-    while (name := NAME if number == 1 else f"{NAME}-{number}") in taken:
+    while (name := NAME if number == 1 else f"{NAME}-{number}") in taken and taken[name] != mine:
         number += 1
     return name
 
 
+def _unnamed(card: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in card.items() if key not in ("name", "format")}
+
+
 def _card(
-    base: Reel, name: str, words: tuple[str, ...], said: Captioned, found: Measured, settings: Settings
+    base: Reel, words: tuple[str, ...], said: Captioned, found: Measured, settings: Settings
 ) -> dict[str, Any]:
     """What the file says of itself: no clock and no paths, so that the same captions make the same file."""
     told = hashlib.sha256(json.dumps(sorted(said.texts.items())).encode()).hexdigest()
@@ -162,7 +171,7 @@ def _card(
         "after": _figures(found.after),
         "strengths": found.strengths,
     }
-    return {**about, "name": name, LIST: words, TUNED: tuned}
+    return {**about, LIST: words, TUNED: tuned}
 
 
 def _figures(found: Any) -> dict[str, float]:

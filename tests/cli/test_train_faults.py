@@ -1,0 +1,155 @@
+"""`wordreel train` as a person meets it when something is not as it should be."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.library.fakes import Colour, FakeFence, write_media  # noqa: E402
+from typer.testing import CliRunner  # noqa: E402
+
+from wordreel.cli.app import app  # noqa: E402
+from wordreel.errors import TrainingError  # noqa: E402
+from wordreel.library import LibraryStore, add  # noqa: E402
+
+OWN = """
+[model]
+kind = "ce"
+dim = 8
+[model.text]
+words = "vectors"
+dim = 3
+pool = "mean"
+source = "word2vec:{folder}/words.txt"
+[model.expert.colour]
+dim = 4
+[model.expert.smell]
+dim = 4
+[run]
+epochs = 2
+batch = 2
+"""
+
+
+@pytest.fixture
+def told(tmp_path):
+    """What every training here is asked for, but for `--out` and what it validates on."""
+    for seed in range(6):
+        write_media(tmp_path / "media" / f"film{seed}.mp4", seconds=12.0 + 5 * seed, seed=seed)
+    with LibraryStore.create_or_open(tmp_path / "library") as store:
+        add(store, [tmp_path / "media"], [Colour()], FakeFence())
+    (tmp_path / "words.txt").write_text("dog 1 0 0\ncat 0 1 0\nruns 0 0 1\n")
+    (tmp_path / "own.toml").write_text(OWN.format(folder=tmp_path))
+    captions = {
+        "train": {f"film{n}": ["a dog runs", "a cat"] for n in range(4)},
+        "val": {"film4": ["a dog"], "film5": ["a cat"]},
+    }
+    (tmp_path / "captions.json").write_text(json.dumps(captions))
+    return ["train", f"{tmp_path}/own.toml", "-L", f"{tmp_path}/library", "--captions",
+            f"{tmp_path}/captions.json", "--split", "train", "--device", "cpu", "--cache",
+            f"{tmp_path}/cache"]  # fmt: skip
+
+
+def run(*words):
+    done = CliRunner().invoke(app, list(map(str, words)))
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def test_an_earlier_run_is_not_lost_by_mistake(told, tmp_path):
+    out = ("--out", tmp_path / "run")
+    assert run(*told, *out).exit_code == 0
+    before = (tmp_path / "run" / "best" / "model.safetensors").read_bytes()
+    with pytest.raises(TrainingError, match="--resume goes on with it, --overwrite begins anew"):
+        run(*told, *out, "--set", "loss.margin=0.1")
+    assert (tmp_path / "run" / "best" / "model.safetensors").read_bytes() == before
+    assert run(*told, *out, "--resume").exit_code == 0
+    assert run(*told, *out, "--set", "loss.margin=0.1", "--overwrite").exit_code == 0
+    assert (tmp_path / "run" / "best" / "model.safetensors").read_bytes() != before
+
+
+def test_what_is_told_before_and_while_training(told, tmp_path):
+    done = run(*told, "--val-split", "val", "--out", tmp_path / "run", "--json")
+    assert json.loads(done.stdout)[0]["epoch"] in (1, 2)
+    lines = done.stderr.splitlines()
+    assert "validated on 2 and 2" in lines[0]
+    assert lines[1] == "note: no video has smell; trained without"
+    assert [line.split("  ")[0] for line in lines[2:]] == ["epoch 1/2", "epoch 2/2"]
+    assert all("recall" in line for line in lines[2:])
+    both = run(*told, "--val-split", "train", "--out", tmp_path / "same").stderr
+    assert "note: 4 of the videos to validate on are trained on as well" in both
+
+
+@pytest.mark.parametrize(("more", "said"), [
+    (("--share", "0"), "between 0 and 1000"),
+    (("--share", "nan"), "between 0 and 1000"),
+    (("--seed", "-1"), "greater than or equal to 0"),
+])  # fmt: skip
+def test_options_that_make_no_sense(told, tmp_path, more, said):
+    done = run(*told, *more, "--out", tmp_path / "run")
+    assert done.exit_code == 2
+    assert said in done.output
+    assert not (tmp_path / "run").exists()
+
+
+def test_options_of_libraries_do_not_go_with_a_tree(tmp_path):
+    done = run("train", "ce-msvd", "--data", tmp_path, "--ids", "x.txt", "--out", tmp_path / "run")
+    assert done.exit_code == 2
+    assert "--ids go with --library" in done.output
+
+
+def test_a_library_without_captions_asks_for_them(told, tmp_path):
+    with pytest.raises(TrainingError, match="--captions FILE"):
+        run("train", told[1], "-L", f"{tmp_path}/library", "--out", tmp_path / "run")
+
+
+def test_a_search_needs_a_measure_and_tells_its_trials(told, tmp_path):
+    pytest.importorskip("optuna")
+    space = tmp_path / "space.toml"
+    space.write_text('"loss.margin" = {low = 0.05, high = 0.4}')
+    asked = (*told, "--search", space, "--trials", "1", "--out", tmp_path / "search")
+    with pytest.raises(TrainingError, match="--val-split"):
+        run(*asked)
+    done = run(*asked, "--val-split", "val", "--json")
+    assert json.loads(done.stdout)["trials"] == 1
+    assert "trial-0  epoch 2/2  loss" in done.stderr
+    space.write_text('"loss.margn" = [0.1]')
+    with pytest.raises(TrainingError, match="did you mean margin"):
+        run(*asked, "--val-split", "val")
+
+
+def test_an_interrupt_says_how_to_go_on(told, tmp_path, monkeypatch):
+    from wordreel.training import loop
+    from wordreel.training.stopping import Stopped
+
+    def stopped(*asked, **more):
+        raise Stopped("stopped after step 3 of 9")
+
+    monkeypatch.setattr(loop, "train", stopped)
+    done = run(*told, "--out", tmp_path / "run")
+    assert done.exit_code == 130
+    assert "stopped after step 3 of 9; the same command with --resume goes on" in done.stderr
+
+
+WITHOUT = """
+import sys
+class Nothing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Nothing())
+from wordreel.cli import main
+sys.argv = ["wordreel", *sys.argv[1:]]
+main()
+"""
+
+
+def test_without_torch_one_line_says_what_to_install(tmp_path):
+    asked = ["train", "ce-msvd", "--data", str(tmp_path), "--out", str(tmp_path / "run")]
+    done = subprocess.run([sys.executable, "-c", WITHOUT, *asked], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == "wordreel: training needs PyTorch: pip install 'wordreel[train]'\n"

@@ -1,0 +1,39 @@
+"""`wordreel use` interrupted, and with a checkpoint that is called as a built-in model is."""
+
+import pytest
+from typer.testing import CliRunner
+
+from wordreel.cli.app import app
+
+
+def test_an_interrupt_says_that_the_old_model_stays(shell, monkeypatch):
+    from wordreel.api import Library
+
+    def interrupted(self, model, progress=None):
+        progress(1, 2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Library, "use", interrupted)
+    done = CliRunner().invoke(app, ["use", "bridge", "--library", str(shell.library)])
+    assert done.exit_code == 130
+    assert "The model stays that was in use; the same command goes on" in done.stderr
+
+
+def test_only_one_model_is_in_use(shell, tmp_path):
+    pytest.importorskip("torch")
+    from tests.models import twins
+    from tests.models.small import model
+
+    from wordreel.models import trained
+    from wordreel.models.config import CE, Expert, Text
+
+    text = Text("vectors", 3, "vlad", 2, source="word2vec:words.txt")
+    made = twins.stir(model(CE((Expert("appearance", 1280),), text, 8)))
+    trained.save(tmp_path / "mine", made, "reel")
+    (tmp_path / "mine" / "words.txt").write_text("train 1 0 0\nto 0 0 1\n")
+    print_of = shell.json("use", str(tmp_path / "mine"))["fingerprint"]
+    assert [row["fingerprint"] for row in shell.json("use") if row["in_use"]] == [print_of]
+    shell("use", "reel")
+    used = [row for row in shell.json("use") if row["in_use"]]
+    assert len(used) == 1
+    assert used[0]["fingerprint"] != print_of

@@ -1,0 +1,296 @@
+"""What goes wrong in training, and that nothing is lost by it."""
+
+import errno
+import json
+import os
+import signal
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from safetensors import safe_open  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
+from tests.training.toys import material, pairs, recipe, words_of  # noqa: E402
+
+from wordreel.errors import TrainingError, WeightsError  # noqa: E402
+from wordreel.models.trained import load_module, save  # noqa: E402
+from wordreel.training import recipe as recipes  # noqa: E402
+from wordreel.training import state  # noqa: E402
+from wordreel.training.claim import check_room, claimed  # noqa: E402
+from wordreel.training.loop import pick_device, train  # noqa: E402
+from wordreel.training.material import Material, check_words  # noqa: E402
+from wordreel.training.open_data import taught  # noqa: E402
+from wordreel.training.settings import StartSettings, TeachSettings  # noqa: E402
+from wordreel.training.space import check_space  # noqa: E402
+from wordreel.training.start import fine_tune, text_folder  # noqa: E402
+from wordreel.training.stopping import Stopped, stoppable  # noqa: E402
+
+
+@pytest.mark.parametrize("at", [2, 3])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_its_state_and_goes_on(tmp_path, monkeypatch, how, at):
+    made = recipe("ce", epochs=3)
+    held = material(made.model)
+    whole = train(made, held, tmp_path / "whole", device="cpu")
+    from wordreel.training.session import Session
+
+    step = Session.step
+
+    def signalled(self, videos, captions, number, scale):
+        if number == at:
+            os.kill(os.getpid(), how)
+        return step(self, videos, captions, number, scale)
+
+    monkeypatch.setattr(Session, "step", signalled)
+    with pytest.raises(Stopped, match=f"step {at + 1} of 9"):
+        train(made, held, tmp_path / "cut", device="cpu")
+    monkeypatch.undo()
+    found = train(made, held, tmp_path / "cut", device="cpu", resume=True)
+    for part in ("best", "last"):
+        one, other = (place / part / "model.safetensors" for place in (whole.out, found.out))
+        assert one.read_bytes() == other.read_bytes()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_asked_twice_it_ends_at_once():
+    with stoppable() as wish:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert wish.asked
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    with stoppable(alone=False):
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_two_trainings_do_not_share_a_folder(tmp_path):
+    made, said = recipe("ce", epochs=1), []
+
+    def other(row):
+        def tried():
+            try:
+                train(made, material(made.model), tmp_path, device="cpu")
+            except TrainingError as error:
+                said.append(str(error))
+
+        thread = threading.Thread(target=tried)
+        thread.start()
+        thread.join()
+
+    train(made, material(made.model), tmp_path, device="cpu", on_epoch=other)
+    assert len(said) == 1
+    assert "another training is writing" in said[0]
+    check_room(tmp_path)  # let go of at the end
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TrainingError, match="name another --out"):
+        train(recipe("ce", epochs=1), material(recipe("ce").model), tmp_path / "file" / "run", device="cpu")
+    with pytest.raises(BrokenPipeError), claimed(tmp_path / "run"):
+        raise BrokenPipeError(errno.EPIPE, "the reader has gone")
+
+
+def test_a_full_disk_leaves_the_old_state_whole(tmp_path, monkeypatch):
+    made = recipe("ce", epochs=1)
+    train(made, material(made.model), tmp_path, device="cpu")
+    before = (tmp_path / "state.safetensors").read_bytes()
+    import wordreel.library.durable as durable
+
+    def full(path, data):
+        path.write_bytes(data[:100])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(durable, "write_synced", full)
+    with pytest.raises(TrainingError, match=r"No space left on device; make room"):
+        train(made.with_seed(1), material(made.model), tmp_path, device="cpu")
+    assert (tmp_path / "state.safetensors").read_bytes() == before
+    assert not list(tmp_path.glob("**/*.new"))
+
+
+def rewritten(folder, change):
+    """The state of a run with its facts or tensors changed."""
+    path = folder / state.FILE
+    with safe_open(str(path), "pt") as file:
+        facts = json.loads(file.metadata()[state.KEY])
+    held = load_file(path)
+    change(facts, held)
+    save_file(held, path, {state.KEY: json.dumps(facts)})
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda facts, held: facts.pop("history"), "does not say its history"),
+    (lambda facts, held: facts.update(step="x"), "does not say its step"),
+    (lambda facts, held: facts.update(format=99), "another version"),
+    (lambda facts, held: held.pop("optimiser.0.exp_avg"), "damaged"),
+    (lambda facts, held: next(iter(held.values())).view(-1)[:1].add_(1), "damaged"),
+])  # fmt: skip
+def test_a_state_that_is_not_what_was_written(tmp_path, change, said):
+    made = recipe("ce", epochs=1)
+    train(made, material(made.model), tmp_path, device="cpu")
+    train(made, material(made.model), tmp_path, device="cpu", resume=True)
+    rewritten(tmp_path, change)
+    with pytest.raises(TrainingError, match=f"{said}.*--overwrite"):
+        train(made, material(made.model), tmp_path, device="cpu", resume=True)
+
+
+def test_a_state_without_a_checksum_is_still_taken(tmp_path):
+    made = recipe("ce", epochs=1)
+    train(made, material(made.model), tmp_path, device="cpu")
+    rewritten(tmp_path, lambda facts, held: facts.pop("check"))
+    assert train(made, material(made.model), tmp_path, device="cpu", resume=True).epoch == 1
+
+
+def test_without_an_epoch_there_is_a_model_all_the_same(tmp_path):
+    made = recipe("ce", epochs=0)
+    found = train(made, material(made.model), tmp_path, device="cpu")
+    assert found.epoch == 0
+    assert load_module(found.best)[0].config == made.model
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_features_that_are_no_numbers_are_named(value):
+    made = recipe("ce")
+    found = pairs(12)
+    found.rows["scene"].values[found.rows["scene"].starts[3]] = value
+    words = words_of(found, made.model)
+    with pytest.raises(TrainingError, match=r"scene of 1 videos .* the first of toy3; "):
+        Material(found, words)
+    good = pairs(12)
+    with pytest.raises(TrainingError, match="scene"):
+        Material(good, words_of(good, made.model), found, words)
+    words.values[0] = value
+    with pytest.raises(TrainingError, match="word features"):
+        Material(good, words)
+
+
+def test_weights_that_are_no_numbers_stop_a_run(tmp_path, monkeypatch):
+    from wordreel.training.session import Session
+
+    step = Session.step
+
+    def broken(self, *asked):
+        loss = step(self, *asked)
+        with torch.no_grad():
+            next(self.module.parameters()).fill_(torch.nan)
+        return torch.zeros_like(loss)
+
+    monkeypatch.setattr(Session, "step", broken)
+    made = recipe("ce", epochs=1)
+    with pytest.raises(TrainingError, match=r"weights are no longer numbers near step 3; lower optimiser"):
+        train(made, material(made.model), tmp_path, device="cpu")
+    assert not (tmp_path / "best").exists()
+
+
+def test_one_video_is_too_few(tmp_path):
+    made = recipe("ce", captions="all")
+    with pytest.raises(TrainingError, match="has one video"):
+        train(made, material(made.model, many=1, captions=5, val=False), tmp_path, device="cpu")
+
+
+def test_devices_are_named():
+    with pytest.raises(TrainingError, match="there is no device 'toaster'"):
+        pick_device("toaster")
+    with pytest.raises(TrainingError, match="--device cpu"):
+        pick_device("mps")
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ("run.seed=-1", "seed"),
+    ("loss.margin=nan", "loss.margin must be a number that is not nan"),
+    ("optimiser.rate=inf", "not inf"),
+    ("optimiser.betas=[1, 2]", "betas"),
+    ("data.limit=-1", "limit must not be below 0"),
+    ("teach.weight=-1.0", "weight"),
+    ("model.dim=0", "model.dim must be at least 1"),
+    ("model.text.max_tokens=-1", "model.text.max_tokens must be at least 0"),
+    ("model.text=3", "model.text is a section"),
+    ("model.expert=3", "model.expert is a section"),
+    ("model.expert.appearance=3", "model.expert.NAME"),
+    ("model.base=[1]", "there is no model"),
+    ("model.kind=[1]", "model.kind is one of"),
+    ("model.experts=[]", "at least one"),
+    ('model.experts=["ocr", "ocr"]', "each once"),
+])  # fmt: skip
+def test_values_that_no_recipe_takes(change, said):
+    with pytest.raises(TrainingError, match=said):
+        recipes.load("own-ce", [change])
+
+
+def test_heads_share_evenly():
+    with pytest.raises(TrainingError, match="5 heads do not share"):
+        recipes.load("own-mmt", ["model.heads=5"])
+
+
+def test_the_captions_encoder_must_fit():
+    made = recipe("ce").model
+    words = words_of(pairs(4), made)
+    with pytest.raises(TrainingError, match=r"set model\.text\.dim=7"):
+        check_words(words, replace(made.text, dim=300))
+    mmt = recipe("mmt").model
+    numbers = words_of(pairs(4), mmt)
+    check_words(numbers, mmt.text)
+    network = mmt.text.network
+    with pytest.raises(TrainingError, match=r"network\.vocabulary"):
+        check_words(numbers, replace(mmt.text, network=replace(network, vocabulary=3)))
+    with pytest.raises(TrainingError, match=r"max_tokens=2"):
+        check_words(numbers, replace(mmt.text, network=replace(network, positions=2)))
+
+
+def test_a_training_folder_stands_for_its_best_model(tmp_path):
+    made = recipe("mmt", epochs=1)
+    train(made, material(made.model), tmp_path / "first", device="cpu")
+    module, _ = load_module(tmp_path / "first" / "best")
+    assert fine_tune(module, tmp_path / "first") == []
+    start = StartSettings(text=str(tmp_path / "gone"), model=str(tmp_path / "first"))
+    text = replace(made.model.text, source="wordpiece")
+    assert text_folder(text, start) == tmp_path / "gone"
+    (tmp_path / "first" / "best" / "vocab.txt").write_text("[CLS]")
+    assert text_folder(text, start) == tmp_path / "first" / "best"
+
+
+def test_a_teacher_that_is_not_there():
+    made = replace(recipe("ce"), teach=TeachSettings(("nobody",)))
+    with pytest.raises(TrainingError, match="there is no teacher 'nobody'"):
+        taught(made, pairs(4))
+
+
+def test_seeds_of_a_training_are_named(tmp_path):
+    made = recipe("ce", epochs=0)
+    for seed in (0, 1):
+        train(made.with_seed(seed), material(made.model), tmp_path / f"seed-{seed}", device="cpu")
+    with pytest.raises(WeightsError, match=r"name one of \S+seed-0, \S+seed-1"):
+        load_module(tmp_path)
+
+
+def test_weights_of_another_shape_are_told_in_one_line(tmp_path):
+    made = recipe("ce", epochs=0)
+    found = train(made, material(made.model), tmp_path / "run", device="cpu")
+    module, _ = load_module(found.best)
+    module.config = replace(module.config, dim=9)
+    save(tmp_path / "odd", module, "odd")
+    with pytest.raises(WeightsError, match="does not fit its own description") as caught:
+        load_module(tmp_path / "odd")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("space", "said"), [
+    ({}, "empty"),
+    ({"loss.margn": [0.1]}, "did you mean margin"),
+    ({"loss.margin": {"low": 0.5, "high": 0.4}}, "low must not be above high"),
+    ({"loss.margin": {"low": 0.0, "high": 0.4, "log": True}}, "logarithm"),
+    ({"loss.margin": {"low": "a", "high": 0.4}}, "are numbers"),
+    ({"loss.margin": 3}, "is a list of values"),
+    ({"run.batch": [16, 1]}, "batch must be at least 2"),
+])  # fmt: skip
+def test_a_space_is_checked_before_the_first_trial(space, said):
+    with pytest.raises(TrainingError, match=said):
+        check_space(space, lambda more: recipes.load("own-ce", more))
+
+
+def test_a_good_space():
+    check_space({"loss.margin": {"low": 0.05, "high": 0.4}, "run.batch": [16, 32]},
+                lambda more: recipes.load("own-ce", more))  # fmt: skip

@@ -1,0 +1,109 @@
+"""What a resumed run does, says and refuses; test_kill_matrix proves that it ends with the same bits."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.training.toys import material, recipe  # noqa: E402
+
+from wordreel.errors import TrainingError  # noqa: E402
+from wordreel.training.loop import train  # noqa: E402
+
+
+class Stop(Exception):
+    pass
+
+
+def stopped(made, held, folder, at):
+    """A run that is left after so many steps, each of them saved."""
+    from wordreel.training.session import Session
+
+    step, taken = Session.step, []
+
+    def counted(self, *given):
+        if len(taken) == at:
+            raise Stop
+        taken.append(given[2])
+        return step(self, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Session, "step", counted)
+        with pytest.raises(Stop):
+            train(made, held, folder, device="cpu", save_steps=1)
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_the_same_batches_are_compiled_wherever_it_begins(tmp_path, monkeypatch, at):
+    """Steps of a size that is not compiled round in another way, and so would a run that compiles others."""
+    seen = []
+
+    def compiled(work):
+        def noted(batch, tokens, same, taught):
+            seen.append(len(tokens.mask))
+            return work(batch, tokens, same, taught)
+
+        return noted
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    made = recipe("ce", epochs=2, compile=True)  # 12 videos: batches of 5, 5 and 2
+    held = material(made.model)
+    stopped(made, held, tmp_path, at)
+    seen.clear()
+    train(made, held, tmp_path, device="cpu", resume=True)
+    assert seen == [5] * (4 - min(at, 2))
+
+
+def test_a_finished_run_has_nothing_left_to_do_and_says_so(tmp_path):
+    made = recipe("ce", epochs=2)
+    held = material(made.model)
+    assert train(made, held, tmp_path, device="cpu").steps == 6
+    assert train(made, held, tmp_path, device="cpu", resume=True).steps == 0
+
+
+def test_so_has_one_that_patience_ended(tmp_path):
+    made = recipe("ce", epochs=30, batch=12, rate=0.5, patience=1)
+    held = material(made.model)
+    first = train(made, held, tmp_path, device="cpu")
+    assert 0 < first.steps < 30
+    again = train(made, held, tmp_path, device="cpu", resume=True)
+    assert (again.steps, again.history, again.epoch) == (0, first.history, first.epoch)
+
+
+def test_other_shares_or_spans_are_other_data(tmp_path):
+    """They decide which pairs a step sees and what of the video."""
+    made = recipe("ce", epochs=2)
+    held = material(made.model)
+    stopped(made, held, tmp_path, 2)
+    told = tuple(tuple(replace(c, start=0.0, end=1.0) for c in here) for here in held.train.captions)
+    for other in (held.train.shared(2.0), replace(held.train, captions=told)):
+        with pytest.raises(TrainingError, match="other data"):
+            train(made, replace(held, train=other), tmp_path, device="cpu", resume=True)
+
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from wordreel.training.claim import claimed
+
+with claimed(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_two_processes_do_not_write_one_run(tmp_path):
+    made = recipe("ce", epochs=1)
+    held = material(made.model)
+    child = subprocess.Popen([sys.executable, "-c", HOLDS, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "held\n"
+        with pytest.raises(TrainingError, match="another training"):
+            train(made, held, tmp_path, device="cpu", resume=True)
+    finally:
+        child.kill()
+        child.communicate()
+    train(made, held, tmp_path, device="cpu", resume=True)  # the lock went with its holder

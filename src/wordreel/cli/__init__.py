@@ -15,10 +15,19 @@ def main() -> None:
     except WordreelError as error:
         print(f"wordreel: {error}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("\nwordreel: stopped. Nothing is lost: the same command goes on from here.", file=sys.stderr)
-        sys.exit(130)
     except BrokenPipeError:
         # The reader (head, less) has seen enough. Close quietly, and keep Python from complaining at exit.
         sys.stderr.close()
         sys.exit(141)
+    except BaseException as error:
+        if not _interrupted(error):
+            raise
+        print("\nwordreel: stopped. Nothing is lost: the same command goes on from here.", file=sys.stderr)
+        sys.exit(130)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error. Libraries make other errors of it; a verb that told it, none."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return error is not None

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wordreel.banks.beta import label_free
+from wordreel.banks.embedded import Progress
 from wordreel.banks.norms import BankAtWork, check_searchable
 from wordreel.errors import BankError
 from wordreel.hubness import METHODS, Method, make
@@ -30,8 +31,14 @@ class Choice:
     note: str = ""
 
 
-def choose(engine: Engine, asked: str = AUTO, bank: str | None = None, beta: float | None = None) -> Choice:
-    """The ranking for `--norm ASKED --bank BANK --beta BETA`."""
+def choose(
+    engine: Engine,
+    asked: str = AUTO,
+    bank: str | None = None,
+    beta: float | None = None,
+    progress: Progress | None = None,
+) -> Choice:
+    """The ranking for `--norm ASKED --bank BANK --beta BETA`; `progress` hears of queries being embedded."""
     store = engine.store
     banks = list_banks(store)
     if asked != AUTO:
@@ -41,7 +48,7 @@ def choose(engine: Engine, asked: str = AUTO, bank: str | None = None, beta: flo
         if asked not in (AUTO, "none"):
             raise BankError(f"--norm {asked} needs a query bank; `wordreel bank build` makes one")
         return Choice()
-    opened = BankAtWork.open(engine, read_bank(store, name))
+    opened = BankAtWork.open(engine, read_bank(store, name), progress)
     check = read_check(store, name, engine.model.fingerprint)
     if check is not None and check.revision != opened.bank.revision:
         changed, check = True, None

@@ -51,7 +51,8 @@ def embedded(store: LibraryStore, model: Model, bank: Bank, progress: Progress |
     """The embeddings of all queries of a bank (and perhaps of some that left it); only new ones are made."""
     path = folder_of(store, model, bank.name) / "queries.safetensors"
     known = _read(path, model)
-    new = [number for number, query in enumerate(bank.ids) if query not in set(known.ids.tolist())]
+    there = set(known.ids.tolist())
+    new = [number for number, query in enumerate(bank.ids) if query not in there]
     if not new:
         return known
     made = []

@@ -89,12 +89,18 @@ class Banks:
         self._chosen.clear()
         return report
 
-    def choose(self, norm: str = AUTO, bank: str | None = None, beta: float | None = None) -> Choice:
+    def choose(
+        self,
+        norm: str = AUTO,
+        bank: str | None = None,
+        beta: float | None = None,
+        progress: Progress | None = None,
+    ) -> Choice:
         """How a search ranks. Kept for as long as the library's index is the same."""
         engine = self._library.engine()
         key = (norm, bank, beta)
         if key not in self._chosen or self._chosen[key][0] is not engine:
-            self._chosen[key] = (engine, choose(engine, norm, bank, beta))
+            self._chosen[key] = (engine, choose(engine, norm, bank, beta, progress))
         return self._chosen[key][1]
 
     def keep_current(self, name: str | None = None) -> None:

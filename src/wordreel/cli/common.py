@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,8 @@ import typer
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+EVERY = 10.0  # seconds between lines of progress where there is no terminal
 
 
 def default_library() -> Path:
@@ -38,11 +41,16 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a scrip
 
 
 def counter(what: str) -> Callable[[int, int], None]:
-    """Shows `done/total what` on one line of a terminal, and nothing elsewhere."""
+    """Shows `done/total what` on one line of a terminal; elsewhere in a new line every ten seconds."""
+    told = time.monotonic()
 
     def moved(done: int, total: int) -> None:
+        nonlocal told
         if sys.stderr.isatty():
             typer.echo(f"\r{done}/{total} {what}", nl=done == total, err=True)
+        elif time.monotonic() - told >= EVERY:
+            told = time.monotonic()
+            typer.echo(f"{done}/{total} {what}", err=True)
 
     return moved
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, beta_number, clock, print_json, printable
+from wordreel.cli.common import JsonOption, LibraryOption, beta_number, clock, counter, print_json, printable
 from wordreel.cli.filters import ANY_FILE, FilterOptions
 from wordreel.cli.groups import spread
 from wordreel.errors import WordreelError
@@ -55,6 +55,7 @@ def search(
 
     opened = Library(library, create=False)
     number = beta_number(beta)
+    note = opened.banks.choose(norm, bank, number, counter("queries of the bank embedded")).note
     hits = opened.search(
         words,
         limit=limit,
@@ -65,7 +66,6 @@ def search(
         min_confidence=min_confidence,
         **vars(filters),
     )
-    note = opened.banks.choose(norm, bank, number).note
     if note and bank is not None:
         typer.echo(note, err=True)
     if as_json:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wordreel.banks.embedded import BankVectors
-from wordreel.banks.fitted import bring_up_to_date
+from wordreel.banks.fitted import bring_up_to_date, fit_all
 from wordreel.hubness import HubnessError, make, mixtures
 from wordreel.library.banks import Bank
 from wordreel.library.embeddings import Gallery
@@ -109,3 +109,15 @@ def test_new_videos_do_not_refit(monkeypatch):
     monkeypatch.undo()
     want = expected(world, bank_of(range(12)), range(25), method)
     np.testing.assert_allclose(now.bias(np.arange(25)), want.bias(), atol=1e-5)
+
+
+def test_all_methods_at_once_are_each_by_itself():
+    world, bank = World(2), bank_of(range(12))
+    methods = [make("is", beta=15), make("dis", beta=30), make("csls"), make("sinkhorn"), make("cent")]
+    given = (bank, world.vectors(range(12)), world.gallery(range(25)))
+    found = fit_all(*given, methods)
+    ids = np.arange(25)
+    for method, one in zip(methods, found, strict=True):
+        alone = bring_up_to_date(None, *given, method)
+        np.testing.assert_array_equal(one.bias(ids), alone.bias(ids))
+        assert one.state.method == method

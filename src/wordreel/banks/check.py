@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.banks.beta import label_free
-from wordreel.banks.fitted import bring_up_to_date
+from wordreel.banks.fitted import fit_all
 from wordreel.banks.norms import SEARCHABLE, BankAtWork, Recount, label_of
 from wordreel.errors import BankError
 from wordreel.evaluate.answers import Answers, answers
@@ -34,7 +34,9 @@ from wordreel.search.norm import PLAIN, Norm
 from wordreel.types import Bool, Float64, Int64
 
 METHODS_CHECKED = ("cent", "is", "dis", "csls", "nnn", "gc")
-BATCH = 256  # queries scored at once
+BATCH = 256  # queries scored at once, at least
+MOST_AT_ONCE = 2_048  # some methods go over the bank once for every batch
+SCORES_AT_ONCE = 1 << 23
 TOP = 10  # of the k-occurrences
 LEVEL = 0.05
 FEWEST_VIDEOS = 10  # below which a confidence cannot be judged
@@ -185,11 +187,12 @@ def _measure(
     progress: Progress | None,
 ) -> tuple[list[Float64], list[Int64]]:
     """Ranks of the right videos under each method, and how often each video is among the first ten."""
-    norms = [_norm(work, method) for method in methods]
+    norms = _norms(work, methods)
     ranks = [np.empty(len(asked.texts)) for _ in norms]
     counts = [np.zeros(len(asked.contents), np.int64) for _ in norms]
-    for start in range(0, len(asked.texts), BATCH):
-        span = slice(start, min(start + BATCH, len(asked.texts)))
+    batch = max(BATCH, min(MOST_AT_ONCE, SCORES_AT_ONCE // max(1, len(work.gallery.ids))))
+    for start in range(0, len(asked.texts), batch):
+        span = slice(start, min(start + batch, len(asked.texts)))
         for number, items in enumerate(work.engine.item_scores(asked.texts[span], norms)):
             scores = work.engine.best_items(items)[:, asked.columns]
             ranks[number][span] = ranks_of(scores, asked.right[span])
@@ -200,15 +203,21 @@ def _measure(
     return ranks, counts
 
 
-def _norm(work: BankAtWork, method: Method) -> Norm:
-    """As `BankAtWork.norm`, but what is only tried is not kept on the disk."""
-    if method.name == "none":
-        return PLAIN
-    if isinstance(method, GloballyCorrected):
-        return Norm("tried", rescore=Recount(work.current(), work.gallery).kept())
-    found = bring_up_to_date(None, work.bank, work.vectors, work.gallery, method)
+def _norms(work: BankAtWork, methods: Sequence[Method]) -> list[Norm]:
+    """As `BankAtWork.norm`, but fitted together, and what is only tried is not kept on the disk."""
+    folded = [one for one in methods if one.name != "none" and not isinstance(one, GloballyCorrected)]
+    fits = iter(fit_all(work.bank, work.vectors, work.gallery, folded))
     ids = work.gallery.ids
-    return Norm("tried", Correction(found.bias(ids), found.active(ids) if method.gated else None))
+
+    def norm(method: Method) -> Norm:
+        if method.name == "none":
+            return PLAIN
+        if isinstance(method, GloballyCorrected):
+            return Norm("tried", rescore=Recount(work.current(), work.gallery).kept())
+        found = next(fits)
+        return Norm("tried", Correction(found.bias(ids), found.active(ids) if method.gated else None))
+
+    return [norm(method) for method in methods]
 
 
 def _has_beta(name: str) -> bool:

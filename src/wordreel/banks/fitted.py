@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 
 from wordreel.banks.embedded import BankVectors
 from wordreel.errors import HubnessError, LibraryBusy
-from wordreel.hubness import Method, State, mixtures
+from wordreel.hubness import Method, State, fit_many, gathered, mixtures
 from wordreel.hubness.blocks import Ids, Source
 from wordreel.hubness.files import load, read_notes, save
 from wordreel.library.banks import Bank
@@ -80,6 +80,18 @@ def bring_up_to_date(
                 return _Follower(vectors, gallery).follow(before, wanted)
     sims = _Follower(vectors, gallery).sims(wanted, gallery.ids)
     return Fitted(method.fit(sims), gallery.ids, wanted)
+
+
+def fit_all(bank: Bank, vectors: BankVectors, gallery: Gallery, methods: Sequence[Method]) -> list[Fitted]:
+    """Every method fitted from the start, those that can in one pass over the similarities."""
+    wanted = np.array(bank.ids, np.int64)
+    sims = _Follower(vectors, gallery).sims(wanted, gallery.ids)
+    shared = [method for method in methods if gathered(method)]
+    states = iter(fit_many(shared, sims))
+    return [
+        Fitted(next(states) if gathered(method) else method.fit(sims), gallery.ids, wanted)
+        for method in methods
+    ]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from wordreel.hubness.method import Method
 from wordreel.hubness.ranking import corrected_ranks, ranks_before_and_after
 from wordreel.hubness.registry import METHODS, make
 from wordreel.hubness.state import State
-from wordreel.hubness.together import fit_many
+from wordreel.hubness.together import fit_many, gathered
 
 __all__ = [
     "METHODS",
@@ -31,6 +31,7 @@ __all__ = [
     "fit_embeddings",
     "fit_many",
     "fit_mixtures",
+    "gathered",
     "k_occurrence",
     "make",
     "mixtures",

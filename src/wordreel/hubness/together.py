@@ -28,7 +28,7 @@ def fit_many(
     """
     given = {QUERIES: blocks} | ({} if gallery is None else {GALLERY: gallery})
     for method in methods:
-        if type(method).fit is not Method.fit:
+        if not gathered(method):
             raise HubnessError(f"{method.name!r} is not gathered in one pass; fit it by itself")
         if not set(method.banks) <= set(given):
             raise HubnessError(f"{method.name!r} is fitted with {' and '.join(method.banks)}")
@@ -43,6 +43,11 @@ def fit_many(
             items = found[bank].items
             warn_of_logits(found[bank].reach, max(method.inverse_temperature(bank) for method in users))
     return [_state(method, found) for method in methods]
+
+
+def gathered(method: Method) -> bool:
+    """Whether a method is a matter of one pass over its banks, which others can share."""
+    return type(method).fit is Method.fit
 
 
 def _state(method: Method, found: dict[str, Gathered]) -> State:

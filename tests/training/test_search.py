@@ -111,3 +111,11 @@ def test_a_study_that_was_being_made_is_made_again(tmp_path):
             search(load, trained, SPACE, tmp_path, trials=2)
     assert not (tmp_path / "study.sqlite").exists()
     assert search(load, trained, SPACE, tmp_path, trials=2).trials == 2
+
+
+def test_what_was_wrong_with_every_trial_is_told(tmp_path):
+    def full(made, folder, report):
+        raise TrainingError(f"{folder.name} cannot be written: no space left")
+
+    with pytest.raises(TrainingError, match="no trial came to its end; trial-1 cannot be written"):
+        search(load, full, SPACE, tmp_path, trials=2)

@@ -93,16 +93,17 @@ def search(
 
         return train(load(as_overrides(chosen)), out / f"trial-{trial.number}", report)
 
+    wrong: TrainingError | None = None
     try:
         while (trial := _next(optuna, study, turns, trials)) is not None:
-            _do(optuna, study, trial, tried)
+            wrong = _do(optuna, study, trial, tried) or wrong
             turns.let_go(trial.number)
     finally:
         turns.close()
     finished = [t for t in study.trials if t.state == optuna.trial.TrialState.COMPLETE]
     if not finished:
         running = any(not t.state.is_finished() for t in study.trials)
-        advice = "other processes are still at it" if running else "look at the space's bounds"
+        advice = "other processes are still at it" if running else wrong or "look at the space's bounds"
         raise TrainingError(f"no trial came to its end; {advice}")
     pruned = [t for t in study.trials if t.state == optuna.trial.TrialState.PRUNED]
     return Found(dict(study.best_params), float(study.best_value), len(study.trials), len(pruned))
@@ -137,20 +138,22 @@ def _next(optuna: Any, study: Any, turns: Turns, trials: int) -> Any:
         return trial
 
 
-def _do(optuna: Any, study: Any, trial: Any, tried: Callable[[Any], float]) -> None:
-    """Run a trial and write down how it ended. One that is interrupted stays unfinished."""
+def _do(optuna: Any, study: Any, trial: Any, tried: Callable[[Any], float]) -> TrainingError | None:
+    """Run a trial and write down how it ended; what was wrong. One that is interrupted stays unfinished."""
     states = optuna.trial.TrialState
     try:
         value = tried(trial)
     except optuna.TrialPruned:
         study.tell(trial, state=states.PRUNED)
-    except TrainingError:
+    except TrainingError as error:
         study.tell(trial, state=states.FAIL)
+        return error
     except Exception:
         study.tell(trial, state=states.FAIL)
         raise
     else:
         study.tell(trial, value)
+    return None
 
 
 def suggest(trial: Any, key: str, choice: Any) -> Any:

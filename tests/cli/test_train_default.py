@@ -26,6 +26,9 @@ def test_a_library_and_captions_become_a_model(shell, tmp_path):
     assert model.queries(["bread"])[0].vectors.shape == (6, 384)
     assert model.facts["settings"]["teachers"] == 1
     assert model.fingerprint != Reel(Store()).fingerprint
+    before = Path(written).read_bytes()
+    shell(*words, code=2)  # --overwrite would
+    assert Path(written).read_bytes() == before
 
 
 def test_it_needs_captions(shell, tmp_path):

@@ -124,7 +124,7 @@ def train(
             wanted = Captioned(val_captions or first[0][1], None, val_split, val_ids)
         numbers = {"epochs": epochs, "batch": batch, "rate": rate}
         given = [*(set_ or ()), *(f"{key}={value}" for key, value in numbers.items() if value is not None)]
-        train_default(first, wanted, seed or [0], given, str(pick_device(device)), out, as_json)
+        train_default(first, wanted, seed or [0], given, str(pick_device(device)), out, overwrite, as_json)
         return
     shorthand = {"run.epochs": epochs, "run.batch": batch, "optimiser.rate": rate, "start.model": start}
     changes = [*(set_ or ()), *(f"{key}={value}" for key, value in shorthand.items() if value is not None)]

@@ -23,6 +23,7 @@ def train_default(
     changes: Sequence[str],
     device: str,
     out: Path,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
     """Train once per seed on the libraries of `rows` (library, captions, split, ids, share)."""
@@ -41,6 +42,14 @@ def train_default(
         if key in values:
             raise typer.BadParameter(f"{key} is set by {option}.")
     wanted = fill(Settings, values, NAME)
+    places = {
+        seed: out / (f"seed-{seed}" if len(seeds) > 1 else "") / checkpoint.SHIPPED.name for seed in seeds
+    }
+    there = [place for place in places.values() if place.exists()]
+    if there and not overwrite:
+        raise typer.BadParameter(
+            f"{printable(there[0])} is there already; name another --out, or --overwrite"
+        )
 
     sources, repeat = [], {}
     for number, (library, told, split, ids, share) in enumerate(rows):
@@ -59,7 +68,7 @@ def train_default(
         settings = replace(wanted, seed=seed, repeat=repeat)
         made = fit(found, spoken, settings, device, None if as_json else _moved)
         made.checkpoint.card["validation"] = {name: asdict(r) for name, r in made.validation.items()}
-        place = out / (f"seed-{seed}" if len(seeds) > 1 else "") / checkpoint.SHIPPED.name
+        place = places[seed]
         place.parent.mkdir(parents=True, exist_ok=True)
         checkpoint.save(place, made.checkpoint)
         results[str(place)] = made.checkpoint.card["validation"]

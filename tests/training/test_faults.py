@@ -30,6 +30,17 @@ from wordreel.training.start import fine_tune, text_folder  # noqa: E402
 from wordreel.training.stopping import Stopped, stoppable  # noqa: E402
 
 
+@pytest.fixture
+def heard():
+    """Signals as in a terminal: a test may itself run in the background, where Ctrl-C is ignored."""
+    fresh = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in fresh.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("at", [2, 3])
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_its_state_and_goes_on(tmp_path, monkeypatch, how, at):
@@ -56,6 +67,7 @@ def test_an_interrupted_run_keeps_its_state_and_goes_on(tmp_path, monkeypatch, h
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("heard")
 def test_asked_twice_it_ends_at_once():
     with stoppable() as wish:
         os.kill(os.getpid(), signal.SIGINT)
@@ -64,6 +76,15 @@ def test_asked_twice_it_ends_at_once():
             os.kill(os.getpid(), signal.SIGINT)
     with stoppable(alone=False):
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("heard")
+def test_what_is_ignored_stays_so():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with stoppable() as wish:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert not wish.asked
 
 
 def test_two_trainings_do_not_share_a_folder(tmp_path):

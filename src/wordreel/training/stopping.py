@@ -29,7 +29,7 @@ class Wish:
 
 @contextmanager
 def stoppable(alone: bool = True) -> Iterator[Wish]:
-    """Signals become a wish while this lasts.
+    """Signals become a wish while this lasts; one that is ignored, as in the background, stays so.
 
     Several processes (`alone` false) would stop at different steps and wait for each other for ever, and only
     a program's main thread hears signals: there everything stays as it is.
@@ -38,7 +38,8 @@ def stoppable(alone: bool = True) -> Iterator[Wish]:
     if not alone or threading.current_thread() is not threading.main_thread():
         yield wish
         return
-    before = {number: signal.signal(number, wish.hear) for number in SIGNALS}
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, wish.hear) for number in heard}
     try:
         yield wish
     finally:

@@ -41,21 +41,17 @@ class Session:
         self.module.to(device).train()
         self.loss: nn.Module = build_loss(recipe.loss).to(device)
         self.precision = Precision(run.precision, device.type)
-        fixed = run.compile
-        dtype = DTYPES[recipe.data.precision]
+        dtype, wide = DTYPES[recipe.data.precision], self.precision.name == "float32"
         text = recipe.model.text
         val_words = material.val_words
         if is_frozen(text):
             val_words = val_words and frozen_states(self.module, val_words, text, device)
-        self.shelf = Shelf(material.train, recipe.model, device, dtype, fixed, run.expert_dropout)
+        self.shelf = Shelf(material.train, recipe.model, device, dtype, run.compile, run.expert_dropout, wide)
         self.texts = self._texts()
         self.val_shelf, self.val_texts = None, None
         if material.val is not None and val_words is not None and world.chief:
-            self.val_shelf = Shelf(material.val, recipe.model, device, dtype)
-            self.val_texts = Texts(val_words, device, dtype)
-        for held in (self.shelf, self.texts, self.val_shelf, self.val_texts):
-            if isinstance(held, Shelf | Texts):  # half precision is the network's own choice
-                held.wide = run.precision == "float32"
+            self.val_shelf = Shelf(material.val, recipe.model, device, dtype, wide=wide)
+            self.val_texts = Texts(val_words, device, dtype, wide=wide)
         self.order = Order.of(material.train, recipe.data, run, 2 * world.size)
         captured = run.compile and device.type == "cuda" and world.size == 1 and run.precision != "float16"
         self.optimiser = build_optimiser(recipe.optimiser, self.module, self.loss, captured)
@@ -70,7 +66,8 @@ class Session:
             words = frozen_states(self.module, words, text, self.device)
         length = min(words.longest, text.max_tokens or words.longest) if self.recipe.run.compile else 0
         middles = self.material.train.spans.mean(axis=1) if data.window else None
-        return Texts(words, self.device, DTYPES[data.precision], length, middles)
+        wide = self.precision.name == "float32"
+        return Texts(words, self.device, DTYPES[data.precision], length, middles, wide)
 
     def _stepper(self) -> Stepper:
         recipe, teachers = self.recipe, self.material.teachers

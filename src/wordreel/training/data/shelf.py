@@ -39,7 +39,10 @@ class Held:
 
 
 class Shelf:
-    """`batch(videos)` gives what the model takes. `fixed` gives every batch the same shape."""
+    """`batch(videos)` gives what the model takes. `fixed` gives every batch the same shape.
+
+    `wide` hands out float32, whatever is held.
+    """
 
     def __init__(
         self,
@@ -49,10 +52,11 @@ class Shelf:
         dtype: torch.dtype = torch.float32,
         fixed: bool = False,
         expert_dropout: float = 0.0,
+        wide: bool = False,
     ) -> None:
         self.config, self.device, self.fixed = config, device, fixed
         self.expert_dropout = expert_dropout
-        self.wide = False  # whether float32 is handed out, whatever is held
+        self.wide = wide
         self.sampled = isinstance(config, MMT)
         packed = {expert.name: _prepared(pairs, expert, config) for expert in config.experts}
         if not any(len(found[0].values) for found in packed.values()):

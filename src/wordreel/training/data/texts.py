@@ -30,6 +30,7 @@ class Texts:
     """`batch(captions)` gives tokens of the captions with these numbers, in the order of `Pairs.texts`.
 
     `middles [captions]` are the seconds that captions are about, NaN where that is all of the video.
+    `wide` hands out float32, whatever is held.
     """
 
     def __init__(
@@ -39,9 +40,10 @@ class Texts:
         dtype: torch.dtype = torch.float32,
         fixed: int = 0,
         middles: NDArray[np.float32] | None = None,
+        wide: bool = False,
     ) -> None:
         self.device, self.fixed = device, fixed
-        self.wide = False  # whether float32 is handed out, whatever is held
+        self.wide = wide
         self.middles = None if middles is None else torch.from_numpy(middles).to(device)
         values = packed.values
         whole = values.dtype.kind in "iu"

@@ -55,14 +55,13 @@ def transcripts(pairs: Pairs, source: Source, until: float = 0.0) -> Transcripts
         for caption in captions:
             said = caption.text.split()
             when = caption.word_times(len(said))
+            if not source.keep_stop_words:
+                said = [without_stop_words(word) for word in said]
             kept = [
                 number
                 for number, word in enumerate(said)
-                if not (until and when[number, 0] > until)
-                and (source.keep_stop_words or without_stop_words(word) != STOP)
+                if not (until and when[number, 0] > until) and (source.keep_stop_words or word != STOP)
             ]
-            if not source.keep_stop_words:
-                said = [without_stop_words(word) for word in said]
             rows.append(np.array([known.setdefault(said[n], len(known)) for n in kept], np.int64))
             times.append(when[kept])
     words = list(known)

@@ -14,6 +14,7 @@ test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/python -m pytest
 
 # Minutes instead of seconds; WORDREEL_TEST_VIDEOS=FOLDER adds the checks that want real videos.

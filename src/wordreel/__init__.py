@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wordreel.api import Library
     from wordreel.search.hits import Hit
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Hit", "Library", "__version__"]
 
 

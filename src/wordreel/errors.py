@@ -1,16 +1,64 @@
-"""Every error wordreel raises on purpose. Each message says what happened and what to do next."""
+"""Every error wordreel raises on purpose: a message, and where there is one, the next step to take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What the user can do about an error, worded by each front end for its own users.
+
+    `text` is an imperative clause. `command` is the command line that does it, without `wordreel` in front;
+    `page` is where the page does it. A step without `page` is the library owner's.
+
+    >>> NextStep("build a query bank", command="bank build", page="Settings → Ranking").for_command_line()
+    'build a query bank: `wordreel bank build`'
+    """
+
+    text: str
+    command: str | None = None
+    page: str | None = None
+
+    def for_command_line(self) -> str:
+        return f"{self.text}: `wordreel {self.command}`" if self.command else self.text
+
+    def for_page(self) -> str:
+        """
+        >>> NextStep("build a query bank", command="bank build", page="Settings → Ranking").for_page()
+        'build a query bank in Settings → Ranking'
+        >>> NextStep("repair the library", command="verify --repair").for_page()
+        'the owner of the library can repair the library on the command line'
+        """
+        if self.page:
+            return f"{self.text} in {self.page}"
+        return f"the owner of the library can {self.text} on the command line" if self.command else self.text
 
 
 class WordreelError(Exception):
-    """Base of all errors a user can act on; the command line prints it without a traceback."""
+    """Base of all errors a user can act on; the command line prints it without a traceback.
+
+    Args:
+        message: What happened, in one line.
+        next_step: What to do about it. `str(error)` appends it as a command.
+    """
+
+    def __init__(self, message: str, next_step: NextStep | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.next_step = next_step
+
+    def __str__(self) -> str:
+        if self.next_step is None:
+            return self.message
+        return f"{self.message}; {self.next_step.for_command_line()}"
+
+    def __reduce__(self) -> tuple[type[WordreelError], tuple[str, NextStep | None]]:
+        return type(self), (self.message, self.next_step)
 
 
 class MediaError(WordreelError):
-    """A file cannot be read as media. `reason` is one line, fit for a list of failures."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    """A file cannot be read as media; the message is one line, fit for a list of failures."""
 
 
 class NotMedia(MediaError):

@@ -144,7 +144,7 @@ def test_what_concerns_every_file_stops_and_keeps(store, media, error, kind, tex
     assert len(add(store, [media], [Colour()], FakeFence()).added) == 1
 
 
-@pytest.mark.parametrize("where", ["write_synced", "sync_folder"])
+@pytest.mark.parametrize("where", ["write_and_sync", "sync_dir"])
 def test_full_disk_stops_cleanly_and_resumes(store, media, monkeypatch, where):
     for i in range(4):
         write_media(media / f"{i}.mp4", seed=i)

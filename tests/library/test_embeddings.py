@@ -88,7 +88,7 @@ def test_interrupted_append_counts_for_nothing(filled, monkeypatch, stop):
 
         return run
 
-    for name in ("_append", "sync_folder", "replace_with"):
+    for name in ("_append", "sync_dir", "atomic_write"):
         monkeypatch.setattr(module, name, step(getattr(module, name)))
     with pytest.raises(KeyboardInterrupt):
         cache.append(everything[3:], *rows(everything[3:]))
@@ -108,7 +108,7 @@ def test_killed_append_leaves_the_rows_before(filled):
         "import os, sys, numpy as np\n"
         "from wordreel.library import EmbeddingCache, LibraryStore\n"
         "from wordreel.library import embeddings\n"
-        "embeddings.replace_with = lambda *a: os.kill(os.getpid(), 9)\n"
+        "embeddings.atomic_write = lambda *a: os.kill(os.getpid(), 9)\n"
         "s = LibraryStore.open(sys.argv[1])\n"
         "c = EmbeddingCache(s, 'f1', ('colour', 'talk'), 5)\n"
         "m = c.missing()\n"

@@ -235,8 +235,8 @@ def test_an_unknown_error_is_a_broken_file_on_one_line():
     worker = liar(said(**{"is": "error", "class": "SystemExit", "reason": "a\nb\x1b[2J" + "c" * 1000}))
     with pytest.raises(BrokenMedia) as caught:
         worker.receive()
-    assert caught.value.reason.startswith("a b [2Jccc")
-    assert len(caught.value.reason) <= 300
+    assert caught.value.message.startswith("a b [2Jccc")
+    assert len(caught.value.message) <= 300
     worker.kill()
 
 

@@ -141,12 +141,12 @@ def test_a_kill_between_the_two_files_leaves_a_whole_model(folder, monkeypatch):
     with torch.no_grad():
         next(module.parameters())[0] += 1
 
-    def killed(path, data, real=trained.replace_with):
+    def killed(path, data, real=trained.atomic_write):
         if path.name == "model.json":
             raise KeyboardInterrupt
         real(path, data)
 
-    monkeypatch.setattr(trained, "replace_with", killed)
+    monkeypatch.setattr(trained, "atomic_write", killed)
     with pytest.raises(KeyboardInterrupt):
         trained.save(folder, module, "pets")
     torch.testing.assert_close(trained.load_module(folder)[0].state_dict(), module.state_dict())

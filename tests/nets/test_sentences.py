@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wordreel.lru_cache import LRUCache
 from wordreel.nets.sentences import DIM, WEIGHTS, SentenceEncoder
-from wordreel.remember import Remembered
 from wordreel.weights.store import Store
 
 GOLDEN = Path(__file__).parent / "golden_sentences.npz"
@@ -73,7 +73,7 @@ def test_the_latest_queries_are_remembered_and_safe_from_callers(encoder, monkey
     expected = first.copy()
     first[:] = 0
     np.testing.assert_array_equal(encoder.encode(["remember me"]), expected)
-    monkeypatch.setattr(encoder, "_remembered", Remembered(2))
+    monkeypatch.setattr(encoder, "_remembered", LRUCache(2))
     for sentence in ("one", "two", "one", "three"):
         encoder.encode([sentence])
     assert [encoder._remembered.get(word) is not None for word in ("one", "two", "three")] == [

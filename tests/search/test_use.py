@@ -276,7 +276,7 @@ def test_a_kill_while_copying_leaves_nothing_half(library, checkpoint, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(kept, "replace_with", killed)
+        patched.setattr(kept, "atomic_write", killed)
         with pytest.raises(KeyboardInterrupt):
             library.use(folder)
     assert kept.in_use(library.store) == "reel"

@@ -22,7 +22,7 @@ from safetensors import safe_open
 from tests.training import kill_cases
 
 import wordreel.plots  # noqa: F401 - as above
-from wordreel.library import durable
+from wordreel import atomic
 from wordreel.training import logs, loop
 from wordreel.training import run as running
 from wordreel.training.session import Session
@@ -72,11 +72,11 @@ def arm(way, number):
     elif way == "stepped":
         at_call(number, Session, "step", after=gone)
     elif way in ("begun", "half"):
-        at_call(number, durable, "write_synced", before=begun if way == "begun" else half)
+        at_call(number, atomic, "write_and_sync", before=begun if way == "begun" else half)
     elif way == "written":
-        at_call(number, durable, "write_synced", after=gone)
+        at_call(number, atomic, "write_and_sync", after=gone)
     elif way == "renamed":
-        at_call(number, durable, "sync_folder", before=gone)
+        at_call(number, atomic, "sync_dir", before=gone)
     elif way == "measure":
         at_call(number, Session, "measure", before=gone)
     elif way == "measured":

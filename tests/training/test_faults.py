@@ -119,13 +119,13 @@ def test_a_full_disk_leaves_the_old_state_whole(tmp_path, monkeypatch):
     made = recipe("ce", epochs=1)
     train(made, material(made.model), tmp_path, device="cpu")
     before = (tmp_path / "state.safetensors").read_bytes()
-    import wordreel.library.durable as durable
+    from wordreel import atomic
 
     def full(path, data):
         path.write_bytes(data[:100])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(durable, "write_synced", full)
+    monkeypatch.setattr(atomic, "write_and_sync", full)
     with pytest.raises(TrainingError, match=r"No space left on device; make room"):
         train(made.with_seed(1), material(made.model), tmp_path, device="cpu")
     assert (tmp_path / "state.safetensors").read_bytes() == before

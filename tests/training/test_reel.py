@@ -189,7 +189,7 @@ def test_the_shipped_card_says_what_it_was_trained_on():
 
 
 def test_a_kill_while_a_model_is_written_leaves_the_old_one(tmp_path, monkeypatch):
-    from wordreel.library import durable
+    from wordreel import atomic
     from wordreel.models.reel import checkpoint
 
     def dies(path, data):
@@ -205,7 +205,7 @@ def test_a_kill_while_a_model_is_written_leaves_the_old_one(tmp_path, monkeypatc
     checkpoint.save(place, old)
     before = checkpoint.load(place)
     with monkeypatch.context() as patch:
-        patch.setattr(durable, "write_synced", dies)
+        patch.setattr(atomic, "write_and_sync", dies)
         with pytest.raises(SystemExit):
             checkpoint.save(place, new)
     assert checkpoint.load(place).digest == before.digest

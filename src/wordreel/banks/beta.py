@@ -7,11 +7,11 @@ from contextlib import suppress
 
 import numpy as np
 
+from wordreel.atomic import atomic_write, make_dir
 from wordreel.banks.embedded import folder_of
 from wordreel.banks.norms import BankAtWork
 from wordreel.errors import LibraryBusy
 from wordreel.hubness import choose_beta_unlabelled, mixtures
-from wordreel.library.durable import make_folder, replace_with
 
 QUERIES = 2_000
 ITEMS = 4_000
@@ -41,8 +41,8 @@ def label_free(work: BankAtWork) -> float:
     ).read(0, len(queries))
     beta = choose_beta_unlabelled(sims).beta
     with suppress(LibraryBusy), work.engine.store.writing():
-        make_folder(path.parent)
-        replace_with(path, json.dumps({"revision": work.bank.revision, "beta": beta}).encode())
+        make_dir(path.parent)
+        atomic_write(path, json.dumps({"revision": work.bank.revision, "beta": beta}).encode())
     return beta
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from wordreel.atomic import atomic_write, make_dir
 from wordreel.errors import LibraryBusy
 from wordreel.library.banks import Bank
-from wordreel.library.durable import make_folder, replace_with
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.types import Float32, Int64
@@ -94,5 +94,5 @@ def _read(path: Path, model: Model) -> BankVectors:
 def _write(path: Path, vectors: BankVectors) -> None:
     from safetensors.numpy import save
 
-    make_folder(path.parent)
-    replace_with(path, save({"ids": vectors.ids, "vectors": vectors.vectors, "weights": vectors.weights}))
+    make_dir(path.parent)
+    atomic_write(path, save({"ids": vectors.ids, "vectors": vectors.vectors, "weights": vectors.weights}))

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
+from wordreel.atomic import make_dir
 from wordreel.banks.embedded import BankVectors
 from wordreel.errors import HubnessError, LibraryBusy
 from wordreel.hubness import Method, State, fit_many, gathered, mixtures
 from wordreel.hubness.blocks import Ids, Source
 from wordreel.hubness.files import load, read_notes, save
 from wordreel.library.banks import Bank
-from wordreel.library.durable import make_folder
 from wordreel.library.embeddings import Gallery
 from wordreel.library.store import LibraryStore
 from wordreel.types import Bool, Float32, Int64
@@ -61,7 +61,7 @@ def fitted(
     now = bring_up_to_date(before, bank, vectors, gallery, method)
     if now is not before:
         with suppress(LibraryBusy), store.writing():
-            make_folder(folder)
+            make_dir(folder)
             save(now.state, path, {"items": now.items, "queries": now.queries})
     return now
 

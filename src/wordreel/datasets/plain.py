@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from wordreel.atomic import atomic_write
 from wordreel.datasets.build import Captions, add, assemble
 from wordreel.datasets.text import columns, lines, rows
 from wordreel.datasets.types import Split
 from wordreel.errors import DatasetError
-from wordreel.library.durable import replace_with
 
 FIELDS = ("path", "caption", "start", "end", "split")
 SUFFIXES = {".csv": ",", ".tsv": "\t", ".jsonl": "", ".ndjson": ""}
@@ -75,7 +75,7 @@ def write(splits: Iterable[Split], path: Path) -> None:
         else:
             kept = {name: value for name, value in row.items() if value is not None}
             out.write(json.dumps(kept, ensure_ascii=False) + "\n")
-    replace_with(path, out.getvalue().encode("utf-8"))
+    atomic_write(path, out.getvalue().encode("utf-8"))
 
 
 def _written(splits: Iterable[Split], here: Path) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from wordreel.atomic import atomic_write
 from wordreel.errors import HubnessError
 from wordreel.hubness.best import Best
 from wordreel.hubness.blocks import Array
@@ -23,7 +24,6 @@ from wordreel.hubness.registry import make
 from wordreel.hubness.sinkhorn import Potentials
 from wordreel.hubness.state import BankState, State
 from wordreel.hubness.winners import Winners
-from wordreel.library.durable import replace_with
 
 FORMAT = 1
 PART_OF = {
@@ -59,7 +59,7 @@ def save(state: State, path: Path, notes: Mapping[str, Array] | None = None) -> 
         "exact": state.exact,
         "dtype": sorted({str(array.dtype) for array in arrays.values()}),
     }
-    replace_with(Path(path), to_bytes(arrays, metadata={"hubness": json.dumps(about, sort_keys=True)}))
+    atomic_write(Path(path), to_bytes(arrays, metadata={"hubness": json.dumps(about, sort_keys=True)}))
 
 
 def read_notes(path: Path) -> dict[str, Array]:

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from wordreel.atomic import atomic_write, make_dir, sync_dir
 from wordreel.errors import FingerprintMismatch, LibraryError
 from wordreel.library.catalogue import disk_full
-from wordreel.library.durable import make_folder, replace_with, sync_folder
 from wordreel.library.store import LibraryStore
 from wordreel.types import Bool, Float32
 
@@ -91,10 +91,10 @@ class EmbeddingCache:
             if len(np.unique(fresh)) != len(fresh) or np.isin(fresh, self._ids(now)).any():
                 raise ValueError("a clip cannot be embedded twice by the same model")
             try:
-                make_folder(self.folder)
+                make_dir(self.folder)
                 for part, block, width in zip(PARTS, blocks, self._widths(), strict=True):
                     _append(self._file(part, now.generation), now.rows * width, block)
-                sync_folder(self.folder)
+                sync_dir(self.folder)
                 sums = tuple(zlib.crc32(b, c) for b, c in zip(blocks, now.checksums, strict=True))
                 self._commit(replace(now, rows=now.rows + len(ids), checksums=(sums[0], sums[1], sums[2])))
             except OSError as error:
@@ -160,10 +160,10 @@ class EmbeddingCache:
             blocks = _blocks(whole.ids[keep], whole.vectors[keep], whole.available[keep])
             fresh = replace(now, generation=now.generation + 1, rows=int(keep.sum()), checksums=_sums(blocks))
             try:
-                make_folder(self.folder)
+                make_dir(self.folder)
                 for part, block in zip(PARTS, blocks, strict=True):
                     _append(self._file(part, fresh.generation), 0, block)
-                sync_folder(self.folder)
+                sync_dir(self.folder)
                 self._commit(fresh)
             except OSError as error:
                 raise disk_full(self.folder, str(error)) from error
@@ -200,7 +200,7 @@ class EmbeddingCache:
         return now
 
     def _commit(self, manifest: Manifest) -> None:
-        replace_with(self.folder / "manifest.json", json.dumps(asdict(manifest)).encode())
+        atomic_write(self.folder / "manifest.json", json.dumps(asdict(manifest)).encode())
 
 
 def read_manifest(folder: Path) -> Manifest | None:

@@ -44,7 +44,7 @@ def study_outside(
 
         got = extract(decoder, path, Panel(experts), [expert.card.name for expert in experts], moved)
     except MediaError as error:
-        raise type(error)(f"{path}: {error.reason}") from error
+        raise type(error)(f"{path}: {error.message}") from error
     except ExpertFailed as error:
         raise MediaError(f"{path}: {error}") from error
     if info.kind != "image" and got.end > 0:

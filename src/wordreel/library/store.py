@@ -10,12 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from wordreel.atomic import make_dir
 from wordreel.errors import LibraryError
 from wordreel.library import words as words_module
 from wordreel.library.captions import count_splits, read_captions
 from wordreel.library.catalogue import NAME, Catalogue
 from wordreel.library.digest import digest
-from wordreel.library.durable import make_folder
 from wordreel.library.lock import writer_lock
 from wordreel.library.paths import named, shown, stored
 from wordreel.library.records import (
@@ -55,9 +55,9 @@ class LibraryStore:
         """The library in a folder, made first if it is not there."""
         folder = Path(path)
         try:
-            make_folder(folder)
-            make_folder(folder / "tracks" / "passing")
-            make_folder(folder / "cache")
+            make_dir(folder)
+            make_dir(folder / "tracks" / "passing")
+            make_dir(folder / "cache")
         except OSError as error:
             raise LibraryError(
                 f"a library cannot be made at {folder}: {error.strerror}; choose another folder"

@@ -126,9 +126,9 @@ def study(desk: Desk, job: Job) -> Outcome:
         claimed = content
         return _work_out(desk, job, content, info)
     except NotMedia as error:
-        return Failed(job, error.reason, claimed) if job.expected else Foreign(job)
+        return Failed(job, error.message, claimed) if job.expected else Foreign(job)
     except MediaError as error:
-        return Failed(job, error.reason, claimed)
+        return Failed(job, error.message, claimed)
     except ExpertFailed as error:
         return Failed(job, str(error), claimed)
     except (Stopped, LibraryError, WeightsError):

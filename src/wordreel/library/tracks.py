@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from wordreel.atomic import make_dir, sync_dir, write_and_sync
 from wordreel.errors import LibraryError
 from wordreel.library.catalogue import disk_full
-from wordreel.library.durable import make_folder, sync_folder, write_synced
 from wordreel.types import Track, Words
 
 SUFFIX = ".safetensors"
@@ -77,7 +77,7 @@ class TrackFiles:
         data = encode(track)
         staged = Staged(hashlib.sha256(data).hexdigest(), self.passing / uuid.uuid4().hex)
         try:
-            write_synced(staged.path, data)
+            write_and_sync(staged.path, data)
         except OSError as error:
             staged.path.unlink(missing_ok=True)
             raise disk_full(self.root, str(error)) from error
@@ -87,9 +87,9 @@ class TrackFiles:
         """Move a staged track to its name; the catalogue may point at it afterwards."""
         target = self.path(staged.hash)
         try:
-            make_folder(target.parent)
+            make_dir(target.parent)
             staged.path.replace(target)
-            sync_folder(target.parent)
+            sync_dir(target.parent)
         except OSError as error:
             raise disk_full(self.root, str(error)) from error
 
@@ -104,11 +104,11 @@ class TrackFiles:
             folders = set()
             for one in staged:
                 target = self.path(one.hash)
-                make_folder(target.parent)
+                make_dir(target.parent)
                 one.path.replace(target)
                 folders.add(target.parent)
             with ThreadPoolExecutor(WRITERS) as pool:
-                list(pool.map(sync_folder, folders))
+                list(pool.map(sync_dir, folders))
         except OSError as error:
             raise disk_full(self.root, str(error)) from error
 

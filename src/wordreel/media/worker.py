@@ -97,7 +97,7 @@ def _obey(command: dict[str, Any], descriptor: int, send: Any) -> tuple[str, str
         else:
             serve(job, needs, command["window"], start, stop, send)
     except MediaError as error:
-        return type(error).__name__, error.reason
+        return type(error).__name__, error.message
     except (av.error.MemoryError, MemoryError):
         gib = limits.memory_bytes / 2**30
         return "OverLimit", f"decoding needs more memory than the limit of {gib:.1f} GiB"

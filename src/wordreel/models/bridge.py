@@ -28,8 +28,8 @@ import numpy as np
 from wordreel.experts import registry
 from wordreel.experts.base import Recogniser
 from wordreel.experts.head import Head
+from wordreel.lru_cache import LRUCache
 from wordreel.nets.sentences import DIM, SentenceEncoder
-from wordreel.remember import Remembered
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.derived import derived
 from wordreel.weights.store import Store
@@ -81,8 +81,8 @@ class Bridge:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._encoder = SentenceEncoder(store)
-        self._chances = Remembered[tuple[str, str], Float32](ASKED)
-        self._means = Remembered[tuple[str, Clip], tuple[ReferenceType[Track], Float32 | None]](SEEN)
+        self._chances = LRUCache[tuple[str, str], Float32](ASKED)
+        self._means = LRUCache[tuple[str, Clip], tuple[ReferenceType[Track], Float32 | None]](SEEN)
 
     @cached_property
     def fingerprint(self) -> str:

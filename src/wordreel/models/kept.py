@@ -15,8 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordreel.atomic import atomic_write, make_dir, sync_dir
 from wordreel.errors import LibraryError, WeightsCorrupt, WordreelError
-from wordreel.library.durable import make_folder, replace_with, sync_folder
 from wordreel.library.settings import read_setting
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
@@ -138,20 +138,20 @@ def keep(store: LibraryStore, model: TrainedModel | Reel, weights: Store) -> Mod
                     return open_kept(store, weights, model.fingerprint)
                 except WordreelError:
                     shutil.rmtree(place)
-            make_folder(place.parent)
+            make_dir(place.parent)
             for left in place.parent.glob(f"{UNFINISHED}-*"):
                 shutil.rmtree(left)
             fresh.mkdir()
             config = getattr(model, "config", None)
             for name in (WEIGHTS, *(words_files(folder, config) if config else ())):
-                make_folder((fresh / name).parent)
+                make_dir((fresh / name).parent)
                 shutil.copyfile(folder / name, fresh / name)
                 _sync(fresh / name)
-            replace_with(fresh / FACTS, json.dumps(model.facts, indent=2, ensure_ascii=False).encode())
+            atomic_write(fresh / FACTS, json.dumps(model.facts, indent=2, ensure_ascii=False).encode())
             if open_checkpoint(fresh, weights).fingerprint != model.fingerprint:
                 raise WeightsCorrupt(f"{folder} changed while it was being copied; try again")
             fresh.rename(place)
-            sync_folder(place.parent)
+            sync_dir(place.parent)
         except OSError as error:
             raise LibraryError(
                 f"the model cannot be copied into {place.parent}: {error.strerror or error}"

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wordreel.atomic import atomic_write, make_dir
 from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
-from wordreel.library.durable import make_folder, replace_with
 from wordreel.models.base_module import JointEmbedding
 from wordreel.models.batch import Tokens
 from wordreel.models.bridge import words_in
@@ -45,7 +45,7 @@ def save(folder: Path, module: JointEmbedding, name: str, training: Mapping[str,
     """
     from safetensors.torch import save as pack
 
-    make_folder(folder)
+    make_dir(folder)
     state = {key: value.detach().cpu().contiguous() for key, value in module.state_dict().items()}
     facts = {
         "format": FORMAT,
@@ -55,8 +55,8 @@ def save(folder: Path, module: JointEmbedding, name: str, training: Mapping[str,
         "training": dict(training or {}),
     }
     text = json.dumps(facts, indent=2, ensure_ascii=False)
-    replace_with(folder / WEIGHTS, pack(state, metadata={KEY: text}))
-    replace_with(folder / FACTS, text.encode())
+    atomic_write(folder / WEIGHTS, pack(state, metadata={KEY: text}))
+    atomic_write(folder / FACTS, text.encode())
 
 
 def digest(state: Mapping[str, Tensor]) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from wordreel.lru_cache import LRUCache
 from wordreel.nets.runtime import Network
-from wordreel.remember import Remembered
 from wordreel.types import Float32
 from wordreel.weights.store import Store
 
@@ -49,7 +49,7 @@ class SentenceEncoder:
         self._tokenizer: Any = Tokenizer.from_file(str(store.file(WEIGHTS, "tokenizer.json")))
         self._tokenizer.no_truncation()  # a setting of the tokenizer would be shared by all threads
         self._tokenizer.no_padding()
-        self._remembered = Remembered[str, Float32](REMEMBERED)
+        self._remembered = LRUCache[str, Float32](REMEMBERED)
 
     def encode(self, sentences: Sequence[str], batch: int = 64) -> Float32:
         """`[n, 384]`, one unit row per sentence, in order."""

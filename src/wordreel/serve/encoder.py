@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from wordreel.lru_cache import LRUCache
 from wordreel.models.base import Model
-from wordreel.remember import Remembered
 from wordreel.serve.metrics import Metrics
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 
@@ -26,7 +26,7 @@ class RememberingModel:
     def __init__(self, model: Model) -> None:
         self._model = model
         self.name, self.experts, self.dim = model.name, model.experts, model.dim
-        self.latest = Remembered[str, QueryEmbedding](REMEMBERED)
+        self.latest = LRUCache[str, QueryEmbedding](REMEMBERED)
 
     @property
     def fingerprint(self) -> str:

@@ -13,9 +13,9 @@ from wordreel.errors import MediaError
 from wordreel.library.outside import content_of
 from wordreel.library.paths import is_imported, shown
 from wordreel.library.store import LibraryStore
+from wordreel.lru_cache import LRUCache
 from wordreel.media.files import OpenFile, open_media
 from wordreel.media.types import Limits
-from wordreel.remember import Remembered
 from wordreel.serve.problems import Problem
 
 REMEMBERED = 10_000
@@ -28,7 +28,7 @@ class KnownFiles:
 
     def __init__(self, store: LibraryStore) -> None:
         self._store = store
-        self._proved = Remembered[tuple[str, Stamp], str](REMEMBERED)
+        self._proved = LRUCache[tuple[str, Stamp], str](REMEMBERED)
 
     def path(self, content: str) -> Path:
         """A path that holds this content; a `Problem` where there is none."""
@@ -48,7 +48,7 @@ class KnownFiles:
         try:
             file = open_media(path, Limits())
         except MediaError as error:
-            raise Problem(410, "gone", f"the file can no longer be read: {error.reason}") from error
+            raise Problem(410, "gone", f"the file can no longer be read: {error.message}") from error
         status = os.fstat(file.descriptor)
         try:
             if not any(

@@ -12,9 +12,9 @@ from wordreel.banks.choice import Choice, choose
 from wordreel.errors import WordreelError
 from wordreel.library.embeddings import read_manifest
 from wordreel.library.store import LibraryStore
+from wordreel.lru_cache import LRUCache
 from wordreel.models.base import Model
 from wordreel.models.kept import in_use
-from wordreel.remember import Remembered
 from wordreel.search.engine import Engine
 from wordreel.search.filters import Filters
 from wordreel.search.fitting import check_fits
@@ -35,11 +35,11 @@ class Snapshot:
     engine: Engine
     problem: WordreelError | Problem | None = None
     missing: int = 0
-    _choices: Remembered[tuple[str, str | None, float | None], Choice] = field(
-        default_factory=lambda: Remembered(CHOICES)
+    _choices: LRUCache[tuple[str, str | None, float | None], Choice] = field(
+        default_factory=lambda: LRUCache(CHOICES)
     )
-    _made: Remembered[tuple[str, ...], object] = field(default_factory=lambda: Remembered(CHOICES))
-    _passed: Remembered[Filters, int] = field(default_factory=lambda: Remembered(CHOICES))
+    _made: LRUCache[tuple[str, ...], object] = field(default_factory=lambda: LRUCache(CHOICES))
+    _passed: LRUCache[Filters, int] = field(default_factory=lambda: LRUCache(CHOICES))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _making: threading.Lock = field(default_factory=threading.Lock)
 

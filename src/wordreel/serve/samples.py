@@ -10,10 +10,10 @@ from wordreel.experts import registry
 from wordreel.experts.base import Expert
 from wordreel.library.outside import Outside, study_outside
 from wordreel.library.store import LibraryStore
+from wordreel.lru_cache import LRUCache
 from wordreel.media import Fence
 from wordreel.media.types import FrameNeed
 from wordreel.models.base import Model
-from wordreel.remember import Remembered
 from wordreel.search.refresh import tracks_of
 from wordreel.search.sample import Sample, Study, experts_for, sample_of
 from wordreel.serve.problems import Problem
@@ -46,7 +46,7 @@ class Samples:
 
     def __init__(self, store: LibraryStore, study: Study) -> None:
         self._store, self._study = store, study
-        self._latest = Remembered[tuple[str, str], Sample](REMEMBERED)
+        self._latest = LRUCache[tuple[str, str], Sample](REMEMBERED)
 
     def known(
         self, model: Model, content: str, start: float | None = None, end: float | None = None

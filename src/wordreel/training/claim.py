@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from wordreel.atomic import make_dir
 from wordreel.errors import LibraryBusy, LibraryError, TrainingError
-from wordreel.library.durable import make_folder
 from wordreel.library.lock import writer_lock
 
 FILE = "lock"
@@ -25,7 +25,7 @@ def claimed(folder: Path) -> Iterator[None]:
     A disk that is full or gone is an error that says so; what was written before stays whole.
     """
     try:
-        make_folder(folder)
+        make_dir(folder)
     except OSError as error:
         raise TrainingError(
             f"{folder} cannot be made: {error.strerror or error}; name another --out"

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wordreel.atomic import make_dir
 from wordreel.errors import TrainingError
-from wordreel.library.durable import make_folder
 from wordreel.models.trained import save
 from wordreel.training.logs import Row, draw_curves, write_logs
 from wordreel.training.measure import Measured
@@ -115,7 +115,7 @@ class Run:
         self.total_steps = each * settings.epochs
         self.clock = Clock(self.total_steps)
         if session.world.chief:
-            make_folder(self.folder)
+            make_dir(self.folder)
         for epoch in range(self.step // each, settings.epochs):
             if self._stopped():
                 break

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wordreel.atomic import make_dir, sync_dir
 from wordreel.errors import TrainingError
-from wordreel.library.durable import make_folder, sync_folder
 from wordreel.training.halving import halving_pruner, steady_sampler
 from wordreel.training.recipe import Recipe
 from wordreel.training.turns import Turns
@@ -70,7 +70,7 @@ def search(
     `train` calls `report(epoch, score)` after each epoch, which may end the trial, and returns the score.
     """
     optuna = library()
-    make_folder(out)
+    make_dir(out)
     turns = Turns(out / "turns")
     with turns.alone():
         _begin(optuna, out / "study.sqlite")
@@ -121,7 +121,7 @@ def _begin(optuna: Any, path: Path) -> None:
     storage.remove_session()
     storage.engine.dispose()
     fresh.replace(path)
-    sync_folder(path.parent)
+    sync_dir(path.parent)
 
 
 def _next(optuna: Any, study: Any, turns: Turns, trials: int) -> Any:

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from wordreel.atomic import atomic_write, make_dir
 from wordreel.errors import TrainingError
-from wordreel.library.durable import make_folder, replace_with
 from wordreel.training.optimisers.radam import RAdam
 
 FILE, KEY, FORMAT = "state.safetensors", "wordreel", 1
@@ -38,7 +38,7 @@ def save_state(
     """Replace the state in a folder as a whole: a kill leaves the old one or the new one."""
     from safetensors.torch import save
 
-    make_folder(folder)
+    make_dir(folder)
     tensors = {f"module.{name}": value for name, value in module.state_dict().items()}
     tensors |= {f"loss.{name}": value for name, value in loss.state_dict().items()}
     for number, p in enumerate(_parameters(optimiser)):
@@ -48,7 +48,7 @@ def save_state(
     facts = {**facts, "check": checksum(held)}
     steps = optimiser.steps if isinstance(optimiser, RAdam) else 0
     known = {**facts, "format": FORMAT, "optimiser_steps": steps, "scaler": scaler.state_dict()}
-    replace_with(folder / FILE, save(held, metadata={KEY: json.dumps(known)}))
+    atomic_write(folder / FILE, save(held, metadata={KEY: json.dumps(known)}))
 
 
 def read_facts(folder: Path) -> dict[str, Any] | None:

@@ -8,8 +8,8 @@ import shutil
 import pytest
 from tests.training.tune.test_tune import QUICK, _few_everyday_queries, captions, made  # noqa: F401
 
+from wordreel import atomic, embeddings
 from wordreel.api import Library
-from wordreel.library import durable, embeddings
 from wordreel.models import kept
 from wordreel.search import use as using
 from wordreel.search.refresh import cache_of
@@ -31,8 +31,8 @@ def half_copied(source, target):
 
 
 MOMENTS = [
-    (durable, "write_synced", half_written),
-    (durable, "sync_folder", None),
+    (atomic, "write_and_sync", half_written),
+    (atomic, "sync_dir", None),
     (shutil, "copyfile", half_copied),
     (embeddings.EmbeddingCache, "append", None),
     (using, "refresh", None),

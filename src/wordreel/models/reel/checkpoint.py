@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from wordreel.atomic import atomic_write
 from wordreel.errors import WeightsCorrupt, WeightsMissing
-from wordreel.library.durable import replace_with
 from wordreel.types import Float32
 
 FORMAT = 1
@@ -51,7 +51,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
             else:
                 arrays[f"{part}.{name}"] = array.astype(np.float16)
     about = {"format": FORMAT, **checkpoint.card}
-    replace_with(path, to_bytes(arrays, metadata={KEY: json.dumps(about, sort_keys=True)}))
+    atomic_write(path, to_bytes(arrays, metadata={KEY: json.dumps(about, sort_keys=True)}))
 
 
 def load(path: Path = SHIPPED) -> Checkpoint:

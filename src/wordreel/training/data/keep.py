@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.library.durable import make_folder, replace_with
+from wordreel.atomic import atomic_write, make_dir
 from wordreel.models.config import Text
 from wordreel.models.text.sources import Source
 from wordreel.training.data.packed import Packed
@@ -36,6 +36,6 @@ def kept(folder: Path, pairs: Pairs, text: Text, source: Source, make: Callable[
     fresh = make()
     tensors = {"values": np.ascontiguousarray(fresh.values), "counts": fresh.counts}
     with suppress(OSError):  # a disk that is full or not ours: the next run encodes again
-        make_folder(folder)
-        replace_with(path, bytes(save(tensors)))
+        make_dir(folder)
+        atomic_write(path, bytes(save(tensors)))
     return fresh

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from wordreel.library.durable import replace_with
+from wordreel.atomic import atomic_write
 from wordreel.models.config import MINILM
 from wordreel.models.reel.checkpoint import from_small, to_small
 from wordreel.models.text.bert import Bert
@@ -125,7 +125,7 @@ def save(path: Path, captions: Captions) -> None:
             arrays[f"network.{name}"], arrays[f"scales.{name}"] = to_small(array)
         elif "pooler" not in name:
             arrays[f"network.{name}"] = array.astype(np.float16)
-    replace_with(path, to_bytes(arrays))
+    atomic_write(path, to_bytes(arrays))
 
 
 def load(path: Path) -> Captions:

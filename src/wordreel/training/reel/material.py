@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from wordreel.atomic import atomic_write
 from wordreel.errors import DatasetError
-from wordreel.library.durable import replace_with
 from wordreel.library.store import LibraryStore
 from wordreel.models.reel.checkpoint import from_small, to_small
 from wordreel.models.reel.shape import SEEN
@@ -119,7 +119,7 @@ def save(path: Path, material: Material) -> None:
         there = np.arange(tokens.shape[1]) < material.counts[name][:, None]
         arrays[f"{name}.tokens"], arrays[f"{name}.scales"] = to_small(tokens[there])
         arrays[f"{name}.counts"] = material.counts[name].astype(np.int8)
-    replace_with(path, to_bytes(arrays, metadata={"names": json.dumps(material.names)}))
+    atomic_write(path, to_bytes(arrays, metadata={"names": json.dumps(material.names)}))
 
 
 def load(path: Path) -> Material:

@@ -26,7 +26,7 @@ from wordreel.library import LibraryStore, add
 from wordreel.library.ingest import default_jobs
 from wordreel.media import Fence
 from wordreel.nets.runtime import shared_by
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 
 def make_clips(folder: Path) -> None:
@@ -73,7 +73,7 @@ def main() -> None:
             make_clips(paths[0])
         files = [f for p in paths for f in (sorted(p.iterdir()) if p.is_dir() else [p])]
         bound, media = decode(files)
-        store = Store()
+        store = WeightStore()
         with shared_by(default_jobs()):
             loaded = {name: registry.load(name, store) for name in names}
         cases = {name: [expert] for name, expert in loaded.items()} | {"all together": list(loaded.values())}

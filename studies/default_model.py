@@ -48,7 +48,7 @@ from wordreel.evaluate.querybank import with_automatic_beta
 from wordreel.hubness import Direction, make
 from wordreel.search.engine import Engine
 from wordreel.types import Float32
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 BRIDGE = "bridge, no training"
 PUBLISHED = Path(__file__).parent / "published.json"
@@ -204,7 +204,7 @@ def main() -> None:
     facts = Facts("default_model", arguments, weights)
     libraries = {name: path for name in LIBRARIES if (path := getattr(arguments, name)) is not None}
     told = {name: captions_of(arguments.data, name) for name in libraries}
-    store = Store()
+    store = WeightStore()
     held: dict[str, dict[str, list[list[Row]]]] = {}
     for label, path in [(BRIDGE, None), *((w.label, w.path) for w in weights)]:
         model = Encoded(store, arguments.cache, path)

@@ -34,7 +34,7 @@ from wordreel.models.reel.tower import caption
 from wordreel.search.engine import Engine
 from wordreel.search.refresh import looks_at, refresh
 from wordreel.types import Absent, Bool, Clip, Float32, QueryEmbedding, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 CHUNK = 4_096  # captions encoded between two writes
 REMEMBERED = 4  # matrices of scores, some hundred MB each
@@ -149,7 +149,7 @@ class Kept:
 class Encoded:
     """A model that encodes each caption once: the learned row by checkpoint, the bridge's rows for all."""
 
-    def __init__(self, store: Store, cache: Path, path: Path | None = None) -> None:
+    def __init__(self, store: WeightStore, cache: Path, path: Path | None = None) -> None:
         """`path` is a checkpoint of the default model; None is the bridge alone."""
         bridge = Bridge(store)
         model: Model = bridge if path is None else Reel(store, path)

@@ -39,7 +39,7 @@ from experts_text import plots_of, text_of
 from wordreel.library.store import LibraryStore
 from wordreel.models.reel.model import Reel
 from wordreel.types import Bool
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 BRIDGE = "bridge, no training"
 CE_ORDER = ("motion", "speech", "sound", "appearance", "ocr", "faces")
@@ -153,7 +153,7 @@ def main() -> None:
     arguments = parser(__doc__, "experts").parse_args()
     weights = parse_weights(arguments.weights)
     facts = Facts("experts", arguments, weights)
-    store = Store()
+    store = WeightStore()
     models = {BRIDGE: [Encoded(store, arguments.cache)]}
     for given in weights:
         models.setdefault(given.label, []).append(Encoded(store, arguments.cache, given.path))

@@ -46,7 +46,7 @@ from wordreel.hubness import Direction, Method, make
 from wordreel.hubness.choose_beta import GRID
 from wordreel.search.engine import Engine
 from wordreel.types import Float32
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 SIZES = (100, 300, 1_000, 3_000, 10_000)
 DRAWS = 3
@@ -195,7 +195,7 @@ def main() -> None:
     libraries = {"msvd": arguments.msvd, "flickr8k": arguments.flickr8k}
     libraries = {name: path for name, path in libraries.items() if path is not None}
     told = {name: captions_of(arguments.data, name) for name in ("msvd", "flickr8k", "msrvtt")}
-    store = Store()
+    store = WeightStore()
     held: dict[Key, list[Figures]] = {}
     betas, paired = [], []
     for number, given in enumerate(weights):

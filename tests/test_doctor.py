@@ -2,7 +2,7 @@ import numpy as np
 
 from wordreel.doctor import degenerate, examine
 from wordreel.library.embeddings import Gallery
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 
 def gallery(vectors):
@@ -42,7 +42,7 @@ def test_a_copy_of_a_video_is_no_error():
 
 def test_missing_weights_are_an_error_that_names_the_next_step(tmp_path, monkeypatch):
     monkeypatch.setenv("WORDREEL_WEIGHTS", str(tmp_path / "weights"))
-    assert not Store().has("minilm")
+    assert not WeightStore().has("minilm")
     found = {finding.what: finding for finding in examine(tmp_path / "library")}
     assert found["expert appearance"].state == "error"
     assert found["expert senet154"].state == "note"

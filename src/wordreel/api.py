@@ -15,7 +15,7 @@ from wordreel.errors import LibraryBusy
 from wordreel.library.store import LibraryStore
 from wordreel.search.filters import Filters
 from wordreel.search.hits import Hit
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 if TYPE_CHECKING:
     from wordreel.banks.keeper import Banks
@@ -41,11 +41,11 @@ class Library:
     """
 
     def __init__(
-        self, path: str | PathLike[str], *, create: bool = True, weights: Store | None = None
+        self, path: str | PathLike[str], *, create: bool = True, weights: WeightStore | None = None
     ) -> None:
         place = Path(path).expanduser()
         self.store = LibraryStore.create_or_open(place) if create else LibraryStore.open(place)
-        self.weights = weights or Store()
+        self.weights = weights or WeightStore()
         self._engine: Engine | None = None
 
     @property

@@ -15,7 +15,7 @@ from wordreel.errors import LibraryError, WordreelError
 from wordreel.experts import registry
 from wordreel.library.catalogue import NAME
 from wordreel.library.embeddings import Gallery
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 PACKAGES = ("av", "faster-whisper", "numpy", "onnx", "onnxruntime", "opencv-python-headless", "rapidocr")
 LEAST_SPACE = 2 * 2**30
@@ -33,7 +33,7 @@ class Finding:
 
 def examine(library: Path) -> Iterator[Finding]:
     """Look at the environment, the weights, the sentence encoder and the library, in this order."""
-    store = Store()
+    store = WeightStore()
     yield from _environment(store.root)
     yield from _weights(store)
     yield from _sentences(store)
@@ -53,7 +53,7 @@ def _environment(root: Path) -> Iterator[Finding]:
     yield Finding(state, "free space for weights", f"{free / 2**30:.1f} GiB in {root}", advice)
 
 
-def _weights(store: Store) -> Iterator[Finding]:
+def _weights(store: WeightStore) -> Iterator[Finding]:
     for name, card in registry.cards().items():
         bad = {weight: store.status(weight) for weight in card.weights if not store.has(weight)}
         if not bad:
@@ -64,7 +64,7 @@ def _weights(store: Store) -> Iterator[Finding]:
         yield Finding(state, f"expert {name}", detail, "`wordreel experts` says how to get it")
 
 
-def _sentences(store: Store) -> Iterator[Finding]:
+def _sentences(store: WeightStore) -> Iterator[Finding]:
     """The encoder must tell a cat from a lorry, or nothing that follows can be right."""
     from wordreel.nets.sentences import SentenceEncoder
 
@@ -85,7 +85,7 @@ def _sentences(store: Store) -> Iterator[Finding]:
         )
 
 
-def _library(path: Path, weights: Store) -> Iterator[Finding]:
+def _library(path: Path, weights: WeightStore) -> Iterator[Finding]:
     from wordreel.api import Library
     from wordreel.library.verify import verify
     from wordreel.search.refresh import cache_of

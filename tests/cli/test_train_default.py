@@ -20,12 +20,12 @@ def test_a_library_and_captions_become_a_model(shell, tmp_path):
     from pathlib import Path
 
     from wordreel.models.reel.model import Reel
-    from wordreel.weights.store import Store
+    from wordreel.weights.store import WeightStore
 
-    model = Reel(Store(), Path(written))
+    model = Reel(WeightStore(), Path(written))
     assert model.queries(["bread"])[0].vectors.shape == (6, 384)
     assert model.facts["settings"]["teachers"] == 1
-    assert model.fingerprint != Reel(Store()).fingerprint
+    assert model.fingerprint != Reel(WeightStore()).fingerprint
     before = Path(written).read_bytes()
     shell(*words, code=2)  # --overwrite would
     assert Path(written).read_bytes() == before

@@ -10,11 +10,11 @@ from wordreel.experts.names import names
 from wordreel.experts.pixels import resize_crop
 from wordreel.media.types import Frames, Sound
 from wordreel.types import Absent
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden" / "appearance.npz"
 needs_weights = pytest.mark.skipif(
-    not Store().has(WEIGHTS), reason=f"weights are not here: run `wordreel weights fetch {WEIGHTS}`"
+    not WeightStore().has(WEIGHTS), reason=f"weights are not here: run `wordreel weights fetch {WEIGHTS}`"
 )
 
 
@@ -33,7 +33,7 @@ def picture(height=240, width=320):
 
 @pytest.fixture(scope="module")
 def expert():
-    return load(Store())
+    return load(WeightStore())
 
 
 @needs_weights
@@ -77,7 +77,7 @@ def test_nothing_to_see(expert):
 
 @needs_weights
 def test_the_fingerprint_is_of_card_and_weights(expert):
-    assert expert.fingerprint == fingerprint(CARD, Store().source_hash(WEIGHTS))
+    assert expert.fingerprint == fingerprint(CARD, WeightStore().source_hash(WEIGHTS))
 
 
 def test_class_names():

@@ -12,7 +12,7 @@ from wordreel.experts.face_align import SIZE, TEMPLATE, align, similarity_transf
 from wordreel.experts.face_find import Faces, find_faces, largest, overlap, without_overlaps
 from wordreel.media.types import Frames, Sound
 from wordreel.types import Absent, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 RNG = np.random.default_rng(5)
 
@@ -44,9 +44,9 @@ def drawn_face(height: int = 360, width: int = 480, shift: int = 0, tone: int = 
 
 @pytest.fixture(scope="module")
 def expert() -> faces.FaceExpert:
-    if not Store().has("yunet-sface"):
+    if not WeightStore().has("yunet-sface"):
         pytest.skip("weights 'yunet-sface' are not on this machine: run `wordreel weights fetch yunet-sface`")
-    return faces.load(Store())
+    return faces.load(WeightStore())
 
 
 def test_golden(expert: faces.FaceExpert, golden: dict[str, np.ndarray]) -> None:
@@ -74,7 +74,7 @@ def test_the_drawn_face_is_found_where_it_is(expert: faces.FaceExpert) -> None:
 
 def test_finding_equals_opencv(expert: faces.FaceExpert) -> None:
     cv2 = pytest.importorskip("cv2")
-    network = Store().file("yunet-sface", "yunet.onnx")
+    network = WeightStore().file("yunet-sface", "yunet.onnx")
     image = np.concatenate([drawn_face(352, 320), drawn_face(352, 320, tone=30)], axis=1)
     twin = cv2.FaceDetectorYN.create(str(network), "", (640, 352), face_find.LEAST_SCORE, 0.3, 50)
     _, expected = twin.detect(np.ascontiguousarray(image[..., ::-1]))
@@ -90,7 +90,7 @@ def test_finding_equals_opencv(expert: faces.FaceExpert) -> None:
 
 def test_telling_equals_opencv(expert: faces.FaceExpert) -> None:
     cv2 = pytest.importorskip("cv2")
-    twin = cv2.FaceRecognizerSF.create(str(Store().file("yunet-sface", "sface.onnx")), "")
+    twin = cv2.FaceRecognizerSF.create(str(WeightStore().file("yunet-sface", "sface.onnx")), "")
     image = drawn_face(shift=25)
     found = find_faces(expert._finder, image)
     row = np.concatenate([found.boxes[0], found.points[0].ravel(), found.scores[:1]]).astype(np.float32)
@@ -170,11 +170,11 @@ def test_only_the_largest_stay() -> None:
 
 @pytest.fixture(scope="module")
 def arc() -> faces_arc.ArcFaces:
-    if not Store().has("scrfd-arcface"):
+    if not WeightStore().has("scrfd-arcface"):
         pytest.skip(
             "weights 'scrfd-arcface' are not on this machine: run `wordreel weights fetch scrfd-arcface`"
         )
-    return faces_arc.load(Store())
+    return faces_arc.load(WeightStore())
 
 
 def test_arc_finds_the_same_face(arc: faces_arc.ArcFaces, expert: faces.FaceExpert) -> None:

@@ -16,7 +16,7 @@ from wordreel.nets.runtime import Network
 from wordreel.nets.wiring import sketch
 from wordreel.types import Absent, Track
 from wordreel.weights import hub
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 RNG = np.random.default_rng(0)
 
@@ -40,12 +40,12 @@ def test_cards_say_how_to_get_the_weights(name, tmp_path):
     assert not card.default
     assert f"wordreel weights add {name}" in card.note
     with pytest.raises(WeightsMissing, match=f"wordreel weights add {name} --file"):
-        module.load(Store(tmp_path))
+        module.load(WeightStore(tmp_path))
 
 
 def test_a_frame_network_gives_a_row_per_frame(tmp_path, monkeypatch):
     monkeypatch.setattr(senet, "SENET154", senet.SENet((1, 1), groups=2, reduction=4, planes=4))
-    store = Store(tmp_path / "store")
+    store = WeightStore(tmp_path / "store")
     fill(store, tmp_path, "senet154", sketch(senet.SENET154)[0])
     module = import_module("wordreel.experts.senet154")
     expert = module.load(store)
@@ -62,7 +62,7 @@ def test_a_frame_network_gives_a_row_per_frame(tmp_path, monkeypatch):
 
 def test_clip_takes_the_middle_of_frames(tmp_path, monkeypatch):
     monkeypatch.setattr(vit, "CLIP_B32", vit.Clip(32, 224, 8, 1, 2, 8, 6))
-    store = Store(tmp_path / "store")
+    store = WeightStore(tmp_path / "store")
     fill(store, tmp_path, "clip_b32", sketch(vit.CLIP_B32)[0])
     expert = import_module("wordreel.experts.clip_b32").load(store)
     media = frames(2, 1.0, 224, 300)
@@ -75,7 +75,7 @@ def test_clip_takes_the_middle_of_frames(tmp_path, monkeypatch):
 
 def test_a_clip_network_gives_a_row_per_window(tmp_path, monkeypatch):
     monkeypatch.setattr(r2plus1d, "R2PLUS1D_34_IG65M", r2plus1d.R2Plus1D((1, 1), planes=4, stem=5))
-    store = Store(tmp_path / "store")
+    store = WeightStore(tmp_path / "store")
     fill(store, tmp_path, "r2p1d34_ig65m", sketch(r2plus1d.R2PLUS1D_34_IG65M)[0])
     module = import_module("wordreel.experts.r2p1d34_ig65m")
     expert = module.load(store)
@@ -93,7 +93,7 @@ def test_a_clip_network_gives_a_row_per_window(tmp_path, monkeypatch):
 def test_i3d_sees_64_frames_begun_every_25(tmp_path, monkeypatch):
     small = i3d_pytorch.I3D(64, 224, (2, 2, 2), ((1, 1, 1, 1, 1, 1),) * 9)
     monkeypatch.setattr(i3d_pytorch, "I3D_KINETICS", small)
-    store = Store(tmp_path / "store")
+    store = WeightStore(tmp_path / "store")
     fill(store, tmp_path, "i3d_paper", small.shapes())
     track = import_module("wordreel.experts.i3d_paper").load(store).extract(frames(90, 25.0))
     np.testing.assert_allclose(track.times * 25, [[0, 64], [25, 89], [26, 90]])
@@ -186,7 +186,7 @@ def test_patches_of_pieces_are_the_patches_of_the_whole():
 def test_vggish_gives_a_row_for_each_096_seconds(tmp_path, monkeypatch):
     small = vggish_net.VGGish(((0, 2), (3, 2), (6, 2), (8, 2), (11, 2), (13, 2)), 8, 128)
     monkeypatch.setattr(vggish_net, "VGGISH", small)
-    store = Store(tmp_path / "store")
+    store = WeightStore(tmp_path / "store")
     fill(store, tmp_path, "vggish", sketch(small)[0])
     expert = vggish.load(store)
     assert expert.card.need == AudioNeed(16000)

@@ -13,7 +13,7 @@ from wordreel.experts import motion
 from wordreel.experts.names import names
 from wordreel.media.types import Frames, Sound
 from wordreel.types import Absent, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden" / "motion.npz"
 PERIOD = 0.16
@@ -21,9 +21,9 @@ PERIOD = 0.16
 
 @pytest.fixture(scope="module")
 def expert() -> motion.Motion:
-    if not Store().has(motion.WEIGHTS):
+    if not WeightStore().has(motion.WEIGHTS):
         pytest.skip(f"needs `wordreel weights fetch {motion.WEIGHTS}`")
-    return motion.load(Store())
+    return motion.load(WeightStore())
 
 
 def waves(count: int, start: float = 0.0, height: int = 60, width: int = 80) -> Frames:

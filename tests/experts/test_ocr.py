@@ -15,7 +15,7 @@ from wordreel.experts.ocr_lines import follow, is_same_line
 from wordreel.experts.ocr_read import Line
 from wordreel.media.types import Frames, Sound
 from wordreel.types import Absent, Track, Words
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "ocr.json").read_text(encoding="utf-8"))
 
@@ -35,9 +35,9 @@ def film(*images: np.ndarray, start: float = 0.0) -> Frames:
 
 @pytest.fixture(scope="module")
 def expert() -> ocr.Ocr:
-    if not Store().has("minilm"):
+    if not WeightStore().has("minilm"):
         pytest.skip("weights 'minilm' are not on this machine: run `wordreel weights fetch minilm`")
-    return ocr.load(Store())
+    return ocr.load(WeightStore())
 
 
 @pytest.fixture(scope="module")

@@ -13,16 +13,16 @@ from wordreel.experts import sound
 from wordreel.media.types import Frames, Sound
 from wordreel.nets.soundnet import grid
 from wordreel.types import Absent, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden" / "sound.npz"
 
 
 @pytest.fixture(scope="module")
 def expert() -> sound.Hearing:
-    if not Store().has(sound.WEIGHTS):
+    if not WeightStore().has(sound.WEIGHTS):
         pytest.skip(f"needs `wordreel weights fetch {sound.WEIGHTS}`")
-    return sound.load(Store())
+    return sound.load(WeightStore())
 
 
 def chirps(seconds: float, start: float = 0.0) -> Sound:

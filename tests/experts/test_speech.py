@@ -15,7 +15,7 @@ from wordreel.experts.speech import is_speech, phrases
 from wordreel.media.types import Frames, Sound
 from wordreel.nets.runtime import threads
 from wordreel.types import Absent, Track, Words
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden"
 RATE = speech.RATE
@@ -33,9 +33,9 @@ def voice() -> np.ndarray:
 @pytest.fixture(scope="module")
 def expert() -> speech.Speech:
     for name in speech.CARD.weights:
-        if not Store().has(name):
+        if not WeightStore().has(name):
             pytest.skip(f"weights {name!r} are not on this machine: run `wordreel weights fetch {name}`")
-    return speech.load(Store())
+    return speech.load(WeightStore())
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_the_kept_window_changes_nothing(expert: speech.Speech, said: Track) -> 
     from faster_whisper import WhisperModel
 
     plain = WhisperModel(
-        str(Store().folder("whisper-base")), device="cpu", compute_type="int8", cpu_threads=threads()
+        str(WeightStore().folder("whisper-base")), device="cpu", compute_type="int8", cpu_threads=threads()
     )
     segments, _ = plain.transcribe(
         voice(),

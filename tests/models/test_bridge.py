@@ -4,7 +4,7 @@ import pytest
 from wordreel.models import bridge
 from wordreel.models.bridge import Bridge, ClassSpace, imagenet_kinds, overlap, softmax, unit, words_in
 from wordreel.types import Clip, Labels, Track, Words
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 
 class Pets:
@@ -70,7 +70,7 @@ def test_a_zero_vector_stays_zero():
 
 @pytest.fixture(scope="module")
 def model():
-    return Bridge(Store())
+    return Bridge(WeightStore())
 
 
 def naive_embed(model, tracks, clip):
@@ -167,7 +167,7 @@ def test_what_is_remembered_of_a_clip_is_what_its_track_says(model, monkeypatch)
 
 
 def test_the_fingerprint_names_the_settings(model, monkeypatch):
-    before = Bridge(Store()).fingerprint
+    before = Bridge(WeightStore()).fingerprint
     assert before == model.fingerprint
     monkeypatch.setattr(bridge, "TEMPERATURE", 0.2)
-    assert Bridge(Store()).fingerprint != before
+    assert Bridge(WeightStore()).fingerprint != before

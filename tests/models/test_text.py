@@ -19,10 +19,10 @@ from wordreel.models.text.caption import Lstm, caption_encoder  # noqa: E402
 from wordreel.models.text.sources import open_source, padded  # noqa: E402
 from wordreel.models.text.word_vectors import read_word_vectors  # noqa: E402
 from wordreel.models.text.wording import sentence, without_stop_words  # noqa: E402
-from wordreel.weights.store import Store  # noqa: E402
+from wordreel.weights.store import WeightStore  # noqa: E402
 
 needs_minilm = pytest.mark.skipif(
-    not Store().has("minilm"), reason="needs the sentence encoder: wordreel weights fetch minilm"
+    not WeightStore().has("minilm"), reason="needs the sentence encoder: wordreel weights fetch minilm"
 )
 IDS = torch.tensor([[5, 6, 7, 0], [8, 9, 0, 0]])
 MASK = torch.tensor([[True, True, True, False], [True, True, False, False]])

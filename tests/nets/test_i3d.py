@@ -14,7 +14,7 @@ from wordreel.nets import i3d
 from wordreel.nets.graph import Graph
 from wordreel.nets.runtime import Network
 from wordreel.nets.time_filter import same
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 Array = NDArray[np.float64]
 PUBLISHED_CLASSES = 400
@@ -169,7 +169,7 @@ def test_the_wiring_is_the_published_one(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    store = Store()
+    store = WeightStore()
     if not store.has("i3d-kinetics400"):
         pytest.skip("needs `wordreel weights fetch i3d-kinetics400`")
     return store.folder("i3d-kinetics400")

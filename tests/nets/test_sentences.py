@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from wordreel.lru_cache import LRUCache
 from wordreel.nets.sentences import DIM, WEIGHTS, SentenceEncoder
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden_sentences.npz"
 pytestmark = pytest.mark.skipif(
-    not Store().has(WEIGHTS), reason=f"weights are not here: run `wordreel weights fetch {WEIGHTS}`"
+    not WeightStore().has(WEIGHTS), reason=f"weights are not here: run `wordreel weights fetch {WEIGHTS}`"
 )
 SENTENCES = ["This is an example sentence", "a dog runs along the beach", ""]
 
@@ -87,7 +87,7 @@ def test_the_latest_queries_are_remembered_and_safe_from_callers(encoder, monkey
 def test_pieces_are_those_of_a_tokenizer_that_cuts(encoder, most):
     from tokenizers import Tokenizer
 
-    twin = Tokenizer.from_file(str(Store().file(WEIGHTS, "tokenizer.json")))
+    twin = Tokenizer.from_file(str(WeightStore().file(WEIGHTS, "tokenizer.json")))
     twin.no_padding()
     twin.enable_truncation(most)
     sentences = ["", "a", "a man rides a horse", "unbelievably " * 9, "cat " * 300, "日本語 💡"]

@@ -23,7 +23,7 @@ from wordreel.models import kept
 from wordreel.search import refresh as refresh_module
 from wordreel.search.refresh import cache_of, refresh
 from wordreel.search.use import models, switch
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 SLOW = "fedcba9876543210"
 
@@ -130,7 +130,7 @@ def test_values_that_are_no_numbers(store):
 def test_the_list_tells_what_is_embedded(store):
     switch(store, SlowModel(), "bridge")
     cache_of(store, SlowModel()).drop(store.clip_ids()[:3])
-    rows = {row.fingerprint: row for row in models(store, Store())}
+    rows = {row.fingerprint: row for row in models(store, WeightStore())}
     clips = len(store.clip_ids())
     assert (rows[SLOW].embedded, rows[SLOW].clips, rows[SLOW].name) == (clips - 3, clips, "")
     (bridge,) = [row for row in rows.values() if row.name == "bridge"]

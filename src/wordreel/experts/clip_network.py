@@ -13,7 +13,7 @@ from wordreel.experts.prepare import Preparation
 from wordreel.media.types import Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Float32, Labels, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Windows:
 class ClipExpert:
     """Runs the network of the card's weights over windows of prepared frames."""
 
-    def __init__(self, card: Card, store: Store, prepare: Preparation, windows: Windows) -> None:
+    def __init__(self, card: Card, store: WeightStore, prepare: Preparation, windows: Windows) -> None:
         self.card = card
         (weights,) = card.weights
         folder = store.folder(weights)

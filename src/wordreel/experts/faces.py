@@ -14,7 +14,7 @@ from wordreel.experts.face_find import Faces, find_faces
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Float32, Labels, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 CARD = Card(
     name="faces",
@@ -51,7 +51,7 @@ class FaceExpert:
         return None
 
 
-def load(store: Store) -> FaceExpert:
+def load(store: WeightStore) -> FaceExpert:
     folder = store.folder("yunet-sface")
     name = fingerprint(CARD, store.source_hash("yunet-sface"))
     return FaceExpert(folder / "yunet.onnx", folder / "sface.onnx", name)

@@ -15,7 +15,7 @@ from wordreel.experts.faces import Image, face_track, unit
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Float32, Labels, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 WEIGHTS = "scrfd-arcface"
 CARD = Card(
@@ -59,7 +59,7 @@ class ArcFaces:
         return None
 
 
-def load(store: Store) -> ArcFaces:
+def load(store: WeightStore) -> ArcFaces:
     folder = store.folder(WEIGHTS)
     name = fingerprint(CARD, store.source_hash(WEIGHTS))
     return ArcFaces(folder / "scrfd_500m_bnkps.onnx", folder / "w600k_mbf.onnx", name)

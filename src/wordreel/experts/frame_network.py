@@ -9,7 +9,7 @@ from wordreel.experts.prepare import Preparation
 from wordreel.media.types import Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Labels, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 BATCH = 8
 
@@ -17,7 +17,7 @@ BATCH = 8
 class FrameExpert:
     """Runs the network of the card's weights over prepared frames."""
 
-    def __init__(self, card: Card, store: Store, prepare: Preparation) -> None:
+    def __init__(self, card: Card, store: WeightStore, prepare: Preparation) -> None:
         self.card = card
         (weights,) = card.weights
         folder = store.folder(weights)

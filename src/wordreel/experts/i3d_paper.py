@@ -12,7 +12,7 @@ from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Float32, Labels, Track
 from wordreel.weights.hub_entries import ALL
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 WEIGHTS = ALL["i3d_paper"]
 PREPARE = Preparation(224, *CENTRED, short_side=256)
@@ -35,7 +35,7 @@ CARD = Card(
 class I3DExpert:
     """The loaded expert. Its network takes the bytes of one window and scales them itself."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: WeightStore) -> None:
         self.card = CARD
         folder = store.folder(WEIGHTS.name)
         self.fingerprint = fingerprint(CARD, store.source_hash(WEIGHTS.name))
@@ -52,6 +52,6 @@ class I3DExpert:
         return self._network(frames=np.ascontiguousarray(PREPARE.cut(images)))["features"]
 
 
-def load(store: Store) -> I3DExpert:
+def load(store: WeightStore) -> I3DExpert:
     """The expert, its weights checked and in memory."""
     return I3DExpert(store)

@@ -15,7 +15,7 @@ from wordreel.experts.pixels import resize_crop
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Labels, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 WEIGHTS = "i3d-kinetics400"
 SIZE = 224
@@ -38,7 +38,7 @@ CARD = Card(
 class Motion:
     """The loaded expert."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: WeightStore) -> None:
         self.card = CARD
         self._recogniser = recogniser(store)
         self.fingerprint = self._recogniser.fingerprint
@@ -88,12 +88,12 @@ def windows(count: int) -> list[tuple[int, NDArray[np.int64]]]:
     return plan
 
 
-def load(store: Store) -> Motion:
+def load(store: WeightStore) -> Motion:
     """The expert, its weights checked and in memory."""
     return Motion(store)
 
 
-def recogniser(store: Store) -> Head:
+def recogniser(store: WeightStore) -> Head:
     """The names of the 400 actions of Kinetics from stored tracks, without the network."""
     name = fingerprint(CARD, store.source_hash(WEIGHTS))
     return read_head(store.file(WEIGHTS, "head.safetensors"), "kinetics400.txt", name)

@@ -11,7 +11,7 @@ from wordreel.experts.ocr_read import HASHES, Line, Reader, open_reader
 from wordreel.experts.words import DIM, WEIGHTS, Embed, sentence_embedder
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.types import Absent, Labels, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 CARD = Card(
     name="ocr",
@@ -50,7 +50,7 @@ class Ocr:
         return None
 
 
-def load(store: Store) -> Ocr:
+def load(store: WeightStore) -> Ocr:
     name = fingerprint(CARD, *HASHES.values(), store.source_hash(WEIGHTS))
     return Ocr(open_reader(), sentence_embedder(store), name)
 

@@ -11,7 +11,7 @@ from wordreel.experts.clip_network import ClipExpert, Windows
 from wordreel.experts.prepare import KINETICS, Preparation
 from wordreel.media.types import FrameNeed
 from wordreel.weights.hub_entries import ALL
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 WEIGHTS = ALL["r2p1d34_ig65m"]
 PREPARE = Preparation(112, *KINETICS, short_side=128)
@@ -32,6 +32,6 @@ CARD = Card(
 )
 
 
-def load(store: Store) -> ClipExpert:
+def load(store: WeightStore) -> ClipExpert:
     """The expert, its weights checked and in memory."""
     return ClipExpert(CARD, store, PREPARE, WINDOWS)

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from wordreel.errors import WordreelError
 from wordreel.experts.base import Card, Expert, Recogniser
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 EMBEDDED = ("appearance", "motion", "sound", "speech", "ocr", "faces", "faces_arc", "shots")
 """Experts whose weights arrive inside packages of the registries (or that need none)."""
@@ -50,17 +50,17 @@ def default_names() -> list[str]:
     return [name for name, found in cards().items() if found.default]
 
 
-def load(name: str, store: Store | None = None) -> Expert:
+def load(name: str, store: WeightStore | None = None) -> Expert:
     """The expert itself, its weights checked and in memory."""
     card(name)
-    expert: Expert = _module(name).load(store or Store())
+    expert: Expert = _module(name).load(store or WeightStore())
     return expert
 
 
-def recogniser(name: str, store: Store | None = None) -> Recogniser:
+def recogniser(name: str, store: WeightStore | None = None) -> Recogniser:
     """The part of an expert that names what its stored tracks show, without the network."""
     card(name)
-    found: Recogniser = _module(name).recogniser(store or Store())
+    found: Recogniser = _module(name).recogniser(store or WeightStore())
     return found
 
 

@@ -10,7 +10,7 @@ from wordreel.experts.clip_network import ClipExpert, Windows
 from wordreel.experts.prepare import CENTRED, Preparation
 from wordreel.media.types import FrameNeed
 from wordreel.weights.hub_entries import ALL
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 WEIGHTS = ALL["s3d"]
 PREPARE = Preparation(224, *CENTRED, short_side=256)
@@ -30,6 +30,6 @@ CARD = Card(
 )
 
 
-def load(store: Store) -> ClipExpert:
+def load(store: WeightStore) -> ClipExpert:
     """The expert, its weights checked and in memory."""
     return ClipExpert(CARD, store, PREPARE, WINDOWS)

@@ -7,7 +7,7 @@ from wordreel.experts.frame_network import FrameExpert
 from wordreel.experts.prepare import IMAGENET, Preparation
 from wordreel.media.types import FrameNeed
 from wordreel.weights.hub_entries import ALL
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 WEIGHTS = ALL["senet154"]
 PREPARE = Preparation(224, *IMAGENET, squash=True)
@@ -26,6 +26,6 @@ CARD = Card(
 )
 
 
-def load(store: Store) -> FrameExpert:
+def load(store: WeightStore) -> FrameExpert:
     """The expert, its weights checked and in memory."""
     return FrameExpert(CARD, store, PREPARE)

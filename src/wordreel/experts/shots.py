@@ -11,7 +11,7 @@ from wordreel.experts.base import Card, fingerprint
 from wordreel.media import describe
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.types import Absent, Labels, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 DIM = 136  # what `describe` gives
 CARD = Card(
@@ -43,5 +43,5 @@ class Shots:
         return None
 
 
-def load(store: Store) -> Shots:
+def load(store: WeightStore) -> Shots:
     return Shots()

@@ -11,7 +11,7 @@ from wordreel.experts.names import names
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Float32, Float64, Labels, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 WEIGHTS = "soundnet8"
 RATE = 22_050
@@ -37,7 +37,7 @@ CARD = Card(
 class Hearing:
     """The loaded expert."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: WeightStore) -> None:
         self.card = CARD
         self._recogniser = recogniser(store)
         self.fingerprint = self._recogniser.fingerprint
@@ -111,12 +111,12 @@ def log_softmax(logits: Float32) -> Float32:
     return result
 
 
-def load(store: Store) -> Hearing:
+def load(store: WeightStore) -> Hearing:
     """The expert, its weights checked and in memory."""
     return Hearing(store)
 
 
-def recogniser(store: Store) -> Places:
+def recogniser(store: WeightStore) -> Places:
     """The places of stored tracks, without the network."""
     from safetensors.numpy import load_file
 

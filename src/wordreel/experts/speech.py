@@ -20,7 +20,7 @@ from wordreel.experts.words import DIM, WEIGHTS, Embed, sentence_embedder
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.nets.runtime import threads
 from wordreel.types import Absent, Labels, Track, Words
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 RATE = 16_000
 CARD = Card(
@@ -99,7 +99,7 @@ class Speech:
         return None
 
 
-def load(store: Store) -> Speech:
+def load(store: WeightStore) -> Speech:
     name = fingerprint(CARD, *(store.source_hash(weights) for weights in CARD.weights))
     return Speech(store.folder("whisper-base"), sentence_embedder(store), name)
 

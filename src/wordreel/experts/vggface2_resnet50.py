@@ -16,7 +16,7 @@ from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Float32, Float64, Labels, Track
 from wordreel.weights.hub_entries import ALL
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 WEIGHTS = ALL["vggface2_resnet50"]
 FINDER = "yunet-sface"
@@ -41,7 +41,7 @@ CARD = Card(
 class VGGFace2Expert:
     """The loaded expert."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: WeightStore) -> None:
         self.card = CARD
         folder = store.folder(WEIGHTS.name)
         finder = store.file(FINDER, "yunet.onnx")
@@ -81,6 +81,6 @@ def inside(image: NDArray[np.uint8], box: Float64) -> NDArray[np.uint8]:
     return image[top:bottom, left:right]
 
 
-def load(store: Store) -> VGGFace2Expert:
+def load(store: WeightStore) -> VGGFace2Expert:
     """The expert, its weights checked and in memory."""
     return VGGFace2Expert(store)

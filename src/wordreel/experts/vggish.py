@@ -14,7 +14,7 @@ from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Labels, Track
 from wordreel.weights.hub_entries import ALL
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 WEIGHTS = ALL["vggish"]
 STEP = PATCH * HOP  # samples
@@ -39,7 +39,7 @@ CARD = Card(
 class VGGishExpert:
     """The loaded expert."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: WeightStore) -> None:
         self.card = CARD
         folder = store.folder(WEIGHTS.name)
         self.fingerprint = fingerprint(CARD, store.source_hash(WEIGHTS.name))
@@ -69,6 +69,6 @@ class VGGishExpert:
         return None
 
 
-def load(store: Store) -> VGGishExpert:
+def load(store: WeightStore) -> VGGishExpert:
     """The expert, its weights checked and in memory."""
     return VGGishExpert(store)

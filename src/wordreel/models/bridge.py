@@ -32,7 +32,7 @@ from wordreel.lru_cache import LRUCache
 from wordreel.nets.sentences import DIM, SentenceEncoder
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.derived import derived
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 VERSION = 1  # raise it when any embedding would change
 TEMPERATURE = 0.08  # τ
@@ -78,7 +78,7 @@ class Bridge:
     dim = DIM
     expert_weights = tuple(WEIGHTS.values())
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: WeightStore) -> None:
         self._store = store
         self._encoder = SentenceEncoder(store)
         self._chances = LRUCache[tuple[str, str], Float32](ASKED)

@@ -21,7 +21,7 @@ from wordreel.library.settings import read_setting
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.models.config import Config
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 if TYPE_CHECKING:
     from wordreel.models.reel.model import Reel
@@ -67,7 +67,7 @@ def kept(store: LibraryStore) -> list[Kept]:
     return sorted(found, key=lambda one: (one.name, one.fingerprint))
 
 
-def open_kept(store: LibraryStore, weights: Store, key: str | None = None) -> Model:
+def open_kept(store: LibraryStore, weights: WeightStore, key: str | None = None) -> Model:
     """The model the library uses, or another one of its own."""
     key = key or in_use(store)
     if key in BUILT_IN:
@@ -88,7 +88,7 @@ def open_kept(store: LibraryStore, weights: Store, key: str | None = None) -> Mo
 _BACK = "`wordreel use reel` goes back to the model that comes with wordreel"
 
 
-def open_checkpoint(folder: Path, weights: Store) -> TrainedModel | Reel:
+def open_checkpoint(folder: Path, weights: WeightStore) -> TrainedModel | Reel:
     """The model in a folder: one trained here, or the default one after tuning, which needs no torch."""
     if is_reel(folder / WEIGHTS):
         from wordreel.models.reel.model import Reel
@@ -124,7 +124,7 @@ def find_checkpoint(path: Path) -> Path:
     return path / BEST if not (path / WEIGHTS).exists() and (path / BEST / WEIGHTS).exists() else path
 
 
-def keep(store: LibraryStore, model: TrainedModel | Reel, weights: Store) -> Model:
+def keep(store: LibraryStore, model: TrainedModel | Reel, weights: WeightStore) -> Model:
     """Copy a checkpoint into the library and open it there; the old copy stays if it is whole.
 
     The copy gets its name when all of it is on the disk, so that a kill leaves all of it or nothing.

@@ -28,7 +28,7 @@ from wordreel.models.config import Config, from_json, to_json
 from wordreel.models.rows import clip_rows, collate
 from wordreel.models.text.sources import Source, open_source
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 WEIGHTS, FACTS, KEY = "model.safetensors", "model.json", "wordreel"
 FORMAT = 1
@@ -113,7 +113,7 @@ def load_module(folder: Path) -> tuple[JointEmbedding, dict[str, Any]]:
 class TrainedModel:
     """A `wordreel.models.base.Model` from a checkpoint folder, on the CPU."""
 
-    def __init__(self, folder: Path, store: Store | None = None) -> None:
+    def __init__(self, folder: Path, store: WeightStore | None = None) -> None:
         self.folder, self._store = folder, store
         self._module, self.facts = load_module(folder)
         self.name: str = str(self.facts.get("name", folder.name))
@@ -183,6 +183,6 @@ def _threads_for(clips: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def load(folder: Path, store: Store | None = None) -> TrainedModel:
+def load(folder: Path, store: WeightStore | None = None) -> TrainedModel:
     """The model in a checkpoint folder."""
     return TrainedModel(folder, store)

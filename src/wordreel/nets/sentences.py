@@ -12,7 +12,7 @@ import numpy as np
 from wordreel.lru_cache import LRUCache
 from wordreel.nets.runtime import Network
 from wordreel.types import Float32
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 WEIGHTS = "minilm"
 DIM = 384
@@ -32,11 +32,13 @@ class SentenceEncoder:
 
     dim = DIM
 
-    def __init__(self, store: Store | None = None, network: Path | None = None, trained: str = "") -> None:
+    def __init__(
+        self, store: WeightStore | None = None, network: Path | None = None, trained: str = ""
+    ) -> None:
         """`network` is one whose layers were trained further, and `trained` names those layers."""
         from tokenizers import Tokenizer
 
-        store = store or Store()
+        store = store or WeightStore()
         facts = (
             "minilm",
             str(VERSION),

@@ -14,12 +14,12 @@ from wordreel.experts import registry
 from wordreel.library.records import TrackRow
 from wordreel.library.store import LibraryStore
 from wordreel.types import Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 STRONGEST = 3  # labels shown per expert
 
 
-def describe(store: LibraryStore, path: Path, weights: Store) -> dict[str, Any]:
+def describe(store: LibraryStore, path: Path, weights: WeightStore) -> dict[str, Any]:
     """The file's facts, what each expert made of it, its clips and its words."""
     file = store.file(path)
     video = store.video(file.content) if file else None
@@ -45,13 +45,13 @@ def describe(store: LibraryStore, path: Path, weights: Store) -> dict[str, Any]:
     }
 
 
-def _expert(store: LibraryStore, row: TrackRow, weights: Store) -> dict[str, Any]:
+def _expert(store: LibraryStore, row: TrackRow, weights: WeightStore) -> dict[str, Any]:
     track = store.track(row.content, row.expert)
     labels = _labels(row.expert, track, weights) if isinstance(track, Track) else []
     return {"name": row.expert, "rows": row.rows, "dim": row.dim, "reason": row.reason, "labels": labels}
 
 
-def _labels(expert: str, track: Track, weights: Store) -> Sequence[str]:
+def _labels(expert: str, track: Track, weights: WeightStore) -> Sequence[str]:
     if expert not in registry.RECOGNISING:
         return []
     labels = registry.recogniser(expert, weights).labels(track)

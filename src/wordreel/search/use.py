@@ -15,7 +15,7 @@ from wordreel.models import kept
 from wordreel.models.base import Model
 from wordreel.models.reel.model import Reel
 from wordreel.search.refresh import refresh
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 if TYPE_CHECKING:
     from wordreel.models.trained import TrainedModel
@@ -44,7 +44,7 @@ class ModelRow:
 
 
 def use(
-    store: LibraryStore, weights: Store, asked: str, progress: Callable[[int, int], None] | None = None
+    store: LibraryStore, weights: WeightStore, asked: str, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Model, Used]:
     """Embed the library with a model from its stored tracks, then make it the library's model.
 
@@ -102,7 +102,7 @@ def check_experts(store: LibraryStore, model: TrainedModel) -> list[str]:
     return [f"{said}, which the model {model.name!r} looks at; it does without. {more}"]
 
 
-def models(store: LibraryStore, weights: Store) -> list[ModelRow]:
+def models(store: LibraryStore, weights: WeightStore) -> list[ModelRow]:
     """The built-in models, the library's own, and whatever else has embedded it."""
     used = kept.in_use(store)
     names = {_print_of(store, weights, name): name for name in kept.BUILT_IN}
@@ -130,7 +130,7 @@ def _embedded(store: LibraryStore, fingerprint: str, clips: int) -> tuple[tuple[
         return manifest.experts, clips
 
 
-def _trained(store: LibraryStore, weights: Store, asked: str) -> TrainedModel | Reel:
+def _trained(store: LibraryStore, weights: WeightStore, asked: str) -> TrainedModel | Reel:
     """The checkpoint that was asked for: a folder, or one of the library's own."""
     path = Path(asked).expanduser()
     if path.is_dir():
@@ -148,7 +148,7 @@ def _trained(store: LibraryStore, weights: Store, asked: str) -> TrainedModel | 
     )
 
 
-def _print_of(store: LibraryStore, weights: Store, name: str) -> str:
+def _print_of(store: LibraryStore, weights: WeightStore, name: str) -> str:
     """The fingerprint of a built-in model; its name where its weights are not here."""
     try:
         return kept.open_kept(store, weights, name).fingerprint

@@ -21,7 +21,7 @@ from wordreel.training.data.transcripts import Transcripts, transcripts
 from wordreel.training.recipe import Recipe
 from wordreel.training.start import text_folder
 from wordreel.training.teachers import Teachers
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def prepare(
     *,
     teachers: Teachers | None = None,
     folder: Path | None = None,
-    store: Store | None = None,
+    store: WeightStore | None = None,
     told: Told | None = None,
     device: str | torch.device | None = None,
     cache: Path | None = None,

@@ -14,7 +14,7 @@ from wordreel.models.base_module import JointEmbedding
 from wordreel.models.config import Text
 from wordreel.models.kept import find_checkpoint
 from wordreel.training.settings import StartSettings
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 NUMBERED = re.compile(r"(project|video\.units|text\.units|pooling\.pools)\.(\d+)\.(.+)")
 STACKED = re.compile(r"^(text|mixture)\.|\.gates\.|attention_norms")
@@ -23,7 +23,7 @@ TOKENIZER = ("tokenizer.json", "vocab.txt", "merges.txt")
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
-def begin(module: JointEmbedding, start: StartSettings, store: Store | None = None) -> list[str]:
+def begin(module: JointEmbedding, start: StartSettings, store: WeightStore | None = None) -> list[str]:
     """Fill in what the settings name; the names of what stays fresh when a model is fine-tuned."""
     if start.model:
         return fine_tune(module, Path(start.model))
@@ -32,7 +32,7 @@ def begin(module: JointEmbedding, start: StartSettings, store: Store | None = No
     return []
 
 
-def begin_text(module: JointEmbedding, source: str, store: Store | None = None) -> None:
+def begin_text(module: JointEmbedding, source: str, store: WeightStore | None = None) -> None:
     """Put a published network's weights under the captions: "minilm", or a folder with its files."""
     network = getattr(module.get_submodule("caption"), "words", None)
     if not isinstance(network, nn.Module) or module.config.text.words in ("table", "huggingface"):

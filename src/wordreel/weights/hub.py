@@ -15,7 +15,7 @@ from wordreel.errors import WeightsCorrupt, WeightsError
 from wordreel.weights.hub_entries import ALL, ENTRIES, HubEntry
 
 if TYPE_CHECKING:
-    from wordreel.weights.store import Store
+    from wordreel.weights.store import WeightStore
 
 __all__ = ["ALL", "ENTRIES", "HubEntry", "add_hub", "add_local", "convert"]
 
@@ -23,7 +23,7 @@ CONVERTER_VERSION = 1
 HUB_FILES = ("model.safetensors", "pytorch_model.bin")  # tried in this order
 
 
-def add_local(store: Store, name: str, path: Path) -> Path:
+def add_local(store: WeightStore, name: str, path: Path) -> Path:
     """Check, convert and keep a checkpoint the user has; returns the folder it is kept in."""
     entry = _entry(name)
     path = path.expanduser()
@@ -33,7 +33,7 @@ def add_local(store: Store, name: str, path: Path) -> Path:
     return store.install(name, {name: path})
 
 
-def add_hub(store: Store, name: str, hub_id: str) -> Path:
+def add_hub(store: WeightStore, name: str, hub_id: str) -> Path:
     """The same for a file of a model hub, `ID` or `ID:FILENAME`."""
     entry = _entry(name)
     repository, _, file = hub_id.partition(":")

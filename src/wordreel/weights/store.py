@@ -34,7 +34,7 @@ def default_root() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "wordreel" / "weights"
 
 
-class Store:
+class WeightStore:
     """Looks weights up by the names of `catalogue.ALL` and of the hub's list."""
 
     def __init__(self, root: Path | None = None) -> None:

@@ -6,14 +6,14 @@ import pytest
 from wordreel.models.reel.model import PICTURES, Reel
 from wordreel.models.reel.shape import SEEN
 from wordreel.types import Clip, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 WHOLE = Clip("content", 0.0, 4.0, True)
 
 
 @pytest.fixture(scope="module")
 def model():
-    return Reel(Store())
+    return Reel(WeightStore())
 
 
 def tracks(*names):

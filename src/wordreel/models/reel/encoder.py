@@ -11,10 +11,10 @@ from wordreel.models.text.minilm import minilm_weights
 from wordreel.nets.bert import HEADS, build
 from wordreel.nets.sentences import SentenceEncoder
 from wordreel.weights.derived import write_aside
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 
-def encoder(store: Store, kept: Checkpoint) -> SentenceEncoder:
+def encoder(store: WeightStore, kept: Checkpoint) -> SentenceEncoder:
     """The encoder of a checkpoint. Its network is built once and kept beside the weights."""
     place = store.root / "derived" / f"reel-{layers_of(kept)}.onnx"
     if not place.exists():

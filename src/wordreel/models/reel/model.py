@@ -24,7 +24,7 @@ from wordreel.models.reel.tower import caption, video
 from wordreel.models.reel.words import OwnWords
 from wordreel.nets.sentences import SentenceEncoder
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 Said = dict[str, tuple[str, tuple[float, float] | None]]
 
@@ -45,7 +45,7 @@ class Reel:
     calibration = (1.4, 6.0)  # slope and toll of its confidences, from MSVD val and Flickr8k dev captions
     looks_at = tuple(dict.fromkeys([*(seen.name for seen in SEEN), *Bridge.experts]))
 
-    def __init__(self, store: Store, path: Path = files.SHIPPED) -> None:
+    def __init__(self, store: WeightStore, path: Path = files.SHIPPED) -> None:
         self.folder = path.parent
         self._store = store
         self._kept = files.load(path)

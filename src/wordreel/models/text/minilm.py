@@ -14,7 +14,7 @@ from wordreel.errors import WeightsError
 from wordreel.models.config import MINILM
 from wordreel.nets.sentences import WEIGHTS
 from wordreel.types import Float32
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 PER_LAYER = (
     "attention.self.query.weight", "attention.self.query.bias",
@@ -28,12 +28,12 @@ PER_LAYER = (
 )  # fmt: skip
 
 
-def minilm_weights(store: Store | None = None) -> dict[str, Float32]:
+def minilm_weights(store: WeightStore | None = None) -> dict[str, Float32]:
     """Name → array, under BERT's names, pooler left at zero."""
     import onnx
     from onnx import numpy_helper
 
-    graph = onnx.load(str((store or Store()).file(WEIGHTS, "network.onnx"))).graph
+    graph = onnx.load(str((store or WeightStore()).file(WEIGHTS, "network.onnx"))).graph
     arrays = [numpy_helper.to_array(value) for value in graph.initializer if value.dims]
     arrays = [array for array in arrays if array.dtype == np.float32]
     names = ["embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight"]
@@ -52,7 +52,7 @@ def minilm_weights(store: Store | None = None) -> dict[str, Float32]:
     return found
 
 
-def minilm_network(store: Store | None = None) -> Any:
+def minilm_network(store: WeightStore | None = None) -> Any:
     """A `wordreel.models.text.bert.Bert` with these weights, in evaluation mode."""
     import torch
 

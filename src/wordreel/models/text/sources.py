@@ -26,7 +26,7 @@ from wordreel.errors import WeightsError, WeightsMissing
 from wordreel.models.config import Text
 from wordreel.models.text.wording import sentence, without_stop_words
 from wordreel.types import Bool
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 Rows = Callable[[Sequence[str]], list[NDArray[Any]]]
 Pieces = Callable[[Sequence[str]], tuple[list[NDArray[Any]], tuple[int, int]]]
@@ -72,7 +72,7 @@ def padded(rows: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Bool]:
     return tokens, mask
 
 
-def open_source(text: Text, folder: Path | None = None, store: Store | None = None) -> Source:
+def open_source(text: Text, folder: Path | None = None, store: WeightStore | None = None) -> Source:
     """The source that a configuration names; relative paths are looked up in `folder`."""
     if text.words == "huggingface":
         return _huggingface(text)
@@ -84,7 +84,7 @@ def open_source(text: Text, folder: Path | None = None, store: Store | None = No
         encoder = SentenceEncoder(store)
         return _source(text, lambda texts: list(encoder.encode(texts)[:, None]), encoder.fingerprint)
     if kind == "minilm":
-        found = MiniLM(store or Store(), text.max_tokens)
+        found = MiniLM(store or WeightStore(), text.max_tokens)
         if text.words == "bert":
             return replace(_source(text, found.ids, found.fingerprint), pieces=found.pieces)
         return _source(text, found.vectors, found.fingerprint)
@@ -115,7 +115,7 @@ def _source(text: Text, rows: Rows, facts: str) -> Source:
 class MiniLM:
     """Tokens of the embedded sentence encoder: their numbers, or their vectors in the sentence."""
 
-    def __init__(self, store: Store, most: int, batch: int = 64) -> None:
+    def __init__(self, store: WeightStore, most: int, batch: int = 64) -> None:
         from tokenizers import Tokenizer
 
         from wordreel.nets.sentences import WEIGHTS

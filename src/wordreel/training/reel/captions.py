@@ -20,7 +20,7 @@ from wordreel.atomic import atomic_write
 from wordreel.models.config import MINILM
 from wordreel.models.reel.checkpoint import from_small, to_small
 from wordreel.models.text.bert import Bert
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 LONGEST = 32  # word pieces of a caption that count in training
 AT_ONCE = 1024
@@ -92,7 +92,7 @@ def cut_short(ids: Tensor, mask: Tensor, share: float) -> tuple[Tensor, Tensor]:
     return ids.gather(1, order), kept.gather(1, order)
 
 
-def encode(texts: Sequence[str], store: Store) -> Captions:
+def encode(texts: Sequence[str], store: WeightStore) -> Captions:
     """Tokenise captions and take the encoder from the weights of this machine."""
     from wordreel.models.text.minilm import minilm_weights
     from wordreel.nets.sentences import SentenceEncoder

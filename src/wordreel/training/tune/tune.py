@@ -26,7 +26,7 @@ from wordreel.training.tune.captions import Captioned, match
 from wordreel.training.tune.material import Progress, gather
 from wordreel.training.tune.measure import Measured, measure, without_idle_words
 from wordreel.training.tune.settings import Settings
-from wordreel.weights.store import Store
+from wordreel.weights.store import WeightStore
 
 NAME = "reel-tuned"
 
@@ -59,7 +59,7 @@ class Tuned:
 
 def tune(
     store: LibraryStore,
-    weights: Store,
+    weights: WeightStore,
     captions: Mapping[str, Sequence[str]],
     settings: Settings | None = None,
     *,

@@ -8,8 +8,9 @@ import shutil
 import pytest
 from tests.training.tune.test_tune import QUICK, _few_everyday_queries, captions, made  # noqa: F401
 
-from wordreel import atomic, embeddings
+from wordreel import atomic
 from wordreel.api import Library
+from wordreel.library import embeddings
 from wordreel.models import kept
 from wordreel.search import use as using
 from wordreel.search.refresh import cache_of

@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test check test-slow bench clean
+.PHONY: demo test test-slow bench docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/wordreel demo
@@ -15,12 +15,17 @@ test: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	$(BIN)/python -m pytest
 
 # Minutes instead of seconds; WORDREEL_TEST_VIDEOS=FOLDER adds the checks that want real videos.
 test-slow: $(VENV)/.dev
 	$(BIN)/wordreel weights fetch
 	$(BIN)/python -m pytest -m slow
+
+# The documentation, at build/site/index.html.
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 bench: $(VENV)/.dev
 	$(BIN)/wordreel weights fetch
@@ -40,7 +45,7 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[demo,dev,serve,train]'
+	$(BIN)/python -m pip install --quiet --editable '.[demo,dev,docs,serve,train]'
 	touch $@
 
 clean:

@@ -19,9 +19,9 @@ import numpy as np
 
 from wordreel.hubness import Method, fit_embeddings, make
 from wordreel.hubness.gated import ranking_scores
-from wordreel.index.correction import Correction
+from wordreel.index.base import Correction
 from wordreel.index.exact import ExactIndex
-from wordreel.index.top import top_ids
+from wordreel.index.topk import topk_ids
 from wordreel.types import Float32
 
 METHODS = ("is", "csls", "nnn", "cent", "sinkhorn", "dis")
@@ -46,7 +46,7 @@ def world(items: int, bank: int, queries: int, dim: int) -> tuple[Float32, Float
 def same_top(index: ExactIndex, method: Method, correction: Correction, state: object, items: Float32,
              queries: Float32) -> float:  # fmt: skip
     """The share of queries whose ten best, in order, are those of the dense definition."""
-    dense = top_ids(ranking_scores(method.apply(queries @ items.T, state)), K)  # type: ignore[arg-type]
+    dense = topk_ids(ranking_scores(method.apply(queries @ items.T, state)), K)  # type: ignore[arg-type]
     found = index.search(queries[:, None], np.ones((len(queries), 1), np.float32), K, None, correction)
     return float((found.rows == dense).all(axis=1).mean())
 

@@ -40,13 +40,13 @@ from common import (
     validated,
 )
 from default_model_text import plots_of, text_of
-from engines import Ask, Encoded, View, ask, engine_of, scores
+from engines import Ask, Encoded, View, ask, scores, searcher_of
 
 from wordreel.banks import everyday
-from wordreel.banks.sources import Found, spread
+from wordreel.banks.sources import BankQueries, spread
 from wordreel.evaluate.querybank import with_automatic_beta
 from wordreel.hubness import Direction, make
-from wordreel.search.engine import Engine
+from wordreel.search.searcher import Searcher
 from wordreel.types import Float32
 from wordreel.weights.store import WeightStore
 
@@ -105,17 +105,17 @@ class Bank:
 
 
 def rows_of(
-    collection: Collection, engines: Mapping[str, Engine], told: Mapping[str, Mapping[str, Told]]
+    collection: Collection, searchers: Mapping[str, Searcher], told: Mapping[str, Mapping[str, Told]]
 ) -> Iterator[Row]:
     """Every ranking of one collection by one model: plain first, then with each bank."""
-    engine, said = engines[collection.library], told[collection.library]
+    searcher, said = searchers[collection.library], told[collection.library]
     library, split = collection.bank
     videos = told[library][split] if library == collection.library else None
-    test = ask(engine, said[collection.split], videos)
-    val = ask(engine, said[collection.validation], videos) if collection.validation else None
+    test = ask(searcher, said[collection.split], videos)
+    val = ask(searcher, said[collection.validation], videos) if collection.validation else None
     for direction, rows in test.rows.items():
         yield Row(direction, "none", plain(rows, test.captions, direction, hubness=True))
-    for direction, bank in banks_of(collection, engines, told, test, val):
+    for direction, bank in banks_of(collection, searchers, told, test, val):
         rows = test.rows[direction]
         betas = {"β without labels": with_automatic_beta(make("dis"), bank.rows).beta}  # type: ignore[attr-defined]
         if val is not None and bank.trial is not None:
@@ -130,24 +130,24 @@ def rows_of(
 
 def banks_of(
     collection: Collection,
-    engines: Mapping[str, Engine],
+    searchers: Mapping[str, Searcher],
     told: Mapping[str, Mapping[str, Told]],
     test: Ask,
     val: Ask | None,
 ) -> Iterator[tuple[Direction, Bank]]:
     """Training captions and everyday queries for captions that ask, training videos for videos that ask."""
-    engine, said = engines[collection.library], told[collection.library]
+    searcher, said = searchers[collection.library], told[collection.library]
     library, split = collection.bank
     groups = [said[name] for name in (collection.split, collection.validation) if name]
-    if library in engines:
+    if library in searchers:
         theirs = told[library][split]
-        bank = spread(Found(tuple(texts_of(theirs)), library), collection.most).texts
-        yield T2V, Bank(f"{library} {split} captions", *scores(engine, bank, *groups))
+        bank = spread(BankQueries(tuple(texts_of(theirs)), library), collection.most).texts
+        yield T2V, Bank(f"{library} {split} captions", *scores(searcher, bank, *groups))
         rows = test.bank
         if rows is None:  # videos of another library
-            rows = np.ascontiguousarray(scores(engines[library], test.texts, theirs)[0].T)
+            rows = np.ascontiguousarray(scores(searchers[library], test.texts, theirs)[0].T)
         yield V2T, Bank(f"{library} {split} videos", rows, None if val is None else val.bank)
-    yield T2V, Bank("everyday queries", scores(engine, everyday.queries(), groups[0])[0])
+    yield T2V, Bank("everyday queries", scores(searcher, everyday.queries(), groups[0])[0])
 
 
 def asked_of(collection: Collection, label: str) -> bool:
@@ -209,12 +209,14 @@ def main() -> None:
     for label, path in [(BRIDGE, None), *((w.label, w.path) for w in weights)]:
         model = Encoded(store, arguments.cache, path)
         facts.used(label, model)
-        engines = {name: engine_of(View(place, arguments.cache), model) for name, place in libraries.items()}
+        searchers = {
+            name: searcher_of(View(place, arguments.cache), model) for name, place in libraries.items()
+        }
         for collection in COLLECTIONS:
-            if collection.library in engines and asked_of(collection, label):
+            if collection.library in searchers and asked_of(collection, label):
                 progress(f"{label}{f' ({path.name})' if path else ''}: {collection.title}")
                 runs = held.setdefault(collection.name, {}).setdefault(label, [])
-                runs.append(list(rows_of(collection, engines, told)))
+                runs.append(list(rows_of(collection, searchers, told)))
     entries = []
     for collection in COLLECTIONS:
         if collection.name in held:

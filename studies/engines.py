@@ -1,7 +1,7 @@
 """Libraries that are only read, embedded by any checkpoint; captions that are encoded once.
 
 What is expensive is kept under `--cache`: the embeddings of videos by library, model and experts, the vectors
-of captions by checkpoint. Scores are those of wordreel's own search (`search.engine`).
+of captions by checkpoint. Scores are those of wordreel's own search (`search.searcher`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from wordreel.models.reel import checkpoint
 from wordreel.models.reel.encoder import encoder
 from wordreel.models.reel.model import VERSION, Reel
 from wordreel.models.reel.tower import caption
-from wordreel.search.engine import Engine
-from wordreel.search.refresh import looks_at, refresh
+from wordreel.search.embedding import embed_library, looks_at
+from wordreel.search.searcher import Searcher
 from wordreel.types import Absent, Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.store import WeightStore
 
@@ -192,39 +192,39 @@ class Encoded:
         return self._model.explain(query, tracks, clip)
 
 
-def engine_of(view: LibraryStore, model: Encoded) -> Engine:
+def searcher_of(view: LibraryStore, model: Encoded) -> Searcher:
     """A library embedded by a model; a `View` keeps its own files untouched."""
-    refresh(view, model)
-    return Engine(view, model)
+    embed_library(view, model)
+    return Searcher(view, model)
 
 
-def scores(engine: Engine, texts: Sequence[str], *told: Mapping[str, Any]) -> list[Float32]:
+def scores(searcher: Searcher, texts: Sequence[str], *told: Mapping[str, Any]) -> list[Float32]:
     """`[texts, videos]` for each group of captioned videos, in the order of `contents_of`, from one pass."""
-    column = {content: number for number, content in enumerate(engine.contents())}
+    column = {content: number for number, content in enumerate(searcher.contents())}
     unique = list(dict.fromkeys(text.strip() for text in texts))
-    whole = _whole(engine, unique)
+    whole = _whole(searcher, unique)
     place = {text: row for row, text in enumerate(unique)}
     rows = np.array([place[text.strip()] for text in texts])[:, None]
-    return [whole[rows, [column[content] for content in contents_of(engine, each)]] for each in told]
+    return [whole[rows, [column[content] for content in contents_of(searcher, each)]] for each in told]
 
 
-def _whole(engine: Engine, texts: list[str]) -> Float32:
+def _whole(searcher: Searcher, texts: list[str]) -> Float32:
     """`[texts, all videos]`; the latest few are remembered, since banks come again and again."""
-    facts = (engine.model.fingerprint, str(engine.store.cache), *texts)
+    facts = (searcher.model.fingerprint, str(searcher.store.cache), *texts)
     key = hashlib.sha256("\n".join(facts).encode()).hexdigest()
     if key not in _LATEST:
-        if isinstance(engine.model, Encoded):
-            engine.model.prepare(texts)
-        _LATEST[key] = similarities(engine, texts, engine.contents())
+        if isinstance(searcher.model, Encoded):
+            searcher.model.prepare(texts)
+        _LATEST[key] = similarities(searcher, texts, searcher.contents())
         while len(_LATEST) > REMEMBERED:
             _LATEST.popitem(last=False)
     return _LATEST[key]
 
 
-def contents_of(engine: Engine, told: Mapping[str, Any]) -> list[str]:
+def contents_of(searcher: Searcher, told: Mapping[str, Any]) -> list[str]:
     """The videos of these ids, each once."""
     named: dict[str, str] = {}
-    for file in engine.store.files():
+    for file in searcher.store.files():
         named.setdefault(Path(file.path).name, file.content)
         named.setdefault(Path(file.path).stem, file.content)
     return list(dict.fromkeys(named[name] for name in told if name in named))
@@ -232,7 +232,7 @@ def contents_of(engine: Engine, told: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class Ask:
-    """Captions of some videos of an engine, and what they score there."""
+    """Captions of some videos of a searcher, and what they score there."""
 
     sims: Float32  # [captions, videos]
     captions: Captions
@@ -245,11 +245,11 @@ class Ask:
         return {T2V: self.sims, V2T: np.ascontiguousarray(self.sims.T)}
 
 
-def ask(engine: Engine, told: Mapping[str, Sequence[str]], bank: Mapping[str, Any] | None = None) -> Ask:
+def ask(searcher: Searcher, told: Mapping[str, Sequence[str]], bank: Mapping[str, Any] | None = None) -> Ask:
     """Score the captions of a split against its videos, and against other videos of the library: a bank."""
-    found = answers(engine, told)
+    found = answers(searcher, told)
     own = dict.fromkeys(found.names)
-    sims, *others = scores(engine, found.texts, own, *([] if bank is None else [bank]))
+    sims, *others = scores(searcher, found.texts, own, *([] if bank is None else [bank]))
     valid = np.ones(len(found.texts), bool)
     captions = Captions(len(found.contents), np.asarray(found.right, np.int64), valid)
     turned = np.ascontiguousarray(others[0].T) if others else None

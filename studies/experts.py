@@ -33,7 +33,7 @@ from common import (
     progress,
     summary,
 )
-from engines import Encoded, View, ask, engine_of
+from engines import Encoded, View, ask, searcher_of
 from experts_text import plots_of, text_of
 
 from wordreel.library.store import LibraryStore
@@ -111,9 +111,9 @@ class Looks:
         key = (model.fingerprint, experts)
         if key not in self._known:
             with View(self._library, self._cache, experts, tuple(self._told)) as view:
-                engine = engine_of(view, model)
-                check_left_out(model.experts, engine.gallery.available, experts)
-                asked = ask(engine, self._told)
+                searcher = searcher_of(view, model)
+                check_left_out(model.experts, searcher.gallery.available, experts)
+                asked = ask(searcher, self._told)
             self._known[key] = {
                 way.value: plain(rows, asked.captions, way) for way, rows in asked.rows.items()
             }

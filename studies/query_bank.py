@@ -36,7 +36,7 @@ from common import (
     texts_of,
     validated,
 )
-from engines import Encoded, View, ask, engine_of, scores
+from engines import Encoded, View, ask, scores, searcher_of
 from query_bank_text import plots_of, text_of
 
 from wordreel.banks import everyday
@@ -44,7 +44,7 @@ from wordreel.evaluate.retrieval import Captions
 from wordreel.evaluate.significance import compare
 from wordreel.hubness import Direction, Method, make
 from wordreel.hubness.choose_beta import GRID
-from wordreel.search.engine import Engine
+from wordreel.search.searcher import Searcher
 from wordreel.types import Float32
 from wordreel.weights.store import WeightStore
 
@@ -135,7 +135,7 @@ def tests(case: Case) -> list[dict[str, Any]]:
 
 
 def cases_of(
-    engines: Mapping[str, Engine], told: Mapping[str, Any], betas: Mapping[Direction, Mapping[str, float]]
+    searchers: Mapping[str, Searcher], told: Mapping[str, Any], betas: Mapping[Direction, Mapping[str, float]]
 ) -> list[Case]:
     """MSVD test and Flickr8k dev, text to video and video to text."""
     texts = {
@@ -150,30 +150,30 @@ def cases_of(
         ("msvd-test", "msvd", "test", "MSVD"),
         ("flickr8k-dev", "flickr8k", "dev", "Flickr8k"),
     ):
-        if library not in engines:
+        if library not in searchers:
             continue
-        test = ask(engines[library], told[library][split], told[library]["train"])
+        test = ask(searchers[library], told[library][split], told[library]["train"])
         gallery = told[library][split]
         first = sorted(texts, key=lambda name: not name.startswith(mine))
-        banks = {name: scores(engines[library], texts[name], gallery)[0] for name in first}
+        banks = {name: scores(searchers[library], texts[name], gallery)[0] for name in first}
         made.append(Case(collection, T2V, test.rows[T2V], test.captions, banks, betas[T2V]))
         backwards = {
             name: test.bank
             if where == library and test.bank is not None
-            else np.ascontiguousarray(scores(engines[where], test.texts, told[where][part])[0].T)
+            else np.ascontiguousarray(scores(searchers[where], test.texts, told[where][part])[0].T)
             for name, (where, part) in sorted(videos.items(), key=lambda pair: not pair[0].startswith(mine))
-            if where in engines
+            if where in searchers
         }
         made.append(Case(collection, V2T, test.rows[V2T], test.captions, backwards, betas[V2T]))
     return made
 
 
-def betas_of(engine: Engine, told: Mapping[str, Any]) -> dict[Direction, dict[str, float]]:
+def betas_of(searcher: Searcher, told: Mapping[str, Any]) -> dict[Direction, dict[str, float]]:
     """β of IS and DIS in both directions, on the MSVD validation captions with the in-domain bank."""
-    val = ask(engine, told["val"], told["train"])
+    val = ask(searcher, told["val"], told["train"])
     if val.bank is None:
         raise SystemExit("the MSVD library has none of the training videos")
-    banks = {T2V: scores(engine, texts_of(told["train"]), told["val"])[0], V2T: val.bank}
+    banks = {T2V: scores(searcher, texts_of(told["train"]), told["val"])[0], V2T: val.bank}
     return {
         way: {name: validated(name, banks[way], val.rows[way], val.captions, way) for name in ("dis", "is")}
         for way in (T2V, V2T)
@@ -201,10 +201,12 @@ def main() -> None:
     for number, given in enumerate(weights):
         model = Encoded(store, arguments.cache, given.path)
         facts.used(given.label, model)
-        engines = {name: engine_of(View(path, arguments.cache), model) for name, path in libraries.items()}
-        chosen = betas_of(engines["msvd"], told["msvd"])
+        searchers = {
+            name: searcher_of(View(path, arguments.cache), model) for name, path in libraries.items()
+        }
+        chosen = betas_of(searchers["msvd"], told["msvd"])
         betas.append({way.value: named for way, named in chosen.items()})
-        for case in cases_of(engines, told, chosen):
+        for case in cases_of(searchers, told, chosen):
             study(case, held)
             if number == 0:
                 paired += tests(case)

@@ -36,7 +36,7 @@ from wordreel.evaluate.report_files import file_sha256
 from wordreel.evaluate.retrieval import text_to_video_ranks
 from wordreel.evaluate.significance import compare
 from wordreel.models.reel.checkpoint import SHIPPED
-from wordreel.search.engine import Engine
+from wordreel.search.searcher import Searcher
 
 OUT = Path("results/tune")
 PAGE = Path("docs/tune.md")  # the table stands there between <!-- results --> and <!-- end -->
@@ -65,7 +65,7 @@ def coded(text: str) -> str:
 def asked(library: Library, model: str, captions: dict[str, list[str]]) -> np.ndarray:
     """Ranks of captions among their own videos, with one of the library's models."""
     library.use(model)
-    found = score(Engine(library.store, library.model), captions)
+    found = score(Searcher(library.store, library.model), captions)
     return text_to_video_ranks(found.similarities, found.captions), found.captions.owner
 
 

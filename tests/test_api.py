@@ -17,7 +17,7 @@ EXPERTS = ("ocr", "shots")
 def media(tmp_path):
     folder = tmp_path / "media"
     folder.mkdir()
-    for number, line in enumerate(["Apple pie", "Steam engine", "Moon landing"]):
+    for number, line in enumerate(["Apple pie", "Steam searcher", "Moon landing"]):
         write_film(folder / f"{number}.mp4", title_card([line], 2, (40 * number, 60, 90)))
     return folder
 
@@ -59,7 +59,7 @@ def test_look_alikes_pass_the_filters_of_search(tmp_path, media):
 def test_another_object_sees_the_same_library(tmp_path, media):
     wordreel.Library(tmp_path / "reel").add(media, experts=EXPERTS)
     again = wordreel.Library(tmp_path / "reel", create=False)
-    assert Path(again.search("steam engine", limit=1)[0].path).name == "1.mp4"
+    assert Path(again.search("steam searcher", limit=1)[0].path).name == "1.mp4"
 
 
 def test_what_is_added_can_be_found_before_the_rest_is_done(tmp_path, media, monkeypatch):

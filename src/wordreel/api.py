@@ -18,16 +18,16 @@ from wordreel.search.hits import Hit
 from wordreel.weights.store import WeightStore
 
 if TYPE_CHECKING:
-    from wordreel.banks.keeper import Banks
+    from wordreel.banks.manager import BankManager
     from wordreel.library.outside import Outside
     from wordreel.library.progress import AddReport, Progress
     from wordreel.library.records import Video
     from wordreel.models.base import Model
-    from wordreel.search.caption import Caption
-    from wordreel.search.engine import Engine
+    from wordreel.search.caption import CaptionMatch
     from wordreel.search.like import Match
-    from wordreel.search.sample import Sample
+    from wordreel.search.searcher import Searcher
     from wordreel.search.use import ModelRow, Used
+    from wordreel.search.video_query import VideoQuery
     from wordreel.training.tune.tune import Tuned
 
 
@@ -46,7 +46,7 @@ class Library:
         place = Path(path).expanduser()
         self.store = LibraryStore.create_or_open(place) if create else LibraryStore.open(place)
         self.weights = weights or WeightStore()
-        self._engine: Engine | None = None
+        self._searcher: Searcher | None = None
 
     @property
     def path(self) -> Path:
@@ -68,7 +68,7 @@ class Library:
 
         found, used = use(self.store, self.weights, fspath(model), progress)
         self.__dict__["model"] = found
-        self._engine = None
+        self._searcher = None
         return used
 
     def tune(
@@ -90,7 +90,7 @@ class Library:
         model, tuned = tune(self.store, self.weights, captions, settings, dry_run=dry_run, progress=progress)
         if model is not None:
             self.__dict__["model"] = model
-            self._engine = None
+            self._searcher = None
         return tuned
 
     def models(self) -> list[ModelRow]:
@@ -151,10 +151,10 @@ class Library:
 
     def refresh(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Embed the clips that are not embedded yet; returns how many there were."""
-        from wordreel.search.refresh import refresh
+        from wordreel.search.embedding import embed_library
 
-        self._engine = None
-        return refresh(self.store, self.model, progress)
+        self._searcher = None
+        return embed_library(self.store, self.model, progress)
 
     def search(
         self,
@@ -183,7 +183,7 @@ class Library:
         place = None if folder is None else Path(folder)
         filters = Filters(place, after, before, min_duration, max_duration, has_speech, has_text, kind=kind)
         chosen = self.banks.choose(norm, bank, beta)
-        return self.engine().search(
+        return self.searcher().search(
             text, limit, filters, moments, chosen.norm, chosen.confidence, min_confidence
         )
 
@@ -210,7 +210,7 @@ class Library:
         place = None if folder is None else Path(folder)
         filters = Filters(place, after, before, min_duration, max_duration, has_speech, has_text, kind=kind)
         sample = self.sample(video)
-        return self.engine().like(sample if moment is None else sample.at(moment), limit, filters)
+        return self.searcher().like(sample if moment is None else sample.at(moment), limit, filters)
 
     def caption(
         self,
@@ -220,72 +220,72 @@ class Library:
         *,
         norm: str = "none",
         beta: float | None = None,
-    ) -> list[Caption]:
+    ) -> list[CaptionMatch]:
         """Which captions say best what a file shows, best first. The file need not be in the library.
 
         `norm` holds back captions that fit everything, by a bank of the library's other videos.
         """
         from wordreel.search.caption import caption
 
-        return caption(self.engine(), self.sample(video), captions, limit, norm, beta)
+        return caption(self.searcher(), self.sample(video), captions, limit, norm, beta)
 
-    def sample(self, video: str | PathLike[str]) -> Sample:
+    def sample(self, video: str | PathLike[str]) -> VideoQuery:
         """A file as a question: what the library knows of it, or what its experts see in it now."""
-        from wordreel.search.sample import sample_of
+        from wordreel.search.video_query import encode_video
 
-        return sample_of(self.store, self.model, Path(video).expanduser(), self._study)
+        return encode_video(self.store, self.model, Path(video).expanduser(), self._study)
 
     def _study(self, path: Path) -> Outside:
         from wordreel.experts import registry
         from wordreel.library.outside import study_outside
         from wordreel.media import Fence
-        from wordreel.search.sample import experts_for
+        from wordreel.search.video_query import experts_for
 
         experts = [registry.load(name, self.weights) for name in experts_for(self.store, self.model)]
         with Fence() as fence:
             return study_outside(path, experts, fence)
 
     @cached_property
-    def banks(self) -> Banks:
+    def banks(self) -> BankManager:
         """The library's query banks."""
-        from wordreel.banks.keeper import Banks
+        from wordreel.banks.manager import BankManager
 
-        return Banks(self)
+        return BankManager(self)
 
-    def engine(self) -> Engine:
+    def searcher(self) -> Searcher:
         """The open index; made anew when the library has changed through this object."""
-        from wordreel.search.engine import Engine
-        from wordreel.search.fitting import check_fits
+        from wordreel.search.fitting import check_model_fits
+        from wordreel.search.searcher import Searcher
 
-        if self._engine is None:
-            check_fits(self.store, self.model)
+        if self._searcher is None:
+            check_model_fits(self.store, self.model)
             self._catch_up()
-            self._engine = Engine(self.store, self.model)
-        return self._engine
+            self._searcher = Searcher(self.store, self.model)
+        return self._searcher
 
     def _catch_up(self) -> None:
         """Embed what is missing, unless somebody else is writing: then search what there is."""
-        from wordreel.search.refresh import cache_of
+        from wordreel.search.embedding import embedding_cache
 
-        if cache_of(self.store, self.model).missing():
+        if embedding_cache(self.store, self.model).missing():
             with suppress(LibraryBusy):
                 self.refresh()
 
     def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Make all embeddings anew from the stored tracks; returns the number of clips."""
-        from wordreel.search.refresh import cache_of
+        from wordreel.search.embedding import embedding_cache
 
-        cache_of(self.store, self.model).clear()
+        embedding_cache(self.store, self.model).clear()
         return self.refresh(progress)
 
     def remove(self, *paths: str | PathLike[str]) -> list[str]:
         """Forget files and folders; the media themselves stay. Returns the paths forgotten."""
-        self._engine = None
+        self._searcher = None
         return self.store.remove([Path(path).expanduser() for path in paths])
 
     def remove_missing(self) -> list[str]:
         """Forget every file that is no longer on the disk. Returns the paths forgotten."""
-        self._engine = None
+        self._searcher = None
         return self.store.remove_missing()
 
     def videos(self) -> list[Video]:

@@ -88,7 +88,7 @@ def _sentences(store: WeightStore) -> Iterator[Finding]:
 def _library(path: Path, weights: WeightStore) -> Iterator[Finding]:
     from wordreel.api import Library
     from wordreel.library.verify import verify
-    from wordreel.search.refresh import cache_of
+    from wordreel.search.embedding import embedding_cache
 
     if not (path / NAME).is_file():
         yield Finding("note", "library", f"none at {path}", "make one with `wordreel add FOLDER`")
@@ -107,7 +107,7 @@ def _library(path: Path, weights: WeightStore) -> Iterator[Finding]:
     else:
         yield Finding("ok", "library", detail)
     try:
-        cache = cache_of(store, opened.model)
+        cache = embedding_cache(store, opened.model)
     except WordreelError as error:
         yield Finding("error", "embeddings", str(error), "wordreel weights fetch")
         return

@@ -5,20 +5,20 @@ import pytest
 
 from wordreel.banks import check as check_module
 from wordreel.banks.check import check
-from wordreel.banks.norms import BankAtWork
+from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.errors import BankError
 from wordreel.library.banks import make_bank
-from wordreel.search.engine import Engine
-from wordreel.search.refresh import refresh
+from wordreel.search.embedding import embed_library
+from wordreel.search.searcher import Searcher
 
 BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue", "nothing at all"]
 
 
 @pytest.fixture
 def work(store, model):
-    refresh(store, model)
-    engine = Engine(store, model)
-    return BankAtWork.open(engine, make_bank(store, "colours", BANK, "the test"))
+    embed_library(store, model)
+    searcher = Searcher(store, model)
+    return EmbeddedBank.open(searcher, make_bank(store, "colours", BANK, "the test"))
 
 
 @pytest.fixture
@@ -35,14 +35,14 @@ def captions(store):
 def test_the_figures_are_those_of_the_second_half(work, captions):
     report = check(work, captions, ["dis", "cent"])
     assert [row.method for row in report.rows] == ["none", "dis", "cent"]
-    engine = work.engine
-    named = {file.path.rpartition("/")[2]: file.content for file in engine.store.files()}
+    searcher = work.searcher
+    named = {file.path.rpartition("/")[2]: file.content for file in searcher.store.files()}
     ranks = []
     for name, texts in captions.items():
         if check_module._first_half(named[name]):
             continue
         for text in texts:
-            scores = dict(zip(engine.contents(), engine.scores([text])[0], strict=True))
+            scores = dict(zip(searcher.contents(), searcher.scores([text])[0], strict=True))
             own = scores[named[name]]
             above = sum(s > own for s in scores.values())
             level = sum(s == own for s in scores.values()) - 1
@@ -90,7 +90,7 @@ def test_the_verdict_follows_the_ranks(work, captions, monkeypatch, fixed, passe
         return ranks, [np.ones(len(asked.contents), np.int64) for _ in methods]
 
     # One video chooses, six judge: fewer could not show anything, whatever their ranks.
-    alone = work.engine.contents()[0]
+    alone = work.searcher.contents()[0]
     monkeypatch.setattr(check_module, "_first_half", lambda content: content == alone)
     monkeypatch.setattr(check_module, "_measure", measured)
     report = check(work, captions, ["cent"])

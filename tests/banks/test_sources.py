@@ -1,7 +1,7 @@
 import pytest
 
 from wordreel.banks import everyday
-from wordreel.banks.sources import Found, builtin, from_log, spread
+from wordreel.banks.sources import BankQueries, builtin, from_log, spread
 from wordreel.errors import BankError
 
 
@@ -18,7 +18,7 @@ def test_the_list_that_ships_is_varied_and_clean():
 def test_a_log_is_lines_or_json(tmp_path):
     path = tmp_path / "queries.log"
     path.write_bytes('\ufeffa dog\n\n{"query": "a cat", "at": 3}\r\n{"text": "ein Hündchen"}\n'.encode())
-    assert from_log(str(path)) == Found(("a dog", "a cat", "ein Hündchen"), "the log queries.log")
+    assert from_log(str(path)) == BankQueries(("a dog", "a cat", "ein Hündchen"), "the log queries.log")
 
 
 @pytest.mark.parametrize("line", ['{"when": 3}', "{not json", '{"query": 3}', "x" * 3000, "a\0b"])
@@ -35,7 +35,7 @@ def test_a_log_that_is_not_there(tmp_path):
 
 
 def test_spread_takes_evenly():
-    found = Found(tuple("abcdefghi"), "x")
+    found = BankQueries(tuple("abcdefghi"), "x")
     assert spread(found, 3).texts == ("a", "e", "i")
     assert spread(found, 1).texts == ("a",)
     assert spread(found, 100) is found

@@ -147,9 +147,9 @@ def test_search_without_a_model_for_these_features_says_what_to_do(wordreel, tmp
 
 
 def test_search_shows_the_id_where_a_model_fits(wordreel, opened, tmp_path):
-    from wordreel.search.engine import Engine
-    from wordreel.search.fitting import check_fits
-    from wordreel.search.refresh import refresh
+    from wordreel.search.embedding import embed_library
+    from wordreel.search.fitting import check_model_fits
+    from wordreel.search.searcher import Searcher
     from wordreel.types import QueryEmbedding
 
     class Direction:
@@ -173,9 +173,9 @@ def test_search_shows_the_id_where_a_model_fits(wordreel, opened, tmp_path):
     wordreel("import", tmp_path / "MSRVTT")
     best = max(IDS, key=lambda item: said["scene.densenet161.0"][item][0])
     with opened() as store:
-        check_fits(store, Direction())
-        assert refresh(store, Direction()) == 4
-        hits = Engine(store, Direction()).search("anything")
+        check_model_fits(store, Direction())
+        assert embed_library(store, Direction()) == 4
+        hits = Searcher(store, Direction()).search("anything")
         assert hits[0].path == f"dataset:MSRVTT/{best}"
         from wordreel.cli.search import player
 

@@ -14,7 +14,7 @@ import pytest
 from wordreel.api import Library
 from wordreel.demo.film import title_card, write_film
 from wordreel.library import verify
-from wordreel.search.refresh import cache_of
+from wordreel.search.embedding import embedding_cache
 
 KILLS = 50
 EXPERTS = "appearance,faces,ocr,shots,sound"
@@ -30,7 +30,7 @@ def add(library: Path, media: Path) -> subprocess.Popen:
 
 def contents_and_vectors(library: Library) -> dict[tuple, np.ndarray]:
     """Every clip's embedding under a name that does not depend on the order of adding."""
-    gallery = cache_of(library.store, library.model).load()
+    gallery = embedding_cache(library.store, library.model).load()
     clips = {clip.id: clip for clip in library.store.clips()}
     return {
         (clips[int(number)].content, clips[int(number)].start, clips[int(number)].whole): np.asarray(vectors)

@@ -10,31 +10,31 @@ from wordreel.evaluate.library import score, similarities
 from wordreel.evaluate.ranks import ranks_of
 from wordreel.evaluate.report_build import Asked, of_library
 from wordreel.evaluate.report_frames import Camera, data_address
-from wordreel.search.engine import Engine
-from wordreel.search.refresh import refresh
+from wordreel.search.embedding import embed_library
+from wordreel.search.searcher import Searcher
 
 
 @pytest.fixture
-def engine(store):  # noqa: F811
+def searcher(store):  # noqa: F811
     model = ColourModel()
-    refresh(store, model)
-    return Engine(store, model)
+    embed_library(store, model)
+    return Searcher(store, model)
 
 
-def test_figures_equal_ranking_by_hand(engine):
+def test_figures_equal_ranking_by_hand(searcher):
     captions = {f"film{n}{'.mp4' * (n % 2)}": ["red", "green and blue"] for n in range(4)} | {
         "elsewhere": ["red"]
     }
     seen = []
-    scored = score(engine, captions, progress=lambda done, total: seen.append((done, total)))
-    report = of_library(engine, scored, Asked("films", "wordreel evaluate", []))
-    paths = {file.path.rpartition("/")[2]: file.content for file in engine.store.files()}
+    scored = score(searcher, captions, progress=lambda done, total: seen.append((done, total)))
+    report = of_library(searcher, scored, Asked("films", "wordreel evaluate", []))
+    paths = {file.path.rpartition("/")[2]: file.content for file in searcher.store.files()}
     gallery = [paths[f"film{n}.mp4"] for n in range(4)]
     assert list(scored.contents) == gallery
     ranks = []
     for right in range(4):
         for text in ("red", "green and blue"):
-            scores = dict(zip(engine.contents(), engine.scores([text])[0], strict=True))
+            scores = dict(zip(searcher.contents(), searcher.scores([text])[0], strict=True))
             row = np.array([[scores[c] for c in gallery]])
             ranks.append(ranks_of(row, np.array([right]))[0])
     assert report.runs[0].ranks.tolist() == ranks
@@ -45,31 +45,31 @@ def test_figures_equal_ranking_by_hand(engine):
     assert report.facts["breakdown"]["length"][0]["queries"] == 8
 
 
-def test_similarities_can_be_kept(engine, tmp_path):
+def test_similarities_can_be_kept(searcher, tmp_path):
     captions = {f"film{n}": ["red"] for n in range(3)}
-    scored = score(engine, captions, save=tmp_path / "sims.npy")
+    scored = score(searcher, captions, save=tmp_path / "sims.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "sims.npy"), scored.similarities)
-    np.testing.assert_array_equal(similarities(engine, ["red"] * 3, scored.contents), scored.similarities)
+    np.testing.assert_array_equal(similarities(searcher, ["red"] * 3, scored.contents), scored.similarities)
 
 
-def test_the_same_bytes_under_two_names_are_one_video(engine):
-    scored = score(engine, {"film1": ["red"], "film2": ["blue"], "film1.mp4": ["green"]})
+def test_the_same_bytes_under_two_names_are_one_video(searcher):
+    scored = score(searcher, {"film1": ["red"], "film2": ["blue"], "film1.mp4": ["green"]})
     assert scored.videos == ("film1", "film2")
     assert scored.texts == ("red", "green", "blue")
     assert scored.captions.owner.tolist() == [0, 0, 1]
 
 
-def test_captions_of_strangers_are_refused(engine):
+def test_captions_of_strangers_are_refused(searcher):
     with pytest.raises(QueryError, match="none of the captioned ids"):
-        score(engine, {"nobody": ["red"]})
+        score(searcher, {"nobody": ["red"]})
 
 
-def test_pictures_are_left_out_where_media_are_away(engine):
-    contents = engine.contents()
-    for file in engine.store.files()[:1]:
-        with Camera(engine) as camera:
+def test_pictures_are_left_out_where_media_are_away(searcher):
+    contents = searcher.contents()
+    for file in searcher.store.files()[:1]:
+        with Camera(searcher) as camera:
             assert camera.moment(file.content, "red") is None  # the fake media cannot be decoded
-    with Camera(engine) as camera:
+    with Camera(searcher) as camera:
         assert camera.moment("0" * 64, "red") is None
         assert contents
 

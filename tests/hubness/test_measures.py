@@ -16,7 +16,7 @@ from wordreel.hubness.measures import (
     skewness,
     summary,
 )
-from wordreel.index.top import top_ids
+from wordreel.index.topk import topk_ids
 
 
 def test_k_occurrence_counts_the_definition_with_ties():
@@ -37,7 +37,7 @@ def test_top_ids_are_in_order():
         given = case(seed)
         for k in (1, 2, 3, 50):
             rows = given.rows.astype(np.float64)
-            assert top_ids(rows, k).tolist() == [naive.order(row, k) for row in rows]
+            assert topk_ids(rows, k).tolist() == [naive.order(row, k) for row in rows]
 
 
 def test_measures_of_known_counts():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from wordreel.index import exact
-from wordreel.index.correction import Correction
+from wordreel.index.base import Correction
 from wordreel.index.exact import ExactIndex
 from wordreel.models.similarity import mixture
 

@@ -7,8 +7,8 @@ import pytest
 from tests.library.fakes import Colour, FakeFence, Talk, write_media
 
 from wordreel.library import LibraryStore, add
-from wordreel.search.engine import Engine
-from wordreel.search.refresh import refresh
+from wordreel.search.embedding import embed_library
+from wordreel.search.searcher import Searcher
 from wordreel.types import QueryEmbedding
 
 PALETTE = {"red": 0, "green": 1, "blue": 2}
@@ -67,9 +67,9 @@ def store(tmp_path: Path):
 
 
 @pytest.fixture
-def engine(store, model):
-    refresh(store, model)
-    return Engine(store, model)
+def searcher(store, model):
+    embed_library(store, model)
+    return Searcher(store, model)
 
 
 @pytest.fixture

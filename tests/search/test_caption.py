@@ -11,10 +11,10 @@ from wordreel.hubness import make
 from wordreel.library.outside import study_outside
 from wordreel.search import caption as module
 from wordreel.search.caption import NORMS, caption
-from wordreel.search.engine import Engine
-from wordreel.search.refresh import tracks_of
-from wordreel.search.sample import sample_of
-from wordreel.search.texts import read_texts
+from wordreel.search.caption_files import read_texts
+from wordreel.search.embedding import tracks_of
+from wordreel.search.searcher import Searcher
+from wordreel.search.video_query import encode_video
 
 pytestmark = pytest.mark.filterwarnings("ignore:similarities reach")  # colours are no cosines
 
@@ -23,7 +23,7 @@ TEXTS = ["red", "green", "blue", "red and green", "green, blue", "blue and red",
 
 @pytest.fixture
 def sample(store, model, films):
-    return sample_of(store, model, films[3], None)
+    return encode_video(store, model, films[3], None)
 
 
 def fits(model, text, tracks, clips):
@@ -44,20 +44,20 @@ def order(scores):
     return [TEXTS[number] for number in sorted(range(len(TEXTS)), key=lambda n: (-scores[n], n))]
 
 
-def test_ranking_equals_the_naive_one(engine, model, sample):
+def test_ranking_equals_the_naive_one(searcher, model, sample):
     expected = [fits(model, text, sample.tracks, sample.clips) for text in TEXTS]
-    found = caption(engine, sample, TEXTS, 100)
+    found = caption(searcher, sample, TEXTS, 100)
     assert [one.text for one in found] == order(expected)
     assert [one.score for one in found] == pytest.approx(sorted(expected, reverse=True), abs=1e-5)
     assert [one.rank for one in found] == list(range(1, len(TEXTS) + 1))
-    assert [one.text for one in caption(engine, sample, TEXTS, 2)] == order(expected)[:2]
+    assert [one.text for one in caption(searcher, sample, TEXTS, 2)] == order(expected)[:2]
     for one in found:
         assert sum(reason.share for reason in one.why) == pytest.approx(one.score, abs=1e-5)
         assert any((one.start, one.end) == (clip.start, clip.end) and not clip.whole for clip in sample.clips)
 
 
 @pytest.mark.parametrize("norm", [name for name in NORMS if name != "none"])
-def test_normalised_by_a_bank_of_the_other_videos(engine, store, model, sample, norm):
+def test_normalised_by_a_bank_of_the_other_videos(searcher, store, model, sample, norm):
     others = sorted({clip.content for clip in store.clips()} - {sample.content})
     bank = np.array(
         [
@@ -73,13 +73,13 @@ def test_normalised_by_a_bank_of_the_other_videos(engine, store, model, sample, 
     method = make(norm) if beta is None else make(norm, beta=beta)
     scored = method.apply(row, method.fit(bank))
     wanted = (scored if isinstance(scored, np.ndarray) else scored.ranking_scores)[0]
-    found = {one.text: one for one in caption(engine, sample, TEXTS, 100, norm, beta)}
+    found = {one.text: one for one in caption(searcher, sample, TEXTS, 100, norm, beta)}
     for number, text in enumerate(TEXTS):
         assert found[text].score == pytest.approx(wanted[number], abs=1e-3)
         assert found[text].norm.startswith("videobank(6 videos, method=")
 
 
-def test_inverted_softmax_by_hand(engine, store, model, sample):
+def test_inverted_softmax_by_hand(searcher, store, model, sample):
     """s − (log Σ over the bank of exp β s) / β, up to a constant of the ranking."""
     contents = {clip.content for clip in store.clips()} - {sample.content}
     scores = []
@@ -91,25 +91,27 @@ def test_inverted_softmax_by_hand(engine, store, model, sample):
         scores.append(
             fits(model, text, sample.tracks, sample.clips) - np.log(np.exp(np.multiply(20, bank)).sum()) / 20
         )
-    assert [one.text for one in caption(engine, sample, TEXTS, 100, "is", 20.0)] == order(scores)
+    assert [one.text for one in caption(searcher, sample, TEXTS, 100, "is", 20.0)] == order(scores)
 
 
-def test_beta_is_chosen_without_labels(engine, sample):
-    found = caption(engine, sample, TEXTS, 3, "dis")
+def test_beta_is_chosen_without_labels(searcher, sample):
+    found = caption(searcher, sample, TEXTS, 3, "dis")
     assert "method=dis, beta=" in found[0].norm
 
 
-def test_a_large_library_is_sampled(engine, sample, monkeypatch):
+def test_a_large_library_is_sampled(searcher, sample, monkeypatch):
     monkeypatch.setattr(module, "BANK", 3)
-    assert caption(engine, sample, TEXTS, 1, "csls")[0].norm.startswith("videobank(3 videos")
+    assert caption(searcher, sample, TEXTS, 1, "csls")[0].norm.startswith("videobank(3 videos")
 
 
-def test_a_file_outside(engine, store, model, tmp_path):
+def test_a_file_outside(searcher, store, model, tmp_path):
     film = write_media(tmp_path / "new.mp4", seconds=30.0, seed=5)
-    sample = sample_of(store, model, film, lambda path: study_outside(path, [Colour(), Talk()], FakeFence()))
+    sample = encode_video(
+        store, model, film, lambda path: study_outside(path, [Colour(), Talk()], FakeFence())
+    )
     expected = [fits(model, text, sample.tracks, sample.clips) for text in TEXTS]
-    assert [one.text for one in caption(engine, sample, TEXTS, 100)] == order(expected)
-    assert caption(engine, sample, TEXTS, 1, "nnn")[0].norm.startswith("videobank(7 videos")
+    assert [one.text for one in caption(searcher, sample, TEXTS, 100)] == order(expected)
+    assert caption(searcher, sample, TEXTS, 1, "nnn")[0].norm.startswith("videobank(7 videos")
 
 
 @pytest.mark.parametrize(
@@ -124,14 +126,14 @@ def test_a_file_outside(engine, store, model, tmp_path):
         (["a"], 1, "csls", 3.0, "no beta"),
     ],
 )
-def test_what_cannot_be_answered(engine, sample, texts, limit, norm, beta, why):
+def test_what_cannot_be_answered(searcher, sample, texts, limit, norm, beta, why):
     with pytest.raises(QueryError, match=why):
-        caption(engine, sample, texts, limit, norm, beta)
+        caption(searcher, sample, texts, limit, norm, beta)
 
 
-def test_no_other_videos(engine, store, model, sample, films):
+def test_no_other_videos(searcher, store, model, sample, films):
     store.remove([file.path for file in store.files() if file.content != sample.content])
-    alone = Engine(store, model)
+    alone = Searcher(store, model)
     assert caption(alone, sample, TEXTS, 1)[0].text
     with pytest.raises(QueryError, match="there are none"):
         caption(alone, sample, TEXTS, 1, "dis")

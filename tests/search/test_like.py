@@ -13,9 +13,9 @@ from wordreel.library import add
 from wordreel.library.outside import study_outside
 from wordreel.models.similarity import alike, expert_weights
 from wordreel.search import like as like_module
+from wordreel.search.embedding import tracks_of
 from wordreel.search.filters import Filters
-from wordreel.search.refresh import tracks_of
-from wordreel.search.sample import Sample, experts_for, sample_of
+from wordreel.search.video_query import VideoQuery, encode_video, experts_for
 
 
 def never(path):
@@ -75,26 +75,26 @@ def test_alike_equals_its_twin():
 
 @pytest.mark.parametrize("number", [0, 4])
 @pytest.mark.parametrize("weights", [None, (1.0, 0.25)])
-def test_ranking_equals_the_naive_one(engine, store, model, films, number, weights, monkeypatch):
+def test_ranking_equals_the_naive_one(searcher, store, model, films, number, weights, monkeypatch):
     monkeypatch.setattr(like_module, "BLOCK", 5)
     monkeypatch.setattr(like_module, "AT_ONCE", 2)
     if weights:
         model.expert_weights = weights
     assert expert_weights(model, 2).tolist() == list(weights or (1.0, 1.0))
-    sample = sample_of(store, model, films[number], never)
+    sample = encode_video(store, model, films[number], never)
     expected = naive(store, model, sample.clips, sample.tracks, sample.content, weights or (1.0, 1.0))
-    matches = engine.like(sample, 100)
+    matches = searcher.like(sample, 100)
     check(matches, expected)
     assert sample.content not in {match.content for match in matches}
     for match in matches:
         assert sum(reason.share for reason in match.why) == pytest.approx(match.score, abs=1e-5)
-    assert [m.path for m in engine.like(sample, 2)] == [m.path for m in matches[:2]]
+    assert [m.path for m in searcher.like(sample, 2)] == [m.path for m in matches[:2]]
 
 
-def test_the_moments_are_the_best_pair_of_clips(engine, store, model, films):
-    sample = sample_of(store, model, films[-1], never)
+def test_the_moments_are_the_best_pair_of_clips(searcher, store, model, films):
+    sample = encode_video(store, model, films[-1], never)
     assert len(sample.pieces()) > 1
-    for match in engine.like(sample, 100):
+    for match in searcher.like(sample, 100):
         pairs = []
         theirs = [clip for clip in store.clips(match.content) if not clip.whole] or store.clips(match.content)
         for row in sample.pieces():
@@ -109,29 +109,29 @@ def test_the_moments_are_the_best_pair_of_clips(engine, store, model, films):
         assert (match.like, (match.start, match.end)) in near
 
 
-def test_one_moment_is_the_clip_that_holds_it(engine, store, model, films):
-    sample = sample_of(store, model, films[-1], never)
+def test_one_moment_is_the_clip_that_holds_it(searcher, store, model, films):
+    sample = encode_video(store, model, films[-1], never)
     for second in (0.0, 34.5, sample.clips[0].end):
         clip = sample.at(second).clips[0]
         assert not clip.whole
         assert clip.start <= second <= clip.end
         expected = naive(store, model, [clip], sample.tracks, sample.content, (1.0, 1.0))
-        check(engine.like(sample.at(second), 100), expected)
-        assert {match.like for match in engine.like(sample.at(second), 100)} == {(clip.start, clip.end)}
+        check(searcher.like(sample.at(second), 100), expected)
+        assert {match.like for match in searcher.like(sample.at(second), 100)} == {(clip.start, clip.end)}
     for second in (-1.0, sample.clips[0].end + 1, float("nan")):
         with pytest.raises(QueryError, match="no second"):
             sample.at(second)
 
 
-def test_a_file_outside_is_studied_and_not_added(engine, store, model, tmp_path):
+def test_a_file_outside_is_studied_and_not_added(searcher, store, model, tmp_path):
     film = write_media(tmp_path / "elsewhere" / "new.mp4", seconds=47.0, seed=77)
     before = store.digest()
-    sample = sample_of(store, model, film, look)
+    sample = encode_video(store, model, film, look)
     assert sample.content == ""
-    check(engine.like(sample, 100), naive(store, model, sample.clips, sample.tracks, "", (1.0, 1.0)))
+    check(searcher.like(sample, 100), naive(store, model, sample.clips, sample.tracks, "", (1.0, 1.0)))
     assert store.digest() == before
     add(store, [film], [Colour(), Talk()], FakeFence())
-    inside = sample_of(store, model, film, never)
+    inside = encode_video(store, model, film, never)
     assert [(c.start, c.end, c.whole) for c in inside.clips] == [
         (c.start, c.end, c.whole) for c in sample.clips
     ]
@@ -147,21 +147,21 @@ def test_shots_cut_a_file_outside_as_they_do_inside(store, model, tmp_path):
     assert [(c.start, c.end, c.whole) for c in clips] == [(c.start, c.end, c.whole) for c in found.clips]
 
 
-def test_a_copy_is_known_by_its_bytes(engine, store, model, films, tmp_path):
+def test_a_copy_is_known_by_its_bytes(searcher, store, model, films, tmp_path):
     copy = tmp_path / "copy.mp4"
     shutil.copy(films[2], copy)
-    sample = sample_of(store, model, copy, never)
+    sample = encode_video(store, model, copy, never)
     assert sample.content == store.file(films[2]).content
-    assert str(films[2]) not in {match.path for match in engine.like(sample, 100)}
+    assert str(films[2]) not in {match.path for match in searcher.like(sample, 100)}
 
 
-def test_filters_limit_what_is_found(engine, store, model, films, tmp_path):
-    sample = sample_of(store, model, films[0], never)
-    every = engine.like(sample, 100)
-    inside = engine.like(sample, 100, Filters(folder=tmp_path / "media" / "part1"))
+def test_filters_limit_what_is_found(searcher, store, model, films, tmp_path):
+    sample = encode_video(store, model, films[0], never)
+    every = searcher.like(sample, 100)
+    inside = searcher.like(sample, 100, Filters(folder=tmp_path / "media" / "part1"))
     assert [m.path for m in inside] == [m.path for m in every if "/part1/" in m.path]
     assert inside
-    assert engine.like(sample, 9, Filters(after=datetime.now() + timedelta(days=1))) == []
+    assert searcher.like(sample, 9, Filters(after=datetime.now() + timedelta(days=1))) == []
     for chosen in (
         Filters(kind="image"),
         Filters(kind="video", min_duration=40.0),
@@ -170,26 +170,26 @@ def test_filters_limit_what_is_found(engine, store, model, films, tmp_path):
         low, high = chosen.min_duration or 0.0, chosen.max_duration or 1e9
         kept = [m for m in every if chosen.kind in (None, m.kind) and low <= m.duration <= high]
         assert 0 < len(kept) < len(every)
-        found = engine.like(sample, 100, chosen)
+        found = searcher.like(sample, 100, chosen)
         assert [(m.content, m.score) for m in found] == [(m.content, m.score) for m in kept]
     with pytest.raises(QueryError, match="1 or more"):
-        engine.like(sample, 0)
+        searcher.like(sample, 0)
 
 
-def test_what_cannot_be_compared_is_left_out(engine, store, model, films):
-    sample = sample_of(store, model, films[0], never)
+def test_what_cannot_be_compared_is_left_out(searcher, store, model, films):
+    sample = encode_video(store, model, films[0], never)
     heard = {"talk": sample.tracks["talk"]}
-    only = Sample.of(model, "sound", "", heard, sample.clips)
-    found = engine.like(only, 100)
+    only = VideoQuery.of(model, "sound", "", heard, sample.clips)
+    found = searcher.like(only, 100)
     assert len(found) == 6  # the picture has no sound
     assert all({reason.expert for reason in match.why} == {"talk"} for match in found)
     with pytest.raises(QueryError, match="looks at colour, talk"):
-        Sample.of(model, "nothing", "", {}, sample.clips)
+        VideoQuery.of(model, "nothing", "", {}, sample.clips)
 
 
-def test_reasons_name_what_is_shared(engine, store, model, films):
-    sample = sample_of(store, model, films[0], never)
-    assert engine.like(sample, 1)[0].why[0].what.endswith("% alike")
+def test_reasons_name_what_is_shared(searcher, store, model, films):
+    sample = encode_video(store, model, films[0], never)
+    assert searcher.like(sample, 1)[0].why[0].what.endswith("% alike")
 
     def shared(tracks, clip, others, other):
         assert set(tracks) == {"colour", "talk"}
@@ -197,7 +197,7 @@ def test_reasons_name_what_is_shared(engine, store, model, films):
         return {"colour": (f"from {clip.start:g}", None), "talk": ("“dogs”", (1.0, 2.0))}
 
     model.shared = shared
-    said = {reason.expert: reason for reason in engine.like(sample, 1)[0].why}
+    said = {reason.expert: reason for reason in searcher.like(sample, 1)[0].why}
     assert said["colour"].what.startswith("from ")
     assert said["talk"].at == (1.0, 2.0)
 
@@ -206,11 +206,11 @@ def test_files_that_are_no_media(store, model, tmp_path):
     bad = tmp_path / "bad.mp4"
     bad.write_bytes(b"no")
     with pytest.raises(MediaError, match=r"bad\.mp4: not media"):
-        sample_of(store, model, bad, look)
+        encode_video(store, model, bad, look)
     with pytest.raises(QueryError, match="neither in the library"):
-        sample_of(store, model, tmp_path / "gone.mp4", never)
+        encode_video(store, model, tmp_path / "gone.mp4", never)
     with pytest.raises(QueryError, match="neither in the library"):
-        sample_of(store, model, Path("a\0b"), never)
+        encode_video(store, model, Path("a\0b"), never)
 
 
 def test_who_looks_at_a_file_outside(store, model):

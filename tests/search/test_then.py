@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from wordreel.errors import QueryError
-from wordreel.index.correction import Correction
+from wordreel.index.base import Correction
 from wordreel.search.filters import Filters
-from wordreel.search.norm import PLAIN, Norm
+from wordreel.search.scoring import PLAIN, FittedNorm
 from wordreel.search.then import best_pairs, then
 
 
-def naive(engine, scores, allowed):
+def naive(searcher, scores, allowed):
     """Every pair of clips of every video, one by one."""
     best = {}
-    for a, one in enumerate(engine.items):
-        for b, two in enumerate(engine.items):
+    for a, one in enumerate(searcher.items):
+        for b, two in enumerate(searcher.items):
             if one.whole or two.whole or one.content != two.content or two.start < one.end - 1e-9:
                 continue
             if not (allowed[0, a] and allowed[1, b]):
@@ -25,62 +25,62 @@ def naive(engine, scores, allowed):
     return best
 
 
-def test_pairs_equal_the_naive_ones(engine):
+def test_pairs_equal_the_naive_ones(searcher):
     rng = np.random.default_rng(0)
     for trial in range(30):
-        scores = rng.normal(size=(2, len(engine)))
-        allowed = rng.random((2, len(engine))) < (1.0 if trial < 10 else 0.7)
-        expected = naive(engine, scores, allowed)
+        scores = rng.normal(size=(2, len(searcher)))
+        allowed = rng.random((2, len(searcher))) < (1.0 if trial < 10 else 0.7)
+        expected = naive(searcher, scores, allowed)
         found = {
-            engine.items[p.first].content: (p.score, p.first, p.second)
-            for p in best_pairs(engine, scores, allowed)
+            searcher.items[p.first].content: (p.score, p.first, p.second)
+            for p in best_pairs(searcher, scores, allowed)
         }
         assert {c: (pytest.approx(s), a, b) for c, (s, a, b) in expected.items()} == found
     assert expected
 
 
-def test_equal_scores_give_the_earliest_pair(engine):
-    scores = np.ones((2, len(engine)))
-    for pair in best_pairs(engine, scores, np.ones((2, len(engine)), bool)):
-        content = engine.items[pair.first].content
+def test_equal_scores_give_the_earliest_pair(searcher):
+    scores = np.ones((2, len(searcher)))
+    for pair in best_pairs(searcher, scores, np.ones((2, len(searcher)), bool)):
+        content = searcher.items[pair.first].content
         clips = sorted(
-            (r for r in engine.rows(content) if not engine.items[r].whole),
-            key=lambda r: engine.items[r].start,
+            (r for r in searcher.rows(content) if not searcher.items[r].whole),
+            key=lambda r: searcher.items[r].start,
         )
         assert (pair.first, pair.second) == (clips[0], clips[1])
 
 
 @pytest.mark.parametrize("corrected", [False, True])
-def test_ranking_equals_the_naive_one(engine, corrected, tmp_path):
-    bias = np.linspace(0, 1, len(engine)).astype(np.float32)
-    norm = Norm("test", Correction(bias, None)) if corrected else PLAIN
-    scores = np.concatenate([next(engine.item_scores([t], [norm])) for t in ("red dogs", "blue")])
+def test_ranking_equals_the_naive_one(searcher, corrected, tmp_path):
+    bias = np.linspace(0, 1, len(searcher)).astype(np.float32)
+    norm = FittedNorm("test", Correction(bias, None)) if corrected else PLAIN
+    scores = np.concatenate([next(searcher.item_scores([t], [norm])) for t in ("red dogs", "blue")])
     expected = sorted(
-        naive(engine, scores, np.ones(scores.shape, bool)).items(), key=lambda kv: (-kv[1][0], kv[1][1])
+        naive(searcher, scores, np.ones(scores.shape, bool)).items(), key=lambda kv: (-kv[1][0], kv[1][1])
     )
-    found = then(engine, "red dogs", "blue", 10, norm=norm)
+    found = then(searcher, "red dogs", "blue", 10, norm=norm)
     assert [hit.content for hit in found] == [content for content, _ in expected]
     assert [hit.score for hit in found] == pytest.approx([value[0] for _, value in expected], abs=1e-5)
     for hit, (_, (_, a, b)) in zip(found, expected, strict=True):
-        assert (hit.start, hit.end) == (engine.items[a].start, engine.items[a].end)
-        assert hit.then == (engine.items[b].start, engine.items[b].end)
+        assert (hit.start, hit.end) == (searcher.items[a].start, searcher.items[a].end)
+        assert hit.then == (searcher.items[b].start, searcher.items[b].end)
         assert hit.why
-    assert then(engine, "red dogs", "blue", 2, norm=norm, offset=1) == found[1:3]
-    some = then(engine, "red", "blue", filters=Filters(folder=tmp_path / "media" / "part1"))
+    assert then(searcher, "red dogs", "blue", 2, norm=norm, offset=1) == found[1:3]
+    some = then(searcher, "red", "blue", filters=Filters(folder=tmp_path / "media" / "part1"))
     assert {"part1" in hit.path for hit in some} == {True}
 
 
-def test_confidences_are_those_of_the_less_sure(engine):
+def test_confidences_are_those_of_the_less_sure(searcher):
     def sure(scores, best):
         return np.linspace(0, 1, len(scores)).astype(np.float32)
 
-    for hit in then(engine, "red", "blue", confidence=sure, min_confidence=0.3):
+    for hit in then(searcher, "red", "blue", confidence=sure, min_confidence=0.3):
         assert hit.confidence >= 0.3
 
 
 @pytest.mark.parametrize(
     ("first", "second", "limit"), [("", "a", 1), ("a", " ", 1), ("a", "b", 0), ("a" * 10_001, "b", 1)]
 )
-def test_what_cannot_be_asked(engine, first, second, limit):
+def test_what_cannot_be_asked(searcher, first, second, limit):
     with pytest.raises(QueryError):
-        then(engine, first, second, limit)
+        then(searcher, first, second, limit)

@@ -20,8 +20,8 @@ from wordreel.library import LibraryStore, add, verify
 from wordreel.library.lock import writer_lock
 from wordreel.library.settings import read_setting, write_setting
 from wordreel.models import kept
-from wordreel.search import refresh as refresh_module
-from wordreel.search.refresh import cache_of, refresh
+from wordreel.search import embedding as embedding_module
+from wordreel.search.embedding import embed_library, embedding_cache
 from wordreel.search.use import models, switch
 from wordreel.weights.store import WeightStore
 
@@ -57,13 +57,13 @@ def test_switching_embeds_first(store, monkeypatch):
     assert switch(store, SlowModel(), SLOW, lambda *now: seen.append((kept.in_use(store), *now)))
     assert {before for before, _, _ in seen} == {"reel"}
     assert kept.in_use(store) == SLOW
-    assert cache_of(store, SlowModel()).missing() == []
+    assert embedding_cache(store, SlowModel()).missing() == []
     assert switch(store, ColourModel(), "bridge") == len(store.clip_ids())
     assert switch(store, SlowModel(), SLOW) == 0  # the caches stay: back at once
 
 
 def test_an_interrupted_switch_goes_on(store, monkeypatch):
-    monkeypatch.setattr(refresh_module, "BATCH", 4)
+    monkeypatch.setattr(embedding_module, "BATCH", 4)
     clips = len(store.clip_ids())
 
     def stop(done, total):
@@ -72,14 +72,14 @@ def test_an_interrupted_switch_goes_on(store, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         switch(store, SlowModel(), SLOW, stop)
     assert kept.in_use(store) == "reel"
-    left = len(cache_of(store, SlowModel()).missing())
+    left = len(embedding_cache(store, SlowModel()).missing())
     assert 0 < left < clips
     assert switch(store, SlowModel(), SLOW) == left
     assert kept.in_use(store) == SLOW
 
 
 def test_killed_at_any_moment_the_old_model_stays(store, monkeypatch):
-    monkeypatch.setattr(refresh_module, "BATCH", 4)
+    monkeypatch.setattr(embedding_module, "BATCH", 4)
     rng, kills = random.Random(1), 0
     while kills < 6:
         child = os.fork()
@@ -94,17 +94,17 @@ def test_killed_at_any_moment_the_old_model_stays(store, monkeypatch):
         os.kill(child, signal.SIGKILL)
         killed = os.waitpid(child, 0)[1] != 0
         kills += killed
-        whole = not cache_of(store, SlowModel()).missing()
+        whole = not embedding_cache(store, SlowModel()).missing()
         assert whole or kept.in_use(store) == "reel"
         if not killed:
             assert kept.in_use(store) == SLOW
         if kept.in_use(store) == SLOW or whole:
-            cache_of(store, SlowModel()).clear()
+            embedding_cache(store, SlowModel()).clear()
             write_setting(store, "model", "reel")
     switch(store, SlowModel(), SLOW)
     assert kept.in_use(store) == SLOW
-    refresh(store, ColourModel())
-    mine, plain = cache_of(store, SlowModel()).load(), cache_of(store, ColourModel()).load()
+    embed_library(store, ColourModel())
+    mine, plain = embedding_cache(store, SlowModel()).load(), embedding_cache(store, ColourModel()).load()
     np.testing.assert_array_equal(np.sort(mine.ids), np.sort(plain.ids))
     np.testing.assert_array_equal(mine.vectors[np.argsort(mine.ids)], plain.vectors[np.argsort(plain.ids)])
     assert [problem for problem in verify(store) if not problem.note] == []
@@ -129,7 +129,7 @@ def test_values_that_are_no_numbers(store):
 
 def test_the_list_tells_what_is_embedded(store):
     switch(store, SlowModel(), "bridge")
-    cache_of(store, SlowModel()).drop(store.clip_ids()[:3])
+    embedding_cache(store, SlowModel()).drop(store.clip_ids()[:3])
     rows = {row.fingerprint: row for row in models(store, WeightStore())}
     clips = len(store.clip_ids())
     assert (rows[SLOW].embedded, rows[SLOW].clips, rows[SLOW].name) == (clips - 3, clips, "")
@@ -257,7 +257,7 @@ def test_an_empty_library_takes_any_model(tmp_path, checkpoint):
 def test_experts_joined_into_one_row(library, checkpoint):
     library.use(checkpoint("joined", kind="concat"))
     assert library.model.experts == ("all",)
-    gallery = library.engine().gallery
+    gallery = library.searcher().gallery
     assert gallery.available.all()
     assert np.abs(gallery.vectors).sum() > 0
     assert len(library.like(library.videos()[0].paths[0])) == 6

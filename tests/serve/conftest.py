@@ -19,7 +19,7 @@ from wordreel.api import Library
 from wordreel.library import LibraryStore, add
 from wordreel.library.outside import study_outside
 from wordreel.media import Fence
-from wordreel.search.refresh import refresh
+from wordreel.search.embedding import embed_library
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
@@ -125,7 +125,7 @@ class ThreadWork:
 
         with LibraryStore.open(self.path) as store:
             if kind == "embed":
-                return {"embedded": refresh(store, self.model)}
+                return {"embedded": embed_library(store, self.model)}
             if kind == "bank":
                 library = opened(self.path)
                 texts = request["source"]["texts"] if request["source"] != "builtin" else ["red", "blue dogs"]
@@ -137,7 +137,7 @@ class ThreadWork:
                 report = add(
                     store, request["paths"], [Colour(), Talk("speech", rate=1000)], fence, progress=moved
                 )
-            refresh(store, self.model)
+            embed_library(store, self.model)
             return add_report(report)
 
 
@@ -155,7 +155,7 @@ def ready(tmp_path_factory):
         video(home / "media" / f"part{number % 2}" / f"film{number}.mp4", seconds, 5, sound=number != 1)
     with LibraryStore.create_or_open(home / "library") as store, Fence() as fence:
         add(store, [home / "media"], [Colour(), Talk("speech", rate=1000)], fence)
-        refresh(store, Model())
+        embed_library(store, Model())
     return home / "library", home / "media"
 
 

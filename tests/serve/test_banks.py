@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wordreel.banks.norms import BankAtWork
+from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.hubness.measures import skewness
 from wordreel.library import LibraryStore
 from wordreel.library.banks import read_bank
@@ -46,20 +46,20 @@ def test_hubness_equals_the_slow_count(banked):
     found = banked.get("/api/hubness?norm=is").json
     assert found["k"] == 1  # a tenth of four videos, but one at least
     snapshot = banked.service.live.now
-    engine = snapshot.engine
-    work = BankAtWork.open(engine, read_bank(banked.service.store, "mine"))
+    searcher = snapshot.searcher
+    work = EmbeddedBank.open(searcher, read_bank(banked.service.store, "mine"))
     queries = work.current()
     bias = snapshot.choose("is", "mine", None).norm.correction.bias
     for name, correction in (("before", 0), ("after", bias)):
-        counts = dict.fromkeys(engine.contents(), 0)
+        counts = dict.fromkeys(searcher.contents(), 0)
         for vector, weight in zip(queries.vectors, queries.weights, strict=True):
             scores = {}
-            for row, item in enumerate(engine.items):
-                shares = weight * engine.gallery.available[row]
-                value = (shares * (vector * engine.gallery.vectors[row]).sum(axis=1)).sum() / max(
+            for row, item in enumerate(searcher.items):
+                shares = weight * searcher.gallery.available[row]
+                value = (shares * (vector * searcher.gallery.vectors[row]).sum(axis=1)).sum() / max(
                     shares.sum(), 1e-9
                 )
-                value -= np.broadcast_to(correction, len(engine))[row]
+                value -= np.broadcast_to(correction, len(searcher))[row]
                 scores[item.content] = max(scores.get(item.content, -np.inf), value)
             for content in sorted(scores, key=lambda c: -scores[c])[: found["k"]]:
                 counts[content] += 1

@@ -10,7 +10,7 @@ from tests.serve.conftest import Model, opened, running
 from wordreel.errors import WordreelError
 from wordreel.library import LibraryStore
 from wordreel.library.settings import write_setting
-from wordreel.search.refresh import cache_of, refresh
+from wordreel.search.embedding import embed_library, embedding_cache
 from wordreel.search.use import switch
 from wordreel.serve import service as timing
 from wordreel.serve import using
@@ -78,10 +78,10 @@ def test_a_model_that_cannot_be_opened_leaves_the_old_one_at_work(site, library,
 def test_embeddings_made_by_another_program_are_seen(site, library):
     """`wordreel reindex` writes no row of the catalogue."""
     with LibraryStore.open(library) as other:
-        cache_of(other, Model()).clear()
+        embedding_cache(other, Model()).clear()
         told = site.until("/api/status", lambda found: found["clips"] == 0)
         assert told["unembedded"] > 0
-        assert refresh(other, Model()) == told["unembedded"]
+        assert embed_library(other, Model()) == told["unembedded"]
     site.until("/api/status", lambda found: found["clips"] == told["unembedded"])
     assert len(site.get("/api/search?text=red").json["hits"]) == 4
 
@@ -97,8 +97,8 @@ def test_banks_made_by_another_program_are_seen(site, library):
 def stale(library):
     """A library whose model has embedded nothing."""
     with LibraryStore.open(library) as store:
-        clips = len(cache_of(store, Model()).raw())
-        cache_of(store, Model()).clear()
+        clips = len(embedding_cache(store, Model()).raw())
+        embedding_cache(store, Model()).clear()
     return library, clips
 
 
@@ -120,14 +120,14 @@ def test_a_server_that_only_shows_says_who_must_embed(stale):
             assert (answer.status, answer.code) == (409, "not_embedded"), path
             assert answer.json["error"]["message"] == told["problem"]
         with LibraryStore.open(library) as owner:
-            refresh(owner, Model())
+            embed_library(owner, Model())
         site.until("/api/status", lambda found: found["problem"] is None)
         assert len(site.get("/api/search?text=red").json["hits"]) == 4
 
 
 def test_a_part_that_cannot_be_found_is_counted(library):
     with LibraryStore.open(library) as store:
-        cache = cache_of(store, Model())
+        cache = embedding_cache(store, Model())
         ids = cache.raw().ids
         cache.drop(np.asarray(ids[:2]))
     with running(library, read_only=True) as site:

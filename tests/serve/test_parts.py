@@ -85,9 +85,9 @@ def test_searches_see_the_old_index_or_the_new(library):
 
     def look():
         while not stop.is_set():
-            engine = live.now.engine
-            if len(engine.search("red", 10)) != len(engine.contents()):
-                wrong.append(len(engine))
+            searcher = live.now.searcher
+            if len(searcher.search("red", 10)) != len(searcher.contents()):
+                wrong.append(len(searcher))
 
     thread = threading.Thread(target=look)
     thread.start()
@@ -97,7 +97,7 @@ def test_searches_see_the_old_index_or_the_new(library):
     stop.set()
     thread.join()
     assert not wrong
-    assert len(live.now.engine.contents()) == 1
+    assert len(live.now.searcher.contents()) == 1
 
 
 def test_buckets():

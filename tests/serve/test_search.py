@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.serve.conftest import opened
 
-from wordreel.search.norm import PLAIN
+from wordreel.search.scoring import PLAIN
 
 
 def test_hits_are_those_of_the_library(site, library):
@@ -166,16 +166,16 @@ def test_by_picture(site):
 
 
 def test_the_strip_of_heat_is_made_of_clip_scores(site):
-    engine = site.service.live.now.engine
+    searcher = site.service.live.now.searcher
     content = next(v["content"] for v in site.get("/api/videos").json["items"] if v["duration"] > 40)
     found = site.get(f"/api/videos/{content}/match?text=red").json
-    scores = next(engine.item_scores(["red"], [PLAIN]))[0]
+    scores = next(searcher.item_scores(["red"], [PLAIN]))[0]
     low, high = np.median(scores), scores.max()
     for number, value in enumerate(found["scores"]):
         second = min((number + 0.5) * found["step"], found["duration"] - 1e-6)
         row = next(
-            r for r in engine.rows(content)
-            if not engine.items[r].whole and engine.items[r].start <= second < engine.items[r].end + 1e-6
+            r for r in searcher.rows(content)
+            for item in [searcher.items[r]] if not item.whole and item.start <= second < item.end + 1e-6
         )  # fmt: skip
         assert value == pytest.approx(np.clip((scores[row] - low) / (high - low), 0, 1), abs=1e-3)
     assert len(found["scores"]) == int(np.ceil(found["duration"] / found["step"]))

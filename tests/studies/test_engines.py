@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engines import Encoded, Kept, View, ask, contents_of, engine_of, scores
+from engines import Encoded, Kept, View, ask, contents_of, scores, searcher_of
 from tests.search.conftest import ColourModel, store  # noqa: F401 - the fixture
 
 from wordreel.errors import WeightsMissing
@@ -12,8 +12,8 @@ from wordreel.library import LibraryStore
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel import checkpoint
 from wordreel.models.reel.model import Reel
-from wordreel.search.engine import Engine
-from wordreel.search.refresh import refresh
+from wordreel.search.embedding import embed_library
+from wordreel.search.searcher import Searcher
 from wordreel.types import Track
 from wordreel.weights.store import WeightStore
 
@@ -37,11 +37,11 @@ def library(store):  # noqa: F811
 def test_a_view_scores_as_the_library_does_and_leaves_it_alone(library, tmp_path):
     before = bytes_of(library)
     model = ColourModel()
-    found = ask(engine_of(View(library, tmp_path / "cache"), model), TOLD)
+    found = ask(searcher_of(View(library, tmp_path / "cache"), model), TOLD)
     assert bytes_of(library) == before
     own = LibraryStore.open(library)
-    refresh(own, model)
-    expected = score(Engine(own, model), TOLD)
+    embed_library(own, model)
+    expected = score(Searcher(own, model), TOLD)
     np.testing.assert_array_equal(found.sims, expected.similarities)
     assert found.captions.owner.tolist() == expected.captions.owner.tolist()
     assert found.bank is None
@@ -53,10 +53,10 @@ def test_leaving_experts_out_is_as_if_they_had_never_looked(library, tmp_path):
     content = view.files()[0].content
     assert isinstance(view.track(content, "colour"), Track)
     assert not isinstance(view.track(content, "talk"), Track)
-    engine = engine_of(view, model)
-    assert not engine.gallery.available[:, 1].any()
-    assert engine.gallery.available[:, 0].all()
-    whole = engine_of(View(library, tmp_path / "cache"), model)
+    searcher = searcher_of(view, model)
+    assert not searcher.gallery.available[:, 1].any()
+    assert searcher.gallery.available[:, 0].all()
+    whole = searcher_of(View(library, tmp_path / "cache"), model)
     assert whole.gallery.available[:, 1].any()  # another cache, not that of the part
     heard = whole.store.tracks(content)
     words = next(
@@ -67,28 +67,28 @@ def test_leaving_experts_out_is_as_if_they_had_never_looked(library, tmp_path):
     )
     assert heard
     assert whole.store.search_words([words.split()[0]])
-    assert not engine.store.search_words([words.split()[0]])
+    assert not searcher.store.search_words([words.split()[0]])
 
 
 def test_only_some_videos(library, tmp_path):
     model = ColourModel()
     view = View(library, tmp_path / "cache", only=["film1", "film3.mp4"])
-    engine = engine_of(view, model)
-    assert sorted(Path(file.path).name for file in engine.files) == ["film1.mp4", "film3.mp4"]
-    whole = engine_of(View(library, tmp_path / "cache"), model)
+    searcher = searcher_of(view, model)
+    assert sorted(Path(file.path).name for file in searcher.files) == ["film1.mp4", "film3.mp4"]
+    whole = searcher_of(View(library, tmp_path / "cache"), model)
     few = {"film1": 0, "film3": 0}
-    np.testing.assert_array_equal(scores(engine, TEXTS, few)[0], scores(whole, TEXTS, few)[0])
-    assert contents_of(engine, {"film1": 0, "film1.mp4": 0, "film2": 0}) == contents_of(whole, {"film1": 0})
+    np.testing.assert_array_equal(scores(searcher, TEXTS, few)[0], scores(whole, TEXTS, few)[0])
+    assert contents_of(searcher, {"film1": 0, "film1.mp4": 0, "film2": 0}) == contents_of(whole, {"film1": 0})
 
 
 def test_groups_of_videos_are_scored_in_one_pass(library, tmp_path):
-    engine = engine_of(View(library, tmp_path / "cache"), ColourModel())
+    searcher = searcher_of(View(library, tmp_path / "cache"), ColourModel())
     groups = ({"film1": 0, "film4": 0}, {"film0": 0}, {"film4": 0, "gone": 0})
-    together = scores(engine, TEXTS, *groups)
+    together = scores(searcher, TEXTS, *groups)
     for group, found in zip(groups, together, strict=True):
-        np.testing.assert_array_equal(found, scores(engine, TEXTS, group)[0])
-    asked = ask(engine, {"film2": ["red", "blue"]}, groups[0])
-    np.testing.assert_array_equal(asked.bank, scores(engine, ["red", "blue"], groups[0])[0].T)
+        np.testing.assert_array_equal(found, scores(searcher, TEXTS, group)[0])
+    asked = ask(searcher, {"film2": ["red", "blue"]}, groups[0])
+    np.testing.assert_array_equal(asked.bank, scores(searcher, ["red", "blue"], groups[0])[0].T)
 
 
 def test_texts_are_computed_once(tmp_path):

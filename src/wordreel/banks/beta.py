@@ -8,8 +8,8 @@ from contextlib import suppress
 import numpy as np
 
 from wordreel.atomic import atomic_write, make_dir
-from wordreel.banks.embedded import folder_of
-from wordreel.banks.norms import BankAtWork
+from wordreel.banks.embedded_bank import EmbeddedBank
+from wordreel.banks.query_embeddings import bank_cache_dir
 from wordreel.errors import LibraryBusy
 from wordreel.hubness import choose_beta_unlabelled, mixtures
 
@@ -19,14 +19,14 @@ FEWEST = 2  # queries the rule can split
 FALLBACK = 20.0  # the published default
 
 
-def label_free(work: BankAtWork) -> float:
+def unlabelled_beta(work: EmbeddedBank) -> float:
     """The β of `hubness.choose_beta_unlabelled` on at most 2,000 queries and 4,000 items, evenly spaced.
 
     The choice is kept until the bank changes; new videos alone do not move it.
     """
     if len(work.bank) < FEWEST or not len(work.gallery.ids):
         return FALLBACK
-    path = folder_of(work.engine.store, work.engine.model, work.bank.name) / "beta.json"
+    path = bank_cache_dir(work.searcher.store, work.searcher.model, work.bank.name) / "beta.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
         known = json.loads(path.read_bytes())
         if known["revision"] == work.bank.revision:
@@ -40,7 +40,7 @@ def label_free(work: BankAtWork) -> float:
         work.gallery.available[items],
     ).read(0, len(queries))
     beta = choose_beta_unlabelled(sims).beta
-    with suppress(LibraryBusy), work.engine.store.writing():
+    with suppress(LibraryBusy), work.searcher.store.writing():
         make_dir(path.parent)
         atomic_write(path, json.dumps({"revision": work.bank.revision, "beta": beta}).encode())
     return beta

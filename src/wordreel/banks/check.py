@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.banks.beta import label_free
-from wordreel.banks.fitted import fit_all
-from wordreel.banks.norms import SEARCHABLE, BankAtWork, Recount, label_of
+from wordreel.banks.beta import unlabelled_beta
+from wordreel.banks.embedded_bank import SEARCHABLE, EmbeddedBank, GCRescorer, label_of
+from wordreel.banks.fitted_states import fit_all
 from wordreel.errors import BankError
 from wordreel.evaluate.answers import Answers, answers
 from wordreel.evaluate.confidence import check as measure_confidence
@@ -28,12 +28,12 @@ from wordreel.hubness import METHODS, Method, make
 from wordreel.hubness.choose_beta import GRID
 from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.hubness.measures import skewness
-from wordreel.index.correction import Correction
-from wordreel.index.top import top_ids
-from wordreel.search.norm import PLAIN, Norm
+from wordreel.index.base import Correction
+from wordreel.index.topk import topk_ids
+from wordreel.search.scoring import PLAIN, FittedNorm
 from wordreel.types import Bool, Float64, Int64
 
-METHODS_CHECKED = ("cent", "is", "dis", "csls", "nnn", "gc")
+CHECKED_METHODS = ("cent", "is", "dis", "csls", "nnn", "gc")
 BATCH = 256  # queries scored at once, at least
 MOST_AT_ONCE = 2_048  # some methods go over the bank once for every batch
 SCORES_AT_ONCE = 1 << 23
@@ -47,7 +47,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Row:
+class BankCheckRow:
     """One method on the half that chose nothing."""
 
     method: str
@@ -64,7 +64,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Report:
+class BankCheck:
     """What a check found, fit to be kept as JSON."""
 
     bank: str
@@ -75,8 +75,8 @@ class Report:
     choosing_queries: int
     in_bank: int  # captions left out because the bank has them
     missing: int  # captioned videos that are not in the library
-    rows: tuple[Row, ...]
-    unlabelled: tuple[Row, ...]  # the same methods with the β that is chosen without labels
+    rows: tuple[BankCheckRow, ...]
+    unlabelled: tuple[BankCheckRow, ...]  # the same methods with the β that is chosen without labels
     method: str  # chosen on the first half; "none" where plain ranking was best
     parameters: dict[str, Any]
     betas: dict[str, float]
@@ -87,12 +87,12 @@ class Report:
 
 
 def check(
-    work: BankAtWork,
+    work: EmbeddedBank,
     captions: Mapping[str, Sequence[str]],
-    methods: Sequence[str] = METHODS_CHECKED,
+    methods: Sequence[str] = CHECKED_METHODS,
     beta: float | None = None,
     progress: Progress | None = None,
-) -> Report:
+) -> BankCheck:
     """Check a bank with the captions of some videos. `beta` holds β where it should not be chosen."""
     unknown = [name for name in methods if name not in SEARCHABLE]
     if unknown:
@@ -103,7 +103,7 @@ def check(
         for name, texts in captions.items()
     }
     in_bank = sum(map(len, captions.values())) - sum(map(len, fresh.values()))
-    asked = answers(work.engine, fresh)
+    asked = answers(work.searcher, fresh)
     first = np.array([_first_half(content) for content in asked.contents])[asked.right]
     if min(first.sum(), (~first).sum()) < FEWEST:
         raise BankError(
@@ -111,15 +111,15 @@ def check(
             f"in the bank) are too few to check it; give at least {FEWEST} for each half of the videos"
         )
     candidates = [make("none"), *(one for name in methods if name != "none" for one in _grid(name, beta))]
-    without = [make(name, beta=label_free(work)) for name in methods if beta is None and _has_beta(name)]
+    without = [make(name, beta=unlabelled_beta(work)) for name in methods if beta is None and _has_beta(name)]
     ranks, counts = _measure(work, asked, ~first, [*candidates, *without], progress)
     choose = [recall(found[first]).rsum for found in ranks[: len(candidates)]]
     kept = _best_of_each(candidates, choose)
 
-    def row_of(number: int) -> Row:
+    def row_of(number: int) -> BankCheckRow:
         figures = recall(ranks[number][~first])
         method = [*candidates, *without][number]
-        row = Row(
+        row = BankCheckRow(
             method.name,
             asdict(method),
             figures.r1,
@@ -138,10 +138,10 @@ def check(
     chosen = rows[best]
     passed = bool(best > 0 and chosen.difference > 0 and chosen.p_value < LEVEL and chosen.R1 >= rows[0].R1)
     method = candidates[kept[best]]
-    return Report(
+    return BankCheck(
         bank=work.bank.name,
         bank_size=len(work.bank),
-        model=work.engine.model.name,
+        model=work.searcher.model.name,
         videos=len(asked.contents),
         queries=int((~first).sum()),
         choosing_queries=int(first.sum()),
@@ -159,7 +159,7 @@ def check(
     )
 
 
-def _confidence(work: BankAtWork, asked: Answers, measured: Bool) -> dict[str, Any] | None:
+def _confidence(work: EmbeddedBank, asked: Answers, measured: Bool) -> dict[str, Any] | None:
     """Whether one threshold on the confidence tells answers from others better than one on similarity."""
     sure = work.confidence()
     if sure is None or len(asked.contents) < FEWEST_VIDEOS:
@@ -168,9 +168,9 @@ def _confidence(work: BankAtWork, asked: Answers, measured: Bool) -> dict[str, A
     scores, best = [], []
     for start in range(0, len(rows), BATCH):
         texts = [asked.texts[row] for row in rows[start : start + BATCH]]
-        plain = next(work.engine.item_scores(texts, [PLAIN]))
-        scores.append(work.engine.best_items(plain)[:, asked.columns])
-        best.append(work.engine.best_rows(plain)[:, asked.columns])
+        plain = next(work.searcher.item_scores(texts, [PLAIN]))
+        scores.append(work.searcher.best_items(plain)[:, asked.columns])
+        best.append(work.searcher.best_rows(plain)[:, asked.columns])
     places = sure.rows[np.concatenate(best)]
     return measure_confidence(sure.confidence, np.concatenate(scores), places, asked.right[rows])
 
@@ -180,7 +180,7 @@ def _spread(rows: Int64, most: int) -> Int64:
 
 
 def _measure(
-    work: BankAtWork,
+    work: EmbeddedBank,
     asked: Answers,
     counted: Bool,
     methods: Sequence[Method],
@@ -193,29 +193,29 @@ def _measure(
     batch = max(BATCH, min(MOST_AT_ONCE, SCORES_AT_ONCE // max(1, len(work.gallery.ids))))
     for start in range(0, len(asked.texts), batch):
         span = slice(start, min(start + batch, len(asked.texts)))
-        for number, items in enumerate(work.engine.item_scores(asked.texts[span], norms)):
-            scores = work.engine.best_items(items)[:, asked.columns]
+        for number, items in enumerate(work.searcher.item_scores(asked.texts[span], norms)):
+            scores = work.searcher.best_items(items)[:, asked.columns]
             ranks[number][span] = ranks_of(scores, asked.right[span])
-            heads = top_ids(scores[counted[span]], TOP)
+            heads = topk_ids(scores[counted[span]], TOP)
             counts[number] += np.bincount(heads.ravel(), minlength=len(asked.contents))
         if progress:
             progress(span.stop, len(asked.texts))
     return ranks, counts
 
 
-def _norms(work: BankAtWork, methods: Sequence[Method]) -> list[Norm]:
-    """As `BankAtWork.norm`, but fitted together, and what is only tried is not kept on the disk."""
+def _norms(work: EmbeddedBank, methods: Sequence[Method]) -> list[FittedNorm]:
+    """As `EmbeddedBank.norm`, but fitted together, and what is only tried is not kept on the disk."""
     folded = [one for one in methods if one.name != "none" and not isinstance(one, GloballyCorrected)]
     fits = iter(fit_all(work.bank, work.vectors, work.gallery, folded))
     ids = work.gallery.ids
 
-    def norm(method: Method) -> Norm:
+    def norm(method: Method) -> FittedNorm:
         if method.name == "none":
             return PLAIN
         if isinstance(method, GloballyCorrected):
-            return Norm("tried", rescore=Recount(work.current(), work.gallery).kept())
+            return FittedNorm("tried", rescore=GCRescorer(work.current(), work.gallery).kept())
         found = next(fits)
-        return Norm("tried", Correction(found.bias(ids), found.active(ids) if method.gated else None))
+        return FittedNorm("tried", Correction(found.bias(ids), found.active(ids) if method.gated else None))
 
     return [norm(method) for method in methods]
 
@@ -243,7 +243,7 @@ def _first_half(content: str) -> bool:
     return hashlib.sha256(content.encode()).digest()[0] < 128
 
 
-def _verdict(passed: bool, best: int, chosen: Row, plain: Row) -> str:
+def _verdict(passed: bool, best: int, chosen: BankCheckRow, plain: BankCheckRow) -> str:
     found = f"R-sum {chosen.difference:+.1f} with {chosen.method}, p = {chosen.p_value:.3g}"
     if passed:
         return f"use it: {found}"

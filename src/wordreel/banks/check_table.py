@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wordreel.banks.check import Report, Row
+from wordreel.banks.check import BankCheck, BankCheckRow
 from wordreel.evaluate import confidence
 
 
-def markdown(report: Report) -> str:
+def markdown(report: BankCheck) -> str:
     """The methods against plain ranking, the same with β chosen without labels, and the confidence."""
     lines = [
         f"Bank `{report.bank}` of {report.bank_size} queries, model {report.model}: {report.queries} "
@@ -25,7 +25,7 @@ def markdown(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _line(name: str, row: Row) -> str:
+def _line(name: str, row: BankCheckRow) -> str:
     beta = f"{row.parameters['beta']:g}" if "beta" in row.parameters else "–"
     figures = f"{row.R1:.1f} | {row.R5:.1f} | {row.R10:.1f} | {row.MdR:g} | {row.skewness:.2f}"
     if row.method == "none":

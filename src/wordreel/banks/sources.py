@@ -17,25 +17,25 @@ KEYS = ("query", "text", "q")  # what a logged query may be called
 
 
 @dataclass(frozen=True)
-class Found:
+class BankQueries:
     """Queries, and a few words on where they came from."""
 
     texts: tuple[str, ...]
     source: str
 
 
-def builtin() -> Found:
+def builtin() -> BankQueries:
     """The list of everyday queries."""
-    return Found(tuple(everyday.queries()), f"wordreel's {everyday.NAME} queries")
+    return BankQueries(tuple(everyday.queries()), f"wordreel's {everyday.NAME} queries")
 
 
-def from_captions(split: Split, name: str) -> Found:
+def from_captions(split: Split, name: str) -> BankQueries:
     """Every caption of a split."""
     texts = [text for group in split.captions.values() for text in group]
-    return Found(tuple(texts), f"the captions {name}" + (f" ({split.name})" if split.name else ""))
+    return BankQueries(tuple(texts), f"the captions {name}" + (f" ({split.name})" if split.name else ""))
 
 
-def from_log(path: str) -> Found:
+def from_log(path: str) -> BankQueries:
     """A query log: one query a line, or one JSON object a line with its `query`; `-` is standard input."""
     name = "standard input" if path == "-" else Path(path).name
     try:
@@ -43,19 +43,19 @@ def from_log(path: str) -> Found:
     except OSError as error:
         raise BankError(f"the log {path} cannot be read: {error.strerror}") from error
     text = raw.decode("utf-8-sig", "replace")
-    return Found(tuple(_lines(text, name)), f"the log {name}")
+    return BankQueries(tuple(_lines(text, name)), f"the log {name}")
 
 
-def spread(found: Found, limit: int | None) -> Found:
+def spread(found: BankQueries, limit: int | None) -> BankQueries:
     """At most `limit` of the queries, evenly spaced, so that every part of the source is heard.
 
-    >>> spread(Found(("a", "b", "c", "d"), "x"), 2).texts
+    >>> spread(BankQueries(("a", "b", "c", "d"), "x"), 2).texts
     ('a', 'd')
     """
     if limit is None or limit >= len(found.texts):
         return found
     step = (len(found.texts) - 1) / max(limit - 1, 1)
-    return Found(tuple(found.texts[round(number * step)] for number in range(limit)), found.source)
+    return BankQueries(tuple(found.texts[round(number * step)] for number in range(limit)), found.source)
 
 
 def _lines(text: str, name: str) -> Iterator[str]:

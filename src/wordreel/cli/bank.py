@@ -24,7 +24,7 @@ from wordreel.cli.evaluate_inputs import Captioned, command
 from wordreel.cli.groups import spread
 
 if TYPE_CHECKING:
-    from wordreel.banks.check import Report, Row
+    from wordreel.banks.check import BankCheck, BankCheckRow
 
 app = typer.Typer(
     help="Keep, check and use query banks: sample queries that show which videos turn up too often.",
@@ -120,9 +120,9 @@ def add(
     Example: wordreel bank add mine "a dog catches a frisbee"
     """
     from wordreel.api import Library
-    from wordreel.banks.sources import Found
+    from wordreel.banks.sources import BankQueries
 
-    found = Found(tuple(texts), "the command line") if texts else source.gather()
+    found = BankQueries(tuple(texts), "the command line") if texts else source.gather()
     added = Library(library, create=False).banks.add(name, found.texts, found.source)
     typer.echo(f"{added} new queries in {name!r}; {len(found.texts) - added} were there or said twice.")
 
@@ -177,10 +177,10 @@ def check(
     Example: wordreel bank check mine --captions captions.json --ids splits.json:official.val
     """
     from wordreel.api import Library
-    from wordreel.banks.check import METHODS_CHECKED
+    from wordreel.banks.check import CHECKED_METHODS
 
     named = names_in(methods)
-    chosen = METHODS_CHECKED if named is None else named
+    chosen = CHECKED_METHODS if named is None else named
     wanted = Captioned(captions, data, split, ids)
     report = Library(library, create=False).banks.check(
         name, wanted.read().captions, chosen, beta_number(beta), counter("captions")
@@ -198,7 +198,7 @@ def check(
         _print(report)
 
 
-def _print(report: Report) -> None:
+def _print(report: BankCheck) -> None:
     typer.echo(
         f"Bank {report.bank!r} ({report.bank_size} queries), model {report.model}: {report.queries} captions "
         f"of half of {report.videos} videos; the other half chose β and method."
@@ -220,7 +220,7 @@ def _print(report: Report) -> None:
         typer.echo(table(report.confidence), nl=False)
 
 
-def _line(name: str, row: Row) -> str:
+def _line(name: str, row: BankCheckRow) -> str:
     beta = f" β={row.parameters['beta']:g}" if "beta" in row.parameters else ""
     figures = f"{row.R1:>5.1f} {row.R5:>5.1f} {row.R10:>5.1f} {row.MdR:>6g} {row.skewness:>6.2f}"
     apart = f"{row.difference:+6.1f}  [{row.low:+.1f}, {row.high:+.1f}]  p = {row.p_value:.3g}{beta}"

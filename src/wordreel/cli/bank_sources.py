@@ -11,7 +11,7 @@ import typer
 from wordreel.cli.evaluate_inputs import Captioned
 
 if TYPE_CHECKING:
-    from wordreel.banks.sources import Found
+    from wordreel.banks.sources import BankQueries
 
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="The folder with the annotations of a dataset that is named.")
@@ -45,7 +45,7 @@ class SourceOptions:
         int | None, typer.Option("--limit", min=1, help="At most so many, evenly spread over the source.")
     ] = None
 
-    def gather(self, everyday: bool = False) -> Found:
+    def gather(self, everyday: bool = False) -> BankQueries:
         """Queries from the one source that was named; `everyday` ones where none was."""
         from wordreel.banks import sources
 

@@ -36,7 +36,7 @@ def caption(
     Example: wordreel caption ~/Videos/party.mp4 --from captions.txt
     """
     from wordreel.api import Library
-    from wordreel.search.texts import read_texts
+    from wordreel.search.caption_files import read_texts
 
     texts = read_texts(source)
     found = Library(library, create=False).caption(video, texts, limit, norm=norm, beta=beta_number(beta))

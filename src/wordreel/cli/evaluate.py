@@ -174,8 +174,8 @@ def _of_library(
     inputs = wanted.inputs("captions")
     named = wanted.data is not None and wanted.source in protocols.names()
     protocol = protocols.load(wanted.source) if named else None
-    engine = Library(library, create=False).engine()  # a trained model would open its own engine here
-    scored = libraries.score(engine, split.captions, save=save, progress=counter("captions"))
+    searcher = Library(library, create=False).searcher()  # a trained model would open its own searcher here
+    scored = libraries.score(searcher, split.captions, save=save, progress=counter("captions"))
     way, bank, seen = norm.made(), None, False
     if norm.bank and way is not None and not way.transductive:
         source = Captioned(norm.bank, None, None, norm.ids)
@@ -183,17 +183,17 @@ def _of_library(
         # A bank that holds captions of the videos that are asked for has seen the test.
         seen = any(texts == others.get(name) for name, texts in split.captions.items())
         texts = [text for group in others.values() for text in group]
-        bank = libraries.similarities(engine, texts, scored.contents, progress=counter("bank queries"))
+        bank = libraries.similarities(searcher, texts, scored.contents, progress=counter("bank queries"))
         inputs += source.inputs("bank")
     change = way and report_build.normalise(way, bank, norm.source, norm.beta == "auto", seen)
     found = set(scored.videos)
     here = replace(split, items=tuple(item for item in split.items if item.id in found))
     notes = protocols.deviations(protocol, here) if protocol else ()
     asked = about.asked(inputs, protocol.v2t if protocol else None, notes)
-    report = report_build.of_library(engine, scored, asked, change)
+    report = report_build.of_library(searcher, scored, asked, change)
     if out is None:
         return report.facts, []
-    with Camera(engine) as camera:
+    with Camera(searcher) as camera:
 
         def look(column: int, text: str | None) -> str | None:
             return camera.moment(scored.contents[column], text)

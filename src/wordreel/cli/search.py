@@ -16,7 +16,7 @@ from wordreel.cli.groups import spread
 from wordreel.errors import WordreelError
 
 if TYPE_CHECKING:
-    from wordreel.search.caption import Caption
+    from wordreel.search.caption import CaptionMatch
     from wordreel.search.hits import Hit
 
 MOST_REASONS = 3
@@ -110,7 +110,7 @@ def line(hit: Hit) -> str:
     return f"{hit.rank:>3}.  {hit.score:.3f}  {printable(hit.path)}  [{when}]{sure}"
 
 
-def reasons(hit: Hit | Caption) -> str:
+def reasons(hit: Hit | CaptionMatch) -> str:
     """The reasons that carried it, strongest first, with their shares of the score; `--json` has all."""
     parts = []
     plain = abs(sum(reason.share for reason in hit.why))  # the score before any normalisation

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.errors import QueryError
-from wordreel.search.engine import Engine
+from wordreel.search.searcher import Searcher
 from wordreel.types import Int64
 
 
@@ -22,18 +22,18 @@ class Answers:
     right: Int64  # [queries]
     names: tuple[str, ...]  # [videos], as the captions name them
     contents: tuple[str, ...]  # [videos], hash of each video's bytes
-    columns: Int64  # [videos], where `Engine.scores` has them
+    columns: Int64  # [videos], where `Searcher.scores` has them
     missing: int  # captioned videos that the library does not have
 
 
-def answers(engine: Engine, captions: Mapping[str, Sequence[str]]) -> Answers:
+def answers(searcher: Searcher, captions: Mapping[str, Sequence[str]]) -> Answers:
     """Match captions to videos. An id is a file's name, with or without its ending; files of the same bytes
     are one video, which all their captions ask for."""
     named: dict[str, str] = {}
-    for file in engine.store.files():
+    for file in searcher.store.files():
         named.setdefault(Path(file.path).name, file.content)
         named.setdefault(Path(file.path).stem, file.content)
-    column = {content: number for number, content in enumerate(engine.contents())}
+    column = {content: number for number, content in enumerate(searcher.contents())}
     groups: dict[str, list[str]] = {}
     names: dict[str, str] = {}
     here = 0

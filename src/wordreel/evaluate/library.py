@@ -12,7 +12,7 @@ import numpy as np
 from wordreel.evaluate.answers import answers
 from wordreel.evaluate.querybank import new_matrix
 from wordreel.evaluate.retrieval import Array, Captions
-from wordreel.search.engine import Engine
+from wordreel.search.searcher import Searcher
 
 BATCH = 512  # queries scored at once
 
@@ -36,17 +36,17 @@ class Scored:
 
 
 def score(
-    engine: Engine,
+    searcher: Searcher,
     captions: Mapping[str, Sequence[str]],
     *,
     save: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Scored:
     """Score every caption against every captioned video (see `answers`); `save` keeps them as `.npy`."""
-    asked = answers(engine, captions)
+    asked = answers(searcher, captions)
     with new_matrix(save, (len(asked.texts), len(asked.contents)), np.dtype(np.float32)) as kept:
-        found = similarities(engine, asked.texts, asked.contents, kept, progress)
-    speaks = [engine.coverage([content]) for content in asked.contents]
+        found = similarities(searcher, asked.texts, asked.contents, kept, progress)
+    speaks = [searcher.coverage([content]) for content in asked.contents]
     return Scored(
         similarities=found,
         captions=Captions(len(asked.contents), asked.right, np.ones(len(asked.texts), bool)),
@@ -54,25 +54,25 @@ def score(
         videos=asked.names,
         contents=asked.contents,
         missing=asked.missing,
-        experts={expert: tuple(video[expert] > 0 for video in speaks) for expert in engine.model.experts},
+        experts={expert: tuple(video[expert] > 0 for video in speaks) for expert in searcher.model.experts},
     )
 
 
 def similarities(
-    engine: Engine,
+    searcher: Searcher,
     texts: Sequence[str],
     contents: Sequence[str],
     out: Array | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Array:
     """`[texts, contents]`: what `search` ranks these videos by; filled into `out` where there is one."""
-    column = {content: number for number, content in enumerate(engine.contents())}
+    column = {content: number for number, content in enumerate(searcher.contents())}
     chosen = np.array([column[content] for content in contents])
     if out is None:
         out = np.empty((len(texts), len(contents)), np.float32)
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
-        out[start : start + len(batch)] = engine.scores(batch)[:, chosen]
+        out[start : start + len(batch)] = searcher.scores(batch)[:, chosen]
         if progress:
             progress(start + len(batch), len(texts))
     return out

@@ -32,7 +32,7 @@ from wordreel.hubness import Direction, Gated, Hubness, Method, choose_beta_unla
 from wordreel.hubness.blocks import each_span, widen
 from wordreel.hubness.choose_beta import GRID
 from wordreel.hubness.measures import k_occurrence
-from wordreel.index.top import top_ids
+from wordreel.index.topk import topk_ids
 from wordreel.types import Bool, Float64
 
 COSINE = 1.5  # similarities beyond it are logits, as in `hubness.gather`
@@ -81,7 +81,7 @@ class Side:
     def take(self, start: int, ranks: Float64, scores: Array) -> None:
         span = slice(start, start + len(scores))
         self.ranks[span] = ranks
-        self.best[span] = top_ids(scores, self.best.shape[1])
+        self.best[span] = topk_ids(scores, self.best.shape[1])
 
 
 def measure(

@@ -19,7 +19,7 @@ from wordreel.hubness import Hubness, Method, summary
 from wordreel.hubness.blocks import widen
 from wordreel.hubness.gated import ranking_scores
 from wordreel.hubness.measures import k_occurrence
-from wordreel.index.top import top_ids
+from wordreel.index.topk import topk_ids
 from wordreel.types import Float64
 
 Way = Literal["t2v", "v2t"]
@@ -144,7 +144,7 @@ def _texts(similarities: Array, captions: Captions, label: str, scored: Callable
         rows = scored(widen(block))
         right = captions.owner[span]
         ranks[span] = ranks_of(rows, right)
-        best[span] = top_ids(rows, best.shape[1])
+        best[span] = topk_ids(rows, best.shape[1])
         margins[span] = _margins(rows, right, best[span])
     ranks[~captions.valid] = np.nan
     return Run("t2v", "", label, captions.videos, ranks, Ranking(best, margins))

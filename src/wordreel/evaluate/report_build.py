@@ -1,6 +1,6 @@
 """From what people have to a report: a similarity matrix, or a library with captions.
 
-A model and a dataset are a library too: an engine that was opened with that model.
+A model and a dataset are a library too: a searcher that was opened with that model.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wordreel.evaluate.report_page import Look, Subject, page
 from wordreel.evaluate.report_tables import spread_of
 from wordreel.evaluate.retrieval import Array, Captions, Protocol
 from wordreel.hubness import Method
-from wordreel.search.engine import Engine
+from wordreel.search.searcher import Searcher
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def of_seeds(reports: Sequence[Report]) -> dict[str, Any]:
 
 
 def of_library(
-    engine: Engine, scored: libraries.Scored, asked: Asked, normalisation: Normalisation | None = None
+    searcher: Searcher, scored: libraries.Scored, asked: Asked, normalisation: Normalisation | None = None
 ) -> Report:
     """A report on what a library (with any model) thinks of captions: see `library.score`."""
     captions = scored.captions
@@ -96,8 +96,8 @@ def of_library(
     queries = report_files.queries_of(captions.owner, scored.texts, scored.videos)
     measured = {
         "kind": "library",
-        "model": engine.model.name,
-        "fingerprint": engine.model.fingerprint,
+        "model": searcher.model.name,
+        "fingerprint": searcher.model.fingerprint,
         "experts": {name: round(float(np.mean(speaks)), 4) for name, speaks in scored.experts.items()},
         "videos": captions.videos,
         "captions": len(captions),

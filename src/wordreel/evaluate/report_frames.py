@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from wordreel.errors import WordreelError
 from wordreel.media import Fence, FrameNeed, Frames
 from wordreel.media.gather import Order
-from wordreel.search.engine import Engine
 from wordreel.search.filters import Filters
+from wordreel.search.searcher import Searcher
 
 SIDE = 112  # pixels of the shorter side
 QUALITY = 72
@@ -23,11 +23,11 @@ RATE = 10.0  # one frame of a tenth of a second is asked for
 class Camera:
     """Pictures of a library's videos as data addresses; None where a file is away, broken or only sound."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, searcher: Searcher) -> None:
+        self._searcher = searcher
         self._fence = Fence()
         self._paths: dict[str, str] = {}
-        for file in engine.store.files():
+        for file in searcher.store.files():
             self._paths.setdefault(file.content, file.path)
         self._taken: dict[tuple[str, float], str | None] = {}
 
@@ -53,10 +53,10 @@ class Camera:
     def _span(self, content: str, path: str, text: str | None) -> tuple[float, float]:
         if text is not None and text.strip():
             # A folder that is the file itself lets only this one video through.
-            found = self._engine.search(text, 1, Filters(folder=Path(path)))
+            found = self._searcher.search(text, 1, Filters(folder=Path(path)))
             if found and found[0].content == content:
                 return found[0].start, found[0].end
-        info = self._engine.store.info(content)
+        info = self._searcher.store.info(content)
         return 0.0, info.duration if info else 0.0
 
     def _take(self, path: Path, time: float) -> str | None:

@@ -22,7 +22,7 @@ from wordreel.errors import EvaluationError
 from wordreel.evaluate.lines import check_id, fault, fresh_file, lines_of
 from wordreel.evaluate.ranks import Ties, ranks_against
 from wordreel.evaluate.retrieval import row_blocks
-from wordreel.index.top import top_ids
+from wordreel.index.topk import topk_ids
 from wordreel.types import Float64
 
 
@@ -67,7 +67,7 @@ def write_run(
             if not np.isfinite(block).all():
                 raise EvaluationError(f"some similarities after query {done} are not finite")
             for query, best, row in zip(
-                query_ids[done : done + len(block)], top_ids(block, k), block, strict=True
+                query_ids[done : done + len(block)], topk_ids(block, k), block, strict=True
             ):
                 check_id(query, "the query id")
                 file.writelines(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import Array, ArraySource, Ids, blocks_of, each_span, matrix
 from wordreel.hubness.gated import Gated, ranking_scores
-from wordreel.index.top import top_ids
+from wordreel.index.topk import topk_ids
 from wordreel.types import Float64
 
 Counts = NDArray[np.int64] | Float64
@@ -46,7 +46,7 @@ def k_occurrence(
     def work(start: int, stop: int) -> Ids:
         counts = np.zeros(rows.shape[1], np.int64)
         for _, block in blocks_of(source, start, stop):
-            best = block.tops if k == 1 else top_ids(block.values, k).ravel()
+            best = block.tops if k == 1 else topk_ids(block.values, k).ravel()
             counts += np.bincount(best, minlength=len(counts))
         return counts
 

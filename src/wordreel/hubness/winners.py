@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import Array, Block, Ids
-from wordreel.index.top import top_ids
+from wordreel.index.topk import topk_ids
 from wordreel.types import Bool
 
 
@@ -114,7 +114,7 @@ def best_of(block: Block, k: int) -> tuple[NDArray[np.int32], Array]:
     """The k best items of each row and their similarities, filled up with -1 and -inf."""
     if k == 1:
         return block.tops[:, None].astype(np.int32), block.best[:, None]
-    found = top_ids(block.values, k)
+    found = topk_ids(block.values, k)
     values = np.take_along_axis(block.values, found, axis=1)
     missing = ((0, 0), (0, k - found.shape[1]))
     ids = np.pad(found.astype(np.int32), missing, constant_values=-1)

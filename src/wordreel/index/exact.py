@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.index.correction import Correction
-from wordreel.index.top import top_ids
+from wordreel.index.base import Correction
+from wordreel.index.topk import topk_ids
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.types import Bool, Float32
 
@@ -21,7 +21,7 @@ BLOCK = 16_384
 
 
 @dataclass(frozen=True)
-class Found:
+class IndexResult:
     """The best items of each query, best first. Rows past the end of a short gallery are -1, scores -inf."""
 
     rows: NDArray[np.int64]  # [queries, k]
@@ -55,7 +55,7 @@ class ExactIndex:
         allowed: Bool | None = None,
         correction: Correction | None = None,
         known: Float32 | None = None,
-    ) -> Found:
+    ) -> IndexResult:
         """The `k` best items for each of `vectors [q, experts, dim]` with `weights [q, experts]`.
 
         `allowed [n]` leaves items out before ranking, so a filter never costs results. `known [q, n]` are the
@@ -85,16 +85,16 @@ class ExactIndex:
                 scores -= correction.bias[block]
                 fixed.take(scores, start)
         if plain is None and fixed is not None:
-            return fixed.found(np.ones(len(flat), bool))
+            return fixed.result(np.ones(len(flat), bool))
         assert plain is not None  # noqa: S101 - there is always one of the two
         if fixed is None or gate is None or not len(self):
-            return plain.found(np.zeros(len(flat), bool))
+            return plain.result(np.zeros(len(flat), bool))
         first = plain.rows[:, 0]
         opened = (first >= 0) & gate[first]
         merged = _Best(len(flat), k)
         merged.rows = np.where(opened[:, None], fixed.rows, plain.rows)
         merged.scores = np.where(opened[:, None], fixed.scores, plain.scores)
-        return merged.found(opened)
+        return merged.result(opened)
 
     def _plain(self, flat: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
         top = flat @ np.asarray(self._vectors[rows]).T
@@ -111,11 +111,11 @@ class _Best:
     def take(self, scores: Float32, start: int) -> None:
         """Fold in the scores of the items from `start` on; earlier items win ties, being there first."""
         k = self.rows.shape[1]
-        head = top_ids(scores, k)
+        head = topk_ids(scores, k)
         every = np.concatenate([self.scores, np.take_along_axis(scores, head, axis=1)], axis=1)
         order = np.argsort(-every, axis=1, kind="stable")[:, :k]
         self.rows = np.take_along_axis(np.concatenate([self.rows, start + head], axis=1), order, axis=1)
         self.scores = np.take_along_axis(every, order, axis=1)
 
-    def found(self, corrected: Bool) -> Found:
-        return Found(np.where(np.isneginf(self.scores), -1, self.rows), self.scores, corrected)
+    def result(self, corrected: Bool) -> IndexResult:
+        return IndexResult(np.where(np.isneginf(self.scores), -1, self.rows), self.scores, corrected)

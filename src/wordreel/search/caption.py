@@ -19,17 +19,17 @@ from wordreel.errors import QueryError
 from wordreel.hubness import METHODS, Direction, Method, choose_beta_unlabelled, make, query_rows
 from wordreel.hubness import ranking_scores as rows_to_sort
 from wordreel.index.exact import ExactIndex
-from wordreel.index.top import top_ids
+from wordreel.index.topk import topk_ids
 from wordreel.models.similarity import mixture
-from wordreel.search.groups import best_of, in_line
+from wordreel.search.explain import of_experts, strongest_first
 from wordreel.search.hits import Reason
-from wordreel.search.question import check_limit
-from wordreel.search.reasons import of_experts, strongest_first
-from wordreel.search.sample import Sample
+from wordreel.search.query import check_limit
+from wordreel.search.segments import best_of, concat_segments
+from wordreel.search.video_query import VideoQuery
 from wordreel.types import Float32, Float64, QueryEmbedding
 
 if TYPE_CHECKING:
-    from wordreel.search.engine import Engine
+    from wordreel.search.searcher import Searcher
 
 BATCH = 256  # captions at once
 BANK = 4_000  # videos of a bank, evenly spread over the library
@@ -39,7 +39,7 @@ NORMS = tuple(name for name, kind in METHODS.items() if not (kind.transductive o
 
 
 @dataclass(frozen=True)
-class Caption:
+class CaptionMatch:
     """A caption of a video, the moment it fits best, and why."""
 
     rank: int
@@ -52,32 +52,32 @@ class Caption:
 
 
 def caption(
-    engine: Engine,
-    sample: Sample,
+    searcher: Searcher,
+    sample: VideoQuery,
     texts: Sequence[str],
     limit: int = 5,
     norm: str = "none",
     beta: float | None = None,
-) -> list[Caption]:
+) -> list[CaptionMatch]:
     """The captions that fit a video best, best first; of equals the earlier one."""
     _check(texts, limit, norm)
-    queries = _embedded(engine, texts)
+    queries = _embedded(searcher, texts)
     items = _similarities(queries, sample)  # [captions, clips]
     plain = items.max(axis=1)
     scores: Float64 = plain.astype(np.float64)
     label = "none"
     if norm != "none":
-        scores, label = _normalised(engine, sample, queries, plain, norm, beta)
-    best = top_ids(scores[None], limit)[0].tolist()
+        scores, label = _normalised(searcher, sample, queries, plain, norm, beta)
+    best = topk_ids(scores[None], limit)[0].tolist()
     pieces = sample.pieces()
     return [
-        Caption(
+        CaptionMatch(
             rank=rank,
             score=float(scores[number]),
             text=texts[number],
             start=sample.clips[pieces[int(items[number, pieces].argmax())]].start,
             end=sample.clips[pieces[int(items[number, pieces].argmax())]].end,
-            why=_reasons(engine, sample, queries[number], int(items[number].argmax())),
+            why=_reasons(searcher, sample, queries[number], int(items[number].argmax())),
             norm=label,
         )
         for rank, number in enumerate(best, start=1)
@@ -98,30 +98,30 @@ def _check(texts: Sequence[str], limit: int, norm: str) -> None:
         raise QueryError(f"the normalisation {norm!r} {why}; choose one of {', '.join(NORMS)}")
 
 
-def _embedded(engine: Engine, texts: Sequence[str]) -> list[QueryEmbedding]:
+def _embedded(searcher: Searcher, texts: Sequence[str]) -> list[QueryEmbedding]:
     words = [text.strip() for text in texts]
     return [
         query
         for start in range(0, len(words), BATCH)
-        for query in engine.model.queries(words[start : start + BATCH])
+        for query in searcher.model.queries(words[start : start + BATCH])
     ]
 
 
-def _similarities(queries: Sequence[QueryEmbedding], sample: Sample) -> Float32:
+def _similarities(queries: Sequence[QueryEmbedding], sample: VideoQuery) -> Float32:
     vectors, weights = np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries])
     return mixture(vectors, weights, sample.vectors, sample.available)
 
 
 def _normalised(
-    engine: Engine,
-    sample: Sample,
+    searcher: Searcher,
+    sample: VideoQuery,
     queries: Sequence[QueryEmbedding],
     plain: Float32,
     norm: str,
     beta: float | None,
 ) -> tuple[Float64, str]:
     """The video's row of scores, corrected by how the captions fit the library's other videos."""
-    bank = query_rows(video_bank(engine, sample, queries), Direction.VIDEO_TO_TEXT)
+    bank = query_rows(video_bank(searcher, sample, queries), Direction.VIDEO_TO_TEXT)
     method = _method(norm, beta, bank)
     row = query_rows(plain[:, None], Direction.VIDEO_TO_TEXT)
     scores = rows_to_sort(method.apply(row, method.fit(bank)))[0].astype(np.float64)
@@ -129,18 +129,18 @@ def _normalised(
     return scores, f"videobank({len(bank)} videos, method={norm}{chosen})"
 
 
-def video_bank(engine: Engine, sample: Sample, queries: Sequence[QueryEmbedding]) -> Float32:
+def video_bank(searcher: Searcher, sample: VideoQuery, queries: Sequence[QueryEmbedding]) -> Float32:
     """`[captions, videos]`: how well each caption fits each of the library's other videos."""
     rows: dict[str, list[int]] = {}
-    for row, item in enumerate(engine.items):
+    for row, item in enumerate(searcher.items):
         if item.content != sample.content:
             rows.setdefault(item.content, []).append(row)
     if not rows:
         raise QueryError("the library's other videos make the bank, and there are none; use --norm none")
     others = list(rows.values())
     spread = np.unique(np.linspace(0, len(others) - 1, min(BANK, len(others))).round().astype(int))
-    at, edges = in_line(others[number] for number in spread.tolist())
-    index = ExactIndex(np.asarray(engine.gallery.vectors[at]), engine.gallery.available[at])
+    at, edges = concat_segments(others[number] for number in spread.tolist())
+    index = ExactIndex(np.asarray(searcher.gallery.vectors[at]), searcher.gallery.available[at])
     found = np.empty((len(queries), len(spread)), np.float32)
     for start in range(0, len(queries), BATCH):
         some = queries[start : start + BATCH]
@@ -162,9 +162,9 @@ def _method(norm: str, beta: float | None, bank: Float32) -> Method:
     return make(norm, beta=beta)
 
 
-def _reasons(engine: Engine, sample: Sample, query: QueryEmbedding, clip: int) -> tuple[Reason, ...]:
+def _reasons(searcher: Searcher, sample: VideoQuery, query: QueryEmbedding, clip: int) -> tuple[Reason, ...]:
     """Each expert's share of the plain similarity with its best clip, and what it recognised there."""
     vectors, available = sample.vectors[clip], sample.available[clip]
     return strongest_first(
-        of_experts(engine.model, query, vectors, available, sample.tracks, sample.clips[clip])
+        of_experts(searcher.model, query, vectors, available, sample.tracks, sample.clips[clip])
     )

@@ -6,10 +6,10 @@ from wordreel.errors import QueryError
 from wordreel.library.paths import IMPORTED
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
-from wordreel.search.refresh import looks_at
+from wordreel.search.embedding import looks_at
 
 
-def check_fits(store: LibraryStore, model: Model) -> None:
+def check_model_fits(store: LibraryStore, model: Model) -> None:
     """Say so where all items were imported with features that the model does not know.
 
     Every item would be as good as any other; an order made of that would look like an answer.

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordreel.models.similarity import alike, expert_weights
+from wordreel.search.embedding import tracks_of
+from wordreel.search.explain import strongest_first
 from wordreel.search.filters import Filters
 from wordreel.search.hits import Hit, Reason, hit_of
-from wordreel.search.question import check_limit
-from wordreel.search.reasons import strongest_first
-from wordreel.search.refresh import tracks_of
-from wordreel.search.sample import Sample
+from wordreel.search.query import check_limit
+from wordreel.search.video_query import VideoQuery
 from wordreel.types import Bool, Float32, Int64
 
 if TYPE_CHECKING:
-    from wordreel.search.engine import Engine
+    from wordreel.search.searcher import Searcher
 
 BLOCK = 16_384  # items compared at once ...
 AT_ONCE = 256  # ... with so many clips of the given video
@@ -35,31 +35,33 @@ class Match(Hit):
     like: tuple[float, float] = (0.0, 0.0)
 
 
-def like(engine: Engine, sample: Sample, limit: int = 10, filters: Filters | None = None) -> list[Match]:
+def like(
+    searcher: Searcher, sample: VideoQuery, limit: int = 10, filters: Filters | None = None
+) -> list[Match]:
     """The videos most like a sample, best first. The sample's own content, under any name, is left out."""
     check_limit(limit)
-    paths = (filters or Filters()).paths(engine.files, engine.facts)
+    paths = (filters or Filters()).paths(searcher.files, searcher.facts)
     paths.pop(sample.content, None)
-    allowed = np.zeros(len(engine), bool)
+    allowed = np.zeros(len(searcher), bool)
     for content in paths:
-        allowed[engine.rows(content)] = True
-    best, pairs = best_pairs(engine, sample, allowed)
+        allowed[searcher.rows(content)] = True
+    best, pairs = best_pairs(searcher, sample, allowed)
     found: list[Match] = []
     seen: set[str] = set()
     for row in np.argsort(-best, kind="stable").tolist():
-        content = engine.items[row].content
+        content = searcher.items[row].content
         if len(found) == limit or np.isneginf(best[row]):
             break
         if content not in seen:
             seen.add(content)
-            found.append(_match(engine, sample, len(found) + 1, row, int(pairs[row]), paths[content]))
+            found.append(_match(searcher, sample, len(found) + 1, row, int(pairs[row]), paths[content]))
     return found
 
 
-def best_pairs(engine: Engine, sample: Sample, allowed: Bool) -> tuple[Float32, Int64]:
+def best_pairs(searcher: Searcher, sample: VideoQuery, allowed: Bool) -> tuple[Float32, Int64]:
     """For every item its best similarity to any clip of the sample, and which clip that was, the first of
     equals; −inf for items that are not allowed or cannot be compared."""
-    gallery, weights = engine.gallery, expert_weights(engine.model, sample.vectors.shape[1])
+    gallery, weights = searcher.gallery, expert_weights(searcher.model, sample.vectors.shape[1])
     best: Float32 = np.full(len(allowed), -np.inf, np.float32)
     pairs = np.zeros(len(allowed), np.int64)
     for start in range(0, len(allowed), BLOCK):
@@ -78,30 +80,32 @@ def best_pairs(engine: Engine, sample: Sample, allowed: Bool) -> tuple[Float32, 
     return best, pairs
 
 
-def _match(engine: Engine, sample: Sample, rank: int, row: int, asked: int, path: str) -> Match:
-    item = engine.items[row]
-    mine, theirs = _moments(engine, sample, item.content)
-    shares = _shares(engine, sample, asked, row)
+def _match(searcher: Searcher, sample: VideoQuery, rank: int, row: int, asked: int, path: str) -> Match:
+    item = searcher.items[row]
+    mine, theirs = _moments(searcher, sample, item.content)
+    shares = _shares(searcher, sample, asked, row)
     return hit_of(
         Match,
-        engine.store,
+        searcher.store,
         item,
-        engine.items[theirs],
+        searcher.items[theirs],
         path,
         rank=rank,
         score=float(sum(shares)),
-        why=_reasons(engine, sample, asked, row, shares),
+        why=_reasons(searcher, sample, asked, row, shares),
         like=(sample.clips[mine].start, sample.clips[mine].end),
     )
 
 
-def _moments(engine: Engine, sample: Sample, content: str) -> tuple[int, int]:
+def _moments(searcher: Searcher, sample: VideoQuery, content: str) -> tuple[int, int]:
     """The clip of the sample and the item of a video that make the best pair of clips."""
     mine = sample.pieces()
-    theirs = [row for row in engine.rows(content) if not engine.items[row].whole] or engine.rows(content)
-    weights = expert_weights(engine.model, sample.vectors.shape[1])
-    seen, vectors = sample.some(mine), np.asarray(engine.gallery.vectors[theirs])
-    scores = _comparable(seen.vectors, seen.available, vectors, engine.gallery.available[theirs], weights)
+    theirs = [row for row in searcher.rows(content) if not searcher.items[row].whole] or searcher.rows(
+        content
+    )
+    weights = expert_weights(searcher.model, sample.vectors.shape[1])
+    seen, vectors = sample.some(mine), np.asarray(searcher.gallery.vectors[theirs])
+    scores = _comparable(seen.vectors, seen.available, vectors, searcher.gallery.available[theirs], weights)
     first, second = np.unravel_index(int(scores.argmax()), scores.shape)
     return mine[int(first)], theirs[int(second)]
 
@@ -112,22 +116,24 @@ def _comparable(videos: Float32, available: Bool, others: Float32, also: Bool, w
     return np.where(common > 0, alike(videos, available, others, also, weights), np.float32(-np.inf))
 
 
-def _shares(engine: Engine, sample: Sample, asked: int, row: int) -> Float32:
+def _shares(searcher: Searcher, sample: VideoQuery, asked: int, row: int) -> Float32:
     """`[experts]`: each expert's part of the similarity."""
-    weights = expert_weights(engine.model, sample.vectors.shape[1])
-    weights = weights * sample.available[asked] * engine.gallery.available[row]
-    dots = (sample.vectors[asked] * np.asarray(engine.gallery.vectors[row])).sum(axis=1)
+    weights = expert_weights(searcher.model, sample.vectors.shape[1])
+    weights = weights * sample.available[asked] * searcher.gallery.available[row]
+    dots = (sample.vectors[asked] * np.asarray(searcher.gallery.vectors[row])).sum(axis=1)
     return np.asarray(weights * dots / weights.sum(), np.float32)
 
 
-def _reasons(engine: Engine, sample: Sample, asked: int, row: int, shares: Float32) -> tuple[Reason, ...]:
+def _reasons(
+    searcher: Searcher, sample: VideoQuery, asked: int, row: int, shares: Float32
+) -> tuple[Reason, ...]:
     """The experts that both have, by what they agree on."""
-    item, model = engine.items[row], engine.model
+    item, model = searcher.items[row], searcher.model
     told = getattr(model, "shared", None)
-    others = tracks_of(engine.store, model, item.content) if told else {}
+    others = tracks_of(searcher.store, model, item.content) if told else {}
     said = told(sample.tracks, sample.clips[asked], others, item.clip) if told else {}
-    both = sample.available[asked] & engine.gallery.available[row]
-    dots = (sample.vectors[asked] * np.asarray(engine.gallery.vectors[row])).sum(axis=1)
+    both = sample.available[asked] & searcher.gallery.available[row]
+    dots = (sample.vectors[asked] * np.asarray(searcher.gallery.vectors[row])).sum(axis=1)
     return strongest_first(
         Reason(expert, float(shares[m]), *said.get(expert, (f"{dots[m]:.0%} alike", None)))
         for m, expert in enumerate(model.experts)

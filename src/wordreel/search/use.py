@@ -14,7 +14,7 @@ from wordreel.library.store import LibraryStore
 from wordreel.models import kept
 from wordreel.models.base import Model
 from wordreel.models.reel.model import Reel
-from wordreel.search.refresh import refresh
+from wordreel.search.embedding import embed_library
 from wordreel.weights.store import WeightStore
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def switch(
     """Embed what the model has not embedded yet, and only then name it; the number of new clips."""
     with store.writing():
         try:
-            embedded = refresh(store, model, progress)
+            embedded = embed_library(store, model, progress)
         except ValueError as error:
             raise WeightsError(f"the model {model.name!r} cannot embed this library: {error}") from error
         write_setting(store, kept.SETTING, key)

@@ -11,7 +11,7 @@ from wordreel.errors import QueryError
 from wordreel.search.filters import Filters
 from wordreel.search.hits import Hit
 from wordreel.search.like import like
-from wordreel.search.norm import PLAIN
+from wordreel.search.scoring import PLAIN
 from wordreel.search.then import then
 from wordreel.serve import shapes, view
 from wordreel.serve.hints import for_page
@@ -78,7 +78,7 @@ def search(service: Service, asked: shapes.SearchRequest, clock: Clock) -> bytes
         norm=norm,
         note=for_page(note),
         total_estimate=snapshot.passing(filters),
-        hits=view.shown(snapshot.engine, found, weights, service.uploaded),
+        hits=view.shown(snapshot.searcher, found, weights, service.uploaded),
         took=clock.took(service),
     )
     return response.model_dump_json().encode()
@@ -95,8 +95,8 @@ def compare(service: Service, asked: shapes.SearchRequest, clock: Clock) -> byte
     weights = weights_of(snapshot, text)
     return (
         shapes.CompareResponse(
-            plain=view.shown(snapshot.engine, plain, weights, service.uploaded),
-            normalised=view.shown(snapshot.engine, corrected, weights, service.uploaded),
+            plain=view.shown(snapshot.searcher, plain, weights, service.uploaded),
+            normalised=view.shown(snapshot.searcher, corrected, weights, service.uploaded),
             norm=norm,
             note=for_page(note),
             took=clock.took(service),
@@ -121,7 +121,7 @@ def filters_of(asked: shapes.FilterFields) -> Filters:
 
 
 def weights_of(snapshot: Snapshot, text: str) -> Float32:
-    return np.asarray(snapshot.engine.model.queries([text.strip()])[0].weights, np.float32)
+    return np.asarray(snapshot.searcher.model.queries([text.strip()])[0].weights, np.float32)
 
 
 def _bank_norm(snapshot: Snapshot, asked: shapes.SearchRequest) -> str:
@@ -137,11 +137,11 @@ def _worded(snapshot: Snapshot, asked: shapes.SearchRequest, filters: Filters) -
     least, text = asked.min_confidence, asked.text or ""
     if asked.then is not None:
         pairs = then(
-            snapshot.engine, text, asked.then, asked.limit, filters, choice.norm, choice.confidence, least,
+            snapshot.searcher, text, asked.then, asked.limit, filters, choice.norm, choice.confidence, least,
             asked.offset,
         )  # fmt: skip
         return list(pairs), choice.norm.label, choice.note
-    found = snapshot.engine.search(
+    found = snapshot.searcher.search(
         text, asked.limit, filters, asked.moments, choice.norm, choice.confidence, least, asked.offset
     )
     return found, choice.norm.label, choice.note
@@ -153,11 +153,11 @@ def _look_alikes(
     if asked.min_confidence > 0:
         raise QueryError("look-alikes have no confidence; leave min_confidence out")
     snapshot.check()
-    model = snapshot.engine.model
+    model = snapshot.searcher.model
     if asked.image is not None:
         sample = service.samples.outside(model, asked.image, service.uploads.find(asked.image))
     elif asked.like is not None:
         sample = service.samples.known(model, asked.like.content, asked.like.start, asked.like.end)
     else:
         raise QueryError("nothing was asked")
-    return list(like(snapshot.engine, sample, asked.offset + asked.limit, filters)[asked.offset :])
+    return list(like(snapshot.searcher, sample, asked.offset + asked.limit, filters)[asked.offset :])

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wordreel.search.engine import Engine
-from wordreel.search.norm import PLAIN, Norm
+from wordreel.search.scoring import PLAIN, FittedNorm
+from wordreel.search.searcher import Searcher
 
 MOST_STEPS = 400
 SHORTEST_STEP = 0.5  # seconds
@@ -30,11 +30,11 @@ class Heat:
     moments: tuple[tuple[float, float, float], ...]
 
 
-def heat(engine: Engine, content: str, text: str, norm: Norm = PLAIN) -> Heat:
+def heat(searcher: Searcher, content: str, text: str, norm: FittedNorm = PLAIN) -> Heat:
     """The strip of one video for some words."""
-    scores = next(engine.item_scores([text], [norm]))[0].astype(np.float64)
-    rows = [row for row in engine.rows(content) if not engine.items[row].whole] or engine.rows(content)
-    clips = [engine.items[row] for row in rows]
+    scores = next(searcher.item_scores([text], [norm]))[0].astype(np.float64)
+    rows = [row for row in searcher.rows(content) if not searcher.items[row].whole] or searcher.rows(content)
+    clips = [searcher.items[row] for row in rows]
     low, high = float(np.median(scores)), float(scores.max())
     values = np.clip((scores[rows] - low) / (high - low), 0, 1) if high > low else np.ones(len(rows))
     duration = max(clip.end for clip in clips)

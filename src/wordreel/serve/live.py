@@ -8,17 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from wordreel.banks.choice import Choice, choose
+from wordreel.banks.choose_scoring import Scoring, choose_scoring
 from wordreel.errors import WordreelError
 from wordreel.library.embeddings import read_manifest
 from wordreel.library.store import LibraryStore
 from wordreel.lru_cache import LRUCache
 from wordreel.models.base import Model
 from wordreel.models.kept import in_use
-from wordreel.search.engine import Engine
+from wordreel.search.embedding import embedding_cache
 from wordreel.search.filters import Filters
-from wordreel.search.fitting import check_fits
-from wordreel.search.refresh import cache_of
+from wordreel.search.fitting import check_model_fits
+from wordreel.search.searcher import Searcher
 from wordreel.serve.hints import for_page
 from wordreel.serve.problems import Problem
 
@@ -29,13 +29,13 @@ CHOICES = 32  # ways to rank that are kept ready
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """An engine and the ways to rank with it. `problem` says why nothing can be found at all; `missing`
+    """An searcher and the ways to rank with it. `problem` says why nothing can be found at all; `missing`
     counts the clips that its model has not embedded."""
 
-    engine: Engine
+    searcher: Searcher
     problem: WordreelError | Problem | None = None
     missing: int = 0
-    _choices: LRUCache[tuple[str, str | None, float | None], Choice] = field(
+    _choices: LRUCache[tuple[str, str | None, float | None], Scoring] = field(
         default_factory=lambda: LRUCache(CHOICES)
     )
     _made: LRUCache[tuple[str, ...], object] = field(default_factory=lambda: LRUCache(CHOICES))
@@ -48,7 +48,7 @@ class Snapshot:
         if self.problem is not None:
             raise self.problem
 
-    def choose(self, norm: str, bank: str | None, beta: float | None) -> Choice:
+    def choose(self, norm: str, bank: str | None, beta: float | None) -> Scoring:
         """How a search ranks; worked out once for every combination that is asked for."""
         self.check()
         key = (norm, bank, beta)
@@ -57,7 +57,7 @@ class Snapshot:
             with self._lock:
                 known = self._choices.get(key)
                 if known is None:
-                    known = choose(self.engine, norm, bank, beta)
+                    known = choose_scoring(self.searcher, norm, bank, beta)
                     self._choices.put(key, known)
         return known
 
@@ -74,7 +74,7 @@ class Snapshot:
         """How many videos pass the filters."""
         known = self._passed.get(filters)
         if known is None:
-            known = len(filters.paths(self.engine.files, self.engine.facts))
+            known = len(filters.paths(self.searcher.files, self.searcher.facts))
             self._passed.put(filters, known)
         return known
 
@@ -94,12 +94,12 @@ class Live:
         with self._lock:
             model = self._look()
             self._seen = self._version(model)
-            engine = Engine(self._store, model)
-            missing = max(0, len(self._store.clip_ids()) - len(engine))
-            made = Snapshot(engine, self._problem(engine, missing), missing)
-            if made.problem is None and len(engine):
+            searcher = Searcher(self._store, model)
+            missing = max(0, len(self._store.clip_ids()) - len(searcher))
+            made = Snapshot(searcher, self._problem(searcher, missing), missing)
+            if made.problem is None and len(searcher):
                 made.choose("auto", None, None)  # the first search must not pay for it,
-                engine.search("anything", 1)  # nor for what a model loads when it is first asked
+                searcher.search("anything", 1)  # nor for what a model loads when it is first asked
             self.now = made
             self.opened_at = time.monotonic()
             return made
@@ -109,30 +109,30 @@ class Live:
 
         Videos, banks and the choice of a model are in the catalogue, embeddings are not.
         """
-        return self._version(self.now.engine.model) != self._seen
+        return self._version(self.now.searcher.model) != self._seen
 
     def forget_choices(self) -> None:
         """The banks have changed; the videos have not."""
         with self._lock:
-            self.now = Snapshot(self.now.engine, self.now.problem, self.now.missing)
+            self.now = Snapshot(self.now.searcher, self.now.problem, self.now.missing)
 
     def _version(self, model: Model) -> object:
         written = self._store.catalogue.one("PRAGMA data_version")
-        return written, read_manifest(cache_of(self._store, model).folder)
+        return written, read_manifest(embedding_cache(self._store, model).folder)
 
-    def _problem(self, engine: Engine, missing: int) -> WordreelError | Problem | None:
+    def _problem(self, searcher: Searcher, missing: int) -> WordreelError | Problem | None:
         try:
-            check_fits(self._store, engine.model)
+            check_model_fits(self._store, searcher.model)
         except WordreelError as error:
             return error
-        if missing and not len(engine):
-            return Problem(409, "not_embedded", self.not_embedded(engine, missing))
+        if missing and not len(searcher):
+            return Problem(409, "not_embedded", self.not_embedded(searcher, missing))
         return None
 
-    def not_embedded(self, engine: Engine, missing: int) -> str:
+    def not_embedded(self, searcher: Searcher, missing: int) -> str:
         """What cannot be found yet, and what makes it so that it can."""
-        what = f"{missing} of {missing + len(engine)} clips" if len(engine) else f"all {missing} clips"
-        said = f"{what} must be embedded by the model {engine.model.name!r} before they can be found"
+        what = f"{missing} of {missing + len(searcher)} clips" if len(searcher) else f"all {missing} clips"
+        said = f"{what} must be embedded by the model {searcher.model.name!r} before they can be found"
         if self._read_only:
             return for_page(f"{said}: `wordreel use {in_use(self._store)}`")
         return f"{said}; a job does that, see Library"

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.banks.norms import BankAtWork
+from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.hubness.measures import k_occurrence, summary
 from wordreel.index.exact import ExactIndex
-from wordreel.index.top import top_ids
+from wordreel.index.topk import topk_ids
 from wordreel.plots.occurrence import edges_for
-from wordreel.search.norm import PLAIN, Norm
+from wordreel.search.scoring import PLAIN, FittedNorm
 from wordreel.types import Int64
 
 K = 10  # videos that count as found, at most
@@ -51,9 +51,9 @@ def best_of(videos: int) -> int:
     return min(K, max(1, videos // 10))
 
 
-def occurrences(work: BankAtWork, norm: Norm) -> Occurrences:
+def occurrences(work: EmbeddedBank, norm: FittedNorm) -> Occurrences:
     """Count over all queries of the bank; cost O(bank · items)."""
-    contents = tuple(work.engine.contents())
+    contents = tuple(work.searcher.contents())
     best = [_best(work, PLAIN), _best(work, norm)]
     k = best[0].shape[1]
     counts = [np.asarray(k_occurrence(ranking, k, len(contents)), np.int64) for ranking in best]
@@ -70,10 +70,10 @@ def occurrences(work: BankAtWork, norm: Norm) -> Occurrences:
     )
 
 
-def _best(work: BankAtWork, norm: Norm) -> Int64:
+def _best(work: EmbeddedBank, norm: FittedNorm) -> Int64:
     """`[queries, k]`: the numbers of each query's best videos."""
-    engine, queries = work.engine, work.current()
-    index = ExactIndex(engine.gallery.vectors, engine.gallery.available)
+    searcher, queries = work.searcher, work.current()
+    index = ExactIndex(searcher.gallery.vectors, searcher.gallery.available)
     found = []
     for start in range(0, len(queries.ids), BATCH):
         some = slice(start, start + BATCH)
@@ -85,6 +85,6 @@ def _best(work: BankAtWork, norm: Norm) -> Int64:
             bias, gate = norm.correction.bias, norm.correction.active
             opened = np.ones(len(plain), bool) if gate is None else gate[plain.argmax(axis=1)]
             scores = plain - np.where(opened[:, None], bias, np.float32(0))
-        videos = engine.best_items(scores)
-        found.append(top_ids(videos, best_of(videos.shape[1])))
+        videos = searcher.best_items(scores)
+        found.append(topk_ids(videos, best_of(videos.shape[1])))
     return np.concatenate(found)

@@ -14,8 +14,8 @@ from wordreel.lru_cache import LRUCache
 from wordreel.media import Fence
 from wordreel.media.types import FrameNeed
 from wordreel.models.base import Model
-from wordreel.search.refresh import tracks_of
-from wordreel.search.sample import Sample, Study, experts_for, sample_of
+from wordreel.search.embedding import tracks_of
+from wordreel.search.video_query import Study, VideoQuery, encode_video, experts_for
 from wordreel.serve.problems import Problem
 
 REMEMBERED = 32
@@ -46,25 +46,25 @@ class Samples:
 
     def __init__(self, store: LibraryStore, study: Study) -> None:
         self._store, self._study = store, study
-        self._latest = LRUCache[tuple[str, str], Sample](REMEMBERED)
+        self._latest = LRUCache[tuple[str, str], VideoQuery](REMEMBERED)
 
     def known(
         self, model: Model, content: str, start: float | None = None, end: float | None = None
-    ) -> Sample:
+    ) -> VideoQuery:
         """A video of the library, or its clip in the middle of a moment."""
         clips = tuple(clip.clip for clip in self._store.clips(content))
         if not clips:
             raise Problem(404, "not_found", "there is no such video in the library; see /api/videos")
-        sample = Sample.of(model, content, content, tracks_of(self._store, model, content), clips)
+        sample = VideoQuery.of(model, content, content, tracks_of(self._store, model, content), clips)
         if start is None:
             return sample
         return sample.at((start + end) / 2 if end is not None and end > start else start)
 
-    def outside(self, model: Model, content: str, path: Path) -> Sample:
+    def outside(self, model: Model, content: str, path: Path) -> VideoQuery:
         """An upload."""
         key = (model.fingerprint, content)
         known = self._latest.get(key)
         if known is None:
-            known = sample_of(self._store, model, path, self._study)
+            known = encode_video(self._store, model, path, self._study)
             self._latest.put(key, known)
         return known

@@ -15,8 +15,8 @@ from wordreel.errors import WordreelError
 from wordreel.media import Fence
 from wordreel.models.base import Model
 from wordreel.nets.runtime import cores
-from wordreel.search.refresh import cache_of
-from wordreel.search.sample import Study
+from wordreel.search.embedding import embedding_cache
+from wordreel.search.video_query import Study
 from wordreel.serve import metrics
 from wordreel.serve.access.sessions import Sessions
 from wordreel.serve.disk_cache import DiskCache
@@ -112,20 +112,20 @@ class Service:
         self._watching: asyncio.Task[None] | None = None
         self.metrics.gauge("wordreel_jobs_waiting", "Jobs that wait or run.", lambda: self.jobs.waiting())
         self.metrics.gauge(
-            "wordreel_items", "Clips and videos in the index.", lambda: len(self.live.now.engine)
+            "wordreel_items", "Clips and videos in the index.", lambda: len(self.live.now.searcher)
         )
 
     @property
     def model(self) -> Model:
         """The model of the searches that begin now."""
-        return self.live.now.engine.model
+        return self.live.now.searcher.model
 
     async def start(self) -> None:
         """Take up unfinished jobs, embed what is not embedded, and watch for changes from outside."""
         if not self.options.read_only:
             self.uploads.sweep()
             self.jobs.start()
-            if not self.jobs.waiting() and cache_of(self.store, self.model).missing():
+            if not self.jobs.waiting() and embedding_cache(self.store, self.model).missing():
                 self.jobs.put("embed", "embedding what was added before", {})
         self._watching = asyncio.create_task(self._watch())
 
@@ -136,7 +136,7 @@ class Service:
             return now.problem.message if isinstance(now.problem, Problem) else for_page(str(now.problem))
         if self.used.problem:
             return for_page(self.used.problem)
-        return self.live.not_embedded(now.engine, now.missing) if now.missing else None
+        return self.live.not_embedded(now.searcher, now.missing) if now.missing else None
 
     async def stop(self) -> None:
         if self._watching is not None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from wordreel.search.question import LONGEST_QUERY
+from wordreel.search.query import LONGEST_QUERY
 
 MOST_HITS = 200
 MOST_PASSED_OVER = 10_000

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from wordreel.search import hits
-from wordreel.search.engine import Engine
 from wordreel.search.like import Match
-from wordreel.search.then import Sequel
+from wordreel.search.searcher import Searcher
+from wordreel.search.then import SequenceHit
 from wordreel.serve import shapes
 from wordreel.serve.names import media_of, preview_of, shown_name, shown_path, thumb_of
 from wordreel.types import Float32
 
 
 def shown(
-    engine: Engine, found: Sequence[hits.Hit], weights: Float32 | None, uploaded: dict[str, str]
+    searcher: Searcher, found: Sequence[hits.Hit], weights: Float32 | None, uploaded: dict[str, str]
 ) -> list[shapes.Hit]:
     """`weights [experts]` is the query's mixture; None where a video asks."""
-    return [_hit(engine, hit, weights, uploaded) for hit in found]
+    return [_hit(searcher, hit, weights, uploaded) for hit in found]
 
 
 def reasons(why: Iterable[hits.Reason]) -> list[shapes.Reason]:
@@ -31,7 +31,7 @@ def reasons(why: Iterable[hits.Reason]) -> list[shapes.Reason]:
     ]
 
 
-def _hit(engine: Engine, hit: hits.Hit, weights: Float32 | None, uploaded: dict[str, str]) -> shapes.Hit:
+def _hit(searcher: Searcher, hit: hits.Hit, weights: Float32 | None, uploaded: dict[str, str]) -> shapes.Hit:
     return shapes.Hit(
         rank=hit.rank,
         score=shapes.finite(hit.score),
@@ -45,25 +45,25 @@ def _hit(engine: Engine, hit: hits.Hit, weights: Float32 | None, uploaded: dict[
         start=hit.start,
         end=hit.end,
         why=reasons(hit.why),
-        weights=_parts(engine, hit, weights),
+        weights=_parts(searcher, hit, weights),
         thumb=thumb_of(hit.content, (hit.start + hit.end) / 2),
         preview=preview_of(hit.content, hit.start, hit.end),
         media=media_of(hit.content),
-        then=_later(hit) if isinstance(hit, Sequel) else None,
+        then=_later(hit) if isinstance(hit, SequenceHit) else None,
         like=shapes.Span(start=hit.like[0], end=hit.like[1]) if isinstance(hit, Match) else None,
     )
 
 
-def _later(hit: Sequel) -> shapes.Later:
+def _later(hit: SequenceHit) -> shapes.Later:
     return shapes.Later(start=hit.then[0], end=hit.then[1], score=shapes.finite(hit.then_score))
 
 
-def _parts(engine: Engine, hit: hits.Hit, weights: Float32 | None) -> dict[str, float]:
+def _parts(searcher: Searcher, hit: hits.Hit, weights: Float32 | None) -> dict[str, float]:
     """w a / Σ w a: what each expert weighs for this video, whatever it saw."""
-    experts = engine.model.experts
+    experts = searcher.model.experts
     if weights is None:
         return {}
-    there = engine.gallery.available[engine.rows(hit.content)].any(axis=0)
+    there = searcher.gallery.available[searcher.rows(hit.content)].any(axis=0)
     parts = np.asarray(weights, np.float64) * there
     total = parts.sum()
     return {e: round(float(p / total), 4) for e, p in zip(experts, parts, strict=True)} if total > 0 else {}

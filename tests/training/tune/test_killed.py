@@ -13,7 +13,7 @@ from wordreel.api import Library
 from wordreel.library import embeddings
 from wordreel.models import kept
 from wordreel.search import use as using
-from wordreel.search.refresh import cache_of
+from wordreel.search.embedding import embedding_cache
 from wordreel.training.tune import tune as tuning
 
 WORDS = ("a zorp", "a wug", "the sea")
@@ -36,7 +36,7 @@ MOMENTS = [
     (atomic, "sync_dir", None),
     (shutil, "copyfile", half_copied),
     (embeddings.EmbeddingCache, "append", None),
-    (using, "refresh", None),
+    (using, "embed_library", None),
     (using, "write_setting", None),
 ]
 
@@ -99,4 +99,4 @@ def test_nothing_is_lost_and_the_next_tuning_ends_the_same(tuned, monkeypatch):
         assert [one.name for one in kept.kept(again.store)] == ["reel-tuned"]
         assert again.use("reel").embedded == 0
         assert answers(again) == before
-        assert cache_of(again.store, again.model).missing() == []
+        assert embedding_cache(again.store, again.model).missing() == []

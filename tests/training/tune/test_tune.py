@@ -20,7 +20,7 @@ from wordreel.media.types import Frames, Window
 from wordreel.models import kept
 from wordreel.models.reel import checkpoint
 from wordreel.models.reel.encoder import layers_of
-from wordreel.search.refresh import cache_of
+from wordreel.search.embedding import embedding_cache
 from wordreel.training.tune.settings import Settings
 from wordreel.training.tune.tune import free_name, tune
 from wordreel.types import Track
@@ -214,7 +214,7 @@ def test_stopped_while_embedding_the_old_model_works(library):
     assert again.model.name == "reel"
     assert len(again.search("a zorp")) == 10
     assert again.use("reel-tuned").name == "reel-tuned"  # it was whole before anything was embedded
-    assert cache_of(again.store, again.model).missing() == []
+    assert embedding_cache(again.store, again.model).missing() == []
 
 
 def test_other_models_are_not_tuned(library):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from wordreel import __version__
-from wordreel.banks.norms import SEARCHABLE
+from wordreel.banks.embedded_bank import SEARCHABLE
 from wordreel.serve.names import folders_of, shown_path
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.routes.banks import listed
@@ -42,7 +42,7 @@ def _status(service: Service) -> StatusResponse:
     )
     videos, seconds = row or (0, 0.0)
     library = str(service.store.path)
-    paths = (file.path for file in snapshot.engine.files)
+    paths = (file.path for file in snapshot.searcher.files)
     return StatusResponse(
         version=__version__,
         library=shown_path(library),
@@ -53,7 +53,7 @@ def _status(service: Service) -> StatusResponse:
             experts=list(service.model.experts),
         ),
         videos=videos,
-        clips=len(snapshot.engine),
+        clips=len(snapshot.searcher),
         unembedded=snapshot.missing,
         problem=service.trouble(),
         experts=snapshot.once(("experts",), lambda: _experts(service)),

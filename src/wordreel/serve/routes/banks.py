@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
-from wordreel.banks.norms import BankAtWork
+from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.library import banks as kept
 from wordreel.serve.names import shown_name, thumb_of
 from wordreel.serve.occurrence import Occurrences, best_of, occurrences
@@ -127,14 +127,14 @@ def _check_bank(service: Service, name: str) -> None:
 def _hubness(service: Service, bank: str | None, norm: str) -> HubnessResponse:
     snapshot = service.live.now
     rows = kept.list_banks(service.store)
-    if not rows or not len(snapshot.engine):
+    if not rows or not len(snapshot.searcher):
         raise Problem(409, "no_bank", "there is no query bank to count with; make one first: POST /api/banks")
     name = bank or max(rows, key=lambda row: (row.size, row.name)).name
     _check_bank(service, name)
     choice = snapshot.choose(norm, name, None)
-    work = BankAtWork.open(snapshot.engine, kept.read_bank(service.store, name))
+    work = EmbeddedBank.open(snapshot.searcher, kept.read_bank(service.store, name))
     found = snapshot.once(("hubness", name, norm, work.bank.revision), lambda: occurrences(work, choice.norm))
-    paths = {file.content: file.path for file in reversed(snapshot.engine.files)}
+    paths = {file.content: file.path for file in reversed(snapshot.searcher.files)}
     return HubnessResponse(
         bank=name,
         queries=len(work.bank),

@@ -71,7 +71,7 @@ async def match(
         snapshot = service.live.now
         _check_known(service, content)
         choice = snapshot.choose(norm, bank, beta)
-        found = heat(snapshot.engine, content, text.strip(), choice.norm)
+        found = heat(snapshot.searcher, content, text.strip(), choice.norm)
         return MatchResponse(
             step=found.step,
             duration=found.duration,
@@ -90,10 +90,12 @@ async def like(content: ContentPath, service: Served, asked: Annotated[LikeQuery
 
     def work() -> LikeResponse:
         clock.queue = clock.lap()
-        engine = service.live.now.engine
-        sample = service.samples.known(engine.model, content, asked.start, asked.end)
-        found = engine.like(sample, asked.limit, asking.filters_of(asked))
-        return LikeResponse(hits=view.shown(engine, found, None, service.uploaded), took=clock.took(service))
+        searcher = service.live.now.searcher
+        sample = service.samples.known(searcher.model, content, asked.start, asked.end)
+        found = searcher.like(sample, asked.limit, asking.filters_of(asked))
+        return LikeResponse(
+            hits=view.shown(searcher, found, None, service.uploaded), took=clock.took(service)
+        )
 
     return await service.searching(work)
 
@@ -117,9 +119,9 @@ async def rank_captions(content: ContentPath, asked: CaptionsRequest, service: S
         await encoded(service, few)
 
     def work() -> RankedCaptions:
-        engine = service.live.now.engine
-        sample = service.samples.known(engine.model, content)
-        found = caption(engine, sample, asked.captions, asked.limit, asked.norm, asked.beta)
+        searcher = service.live.now.searcher
+        sample = service.samples.known(searcher.model, content)
+        found = caption(searcher, sample, asked.captions, asked.limit, asked.norm, asked.beta)
         return RankedCaptions(
             captions=[
                 RankedCaption(
@@ -226,7 +228,7 @@ def _check_stored(service: Service, content: str) -> Path:
 
 def _check_known(service: Service, content: str) -> None:
     """In the index, not only in the library."""
-    if not service.live.now.engine.has(content):
+    if not service.live.now.searcher.has(content):
         _check_stored(service, content)
         raise Problem(409, "not_ready", "this video is not searchable yet; wait for its job to end")
 

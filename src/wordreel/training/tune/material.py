@@ -13,8 +13,8 @@ from wordreel.models.reel.model import Reel
 from wordreel.models.reel.tower import heard, read
 from wordreel.models.reel.words import ids_of, shares, words_of
 from wordreel.models.similarity import divide, flatten_queries
-from wordreel.search.engine import Engine
-from wordreel.search.refresh import tracks_of
+from wordreel.search.embedding import tracks_of
+from wordreel.search.searcher import Searcher
 from wordreel.training.tune.heads import Texts
 from wordreel.types import Bool, Float32, Int64
 
@@ -72,15 +72,15 @@ class Material:
 
 
 def gather(
-    engine: Engine,
+    searcher: Searcher,
     model: Reel,
     captions: Mapping[str, Sequence[str]],
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Material:
     """Read the tracks of the captioned videos (and of some others) and encode all captions."""
-    with_words = [content for content in sorted(captions) if engine.has(content)]
-    rest = sorted(set(engine.contents()) - set(with_words))
+    with_words = [content for content in sorted(captions) if searcher.has(content)]
+    rest = sorted(set(searcher.contents()) - set(with_words))
     drawn = np.random.default_rng(seed).permutation(len(rest))[:OTHERS]
     contents = [*with_words, *(rest[number] for number in np.sort(drawn))]
     rows: list[int] = []
@@ -89,10 +89,10 @@ def gather(
     made: list[Float32] = []
     shown: list[dict[str, Float32]] = []
     for number, content in enumerate(contents):
-        own = engine.rows(content)
-        tracks = tracks_of(engine.store, model, content)
-        shown += [model.tokens(tracks, engine.items[row].clip) for row in own]
-        entire = [place for place, row in enumerate(own) if engine.items[row].whole]
+        own = searcher.rows(content)
+        tracks = tracks_of(searcher.store, model, content)
+        shown += [model.tokens(tracks, searcher.items[row].clip) for row in own]
+        entire = [place for place, row in enumerate(own) if searcher.items[row].whole]
         whole.append(len(rows) + (entire[0] if entire else 0))
         rows += own
         video += [number] * len(own)
@@ -104,7 +104,10 @@ def gather(
     texts = [text for content in with_words for text in captions[content]]
     owner = np.repeat(np.arange(len(with_words)), [len(captions[content]) for content in with_words])
     words = own_words(texts, owner)
-    vectors, available = np.asarray(engine.gallery.vectors[rows]), np.asarray(engine.gallery.available[rows])
+    vectors, available = (
+        np.asarray(searcher.gallery.vectors[rows]),
+        np.asarray(searcher.gallery.available[rows]),
+    )
     return Material(
         tower=model.kept.tower,
         weights=np.asarray(model.expert_weights, np.float32),
@@ -117,7 +120,7 @@ def gather(
         texts=_texts(model, texts, words, progress),
         owner=owner.astype(np.int64),
         words=words,
-        bonus=_bonus(engine, texts, rows),
+        bonus=_bonus(searcher, texts, rows),
         everyday=_texts(model, everyday.queries(), words),
     )
 
@@ -149,13 +152,13 @@ def _texts(
     return Texts(x, deep, ids, shares(ids), np.concatenate(others))
 
 
-def _bonus(engine: Engine, texts: Sequence[str], rows: Sequence[int]) -> tuple[Int64, Int64, Float32]:
+def _bonus(searcher: Searcher, texts: Sequence[str], rows: Sequence[int]) -> tuple[Int64, Int64, Float32]:
     """What a search adds for words that were said or shown: it knows no model, but it moves ranks."""
     place = {row: item for item, row in enumerate(rows)}
     found = [
         (number, place[row], value)
         for number, text in enumerate(texts)
-        for row, value in engine.bonus(text).items()
+        for row, value in searcher.bonus(text).items()
         if row in place
     ]
     columns = list(zip(*found, strict=True)) or [(), (), ()]

@@ -18,9 +18,9 @@ from wordreel.models.base import Model
 from wordreel.models.reel.checkpoint import TUNED, save
 from wordreel.models.reel.model import Reel
 from wordreel.models.reel.words import LIST, TABLE
-from wordreel.search.engine import Engine
-from wordreel.search.fitting import check_fits
-from wordreel.search.refresh import cache_of, refresh
+from wordreel.search.embedding import embed_library, embedding_cache
+from wordreel.search.fitting import check_model_fits
+from wordreel.search.searcher import Searcher
 from wordreel.search.use import use
 from wordreel.training.tune.captions import Captioned, match
 from wordreel.training.tune.material import Progress, gather
@@ -79,10 +79,10 @@ def tune(
             pass
     said = match(store.files(), captions, settings.seed)
     base = Reel(weights)
-    check_fits(store, base)
-    if cache_of(store, base).missing():
-        refresh(store, base, lambda done, total: progress("clips", done, total) if progress else None)
-    material = gather(Engine(store, base), base, said.texts, settings.seed, progress)
+    check_model_fits(store, base)
+    if embedding_cache(store, base).missing():
+        embed_library(store, base, lambda done, total: progress("clips", done, total) if progress else None)
+    material = gather(Searcher(store, base), base, said.texts, settings.seed, progress)
     found = measure(material, settings, progress)
     heads, words = without_idle_words(found.heads, material.words)
     model, name, print_, embedded = None, "", "", 0

@@ -6,31 +6,31 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from wordreel.banks.norms import SEARCHABLE, BankAtWork
+from wordreel.banks.embedded_bank import SEARCHABLE, EmbeddedBank
 from wordreel.hubness import make, mixtures
 from wordreel.hubness.gated import ranking_scores
 from wordreel.library.banks import make_bank
-from wordreel.search import engine as engine_module
+from wordreel.search import searcher as searcher_module
 
 BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue", "nothing at all"]
 TEXTS = ["red", "green and blue", "blue dogs", "green", "red green blue"]
 
 
 @pytest.fixture
-def work(engine, store):
-    return BankAtWork.open(engine, make_bank(store, "colours", BANK, "the test"))
+def work(searcher, store):
+    return EmbeddedBank.open(searcher, make_bank(store, "colours", BANK, "the test"))
 
 
 def dense(work, method, text):
     """The method applied to the whole matrix of similarities, item by item."""
-    engine = work.engine
-    query, bank = engine.model.queries([text])[0], work.current()
-    gallery = engine.gallery
+    searcher = work.searcher
+    query, bank = searcher.model.queries([text])[0], work.current()
+    gallery = searcher.gallery
     rows = mixtures(query.vectors[None], query.weights[None], gallery.vectors, gallery.available).read(0, 1)
     fitted = method.fit(mixtures(bank.vectors, bank.weights, gallery.vectors, gallery.available))
     scores = ranking_scores(method.apply(rows, fitted))[0]
     best = {}
-    for row, item in enumerate(engine._items):
+    for row, item in enumerate(searcher._items):
         best[item.content] = max(best.get(item.content, -np.inf), float(scores[row]))
     return best
 
@@ -38,12 +38,12 @@ def dense(work, method, text):
 @pytest.mark.parametrize("name", [name for name in SEARCHABLE if name not in ("none", "gc")])
 @pytest.mark.parametrize("text", TEXTS)
 def test_search_with_a_norm_equals_the_dense_definition(work, name, text, monkeypatch):
-    monkeypatch.setattr(engine_module.Engine, "_bonus", lambda self, spoken: {})
+    monkeypatch.setattr(searcher_module.Searcher, "_bonus", lambda self, spoken: {})
     method = make(name)
     norm = work.norm(method)
     assert norm.correction is not None
     expected = dense(work, method, text)
-    hits = work.engine.search(text, limit=100, norm=norm)
+    hits = work.searcher.search(text, limit=100, norm=norm)
     assert len(hits) == len(expected)
     scores = np.array([hit.score for hit in hits])
     assert (np.diff(scores) <= 0).all()
@@ -51,22 +51,22 @@ def test_search_with_a_norm_equals_the_dense_definition(work, name, text, monkey
     factor = 2 if name == "csls" else 1
     shift = scores - np.array([expected[hit.content] for hit in hits]) / factor
     np.testing.assert_allclose(shift, shift[0], atol=2e-5)
-    whole = work.engine.scores([text], norm)[0]
+    whole = work.searcher.scores([text], norm)[0]
     np.testing.assert_allclose(np.sort(whole)[::-1], scores, atol=2e-5)
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_globally_corrected_rescores_candidates_like_the_dense_definition(work, text, monkeypatch):
-    monkeypatch.setattr(engine_module.Engine, "_bonus", lambda self, spoken: {})
+    monkeypatch.setattr(searcher_module.Searcher, "_bonus", lambda self, spoken: {})
     expected = dense(work, make("gc"), text)
-    hits = work.engine.search(text, limit=100, norm=work.norm(make("gc")))
+    hits = work.searcher.search(text, limit=100, norm=work.norm(make("gc")))
     assert len(hits) == len(expected)
     dense_scores = [expected[hit.content] for hit in hits]
     # Ties within a rank are broken by similarity in both; the places in a row are steps of 1/items.
     assert all(a >= b - 1e-9 for a, b in pairwise(dense_scores))
     norm = work.norm(make("gc"))
-    whole = work.engine.scores([text], norm)[0]
-    kept = work.engine.scores([text], replace(norm, rescore=norm.rescore.kept()))[0]
+    whole = work.searcher.scores([text], norm)[0]
+    kept = work.searcher.scores([text], replace(norm, rescore=norm.rescore.kept()))[0]
     np.testing.assert_array_equal(kept, whole)
     np.testing.assert_allclose(sorted(whole, reverse=True), [hit.score for hit in hits], atol=1e-6)
 
@@ -74,8 +74,8 @@ def test_globally_corrected_rescores_candidates_like_the_dense_definition(work, 
 def test_the_bonus_of_words_comes_on_top_of_a_corrected_score(work):
     norm = work.norm(make("is"))
     for text in ["blue dogs 2", "red 1"]:
-        hits = work.engine.search(text, limit=100, norm=norm)
-        whole = work.engine.scores([text], norm)[0]
+        hits = work.searcher.search(text, limit=100, norm=norm)
+        whole = work.searcher.scores([text], norm)[0]
         np.testing.assert_allclose([hit.score for hit in hits], np.sort(whole)[::-1], atol=2e-5)
 
 
@@ -83,10 +83,10 @@ def test_a_least_confidence_leaves_items_out_before_ranking(work):
     def sure(scores, best):
         return np.clip(scores, 0, 1)
 
-    every = work.engine.search("green", limit=100, confidence=sure)
+    every = work.searcher.search("green", limit=100, confidence=sure)
     assert all(hit.confidence == pytest.approx(np.clip(hit.score, 0, 1)) for hit in every)
     cut = every[1].confidence
-    some = work.engine.search("green", limit=100, confidence=sure, min_confidence=cut)
+    some = work.searcher.search("green", limit=100, confidence=sure, min_confidence=cut)
     assert [hit.path for hit in some] == [hit.path for hit in every if hit.confidence >= cut]
     assert len(some) < len(every)
 
@@ -94,6 +94,6 @@ def test_a_least_confidence_leaves_items_out_before_ranking(work):
 def test_a_short_list_is_the_head_of_the_long_one(work):
     for name in ("dis", "is", "gc"):
         norm = work.norm(make(name))
-        every = work.engine.search("green and blue", limit=100, norm=norm)
-        head = work.engine.search("green and blue", limit=2, norm=norm)
+        every = work.searcher.search("green and blue", limit=100, norm=norm)
+        head = work.searcher.search("green and blue", limit=2, norm=norm)
         assert [hit.path for hit in head] == [hit.path for hit in every[:2]]

@@ -1,11 +1,11 @@
-"""Query-bank normalisation as the query path sees it: what a fitted bank does to the items of one engine."""
+"""How a search scores: plain similarity, or a query-bank normalisation fitted to the items."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from wordreel.index.correction import Correction
+from wordreel.index.base import Correction
 from wordreel.types import Float32, Float64, Int64
 
 
@@ -17,7 +17,7 @@ class Rescorer(Protocol):
         ...
 
 
-class ConfidenceOf(Protocol):
+class ConfidenceFunction(Protocol):
     """How sure one can be of each item as an answer to one query, in [0, 1]."""
 
     def __call__(self, scores: Float32, best: Int64) -> Float32:
@@ -26,7 +26,7 @@ class ConfidenceOf(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Norm:
+class FittedNorm:
     """One way to rank: the correction folded into the index, or a rescorer of candidates; never both."""
 
     label: str  # as evaluations print it
@@ -34,4 +34,4 @@ class Norm:
     rescore: Rescorer | None = None
 
 
-PLAIN = Norm("none")
+PLAIN = FittedNorm("none")

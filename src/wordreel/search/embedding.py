@@ -16,18 +16,18 @@ BATCH = 256  # clips between two commits
 Progress = Callable[[int, int], None]
 
 
-def cache_of(store: LibraryStore, model: Model) -> EmbeddingCache:
+def embedding_cache(store: LibraryStore, model: Model) -> EmbeddingCache:
     """Where the embeddings of this model are kept in this library."""
     return EmbeddingCache(store, model.fingerprint, model.experts, model.dim)
 
 
-def refresh(store: LibraryStore, model: Model, progress: Progress | None = None) -> int:
+def embed_library(store: LibraryStore, model: Model, progress: Progress | None = None) -> int:
     """Embed what is missing, from stored tracks: nothing is decoded. Returns the number of new clips.
 
     Interrupted, it goes on from the last commit.
     """
     with store.writing():
-        cache = cache_of(store, model)
+        cache = embedding_cache(store, model)
         cache.compact()
         missing = set(cache.missing())
         todo: dict[str, list[int]] = {}

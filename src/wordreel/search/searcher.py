@@ -4,7 +4,7 @@ Clips and whole videos are items alike. A video is as good as its best item; the
 clip. Words that were said or shown add a bonus (`lexical`) to the items they fall into; only those items
 can gain, so the best items are among the index's best and them, and the result is exact.
 
-A `Norm` corrects the ranking by a query bank: inside the index where the method allows it, otherwise by
+A `FittedNorm` corrects the ranking by a query bank: inside the index where the method allows it, otherwise by
 scoring the plain best `CANDIDATES` again.
 """
 
@@ -23,16 +23,16 @@ from wordreel.library.records import StoredClip, StoredFile
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.search import lexical
+from wordreel.search.embedding import embedding_cache
+from wordreel.search.explain import EncodedText, Spoken, overlaps, why
 from wordreel.search.facts import Facts, facts_of
 from wordreel.search.filters import Filters
-from wordreel.search.groups import Scores, best_of, first_best, in_line
 from wordreel.search.hits import Hit, hit_of
 from wordreel.search.like import Match, like
-from wordreel.search.norm import PLAIN, ConfidenceOf, Norm
-from wordreel.search.question import checked
-from wordreel.search.reasons import Asked, Spoken, overlaps, why
-from wordreel.search.refresh import cache_of
-from wordreel.search.sample import Sample
+from wordreel.search.query import checked
+from wordreel.search.scoring import PLAIN, ConfidenceFunction, FittedNorm
+from wordreel.search.segments import Scores, best_of, concat_segments, segment_argmax
+from wordreel.search.video_query import VideoQuery
 from wordreel.types import Bool, Float32, Int64
 
 CANDIDATES = 1_000  # items that a rescoring method sees
@@ -45,14 +45,14 @@ class _Scored:
     score: float
 
 
-class Engine:
+class Searcher:
     """A library opened for searching with one model. Sees what the library held when it was made."""
 
     def __init__(self, store: LibraryStore, model: Model) -> None:
         self.store = store
         self.model = model
         known = {clip.id: clip for clip in store.clips()}
-        gallery = cache_of(store, model).load()
+        gallery = embedding_cache(store, model).load()
         # Somebody may add or remove videos between the two looks: only what both saw counts.
         if not all(int(number) in known for number in gallery.ids):
             both = np.isin(gallery.ids, list(known))
@@ -74,8 +74,8 @@ class Engine:
         limit: int = 10,
         filters: Filters | None = None,
         moments: bool = False,
-        norm: Norm = PLAIN,
-        confidence: ConfidenceOf | None = None,
+        norm: FittedNorm = PLAIN,
+        confidence: ConfidenceFunction | None = None,
         min_confidence: float = 0.0,
         offset: int = 0,
     ) -> list[Hit]:
@@ -111,10 +111,10 @@ class Engine:
             found.append(self._hit(scored, asked, norm, paths, rank=rank, confidence=confident, norm=label))
         return found
 
-    def ask(self, words: str) -> Asked:
-        """Some words as a question to this engine."""
+    def ask(self, words: str) -> EncodedText:
+        """Some words as a question to this searcher."""
         spoken = self._spoken(words)
-        return Asked(self.model.queries([words])[0], spoken, self._bonus(spoken))
+        return EncodedText(self.model.queries([words])[0], spoken, self._bonus(spoken))
 
     def facts(self) -> Mapping[str, Facts]:
         """What filters want to know of every video."""
@@ -128,11 +128,11 @@ class Engine:
         """Every video that can be found, in the order of the columns of `scores`."""
         return list(self._rows_of)
 
-    def scores(self, texts: Sequence[str], norm: Norm = PLAIN) -> Scores:
+    def scores(self, texts: Sequence[str], norm: FittedNorm = PLAIN) -> Scores:
         """`[texts, videos]`: each video as good as its best item, just as `search` ranks them."""
         return self.best_items(next(self.item_scores(texts, [norm])))
 
-    def item_scores(self, texts: Sequence[str], norms: Sequence[Norm]) -> Iterator[Scores]:
+    def item_scores(self, texts: Sequence[str], norms: Sequence[FittedNorm]) -> Iterator[Scores]:
         """`[texts, items]` under each norm in turn; float64 where one rescores, float32 elsewhere."""
         queries = self.model.queries([text.strip() for text in texts])
         vectors, weights = np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries])
@@ -161,12 +161,12 @@ class Engine:
     def best_rows(self, items: Scores) -> Int64:
         """`[texts, items]` to `[texts, videos]`: the best item of each video, the first of equals."""
         order, edges = self._by_video
-        return np.asarray(order[first_best(items[:, order], edges)[1]], np.int64)
+        return np.asarray(order[segment_argmax(items[:, order], edges)[1]], np.int64)
 
     @cached_property
     def _by_video(self) -> tuple[Int64, Int64]:
         """The rows of all items, video by video, and where each video begins."""
-        return in_line(self._rows_of.values())
+        return concat_segments(self._rows_of.values())
 
     def coverage(self, contents: Sequence[str]) -> dict[str, float]:
         """The share of these videos that each expert has something to say about."""
@@ -174,7 +174,7 @@ class Engine:
         speaks = np.array([self.gallery.available[found].any(axis=0) for found in rows])
         return dict(zip(self.model.experts, speaks.mean(axis=0).round(4).tolist(), strict=True))
 
-    def _plain(self, asked: Asked, rows: Int64) -> Float32:
+    def _plain(self, asked: EncodedText, rows: Int64) -> Float32:
         """Similarity and bonus of some items, without any correction."""
         extra = np.array([asked.bonus.get(row, 0.0) for row in rows.tolist()], np.float32)
         plain = self._index.scores(asked.query.vectors[None], asked.query.weights[None], rows)[0] + extra
@@ -182,12 +182,12 @@ class Engine:
 
     def _ranked(
         self,
-        asked: Asked,
+        asked: EncodedText,
         known: Float32 | None,
         allowed: Bool,
         limit: int,
         moments: bool,
-        norm: Norm,
+        norm: FittedNorm,
     ) -> tuple[list[_Scored], bool]:
         """The best item of each video (or the best moments), looking deeper until there are enough, and
         whether the norm held for this query. `known [1, items]` are the similarities, if they were made."""
@@ -244,7 +244,12 @@ class Engine:
         return {row: lexical.bonus(counts, terms, videos) for row, terms in matched.items()}
 
     def _hit(
-        self, scored: _Scored, asked: Asked, ranked_by: Norm, paths: Mapping[str, str], **more: Any
+        self,
+        scored: _Scored,
+        asked: EncodedText,
+        ranked_by: FittedNorm,
+        paths: Mapping[str, str],
+        **more: Any,
     ) -> Hit:
         item = self._items[scored.row]
         moment = self._moment(item, asked, ranked_by)
@@ -253,7 +258,7 @@ class Engine:
             Hit, self.store, item, moment, paths[item.content], score=scored.score, why=reasons, **more
         )
 
-    def _moment(self, item: StoredClip, asked: Asked, norm: Norm) -> StoredClip:
+    def _moment(self, item: StoredClip, asked: EncodedText, norm: FittedNorm) -> StoredClip:
         """What to show of an item: itself, and of a whole video its best clip."""
         found = [row for row in self._rows_of[item.content] if not self._items[row].whole]
         if not item.whole or not found:
@@ -288,6 +293,6 @@ class Engine:
         """What words that were said or shown add to the similarity of items, by row."""
         return self._bonus(self._spoken(text))
 
-    def like(self, sample: Sample, limit: int = 10, filters: Filters | None = None) -> list[Match]:
+    def like(self, sample: VideoQuery, limit: int = 10, filters: Filters | None = None) -> list[Match]:
         """The videos most like a given one, best first."""
         return like(self, sample, limit, filters)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wordreel.errors import QueryError
-from wordreel.search.norm import ConfidenceOf
+from wordreel.search.scoring import ConfidenceFunction
 
 LONGEST_QUERY = 10_000  # characters
 
 
 def checked(
-    texts: Sequence[str], limit: int, confidence: ConfidenceOf | None, min_confidence: float
+    texts: Sequence[str], limit: int, confidence: ConfidenceFunction | None, min_confidence: float
 ) -> list[str]:
     """The words of each text, where they can be looked for at all."""
     words = [text.strip() for text in texts]

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.atomic import make_dir
-from wordreel.banks.embedded import BankVectors
+from wordreel.banks.query_embeddings import BankEmbeddings
 from wordreel.errors import HubnessError, LibraryBusy
 from wordreel.hubness import Method, State, fit_many, gathered, mixtures
 from wordreel.hubness.blocks import Ids, Source
@@ -30,7 +30,7 @@ AT_ONCE = 4_096  # new items fitted in one step
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedState:
     """A state over the clips `items`, fitted with the bank queries `queries`, each in the state's order."""
 
     state: State
@@ -52,13 +52,13 @@ class Fitted:
         return opened
 
 
-def fitted(
-    store: LibraryStore, folder: Path, bank: Bank, vectors: BankVectors, gallery: Gallery, method: Method
-) -> Fitted:
+def load_or_fit(
+    store: LibraryStore, folder: Path, bank: Bank, vectors: BankEmbeddings, gallery: Gallery, method: Method
+) -> FittedState:
     """The state of `method` for this bank and gallery: from the cache, brought up to date, or fitted."""
     path = folder / file_name(method)
     before = _read(path, method)
-    now = bring_up_to_date(before, bank, vectors, gallery, method)
+    now = update_or_fit(before, bank, vectors, gallery, method)
     if now is not before:
         with suppress(LibraryBusy), store.writing():
             make_dir(folder)
@@ -66,9 +66,9 @@ def fitted(
     return now
 
 
-def bring_up_to_date(
-    before: Fitted | None, bank: Bank, vectors: BankVectors, gallery: Gallery, method: Method
-) -> Fitted:
+def update_or_fit(
+    before: FittedState | None, bank: Bank, vectors: BankEmbeddings, gallery: Gallery, method: Method
+) -> FittedState:
     """`before` itself if nothing changed; what a new fit would give, to rounding, otherwise."""
     wanted = np.array(bank.ids, np.int64)
     if before is not None:
@@ -79,24 +79,26 @@ def bring_up_to_date(
             with suppress(KeyError, HubnessError):  # a query left with its embedding, say: fit again
                 return _Follower(vectors, gallery).follow(before, wanted)
     sims = _Follower(vectors, gallery).sims(wanted, gallery.ids)
-    return Fitted(method.fit(sims), gallery.ids, wanted)
+    return FittedState(method.fit(sims), gallery.ids, wanted)
 
 
-def fit_all(bank: Bank, vectors: BankVectors, gallery: Gallery, methods: Sequence[Method]) -> list[Fitted]:
+def fit_all(
+    bank: Bank, vectors: BankEmbeddings, gallery: Gallery, methods: Sequence[Method]
+) -> list[FittedState]:
     """Every method fitted from the start, those that can in one pass over the similarities."""
     wanted = np.array(bank.ids, np.int64)
     sims = _Follower(vectors, gallery).sims(wanted, gallery.ids)
     shared = [method for method in methods if gathered(method)]
     states = iter(fit_many(shared, sims))
     return [
-        Fitted(next(states) if gathered(method) else method.fit(sims), gallery.ids, wanted)
+        FittedState(next(states) if gathered(method) else method.fit(sims), gallery.ids, wanted)
         for method in methods
     ]
 
 
 @dataclass(frozen=True)
 class _Follower:
-    vectors: BankVectors
+    vectors: BankEmbeddings
     gallery: Gallery
 
     def sims(self, queries: Int64, items: Int64) -> Source:
@@ -112,7 +114,7 @@ class _Follower:
         source = self.sims(queries, items)
         return np.asarray(source.read(0, len(queries)), np.float32)
 
-    def follow(self, before: Fitted, wanted: Int64) -> Fitted:
+    def follow(self, before: FittedState, wanted: Int64) -> FittedState:
         gone = ~np.isin(before.items, self.gallery.ids)
         fresh = self.gallery.ids[~np.isin(self.gallery.ids, before.items)]
         if gone.all() or len(fresh) > len(self.gallery.ids) // 2:
@@ -123,26 +125,26 @@ class _Follower:
             state = now.state.remove(
                 np.flatnonzero(gone), refit=lambda rows: self.block(before.queries[rows], left)
             )
-            now = Fitted(state, left, before.queries)
+            now = FittedState(state, left, before.queries)
         now = self._without(now, np.flatnonzero(~np.isin(now.queries, wanted)))
         new = wanted[~np.isin(wanted, now.queries)]
         if len(new):
             state = now.state.add(self.sims(new, now.items))
-            now = Fitted(state, now.items, np.concatenate([now.queries, new]))
+            now = FittedState(state, now.items, np.concatenate([now.queries, new]))
         for start in range(0, len(fresh), AT_ONCE):
             some = fresh[start : start + AT_ONCE]
             state = now.state.extend(self.sims(now.queries, some))
-            now = Fitted(state, np.concatenate([now.items, some]), now.queries)
+            now = FittedState(state, np.concatenate([now.items, some]), now.queries)
         now.state.check_fresh()
         return now
 
-    def _without(self, now: Fitted, at: Ids) -> Fitted:
+    def _without(self, now: FittedState, at: Ids) -> FittedState:
         if not len(at):
             return now
         left = np.delete(now.queries, at)
         refit: Callable[[Ids], Source] = lambda columns: self.sims(left, now.items[columns])  # noqa: E731
         state = now.state.drop(self.block(now.queries[at], now.items), at=at, refit=refit)
-        return Fitted(state, now.items, left)
+        return FittedState(state, now.items, left)
 
 
 def file_name(method: Method) -> str:
@@ -158,7 +160,7 @@ def file_name(method: Method) -> str:
     return f"{method.name}-{words}.safetensors"
 
 
-def _read(path: Path, method: Method) -> Fitted | None:
+def _read(path: Path, method: Method) -> FittedState | None:
     """A cached state; None if there is none or it is not whole."""
     try:
         state = load(path)
@@ -169,4 +171,4 @@ def _read(path: Path, method: Method) -> Fitted | None:
         return None
     if len(notes["items"]) != state.items or len(notes["queries"]) != state.bank_size:
         return None
-    return Fitted(state, notes["items"].astype(np.int64), notes["queries"].astype(np.int64))
+    return FittedState(state, notes["items"].astype(np.int64), notes["queries"].astype(np.int64))

@@ -13,10 +13,10 @@ from wordreel.types import Int64
 Scores = NDArray[np.floating[Any]]
 
 
-def in_line(groups: Iterable[Sequence[int]]) -> tuple[Int64, Int64]:
+def concat_segments(groups: Iterable[Sequence[int]]) -> tuple[Int64, Int64]:
     """The members of all groups, group after group, and where each group begins.
 
-    >>> [found.tolist() for found in in_line([[4, 0], [2], [1, 3]])]
+    >>> [found.tolist() for found in concat_segments([[4, 0], [2], [1, 3]])]
     [[4, 0, 2, 1, 3], [0, 2, 3]]
     """
     members = [np.array(group, np.int64) for group in groups]
@@ -29,10 +29,10 @@ def best_of(values: Scores, edges: Int64) -> Scores:
     return best
 
 
-def first_best(values: Scores, edges: Int64) -> tuple[Scores, Int64]:
+def segment_argmax(values: Scores, edges: Int64) -> tuple[Scores, Int64]:
     """The greatest value of each group, along the last axis, and where it is, the first of equals.
 
-    >>> [found.tolist() for found in first_best(np.array([1.0, 3.0, 3.0, 0.0, 0.0]), np.array([0, 3]))]
+    >>> [found.tolist() for found in segment_argmax(np.array([1.0, 3.0, 3.0, 0.0, 0.0]), np.array([0, 3]))]
     [[3.0, 0.0], [1, 3]]
     """
     count = values.shape[-1]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from wordreel.banks.embedded import BankVectors
-from wordreel.banks.fitted import bring_up_to_date, fit_all
+from wordreel.banks.fitted_states import fit_all, update_or_fit
+from wordreel.banks.query_embeddings import BankEmbeddings
 from wordreel.hubness import HubnessError, make, mixtures
 from wordreel.library.banks import Bank
 from wordreel.library.embeddings import Gallery
@@ -33,7 +33,7 @@ class World:
 
     def vectors(self, ids):
         ids = np.asarray(ids, np.int64)
-        return BankVectors(ids, self.queries[ids], self.weights[ids])
+        return BankEmbeddings(ids, self.queries[ids], self.weights[ids])
 
     def gallery(self, ids):
         ids = np.asarray(ids, np.int64)
@@ -70,24 +70,22 @@ def test_a_life_of_changes_equals_a_fit_from_the_start(name, seed):
         else:  # the cache gives the rows in another order
             items = [int(i) for i in world.rng.permutation(items)]
         bank = bank_of(queries)
-        now = bring_up_to_date(now, bank, world.vectors(known), world.gallery(items), method)
+        now = update_or_fit(now, bank, world.vectors(known), world.gallery(items), method)
         want = expected(world, bank, items, method)
         ids = np.array(items)
         np.testing.assert_allclose(now.bias(ids), want.bias(), atol=2e-5)
         if method.gated:
             np.testing.assert_array_equal(now.active(ids), want.activation)
-        again = bring_up_to_date(now, bank, world.vectors(known), world.gallery(items), method)
+        again = update_or_fit(now, bank, world.vectors(known), world.gallery(items), method)
         assert again is now
 
 
 def test_a_query_whose_embedding_is_gone_leads_to_a_new_fit():
     world = World(0)
     method = make("dis")
-    now = bring_up_to_date(
-        None, bank_of(range(10)), world.vectors(range(10)), world.gallery(range(20)), method
-    )
+    now = update_or_fit(None, bank_of(range(10)), world.vectors(range(10)), world.gallery(range(20)), method)
     left = bank_of(range(2, 10))
-    now = bring_up_to_date(now, left, world.vectors(range(2, 10)), world.gallery(range(20)), method)
+    now = update_or_fit(now, left, world.vectors(range(2, 10)), world.gallery(range(20)), method)
     want = expected(world, left, range(20), method)
     np.testing.assert_allclose(now.bias(np.arange(20)), want.bias(), atol=1e-6)
 
@@ -95,7 +93,7 @@ def test_a_query_whose_embedding_is_gone_leads_to_a_new_fit():
 def test_new_videos_do_not_refit(monkeypatch):
     world = World(1)
     method = make("dis")
-    first = bring_up_to_date(
+    first = update_or_fit(
         None, bank_of(range(10)), world.vectors(range(10)), world.gallery(range(20)), method
     )
 
@@ -103,9 +101,7 @@ def test_new_videos_do_not_refit(monkeypatch):
         raise HubnessError("fitted again")
 
     monkeypatch.setattr(type(method), "fit", refuse)
-    now = bring_up_to_date(
-        first, bank_of(range(12)), world.vectors(range(12)), world.gallery(range(25)), method
-    )
+    now = update_or_fit(first, bank_of(range(12)), world.vectors(range(12)), world.gallery(range(25)), method)
     monkeypatch.undo()
     want = expected(world, bank_of(range(12)), range(25), method)
     np.testing.assert_allclose(now.bias(np.arange(25)), want.bias(), atol=1e-5)
@@ -118,6 +114,6 @@ def test_all_methods_at_once_are_each_by_itself():
     found = fit_all(*given, methods)
     ids = np.arange(25)
     for method, one in zip(methods, found, strict=True):
-        alone = bring_up_to_date(None, *given, method)
+        alone = update_or_fit(None, *given, method)
         np.testing.assert_array_equal(one.bias(ids), alone.bias(ids))
         assert one.state.method == method

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def top_ids(values: NDArray[Any], k: int) -> NDArray[np.int64]:
+def topk_ids(values: NDArray[Any], k: int) -> NDArray[np.int64]:
     """`[rows, min(k, columns)]` column numbers, best first; of equal values the lower number first.
 
     Cost: one partition of the rows and a sort of k entries each.
 
-    >>> top_ids(np.array([[0.2, 0.9, 0.2, 0.9]]), 3).tolist()
+    >>> topk_ids(np.array([[0.2, 0.9, 0.2, 0.9]]), 3).tolist()
     [[1, 3, 0]]
     """
     columns = values.shape[1]

@@ -28,28 +28,30 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class BankVectors:
+class BankEmbeddings:
     """`vectors [m, experts, dim]` and `weights [m, experts]` of the queries `ids [m]`."""
 
     ids: Int64
     vectors: Float32
     weights: Float32
 
-    def of(self, ids: Int64) -> BankVectors:
+    def of(self, ids: Int64) -> BankEmbeddings:
         """Some of them, in the order asked for; a KeyError if one is not here."""
         place = {int(number): row for row, number in enumerate(self.ids)}
         rows = np.array([place[int(number)] for number in ids], np.int64)
-        return BankVectors(np.asarray(ids, np.int64), self.vectors[rows], self.weights[rows])
+        return BankEmbeddings(np.asarray(ids, np.int64), self.vectors[rows], self.weights[rows])
 
 
-def folder_of(store: LibraryStore, model: Model, bank: str) -> Path:
+def bank_cache_dir(store: LibraryStore, model: Model, bank: str) -> Path:
     """Where what is known of a bank under a model is cached."""
     return store.cache / FOLDER / model.fingerprint / hashlib.sha256(bank.encode()).hexdigest()[:16]
 
 
-def embedded(store: LibraryStore, model: Model, bank: Bank, progress: Progress | None = None) -> BankVectors:
+def embedded(
+    store: LibraryStore, model: Model, bank: Bank, progress: Progress | None = None
+) -> BankEmbeddings:
     """The embeddings of all queries of a bank (and perhaps of some that left it); only new ones are made."""
-    path = folder_of(store, model, bank.name) / "queries.safetensors"
+    path = bank_cache_dir(store, model, bank.name) / "queries.safetensors"
     known = _read(path, model)
     there = set(known.ids.tolist())
     new = [number for number, query in enumerate(bank.ids) if query not in there]
@@ -61,7 +63,7 @@ def embedded(store: LibraryStore, model: Model, bank: Bank, progress: Progress |
         if progress:
             progress(len(made), len(new))
     alive = np.isin(known.ids, np.array(bank.ids))
-    vectors = BankVectors(
+    vectors = BankEmbeddings(
         np.concatenate([known.ids[alive], np.array([bank.ids[number] for number in new], np.int64)]),
         np.concatenate([known.vectors[alive], np.stack([query.vectors for query in made])]),
         np.concatenate([known.weights[alive], np.stack([query.weights for query in made])]),
@@ -71,19 +73,19 @@ def embedded(store: LibraryStore, model: Model, bank: Bank, progress: Progress |
     return vectors
 
 
-def _read(path: Path, model: Model) -> BankVectors:
+def _read(path: Path, model: Model) -> BankEmbeddings:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     shape = (len(model.experts), model.dim)
-    nothing = BankVectors(
+    nothing = BankEmbeddings(
         np.zeros(0, np.int64), np.zeros((0, *shape), np.float32), np.zeros((0, shape[0]), np.float32)
     )
     if not path.exists():
         return nothing
     try:
         found = load_file(path)
-        vectors = BankVectors(found["ids"], found["vectors"], found["weights"])
+        vectors = BankEmbeddings(found["ids"], found["vectors"], found["weights"])
     except (SafetensorError, OSError, KeyError):
         return nothing  # a cache: what cannot be read is made again
     rows = len(vectors.ids)
@@ -91,7 +93,7 @@ def _read(path: Path, model: Model) -> BankVectors:
     return vectors if fits and np.isfinite(vectors.vectors).all() else nothing
 
 
-def _write(path: Path, vectors: BankVectors) -> None:
+def _write(path: Path, vectors: BankEmbeddings) -> None:
     from safetensors.numpy import save
 
     make_dir(path.parent)

@@ -11,30 +11,30 @@ import numpy as np
 
 from wordreel.library.records import StoredClip, WordRow
 from wordreel.models.base import Model
+from wordreel.search.embedding import tracks_of
 from wordreel.search.hits import Reason
-from wordreel.search.refresh import tracks_of
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 
 if TYPE_CHECKING:
-    from wordreel.search.engine import Engine
+    from wordreel.search.searcher import Searcher
 
 Spoken = Mapping[str, list[WordRow]]
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """Words as an engine asks them: `spoken` has each term with the rows of words that hold it, `bonus` what
-    these rows add to the items they fall into, by row of the gallery."""
+class EncodedText:
+    """A text query: its embedding, each term with the word rows that contain it, and the bonus those rows
+    add to items, by gallery row."""
 
     query: QueryEmbedding
     spoken: Spoken
     bonus: Mapping[int, float]
 
 
-def why(engine: Engine, row: int, asked: Asked) -> tuple[Reason, ...]:
+def why(searcher: Searcher, row: int, asked: EncodedText) -> tuple[Reason, ...]:
     """What each expert says of one item, and the matched words with their bonus, strongest first."""
-    item, model, gallery = engine.items[row], engine.model, engine.gallery
-    tracks = tracks_of(engine.store, model, item.content)
+    item, model, gallery = searcher.items[row], searcher.model, searcher.gallery
+    tracks = tracks_of(searcher.store, model, item.content)
     vectors = np.asarray(gallery.vectors[row])
     reasons = of_experts(model, asked.query, vectors, gallery.available[row], tracks, item.clip)
     if row in asked.bonus:

@@ -9,63 +9,63 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordreel.banks.beta import label_free
-from wordreel.banks.embedded import Progress
-from wordreel.banks.norms import BankAtWork, check_searchable
+from wordreel.banks.beta import unlabelled_beta
+from wordreel.banks.embedded_bank import EmbeddedBank, check_searchable
+from wordreel.banks.query_embeddings import Progress
 from wordreel.errors import BankError
 from wordreel.hubness import METHODS, Method, make
 from wordreel.library.banks import BankRow, CheckRow, list_banks, read_bank, read_check
 from wordreel.library.store import LibraryStore
-from wordreel.search.engine import Engine
-from wordreel.search.norm import PLAIN, ConfidenceOf, Norm
+from wordreel.search.scoring import PLAIN, ConfidenceFunction, FittedNorm
+from wordreel.search.searcher import Searcher
 
 AUTO = "auto"
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Scoring:
     """How to rank, with which bank, and a word on why where it may surprise."""
 
-    norm: Norm = PLAIN
-    confidence: ConfidenceOf | None = None
+    norm: FittedNorm = PLAIN
+    confidence: ConfidenceFunction | None = None
     note: str = ""
 
 
-def choose(
-    engine: Engine,
+def choose_scoring(
+    searcher: Searcher,
     asked: str = AUTO,
     bank: str | None = None,
     beta: float | None = None,
     progress: Progress | None = None,
-) -> Choice:
+) -> Scoring:
     """The ranking for `--norm ASKED --bank BANK --beta BETA`; `progress` hears of queries being embedded."""
-    store = engine.store
+    store = searcher.store
     banks = list_banks(store)
     if asked != AUTO:
         check_searchable(asked)
-    name = bank or _preferred(store, engine, banks)
+    name = bank or _preferred(store, searcher, banks)
     if name is None:
         if asked not in (AUTO, "none"):
             raise BankError(f"--norm {asked} needs a query bank; `wordreel bank build` makes one")
-        return Choice()
-    opened = BankAtWork.open(engine, read_bank(store, name), progress)
-    check = read_check(store, name, engine.model.fingerprint)
+        return Scoring()
+    opened = EmbeddedBank.open(searcher, read_bank(store, name), progress)
+    check = read_check(store, name, searcher.model.fingerprint)
     if check is not None and check.revision != opened.bank.revision:
         changed, check = True, None
     else:
         changed = False
     sure = opened.confidence()
     if asked == "none":
-        return Choice(confidence=sure)
+        return Scoring(confidence=sure)
     if asked != AUTO:
-        return Choice(opened.norm(method_for(opened, asked, beta, check)), sure)
+        return Scoring(opened.norm(method_for(opened, asked, beta, check)), sure)
     if check is not None and check.passed:
-        return Choice(opened.norm(make(check.report["method"], **check.report["parameters"])), sure)
-    return Choice(confidence=sure, note=_why_plain(name, changed, check is not None))
+        return Scoring(opened.norm(make(check.report["method"], **check.report["parameters"])), sure)
+    return Scoring(confidence=sure, note=_why_plain(name, changed, check is not None))
 
 
 def method_for(
-    work: BankAtWork, name: str, beta: float | None = None, check: CheckRow | None = None
+    work: EmbeddedBank, name: str, beta: float | None = None, check: CheckRow | None = None
 ) -> Method:
     """A method with its β: as given, as the bank's check chose it, or by the label-free rule."""
     if "beta" not in METHODS[name].__dataclass_fields__:
@@ -75,15 +75,15 @@ def method_for(
     if beta is None and check is not None:
         chosen = check.report.get("betas", {}).get(name)
         beta = None if chosen is None else float(chosen)
-    return make(name, beta=label_free(work) if beta is None else beta)
+    return make(name, beta=unlabelled_beta(work) if beta is None else beta)
 
 
-def _preferred(store: LibraryStore, engine: Engine, banks: Sequence[BankRow]) -> str | None:
+def _preferred(store: LibraryStore, searcher: Searcher, banks: Sequence[BankRow]) -> str | None:
     """The bank whose check passed last; otherwise the largest."""
     passed = [
         (check.checked_at, row.name)
         for row in banks
-        if (check := read_check(store, row.name, engine.model.fingerprint)) is not None and check.passed
+        if (check := read_check(store, row.name, searcher.model.fingerprint)) is not None and check.passed
     ]
     if passed:
         return max(passed)[1]

@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 from wordreel.index import exact
-from wordreel.index.correction import Correction
+from wordreel.index.base import Correction
 from wordreel.library.embeddings import Gallery
-from wordreel.search import engine as engine_module
-from wordreel.search.engine import CANDIDATES
-from wordreel.search.norm import PLAIN, Norm
+from wordreel.search import searcher as searcher_module
+from wordreel.search.scoring import PLAIN, FittedNorm
+from wordreel.search.searcher import CANDIDATES
 from wordreel.types import QueryEmbedding
 
 DIM = 384  # so long that the order of a sum's terms shows in its last bits
 
 
 @pytest.fixture
-def engine(engine, model, monkeypatch):
-    """The engine of the small library, over vectors that nothing rounds by chance."""
+def searcher(searcher, model, monkeypatch):
+    """The searcher of the small library, over vectors that nothing rounds by chance."""
     rng = np.random.default_rng(0)
 
     def queries(texts):
@@ -31,21 +31,21 @@ def engine(engine, model, monkeypatch):
         ]
 
     monkeypatch.setattr(model, "queries", queries, raising=False)
-    available = engine.gallery.available
-    vectors = rng.normal(size=(len(engine), 2, DIM)).astype(np.float32) / DIM**0.5 * available[..., None]
-    engine.gallery = Gallery(engine.gallery.ids, vectors, available)
-    engine._index = exact.ExactIndex(vectors, available)
-    return engine
+    available = searcher.gallery.available
+    vectors = rng.normal(size=(len(searcher), 2, DIM)).astype(np.float32) / DIM**0.5 * available[..., None]
+    searcher.gallery = Gallery(searcher.gallery.ids, vectors, available)
+    searcher._index = exact.ExactIndex(vectors, available)
+    return searcher
 
 
-def norms(engine):
+def norms(searcher):
     rng = np.random.default_rng(1)
-    bias = rng.normal(size=len(engine)).astype(np.float32) / 10
+    bias = rng.normal(size=len(searcher)).astype(np.float32) / 10
     return [
         PLAIN,
-        Norm("folded", Correction(bias)),
-        Norm("gated", Correction(bias, rng.random(len(engine)) < 0.5)),
-        Norm("rescored", rescore=lambda scores, rows: scores.astype(np.float64) - bias[rows]),
+        FittedNorm("folded", Correction(bias)),
+        FittedNorm("gated", Correction(bias, rng.random(len(searcher)) < 0.5)),
+        FittedNorm("rescored", rescore=lambda scores, rows: scores.astype(np.float64) - bias[rows]),
     ]
 
 
@@ -53,23 +53,23 @@ def sure(scores, best):
     return np.asarray(1 / (1 + np.exp(scores[best].max() - 2 * scores)), np.float32)
 
 
-def twice(engine, text, limit, moments, norm, least):
+def twice(searcher, text, limit, moments, norm, least):
     """The path that scores all items for their confidence, and again for every depth of the ranking."""
-    query, bonus = engine.model.queries([text])[0], engine.bonus(text)
+    query, bonus = searcher.model.queries([text])[0], searcher.bonus(text)
     vectors, weights = query.vectors[None], query.weights[None]
 
     def plain_of(rows):
         extra = np.array([bonus.get(int(row), 0.0) for row in rows], np.float32) if bonus else np.float32(0)
-        chosen = slice(None) if len(rows) == len(engine) else rows
-        return np.asarray(engine._index.scores(vectors, weights, chosen)[0] + extra, np.float32)
+        chosen = slice(None) if len(rows) == len(searcher) else rows
+        return np.asarray(searcher._index.scores(vectors, weights, chosen)[0] + extra, np.float32)
 
-    plain = plain_of(np.arange(len(engine)))
-    confident = sure(plain, engine.best_rows(plain[None])[0])
+    plain = plain_of(np.arange(len(searcher)))
+    confident = sure(plain, searcher.best_rows(plain[None])[0])
     allowed = confident >= least
     extra = np.array([row for row in bonus if allowed[row]], np.int64)
     depth = 4 * limit if norm.rescore is None else max(CANDIDATES, 4 * limit)
     while True:
-        found = engine._index.search(vectors, weights, min(depth, len(engine)), allowed, norm.correction)
+        found = searcher._index.search(vectors, weights, min(depth, len(searcher)), allowed, norm.correction)
         rows = found.rows[0][found.rows[0] >= 0]
         scores = dict(zip(rows.tolist(), found.scores[0].tolist(), strict=False))
         if len(extra):
@@ -83,8 +83,8 @@ def twice(engine, text, limit, moments, norm, least):
             scores = dict(zip(some.tolist(), norm.rescore(values[None], some)[0].tolist(), strict=True))
         chosen, seen = [], set()
         for row, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])):
-            item = engine.items[row]
-            if moments and item.whole and len(engine.rows(item.content)) > 1:
+            item = searcher.items[row]
+            if moments and item.whole and len(searcher.rows(item.content)) > 1:
                 continue
             if moments or item.content not in seen:
                 seen.add(item.content)
@@ -96,11 +96,11 @@ def twice(engine, text, limit, moments, norm, least):
 
 
 @pytest.mark.parametrize("block", [exact.BLOCK, 7])
-def test_scoring_once_finds_the_same_to_the_bit(engine, block, monkeypatch):
+def test_scoring_once_finds_the_same_to_the_bit(searcher, block, monkeypatch):
     monkeypatch.setattr(exact, "BLOCK", block)
-    monkeypatch.setattr(engine_module, "BLOCK", block)
+    monkeypatch.setattr(searcher_module, "BLOCK", block)
     labels = set()
-    for norm in norms(engine):
+    for norm in norms(searcher):
         for text in ("red", "blue dogs 2", "dogs", "nothing named here"):
             for limit, moments, least in (
                 (1, False, 0.0),
@@ -108,8 +108,8 @@ def test_scoring_once_finds_the_same_to_the_bit(engine, block, monkeypatch):
                 (100, False, 0.4),
                 (5, True, 0.45),
             ):
-                expected, label = twice(engine, text, limit, moments, norm, least)
-                hits = engine.search(
+                expected, label = twice(searcher, text, limit, moments, norm, least)
+                hits = searcher.search(
                     text, limit, moments=moments, norm=norm, confidence=sure, min_confidence=least
                 )
                 assert [(hit.content, hit.score, hit.confidence) for hit in hits] == expected
@@ -118,7 +118,7 @@ def test_scoring_once_finds_the_same_to_the_bit(engine, block, monkeypatch):
     assert labels == {"none", "folded", "gated", "rescored"}
 
 
-def test_all_items_are_scored_once(engine, monkeypatch):
+def test_all_items_are_scored_once(searcher, monkeypatch):
     passes = []
     plain = exact.ExactIndex._plain
 
@@ -127,8 +127,8 @@ def test_all_items_are_scored_once(engine, monkeypatch):
         return plain(self, flat, weights, rows)
 
     monkeypatch.setattr(exact.ExactIndex, "_plain", counted)
-    for norm in norms(engine):
+    for norm in norms(searcher):
         passes.clear()
         # Nearly all videos are wanted, so the ranking may have to look deeper than at first.
-        engine.search("nothing named here", 6, norm=norm, confidence=sure)
+        searcher.search("nothing named here", 6, norm=norm, confidence=sure)
         assert sum(isinstance(rows, slice) for rows in passes) == 1

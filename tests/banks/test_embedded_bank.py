@@ -1,25 +1,25 @@
 import numpy as np
 import pytest
 
-from wordreel.banks.choice import choose
-from wordreel.banks.embedded import embedded, folder_of
-from wordreel.banks.norms import BankAtWork
+from wordreel.banks.choose_scoring import choose_scoring
+from wordreel.banks.embedded_bank import EmbeddedBank
+from wordreel.banks.query_embeddings import bank_cache_dir, embedded
 from wordreel.errors import BankError
 from wordreel.hubness import make
 from wordreel.library.banks import add_queries, drop_queries, keep_check, make_bank, read_bank
-from wordreel.search.engine import Engine
-from wordreel.search.refresh import refresh
+from wordreel.search.embedding import embed_library
+from wordreel.search.searcher import Searcher
 
 BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue", "nothing at all"]
 
 
 @pytest.fixture
-def engine(store, model):
-    refresh(store, model)
-    return Engine(store, model)
+def searcher(store, model):
+    embed_library(store, model)
+    return Searcher(store, model)
 
 
-def test_embeddings_are_made_once(store, model, engine, monkeypatch):
+def test_embeddings_are_made_once(store, model, searcher, monkeypatch):
     asked = []
     plain = type(model).queries
     monkeypatch.setattr(type(model), "queries", lambda self, texts: asked.extend(texts) or plain(self, texts))
@@ -36,60 +36,62 @@ def test_embeddings_are_made_once(store, model, engine, monkeypatch):
     assert asked == [*BANK, "very blue"]
 
 
-def test_a_damaged_cache_is_made_again(store, model, engine):
+def test_a_damaged_cache_is_made_again(store, model, searcher):
     bank = make_bank(store, "colours", BANK, "test")
-    work = BankAtWork.open(engine, bank)
+    work = EmbeddedBank.open(searcher, bank)
     want = work.norm(make("dis")).correction
-    for path in folder_of(store, model, "colours").iterdir():
+    for path in bank_cache_dir(store, model, "colours").iterdir():
         path.write_bytes(path.read_bytes()[:40])
-    work = BankAtWork.open(engine, bank)
+    work = EmbeddedBank.open(searcher, bank)
     np.testing.assert_array_equal(work.norm(make("dis")).correction.bias, want.bias)
 
 
-def test_auto_stays_plain_until_a_check_of_this_very_bank_passed(store, model, engine):
-    assert choose(engine).norm.label == "none"
+def test_auto_stays_plain_until_a_check_of_this_very_bank_passed(store, model, searcher):
+    assert choose_scoring(searcher).norm.label == "none"
     bank = make_bank(store, "colours", BANK, "test")
-    assert "not been checked" in choose(engine).note
+    assert "not been checked" in choose_scoring(searcher).note
     chosen = {"method": "is", "parameters": {"beta": 5.0}, "betas": {"is": 5.0, "dis": 9.0}}
     keep_check(store, bank, "another model", True, chosen)
-    assert "not been checked" in choose(engine).note
+    assert "not been checked" in choose_scoring(searcher).note
     keep_check(store, bank, model.fingerprint, False, chosen)
-    assert "did not help" in choose(engine).note
-    assert choose(engine).norm.label == "none"
+    assert "did not help" in choose_scoring(searcher).note
+    assert choose_scoring(searcher).norm.label == "none"
     keep_check(store, bank, model.fingerprint, True, chosen)
-    used = choose(engine)
+    used = choose_scoring(searcher)
     assert used.norm.label == "querybank(colours, 7 queries, method=is, beta=5)"
     assert not used.note
-    assert choose(engine, "dis").norm.label == "querybank(colours, 7 queries, method=dis, beta=9, k=1)"
-    assert choose(engine, "dis", beta=3.0).norm.label.endswith("beta=3, k=1)")
-    assert choose(engine, "none").norm.label == "none"
+    assert (
+        choose_scoring(searcher, "dis").norm.label == "querybank(colours, 7 queries, method=dis, beta=9, k=1)"
+    )
+    assert choose_scoring(searcher, "dis", beta=3.0).norm.label.endswith("beta=3, k=1)")
+    assert choose_scoring(searcher, "none").norm.label == "none"
     add_queries(store, "colours", ["very blue"], "test")
-    assert "changed since" in choose(engine).note
+    assert "changed since" in choose_scoring(searcher).note
 
 
-def test_what_cannot_be_used_is_said(store, engine):
+def test_what_cannot_be_used_is_said(store, searcher):
     with pytest.raises(BankError, match="bank build"):
-        choose(engine, "dis")
+        choose_scoring(searcher, "dis")
     make_bank(store, "colours", BANK, "test")
     with pytest.raises(BankError, match="choose one of auto"):
-        choose(engine, "better")
+        choose_scoring(searcher, "better")
     with pytest.raises(BankError, match="one"):
-        choose(engine, "dsl")
+        choose_scoring(searcher, "dsl")
     with pytest.raises(BankError, match="second bank"):
-        choose(engine, "dual-is")
+        choose_scoring(searcher, "dual-is")
     with pytest.raises(BankError, match="no beta"):
-        choose(engine, "cent", beta=3.0)
+        choose_scoring(searcher, "cent", beta=3.0)
     with pytest.raises(BankError, match="colours"):
-        choose(engine, "dis", bank="shapes")
+        choose_scoring(searcher, "dis", bank="shapes")
 
 
-def test_beta_without_labels_is_remembered_until_the_bank_changes(store, model, engine, monkeypatch):
+def test_beta_without_labels_is_remembered_until_the_bank_changes(store, model, searcher, monkeypatch):
     from wordreel.banks import beta
 
     make_bank(store, "colours", BANK, "test")
-    first = choose(engine, "is").norm.label
+    first = choose_scoring(searcher, "is").norm.label
     monkeypatch.setattr(beta, "choose_beta_unlabelled", lambda sims: 1 / 0)
-    assert choose(engine, "is").norm.label == first
+    assert choose_scoring(searcher, "is").norm.label == first
     add_queries(store, "colours", ["very blue"], "test")
     with pytest.raises(ZeroDivisionError):
-        choose(engine, "is")
+        choose_scoring(searcher, "is")

@@ -14,14 +14,14 @@ from wordreel.library.outside import Outside, content_of
 from wordreel.library.store import LibraryStore
 from wordreel.library.study import SHOTS
 from wordreel.models.base import Model
-from wordreel.search.refresh import looks_at, tracks_of
+from wordreel.search.embedding import looks_at, tracks_of
 from wordreel.types import Bool, Clip, Float32, Track
 
 Study = Callable[[Path], Outside]
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class VideoQuery:
     """`clips` of one video, the whole among them, with `vectors [clips, experts, dim]` and `available`."""
 
     name: str
@@ -34,7 +34,7 @@ class Sample:
     @staticmethod
     def of(
         model: Model, name: str, content: str, tracks: Mapping[str, Track], clips: tuple[Clip, ...]
-    ) -> Sample:
+    ) -> VideoQuery:
         vectors, available = model.embed(tracks, clips)
         if not available.any():
             raise QueryError(
@@ -42,9 +42,9 @@ class Sample:
                 f"it looks at {', '.join(looks_at(model))}"
             )
         shown = np.where(available[..., None], vectors, np.float32(0))
-        return Sample(name, content, tracks, clips, shown, available)
+        return VideoQuery(name, content, tracks, clips, shown, available)
 
-    def some(self, rows: list[int]) -> Sample:
+    def some(self, rows: list[int]) -> VideoQuery:
         """Only these clips."""
         return replace(
             self,
@@ -53,7 +53,7 @@ class Sample:
             available=self.available[rows],
         )
 
-    def at(self, second: float) -> Sample:
+    def at(self, second: float) -> VideoQuery:
         """Only the clip that holds a second."""
         end = max(clip.end for clip in self.clips)
         if not 0 <= second <= end:
@@ -66,17 +66,17 @@ class Sample:
         return [row for row, clip in enumerate(self.clips) if not clip.whole] or [0]
 
 
-def sample_of(store: LibraryStore, model: Model, path: Path, study: Study) -> Sample:
+def encode_video(store: LibraryStore, model: Model, path: Path, study: Study) -> VideoQuery:
     """A file as a question. What the library knows, by path or by its bytes, is not decoded again."""
     known = store.file(path)
     content = known.content if known else _known_bytes(store, path)
     if content:
         clips = tuple(clip.clip for clip in store.clips(content))
-        return Sample.of(model, str(path), content, tracks_of(store, model, content), clips)
+        return VideoQuery.of(model, str(path), content, tracks_of(store, model, content), clips)
     found = study(path)
     wanted = looks_at(model)
     tracks = {name: track for name, track in found.tracks.items() if name in wanted}
-    return Sample.of(model, str(path), "", tracks, found.clips)
+    return VideoQuery.of(model, str(path), "", tracks, found.clips)
 
 
 def experts_for(store: LibraryStore, model: Model) -> list[str]:

@@ -9,10 +9,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from wordreel.banks import everyday
-from wordreel.banks.check import METHODS_CHECKED, Report, check
-from wordreel.banks.choice import AUTO, Choice, choose
-from wordreel.banks.embedded import FOLDER, Progress, folder_of
-from wordreel.banks.norms import BankAtWork
+from wordreel.banks.check import CHECKED_METHODS, BankCheck, check
+from wordreel.banks.choose_scoring import AUTO, Scoring, choose_scoring
+from wordreel.banks.embedded_bank import EmbeddedBank
+from wordreel.banks.query_embeddings import FOLDER, Progress, bank_cache_dir
 from wordreel.banks.sources import builtin
 from wordreel.errors import HubnessError
 from wordreel.hubness import State
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from wordreel.api import Library
 
 
-class Banks:
+class BankManager:
     """The query banks of one library."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._chosen: dict[tuple[str, str | None, float | None], tuple[object, Choice]] = {}
+        self._chosen: dict[tuple[str, str | None, float | None], tuple[object, Scoring]] = {}
 
     def list(self) -> list[BankRow]:
         return kept.list_banks(self._library.store)
@@ -43,13 +43,13 @@ class Banks:
     def build(self, name: str, texts: Iterable[str], source: str, progress: Progress | None = None) -> Bank:
         """A new bank, embedded at once."""
         bank = kept.make_bank(self._library.store, name, texts, source)
-        BankAtWork.open(self._library.engine(), bank, progress)
+        EmbeddedBank.open(self._library.searcher(), bank, progress)
         self._chosen.clear()
         return bank
 
     def begin(self) -> None:
         """Give a new library the bank of everyday queries, so that its hits have a confidence."""
-        if not self.list() and len(self._library.engine()):
+        if not self.list() and len(self._library.searcher()):
             found = builtin()
             self.build(everyday.NAME, found.texts, found.source)
 
@@ -70,22 +70,24 @@ class Banks:
         store = self._library.store
         kept.forget_bank(store, name)
         self._chosen.clear()
-        for folder in (store.cache / FOLDER).glob(f"*/{folder_of(store, self._library.model, name).name}"):
+        for folder in (store.cache / FOLDER).glob(
+            f"*/{bank_cache_dir(store, self._library.model, name).name}"
+        ):
             shutil.rmtree(folder, ignore_errors=True)
 
     def check(
         self,
         name: str,
         captions: Mapping[str, Sequence[str]],
-        methods: Sequence[str] = METHODS_CHECKED,
+        methods: Sequence[str] = CHECKED_METHODS,
         beta: float | None = None,
         progress: Progress | None = None,
-    ) -> Report:
+    ) -> BankCheck:
         """Measure a bank on captions of videos in the library, and remember the verdict."""
-        engine = self._library.engine()
+        searcher = self._library.searcher()
         bank = self.show(name)
-        report = check(BankAtWork.open(engine, bank), captions, methods, beta, progress)
-        kept.keep_check(self._library.store, bank, engine.model.fingerprint, report.passed, asdict(report))
+        report = check(EmbeddedBank.open(searcher, bank), captions, methods, beta, progress)
+        kept.keep_check(self._library.store, bank, searcher.model.fingerprint, report.passed, asdict(report))
         self._chosen.clear()
         return report
 
@@ -95,12 +97,12 @@ class Banks:
         bank: str | None = None,
         beta: float | None = None,
         progress: Progress | None = None,
-    ) -> Choice:
+    ) -> Scoring:
         """How a search ranks. Kept for as long as the library's index is the same."""
-        engine = self._library.engine()
+        searcher = self._library.searcher()
         key = (norm, bank, beta)
-        if key not in self._chosen or self._chosen[key][0] is not engine:
-            self._chosen[key] = (engine, choose(engine, norm, bank, beta, progress))
+        if key not in self._chosen or self._chosen[key][0] is not searcher:
+            self._chosen[key] = (searcher, choose_scoring(searcher, norm, bank, beta, progress))
         return self._chosen[key][1]
 
     def keep_current(self, name: str | None = None) -> None:
@@ -110,8 +112,8 @@ class Banks:
         for row in self.list():
             if name is not None and row.name != name:
                 continue
-            work = BankAtWork.open(self._library.engine(), self.show(row.name))
-            folder = folder_of(self._library.store, self._library.model, row.name)
+            work = EmbeddedBank.open(self._library.searcher(), self.show(row.name))
+            folder = bank_cache_dir(self._library.store, self._library.model, row.name)
             for path in sorted(folder.glob("*-*.safetensors")):
                 with suppress(HubnessError):  # a damaged cache is made anew when it is asked for
                     work.fit(State.load(path).method)

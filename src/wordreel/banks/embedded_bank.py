@@ -1,4 +1,4 @@
-"""A fitted bank as a `Norm` of the query path: folded into the index, or rescoring candidates."""
+"""A fitted bank as a `FittedNorm` of the query path: folded into the index, or rescoring candidates."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from wordreel.banks.embedded import BankVectors, Progress, embedded, folder_of
-from wordreel.banks.fitted import Fitted, fitted
+from wordreel.banks.fitted_states import FittedState, load_or_fit
+from wordreel.banks.query_embeddings import BankEmbeddings, Progress, bank_cache_dir, embedded
 from wordreel.errors import BankError
 from wordreel.hubness import METHODS, Method, mixtures
 from wordreel.hubness.columns import Columns
@@ -16,11 +16,11 @@ from wordreel.hubness.confidence import CHECKED, Calibration, Confidence
 from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.hubness.state import QUERIES
 from wordreel.hubness.unusual import Unusual
-from wordreel.index.correction import Correction
+from wordreel.index.base import Correction
 from wordreel.library.banks import Bank
 from wordreel.library.embeddings import Gallery
-from wordreel.search.engine import Engine
-from wordreel.search.norm import PLAIN, Norm
+from wordreel.search.scoring import PLAIN, FittedNorm
+from wordreel.search.searcher import Searcher
 from wordreel.types import Float32, Float64, Int64
 
 MOST_KEPT = 50_000_000  # similarities, 200 MB
@@ -34,40 +34,40 @@ SEARCHABLE = tuple(
 
 
 @dataclass(frozen=True, eq=False)
-class BankAtWork:
-    """A bank, embedded by an engine's model, beside the engine's items."""
+class EmbeddedBank:
+    """A bank, embedded by a searcher's model, beside the searcher's items."""
 
-    engine: Engine
+    searcher: Searcher
     bank: Bank
-    vectors: BankVectors
+    vectors: BankEmbeddings
 
     @staticmethod
-    def open(engine: Engine, bank: Bank, progress: Progress | None = None) -> BankAtWork:
-        return BankAtWork(engine, bank, embedded(engine.store, engine.model, bank, progress))
+    def open(searcher: Searcher, bank: Bank, progress: Progress | None = None) -> EmbeddedBank:
+        return EmbeddedBank(searcher, bank, embedded(searcher.store, searcher.model, bank, progress))
 
     @property
     def gallery(self) -> Gallery:
-        return self.engine.gallery
+        return self.searcher.gallery
 
-    def current(self) -> BankVectors:
+    def current(self) -> BankEmbeddings:
         """The embeddings of exactly the bank's queries, in its order."""
         return self.vectors.of(np.array(self.bank.ids, np.int64))
 
-    def fit(self, method: Method) -> Fitted:
-        folder = folder_of(self.engine.store, self.engine.model, self.bank.name)
-        return fitted(self.engine.store, folder, self.bank, self.vectors, self.gallery, method)
+    def fit(self, method: Method) -> FittedState:
+        folder = bank_cache_dir(self.searcher.store, self.searcher.model, self.bank.name)
+        return load_or_fit(self.searcher.store, folder, self.bank, self.vectors, self.gallery, method)
 
-    def confidence(self) -> SureOf | None:
-        """How sure this engine can be of a hit; None where the bank is too small to know."""
+    def confidence(self) -> SearchConfidence | None:
+        """How sure this searcher can be of a hit; None where the bank is too small to know."""
         if len(self.bank) < FEWEST_FOR_CONFIDENCE or not len(self.gallery.ids):
             return None
         found = self.fit(Unusual())
-        own = getattr(self.engine.model, "calibration", None)
+        own = getattr(self.searcher.model, "calibration", None)
         calibration = CHECKED if own is None else Calibration(*own)
-        return SureOf(Confidence(found.state, calibration), found.rows_of(self.gallery.ids))
+        return SearchConfidence(Confidence(found.state, calibration), found.rows_of(self.gallery.ids))
 
-    def norm(self, method: Method) -> Norm:
-        """How this engine ranks with the bank and a method."""
+    def norm(self, method: Method) -> FittedNorm:
+        """How this searcher ranks with the bank and a method."""
         if method.name == "none":
             return PLAIN
         check_searchable(method.name)
@@ -75,18 +75,18 @@ class BankAtWork:
             return PLAIN
         label = label_of(self.bank, method)
         if isinstance(method, GloballyCorrected):
-            return Norm(label, rescore=Recount(self.current(), self.gallery))
+            return FittedNorm(label, rescore=GCRescorer(self.current(), self.gallery))
         found = self.fit(method)
         active = found.active(self.gallery.ids) if method.gated else None
-        return Norm(label, Correction(found.bias(self.gallery.ids), active))
+        return FittedNorm(label, Correction(found.bias(self.gallery.ids), active))
 
 
 @dataclass(frozen=True, eq=False)
-class SureOf:
-    """A `Confidence` for the items of one engine; all its videos compete for a query."""
+class SearchConfidence:
+    """A `Confidence` for the items of one searcher; all its videos compete for a query."""
 
     confidence: Confidence
-    rows: Int64  # where each item of the engine is in the state
+    rows: Int64  # where each item of the searcher is in the state
 
     def __call__(self, scores: Float32, best: Int64) -> Float32:
         rivals = self.confidence.rivals(scores[best], self.rows[best])
@@ -94,12 +94,12 @@ class SureOf:
 
 
 @dataclass(frozen=True, eq=False)
-class Recount:
+class GCRescorer:
     """Globally corrected scores of candidates: minus the number of bank queries that the item likes better,
     plus the similarity squeezed into (0, 1) to break ties. Cost O(bank · candidates) a query, unless the
     sorted bank of all items is `whole`, O(bank · items) memory, as for many queries at once."""
 
-    bank: BankVectors
+    bank: BankEmbeddings
     gallery: Gallery
     whole: Columns | None = None
 
@@ -111,7 +111,7 @@ class Recount:
         )
         return cast(Columns, GloballyCorrected().fit(source).banks[QUERIES].parts["columns"])
 
-    def kept(self) -> Recount:
+    def kept(self) -> GCRescorer:
         """With the sorted bank of all items, where that takes no more than `MOST_KEPT` values."""
         if len(self.bank.ids) * len(self.gallery.ids) > MOST_KEPT:
             return self

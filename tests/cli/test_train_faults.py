@@ -64,7 +64,7 @@ def test_an_earlier_run_is_not_lost_by_mistake(told, tmp_path):
     out = ("--out", tmp_path / "run")
     assert run(*told, *out).exit_code == 0
     before = (tmp_path / "run" / "best" / "model.safetensors").read_bytes()
-    with pytest.raises(TrainingError, match="--resume goes on with it, --overwrite begins anew"):
+    with pytest.raises(TrainingError, match="continue it with --resume, replace it with --overwrite"):
         run(*told, *out, "--set", "loss.margin=0.1")
     assert (tmp_path / "run" / "best" / "model.safetensors").read_bytes() == before
     assert run(*told, *out, "--resume").exit_code == 0
@@ -76,12 +76,12 @@ def test_what_is_told_before_and_while_training(told, tmp_path):
     done = run(*told, "--val-split", "val", "--out", tmp_path / "run", "--json")
     assert json.loads(done.stdout)[0]["epoch"] in (1, 2)
     lines = done.stderr.splitlines()
-    assert "validated on 2 and 2" in lines[0]
-    assert lines[1] == "note: no video has smell; trained without"
-    assert [line.split("  ")[0] for line in lines[2:]] == ["epoch 1/2", "epoch 2/2"]
-    assert all("recall" in line for line in lines[2:])
+    assert "validation: 2 videos, 2 captions" in lines[0]
+    assert lines[1] == "note: no video has features of smell; training without"
+    assert [line.split(" · ")[0] for line in lines[2:]] == ["epoch 1/2", "epoch 2/2"]
+    assert all("R@geo" in line for line in lines[2:])
     both = run(*told, "--val-split", "train", "--out", tmp_path / "same").stderr
-    assert "note: 4 of the videos to validate on are trained on as well" in both
+    assert "note: 4 validation videos are also training videos" in both
 
 
 @pytest.mark.parametrize(("more", "said"), [
@@ -124,10 +124,10 @@ def test_a_search_needs_a_measure_and_tells_its_trials(told, tmp_path):
 
 def test_an_interrupt_says_how_to_go_on(told, tmp_path, monkeypatch):
     from wordreel.training import loop
-    from wordreel.training.stopping import Stopped
+    from wordreel.training.interrupt import TrainingInterrupted
 
     def stopped(*asked, **more):
-        raise Stopped("stopped after step 3 of 9")
+        raise TrainingInterrupted("stopped after step 3 of 9")
 
     monkeypatch.setattr(loop, "train", stopped)
     done = run(*told, "--out", tmp_path / "run")

@@ -11,7 +11,7 @@ GATHERED = """
 import torch
 from torch import nn
 from wordreel.models.batch import Queries, Videos, similarity
-from wordreel.training.distributed import joined
+from wordreel.training.distributed import init_world
 from wordreel.training.losses.max_margin import MaxMargin
 
 torch.manual_seed(0)
@@ -25,8 +25,8 @@ def loss(videos, queries, w, t, gather):
 
 whole = loss(a(x), b(y), weights, there, lambda shown, asked: (shown, asked))
 want = torch.autograd.grad(whole, [a.weight, b.weight])
-with joined("cpu") as world:
-    part = world.part
+with init_world("cpu") as world:
+    part = world.shard
     mine = loss(a(part(x)), b(part(y)), part(weights), part(there), world.gather)
     got = torch.autograd.grad(mine, [a.weight, b.weight])
     for one, other in zip(want, got):

@@ -20,14 +20,14 @@ from wordreel.errors import TrainingError, WeightsError  # noqa: E402
 from wordreel.models.trained import load_module, save  # noqa: E402
 from wordreel.training import recipe as recipes  # noqa: E402
 from wordreel.training import state  # noqa: E402
-from wordreel.training.claim import check_room, claimed  # noqa: E402
+from wordreel.training.interrupt import TrainingInterrupted, stop_on_signal  # noqa: E402
 from wordreel.training.loop import pick_device, train  # noqa: E402
 from wordreel.training.material import Material, check_words  # noqa: E402
 from wordreel.training.open_data import taught  # noqa: E402
+from wordreel.training.run_lock import check_writable, run_lock  # noqa: E402
 from wordreel.training.settings import StartSettings, TeachSettings  # noqa: E402
 from wordreel.training.space import check_space  # noqa: E402
 from wordreel.training.start import fine_tune, text_folder  # noqa: E402
-from wordreel.training.stopping import Stopped, stoppable  # noqa: E402
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_an_interrupted_run_keeps_its_state_and_goes_on(tmp_path, monkeypatch, h
         return step(self, videos, captions, number, scale)
 
     monkeypatch.setattr(Session, "step", signalled)
-    with pytest.raises(Stopped, match=f"step {at + 1} of 9"):
+    with pytest.raises(TrainingInterrupted, match=f"step {at + 1} of 9"):
         train(made, held, tmp_path / "cut", device="cpu")
     monkeypatch.undo()
     found = train(made, held, tmp_path / "cut", device="cpu", resume=True)
@@ -69,22 +69,22 @@ def test_an_interrupted_run_keeps_its_state_and_goes_on(tmp_path, monkeypatch, h
 
 @pytest.mark.usefixtures("heard")
 def test_asked_twice_it_ends_at_once():
-    with stoppable() as wish:
+    with stop_on_signal() as stop:
         os.kill(os.getpid(), signal.SIGINT)
-        assert wish.asked
+        assert stop.requested
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
-    with stoppable(alone=False):
+    with stop_on_signal(enabled=False):
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.usefixtures("heard")
 def test_what_is_ignored_stays_so():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with stoppable() as wish:
+    with stop_on_signal() as stop:
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
-        assert not wish.asked
+        assert not stop.requested
 
 
 def test_two_trainings_do_not_share_a_folder(tmp_path):
@@ -104,14 +104,14 @@ def test_two_trainings_do_not_share_a_folder(tmp_path):
     train(made, material(made.model), tmp_path, device="cpu", on_epoch=other)
     assert len(said) == 1
     assert "another training is writing" in said[0]
-    check_room(tmp_path)  # let go of at the end
+    check_writable(tmp_path)  # let go of at the end
 
 
 def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    with pytest.raises(TrainingError, match="name another --out"):
+    with pytest.raises(TrainingError, match="--out DIR"):
         train(recipe("ce", epochs=1), material(recipe("ce").model), tmp_path / "file" / "run", device="cpu")
-    with pytest.raises(BrokenPipeError), claimed(tmp_path / "run"):
+    with pytest.raises(BrokenPipeError), run_lock(tmp_path / "run"):
         raise BrokenPipeError(errno.EPIPE, "the reader has gone")
 
 
@@ -126,7 +126,7 @@ def test_a_full_disk_leaves_the_old_state_whole(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(atomic, "write_and_sync", full)
-    with pytest.raises(TrainingError, match=r"No space left on device; make room"):
+    with pytest.raises(TrainingError, match=r"No space left on device .*; free disk space"):
         train(made.with_seed(1), material(made.model), tmp_path, device="cpu")
     assert (tmp_path / "state.safetensors").read_bytes() == before
     assert not list(tmp_path.glob("**/*.new"))

@@ -103,18 +103,18 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(tmp_path, kind, at):
     whole = train(made, held, tmp_path / "whole", device="cpu")
 
     def stop(now):
-        if now.step >= at:
+        if now.done >= at:
             raise Stop
 
     import wordreel.training.progress as telling
 
-    due = telling.Clock.due
-    telling.Clock.due = lambda self, every=1.0: True
+    due = telling.StepTimer.report_due
+    telling.StepTimer.report_due = lambda self, every=1.0: True
     try:
         with pytest.raises(Stop):
-            train(made, held, tmp_path / "cut", device="cpu", progress=stop, save_steps=1)
+            train(made, held, tmp_path / "cut", device="cpu", on_progress=stop, save_steps=1)
     finally:
-        telling.Clock.due = due
+        telling.StepTimer.report_due = due
     found = train(made, held, tmp_path / "cut", device="cpu", resume=True)
     assert same(weights(whole.last), weights(found.last))
     assert (whole.best / "model.safetensors").read_bytes() == (found.best / "model.safetensors").read_bytes()
@@ -180,7 +180,7 @@ def test_what_a_run_leaves_behind(tmp_path):
     made = recipe("ce", epochs=3)
     heard = []
     found = train(made, material(made.model), tmp_path, device="cpu", name="pets", on_epoch=heard.append,
-                  progress=lambda now: heard.append(now))  # fmt: skip
+                  on_progress=lambda now: heard.append(now))  # fmt: skip
     rows = list(csv.DictReader((tmp_path / "log.csv").open()))
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert [int(row["epoch"]) for row in rows] == [1, 2, 3]
@@ -194,8 +194,8 @@ def test_what_a_run_leaves_behind(tmp_path):
     assert "R@10" in (tmp_path / "recall.svg").read_text()
     assert next(tmp_path.glob("events.out.tfevents.*")).stat().st_size > 300
     told = [one for one in heard if not isinstance(one, dict)]
-    assert told[-1].step == told[-1].steps == 9
-    assert told[-1].rate > 0
+    assert told[-1].done == told[-1].total == 9
+    assert told[-1].steps_per_second > 0
 
 
 def test_the_best_epoch_is_kept_and_patience_ends_a_run(tmp_path):

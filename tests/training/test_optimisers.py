@@ -8,11 +8,11 @@ torch = pytest.importorskip("torch")
 
 from tests.training.toys import recipe  # noqa: E402
 
+from wordreel.training.lr_schedules import lr_factor  # noqa: E402
 from wordreel.training.optimisers import build_optimiser  # noqa: E402
 from wordreel.training.optimisers.build import parameter_groups  # noqa: E402
 from wordreel.training.optimisers.lookahead import Ranger  # noqa: E402
 from wordreel.training.optimisers.radam import RAdam, step_size  # noqa: E402
-from wordreel.training.schedules import factor  # noqa: E402
 from wordreel.training.settings import OptimiserSettings, ScheduleSettings  # noqa: E402
 
 STEPS = 20
@@ -124,11 +124,11 @@ def test_text_networks_may_have_a_rate_of_their_own():
 
 def test_schedules():
     cosine = ScheduleSettings("cosine", floor=0.1)
-    assert factor(cosine, 0, 100, 10) == 1.0
-    assert factor(cosine, 50, 100, 10) == pytest.approx(0.55)
-    assert factor(cosine, 100, 100, 10) == pytest.approx(0.1)
+    assert lr_factor(cosine, 0, 100, 10) == 1.0
+    assert lr_factor(cosine, 50, 100, 10) == pytest.approx(0.55)
+    assert lr_factor(cosine, 100, 100, 10) == pytest.approx(0.1)
     step = ScheduleSettings("step", gamma=0.5, every=2)
-    assert [factor(step, s, 60, 10) for s in (0, 19, 20, 40)] == [1, 1, 0.5, 0.25]
-    assert factor(ScheduleSettings("exponential", gamma=0.5), 5, 60, 10) == pytest.approx(0.5**0.5)
+    assert [lr_factor(step, s, 60, 10) for s in (0, 19, 20, 40)] == [1, 1, 0.5, 0.25]
+    assert lr_factor(ScheduleSettings("exponential", gamma=0.5), 5, 60, 10) == pytest.approx(0.5**0.5)
     warm = ScheduleSettings("constant", warmup=4)
-    assert [factor(warm, s, 60, 10) for s in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
+    assert [lr_factor(warm, s, 60, 10) for s in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]

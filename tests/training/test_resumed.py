@@ -87,9 +87,9 @@ def test_other_shares_or_spans_are_other_data(tmp_path):
 HOLDS = """
 import sys, time
 from pathlib import Path
-from wordreel.training.claim import claimed
+from wordreel.training.run_lock import run_lock
 
-with claimed(Path(sys.argv[1])):
+with run_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """

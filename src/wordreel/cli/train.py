@@ -11,9 +11,14 @@ import typer
 from wordreel.cli.common import JsonOption, counter, long_time, print_json, printable
 from wordreel.cli.evaluate_inputs import Captioned
 from wordreel.cli.train_default import NAME, train_default
+from wordreel.cli.train_progress import (
+    check_out_folders,
+    end_progress_line,
+    print_data_summary,
+    progress_printer,
+)
 from wordreel.cli.train_search import read_space
 from wordreel.cli.train_search import search as search_space
-from wordreel.cli.train_told import end_line, ready, shown, tell_data
 from wordreel.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -147,7 +152,7 @@ def train(
     folders = {one: out / f"seed-{one}" if len(seeds) > 1 else out for one in seeds}
     space = None if search is None else read_space(search, recipe, changes)
     if space is None:
-        ready(folders.values(), resume, overwrite)
+        check_out_folders(folders.values(), resume, overwrite)
     libraries = [
         Source(where, told, part, None if some == "-" else some, share=often or 1.0)
         for where, told, part, some, often in _rows(library or [], captions, split, ids, share)
@@ -222,25 +227,25 @@ def _opened(
         train = open_sources(recipe, sources)
         assert train is not None  # noqa: S101 - there is a source
         opened = Opened(*taught(recipe, train, None, open_sources(recipe, val_sources, validating=True)))
-    tell_data(recipe, opened)
+    print_data_summary(recipe, opened)
     return opened
 
 
 def _train(recipe: Recipe, material: Material, out: Path, device: str, resume: bool) -> Result:
+    from wordreel.training.interrupt import TrainingInterrupted
     from wordreel.training.loop import train as run
-    from wordreel.training.stopping import Stopped
 
     try:
-        found = run(recipe, material, out, device=device, resume=resume, progress=shown())
+        found = run(recipe, material, out, device=device, resume=resume, on_progress=progress_printer())
         if resume and not found.steps:
             typer.echo(f"the run in {printable(out)} had come to its end: nothing was left to do", err=True)
         return found
-    except Stopped as stopped:
-        end_line()
+    except TrainingInterrupted as stopped:
+        end_progress_line()
         typer.echo(f"wordreel: {stopped}; the same command with --resume goes on from there", err=True)
         raise typer.Exit(130) from None
     finally:
-        end_line()
+        end_progress_line()
 
 
 def _report(results: dict[int, Result], as_json: bool) -> None:

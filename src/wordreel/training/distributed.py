@@ -1,6 +1,6 @@
-"""Several processes, one model: every process embeds its part of a batch, and all pairs are negatives of all.
+"""Distributed training: each process embeds its shard of a batch, and all pairs are negatives of all others.
 
-Started by torchrun; one process is a world of its own and none of this does anything.
+Start it with torchrun. A single process is a world of size 1, for which everything here is a no-op.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from wordreel.models.batch import Queries, Videos
 class World:
     rank: int = 0
     size: int = 1
-    local: int = 0  # number of this process on its machine
+    local_rank: int = 0
 
     @property
-    def chief(self) -> bool:
-        """Whether this process measures, saves and reports."""
+    def is_main_process(self) -> bool:
+        """Whether this process validates, saves and reports."""
         return self.rank == 0
 
-    def part(self, batch: Tensor) -> Tensor:
-        """This process's stretch of a batch `[b]`, whose length the world divides."""
+    def shard(self, batch: Tensor) -> Tensor:
+        """This process's part of a batch `[b]`; the world size divides `b`."""
         each = len(batch) // self.size
         return batch[self.rank * each : (self.rank + 1) * each]
 
-    def even(self, batch: Tensor) -> Tensor:
-        """A batch without the last pairs that cannot be shared out evenly."""
+    def divisible(self, batch: Tensor) -> Tensor:
+        """The batch without the last pairs that cannot be divided evenly."""
         return batch[: len(batch) // self.size * self.size]
 
     def gather(self, videos: Videos, queries: Queries) -> tuple[Videos, Queries]:
-        """Everybody's embeddings in the order of the batch, with gradients.
+        """The embeddings of all processes in batch order, with gradients.
 
         Every process computes the same loss L of all pairs. The gradient that comes back to an embedding is
-        the sum over processes, and parameters' gradients are averaged over processes afterwards, so what is
+        the sum over processes, and parameter gradients are averaged over processes afterwards, so what is
         left is the gradient of L.
         """
         if self.size == 1:
@@ -51,8 +51,8 @@ class World:
         available = [torch.empty_like(videos.available) for _ in range(self.size)]
         dist.all_gather(available, videos.available.contiguous())
         return (
-            Videos(_joined(videos.vectors), torch.cat(available)),
-            Queries(_joined(queries.vectors), _joined(queries.weights)),
+            Videos(_all_gather(videos.vectors), torch.cat(available)),
+            Queries(_all_gather(queries.vectors), _all_gather(queries.weights)),
         )
 
     def wrap(self, module: nn.Module, device: torch.device) -> nn.Module:
@@ -60,22 +60,24 @@ class World:
         if self.size == 1:
             return module
         ids = [device.index or 0] if device.type == "cuda" else None
-        # Gradients are summed in stretches, which are laid out anew after a first step unless unused ones are
-        # looked for. With three or more summands the layout decides how a sum is rounded, and a resumed run
-        # has a first step of its own.
-        steady = device.type == "cpu" and self.size > 2
-        return nn.parallel.DistributedDataParallel(module, device_ids=ids, find_unused_parameters=steady)
+        # DDP sums gradients in buckets and lays the buckets out again after the first step, unless it looks
+        # for unused parameters. With three or more summands the layout decides how a sum is rounded, and a
+        # resumed run has a first step of its own.
+        fixed_buckets = device.type == "cpu" and self.size > 2
+        return nn.parallel.DistributedDataParallel(
+            module, device_ids=ids, find_unused_parameters=fixed_buckets
+        )
 
-    def agree(self, value: float, device: torch.device) -> float:
-        """The chief's number, for everybody."""
+    def broadcast(self, value: float, device: torch.device) -> float:
+        """The main process's number, on every process."""
         if self.size == 1:
             return value
-        told = torch.tensor([value], dtype=torch.float64, device=device)
-        dist.broadcast(told, 0)
-        return float(told.item())
+        shared = torch.tensor([value], dtype=torch.float64, device=device)
+        dist.broadcast(shared, 0)
+        return float(shared.item())
 
 
-def _joined(x: Tensor) -> Tensor:
+def _all_gather(x: Tensor) -> Tensor:
     from torch.distributed.nn.functional import all_gather
 
     parts: Any = all_gather(x.contiguous())  # type: ignore[no-untyped-call]
@@ -83,23 +85,23 @@ def _joined(x: Tensor) -> Tensor:
 
 
 @contextmanager
-def joined(device_type: str) -> Iterator[World]:
+def init_world(device_type: str) -> Iterator[World]:
     """The world that torchrun describes in the environment, or this process alone.
 
-    Nobody leaves while others still work. A world that had been joined before is not left here.
+    Waits at the end until all processes are done. A process group that exists already is left open.
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield World()
         return
-    ours = not dist.is_initialized()
-    if ours:
+    owned = not dist.is_initialized()
+    if owned:
         dist.init_process_group("nccl" if device_type == "cuda" else "gloo")
     try:
         yield World(dist.get_rank(), size, int(os.environ.get("LOCAL_RANK", "0")))
-        if ours:
+        if owned:
             dist.barrier()
     finally:
-        if ours:
-            gc.collect()  # a wrapped module that is still held would keep threads of the world running
+        if owned:
+            gc.collect()  # a wrapped module that is still referenced would keep the group's threads alive
             dist.destroy_process_group()

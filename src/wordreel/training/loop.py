@@ -12,15 +12,15 @@ from pathlib import Path
 import torch
 
 from wordreel.errors import TrainingError
-from wordreel.training.claim import claimed
-from wordreel.training.distributed import joined
+from wordreel.training.distributed import init_world
+from wordreel.training.interrupt import stop_on_signal
 from wordreel.training.material import Material
-from wordreel.training.progress import Told
+from wordreel.training.progress import TrainCallback
 from wordreel.training.recipe import Recipe
 from wordreel.training.run import Epoch, Result, Run
+from wordreel.training.run_lock import run_lock
 from wordreel.training.session import Session
 from wordreel.training.state import read_facts
-from wordreel.training.stopping import stoppable
 
 
 def train(
@@ -31,7 +31,7 @@ def train(
     device: str | torch.device | None = None,
     resume: bool = False,
     name: str = "",
-    progress: Told | None = None,
+    on_progress: TrainCallback | None = None,
     on_epoch: Epoch | None = None,
     save_steps: int = 0,
 ) -> Result:
@@ -40,17 +40,18 @@ def train(
     With `resume` a run that was stopped goes on from its last state (and begins where there is none); the
     result is that of a run that was never stopped. `on_epoch` hears each epoch's figures and may raise to
     stop. The state is saved every `run.save_minutes`, and every `save_steps` steps if given; an interrupt
-    (Ctrl-C, SIGTERM) saves it after the present step and then raises `stopping.Stopped`.
+    (Ctrl-C, SIGTERM) saves it after the present step and then raises `interrupt.TrainingInterrupted`.
     """
     place, folder = pick_device(device), Path(out)
-    with joined(place.type) as world:
+    with init_world(place.type) as world:
         if place.type == "cuda" and world.size > 1:
-            place = torch.device("cuda", world.local)
+            place = torch.device("cuda", world.local_rank)
             torch.cuda.set_device(place)
-        with claimed(folder) if world.chief else nullcontext(), stoppable(world.size == 1) as wish:
+        lock = run_lock(folder) if world.is_main_process else nullcontext()
+        with lock, stop_on_signal(world.size == 1) as stop:
             found = read_facts(folder) if resume else None
             session = Session(recipe, material, place, world)
-            run = Run(session, folder, name or recipe.name, progress, on_epoch, save_steps, wish)
+            run = Run(session, folder, name or recipe.name, on_progress, on_epoch, save_steps, stop)
             if found is not None:
                 run.go_on(found)
             result = run.go()

@@ -1,4 +1,4 @@
-"""What a run tells while it runs."""
+"""Progress of a training run: epoch, step, loss, recall, speed and the time left."""
 
 from __future__ import annotations
 
@@ -6,44 +6,53 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from wordreel.progress import Progress
+
 
 @dataclass(frozen=True)
-class Progress:
-    """`loss` is the mean of this epoch so far, `recall` the last validation's geometric mean (None: none)."""
+class TrainProgress(Progress):
+    """`done` and `total` count steps.
 
-    epoch: int
-    epochs: int
-    step: int
-    steps: int
-    loss: float
-    recall: float | None
-    rate: float  # steps in a second
-    left: float  # seconds
+    `loss` is the mean of the current epoch so far; `recall` is the geometric mean of R@1, R@5 and R@10 (text
+    to video) in the last validation, None before the first.
+    """
+
+    epoch: int = 0
+    epochs: int = 0
+    loss: float = 0.0
+    recall: float | None = None
+    steps_per_second: float = 0.0
+    seconds_left: float = float("inf")
+
+    @property
+    def epoch_ended(self) -> bool:
+        return self.total is not None and self.done * self.epochs == self.epoch * self.total
 
 
-Told = Callable[[Progress], None]
+TrainCallback = Callable[[TrainProgress], None]
 
 
 @dataclass
-class Clock:
-    """Steps in a second over this session, measuring and saving included, and the seconds that are left."""
+class StepTimer:
+    """Speed of this session, validation and saving included, and the time left."""
 
-    steps: int
-    begun: float = field(default_factory=time.perf_counter)
-    done: int = 0
-    spoken: float = 0.0
+    total_steps: int
+    started: float = field(default_factory=time.perf_counter)
+    steps: int = 0
+    last_report: float = 0.0
 
-    def rate(self) -> float:
-        passed = time.perf_counter() - self.begun
-        return self.done / passed if passed > 0 else 0.0
+    def steps_per_second(self) -> float:
+        seconds = time.perf_counter() - self.started
+        return self.steps / seconds if seconds > 0 else 0.0
 
-    def left(self, step: int) -> float:
-        rate = self.rate()
-        return (self.steps - step) / rate if rate > 0 else float("inf")
+    def seconds_left(self, step: int) -> float:
+        speed = self.steps_per_second()
+        return (self.total_steps - step) / speed if speed > 0 else float("inf")
 
-    def due(self, every: float = 1.0) -> bool:
+    def report_due(self, every: float = 1.0) -> bool:
+        """True at most once every `every` seconds."""
         now = time.perf_counter()
-        if now - self.spoken < every:
+        if now - self.last_report < every:
             return False
-        self.spoken = now
+        self.last_report = now
         return True

@@ -15,14 +15,14 @@ from torch import Tensor
 from wordreel.atomic import make_dir
 from wordreel.errors import TrainingError
 from wordreel.models.trained import save
+from wordreel.training.interrupt import StopRequest, TrainingInterrupted
 from wordreel.training.logs import Row, draw_curves, write_logs
+from wordreel.training.lr_schedules import lr_factor
 from wordreel.training.measure import Measured
-from wordreel.training.progress import Clock, Progress, Told
-from wordreel.training.schedules import factor
+from wordreel.training.progress import StepTimer, TrainCallback, TrainProgress
 from wordreel.training.session import Session
 from wordreel.training.start import copy_tokenizer
 from wordreel.training.state import differences, load_state, save_state
-from wordreel.training.stopping import Stopped, Wish
 
 Epoch = Callable[[Row], None]
 
@@ -51,14 +51,14 @@ class Run:
         session: Session,
         folder: Path,
         name: str,
-        progress: Told | None,
+        on_progress: TrainCallback | None,
         on_epoch: Epoch | None,
         save_steps: int,
-        wish: Wish | None = None,
+        stop: StopRequest | None = None,
     ) -> None:
         self.session, self.folder, self.name = session, folder, name
-        self.progress, self.on_epoch, self.save_steps = progress, on_epoch, save_steps
-        self.wish = wish or Wish()
+        self.on_progress, self.on_epoch, self.save_steps = on_progress, on_epoch, save_steps
+        self.stop = stop or StopRequest()
         self.step, self.total, self.counted = 0, 0.0, 0  # total and counted: losses of this epoch
         self.history: list[Row] = []
         self.best_epoch, self.best_score = -1, -math.inf
@@ -91,7 +91,7 @@ class Run:
 
     def keep(self) -> None:
         """The best model first, then the state that knows of it: a kill between them repeats some steps."""
-        if self.session.world.chief:
+        if self.session.world.is_main_process:
             self._write_best()
             facts = {
                 **self.session.identity(),
@@ -99,7 +99,7 @@ class Run:
                 "total": self.total,
                 "counted": self.counted,
                 "history": self.history,
-                "seconds": self.spent + time.perf_counter() - self.clock.begun,
+                "seconds": self.spent + time.perf_counter() - self.timer.started,
                 "best_epoch": self.best_epoch,
                 "best_score": self.best_score,
                 "best_figures": self.best_figures.to_json() if self.best_figures else None,
@@ -113,8 +113,8 @@ class Run:
         session, settings = self.session, self.session.recipe.run
         each = session.order.steps_of_epoch()
         self.total_steps = each * settings.epochs
-        self.clock = Clock(self.total_steps)
-        if session.world.chief:
+        self.timer = StepTimer(self.total_steps)
+        if session.world.is_main_process:
             make_dir(self.folder)
         for epoch in range(self.step // each, settings.epochs):
             if self._stopped():
@@ -127,19 +127,19 @@ class Run:
         losses: list[Tensor] = []
         begun, first = time.perf_counter(), self.step
         for videos, captions in batches[self.step - number * each :]:
-            scale = factor(self.session.recipe.schedule, self.step, self.total_steps, each)
+            scale = lr_factor(self.session.recipe.schedule, self.step, self.total_steps, each)
             losses.append(self.session.step(videos, captions, self.step, scale))
             self.step += 1
-            self.clock.done += 1
+            self.timer.steps += 1
             ended = self.step == (number + 1) * each
             due = self.save_steps and self.step % self.save_steps == 0
-            if self.progress and not ended and self.clock.due():
+            if self.on_progress and not ended and self.timer.report_due():
                 self._count(losses)
-                self._tell(number, each)
-            if not ended and (due or self._old() or self.wish.asked):
+                self._report(number, each)
+            if not ended and (due or self._save_due() or self.stop.requested):
                 self._count(losses)
                 self.keep()
-                self._heed()
+                self._check_stop()
             if len(losses) >= 1000:
                 self._count(losses)
         self._count(losses)
@@ -149,26 +149,26 @@ class Run:
             "step": self.step,
             "loss": self.total / max(1, self.counted),
             "rate": self.session.recipe.optimiser.rate
-            * factor(self.session.recipe.schedule, self.step - 1, self.total_steps, each),
+            * lr_factor(self.session.recipe.schedule, self.step - 1, self.total_steps, each),
             "seconds": round(seconds, 3),
             "steps_per_second": round((self.step - first) / max(seconds, 1e-9), 3),
         }
         self.total, self.counted = 0.0, 0
         self._measure(number + 1, row)
         self.history.append(row)
-        if self.session.world.chief:
+        if self.session.world.is_main_process:
             self.session.events(self.folder).add(self.step, {k: v for k, v in row.items() if k != "step"})
             write_logs(self.folder, self.history)
-        if self.progress:
-            self._tell(number, each, row["loss"])
+        if self.on_progress:
+            self._report(number, each, row["loss"])
         last = number + 1 == self.session.recipe.run.epochs
         due = self.save_steps and self.step % self.save_steps == 0
-        if last or due or self._old() or self.wish.asked:
+        if last or due or self._save_due() or self.stop.requested:
             self.keep()
         if self.on_epoch:
             self.on_epoch(row)
         if not last:
-            self._heed()
+            self._check_stop()
 
     def _measure(self, epoch: int, row: Row) -> None:
         settings = self.session.recipe.run
@@ -176,13 +176,13 @@ class Run:
             raise TrainingError(self._advice("weights are no longer numbers"))
         wanted = epoch % settings.validate_every == 0 or epoch == settings.epochs
         figures = None
-        if wanted and self.session.world.chief:
+        if wanted and self.session.world.is_main_process:
             figures = self.session.measure()
         if figures is not None:
             row |= figures.row()
         select = settings.select
         score = -math.inf if figures is None else figures.score(select)
-        score = self.session.world.agree(score, self.session.device)
+        score = self.session.world.broadcast(score, self.session.device)
         last = select == "last" or self.session.material.val is None
         if last or (score > -math.inf and score >= self.best_score):
             self.best_epoch, self.best_score, self.best_figures = epoch, score, figures
@@ -194,7 +194,7 @@ class Run:
         patience = self.session.recipe.run.patience
         return bool(patience) and len(self.history) - self.best_epoch >= patience > 0 and self.best_epoch > 0
 
-    def _old(self) -> bool:
+    def _save_due(self) -> bool:
         minutes = self.session.recipe.run.save_minutes
         return minutes > 0 and time.perf_counter() - self.saved > 60 * minutes
 
@@ -212,26 +212,27 @@ class Run:
             "(run.precision)"
         )
 
-    def _heed(self) -> None:
-        """End here if somebody asked for it; the state has just been kept."""
-        if self.wish.asked:
-            raise Stopped(f"stopped after step {self.step} of {self.total_steps}")
+    def _check_stop(self) -> None:
+        """Stop here if a stop was requested; the state has just been saved."""
+        if self.stop.requested:
+            raise TrainingInterrupted(f"stopped after step {self.step} of {self.total_steps}")
 
-    def _tell(self, epoch: int, each: int, loss: float | None = None) -> None:
-        if self.progress is None or not self.session.world.chief:
+    def _report(self, epoch: int, each: int, loss: float | None = None) -> None:
+        if self.on_progress is None or not self.session.world.is_main_process:
             return
         measured = [row["t2v_geometric_mean"] for row in self.history if "t2v_geometric_mean" in row]
         mean = self.total / max(1, self.counted) if loss is None else loss
-        self.progress(
-            Progress(
-                epoch + 1,
-                self.session.recipe.run.epochs,
+        self.on_progress(
+            TrainProgress(
+                "training",
                 self.step,
                 self.total_steps,
-                mean,
-                measured[-1] if measured else None,
-                self.clock.rate(),
-                self.clock.left(self.step),
+                epoch=epoch + 1,
+                epochs=self.session.recipe.run.epochs,
+                loss=mean,
+                recall=measured[-1] if measured else None,
+                steps_per_second=self.timer.steps_per_second(),
+                seconds_left=self.timer.seconds_left(self.step),
             )
         )
 
@@ -244,10 +245,10 @@ class Run:
 
     def _finish(self) -> Result:
         best, last = self.folder / "best", self.folder / "last"
-        seconds = self.spent + time.perf_counter() - self.clock.begun
+        seconds = self.spent + time.perf_counter() - self.timer.started
         if self.saved_step != self.step:  # patience has ended it: the state is to know that it is over
             self.keep()
-        if self.session.world.chief:
+        if self.session.world.is_main_process:
             about = self._about(len(self.history))
             save(last, self.session.module, self.name, about)
             copy_tokenizer(self.session.recipe.model.text, self.session.material.tokenizer, last)

@@ -49,7 +49,7 @@ class Session:
         self.shelf = Shelf(material.train, recipe.model, device, dtype, run.compile, run.expert_dropout, wide)
         self.texts = self._texts()
         self.val_shelf, self.val_texts = None, None
-        if material.val is not None and val_words is not None and world.chief:
+        if material.val is not None and val_words is not None and world.is_main_process:
             self.val_shelf = Shelf(material.val, recipe.model, device, dtype, wide=wide)
             self.val_texts = Texts(val_words, device, dtype, wide=wide)
         self.order = Order.of(material.train, recipe.data, run, 2 * world.size)

@@ -71,7 +71,7 @@ class Stepper:
         """Step `number` (0, 1, …) on these pairs, at `factor` times the learning rate; the loss, detached."""
         seed_step(self.seed, number, self.world.rank)
         self._set_rate(factor)
-        videos, captions = self.world.even(videos), self.world.even(captions)
+        videos, captions = self.world.divisible(videos), self.world.divisible(captions)
         if self._inputs is not None and self._inputs[0].shape == videos.shape:
             return self._replay(videos, captions)
         if self.captures and self._ready() and self._graph is None and self._usual(videos):
@@ -110,7 +110,7 @@ class Stepper:
         return loss.detach()
 
     def _loss(self, videos: Tensor, captions: Tensor) -> Tensor:
-        mine, told = self.world.part(videos), self.world.part(captions)
+        mine, told = self.world.shard(videos), self.world.shard(captions)
         tokens, middles = self.texts.shown(told)
         batch = self.shelf.batch(mine, training=True, centres=middles, window=self.window)
         taught = None if self.teachers is None else self.teachers.similarities(videos, captions)

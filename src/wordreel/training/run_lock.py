@@ -1,0 +1,58 @@
+"""Lock a run's folder, so that one training at a time writes to it."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wordreel.atomic import make_dir
+from wordreel.errors import LibraryBusy, LibraryError, NextStep, TrainingError
+from wordreel.library.lock import writer_lock
+
+LOCK_FILE = "lock"
+WRITE_ERRORS = (
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENOENT,
+    errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG,
+)  # fmt: skip
+OTHER_FOLDER = NextStep("write to another folder", command="train … --out DIR")
+
+
+@contextmanager
+def run_lock(folder: Path) -> Iterator[None]:
+    """Hold the lock of a run's folder; the operating system releases it however the process ends.
+
+    Raises:
+        TrainingError: Another process holds the lock, or the folder cannot be written to, now or while the
+            lock is held (a full disk). Files written before stay intact.
+    """
+    try:
+        make_dir(folder)
+    except OSError as error:
+        raise TrainingError(f"cannot create {folder}: {error.strerror or error}", OTHER_FOLDER) from None
+    try:
+        with writer_lock(folder / LOCK_FILE):
+            try:
+                yield
+            except OSError as error:
+                if error.errno not in WRITE_ERRORS:
+                    raise
+                raise _write_failed(folder, error) from error
+    except LibraryBusy:
+        raise TrainingError(f"another training is writing to {folder}", OTHER_FOLDER) from None
+    except LibraryError as error:
+        raise TrainingError(error.message, error.next_step) from None
+
+
+def check_writable(folder: Path) -> None:
+    """Fail before hours of work, not after, where the folder cannot be written to."""
+    with run_lock(folder):
+        pass
+
+
+def _write_failed(folder: Path, error: OSError) -> TrainingError:
+    return TrainingError(
+        f"cannot write the run in {folder}: {error.strerror or error} (the last saved state is intact)",
+        NextStep("free disk space and resume", command="train … --resume"),
+    )

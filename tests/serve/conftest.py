@@ -58,7 +58,7 @@ class Answer:
     def code(self):
         """The code of an error, which must have the one shape."""
         error = self.json["error"]
-        assert set(error) == {"code", "message", "field"}
+        assert set(error) == {"code", "message", "field", "next_step"}
         assert error["message"]
         return error["code"]
 

@@ -30,8 +30,8 @@ POLICY = (
 NAMES = ("harbour at dawn.mp4", "birthday 2019.mov", "street.mp4", "lecture.mp4", "beach.jpg", "song.mp3")
 SECONDS = 20.0
 STALE = (
-    "all 240 clips must be embedded by the model 'reel' before they can be found: `wordreel use reel` "
-    "(the owner of the library does that on the command line)"
+    "all 240 clips must be embedded by the model 'reel' before they can be found; "
+    "the owner of the library can embed them on the command line"
 )
 SAID = (
     "Good morning to all of you.",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.serve.conftest import Model, opened, running
 
-from wordreel.errors import WordreelError
+from wordreel.errors import NextStep, WordreelError
 from wordreel.library import LibraryStore
 from wordreel.library.settings import write_setting
 from wordreel.search.embedding import embed_library, embedding_cache
@@ -62,7 +62,7 @@ def test_another_model_answers_once_it_is_used(site, library, monkeypatch):
 
 def test_a_model_that_cannot_be_opened_leaves_the_old_one_at_work(site, library, monkeypatch):
     def broken(store, weights):
-        raise WordreelError("it needs torch. `wordreel use reel` goes back")
+        raise WordreelError("it needs torch", NextStep("go back to the default model", command="use reel"))
 
     monkeypatch.setattr(using, "open_kept", broken)
     before = order(site.get("/api/search?text=red").json)
@@ -107,7 +107,7 @@ def test_a_server_that_only_shows_says_who_must_embed(stale):
     with running(library, read_only=True) as site:
         told = site.get("/api/status").json
         assert (told["clips"], told["unembedded"]) == (0, clips)
-        for words in (f"all {clips} clips", "`wordreel use reel`", "owner of the library"):
+        for words in (f"all {clips} clips", "owner of the library"):
             assert words in told["problem"]
         content = site.get("/api/videos").json["items"][0]["content"]
         for path in (
@@ -119,6 +119,7 @@ def test_a_server_that_only_shows_says_who_must_embed(stale):
             answer = site.get(path)
             assert (answer.status, answer.code) == (409, "not_embedded"), path
             assert answer.json["error"]["message"] == told["problem"]
+            assert answer.json["error"]["next_step"]["command"] == "use reel"
         with LibraryStore.open(library) as owner:
             embed_library(owner, Model())
         site.until("/api/status", lambda found: found["problem"] is None)

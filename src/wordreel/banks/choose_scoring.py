@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from wordreel.banks.beta import unlabelled_beta
 from wordreel.banks.embedded_bank import EmbeddedBank, check_searchable
 from wordreel.banks.query_embeddings import Progress
-from wordreel.errors import BankError
+from wordreel.errors import BankError, NextStep
 from wordreel.hubness import METHODS, Method, make
-from wordreel.library.banks import BankRow, CheckRow, list_banks, read_bank, read_check
+from wordreel.library.banks import BUILD_A_BANK, BankRow, CheckRow, list_banks, read_bank, read_check
 from wordreel.library.store import LibraryStore
 from wordreel.search.scoring import PLAIN, ConfidenceFunction, FittedNorm
 from wordreel.search.searcher import Searcher
@@ -24,11 +24,12 @@ AUTO = "auto"
 
 @dataclass(frozen=True, eq=False)
 class Scoring:
-    """How to rank, with which bank, and a word on why where it may surprise."""
+    """How to rank and with which bank; `note` says why, where that may surprise, `next_step` what to do."""
 
     norm: FittedNorm = PLAIN
     confidence: ConfidenceFunction | None = None
     note: str = ""
+    next_step: NextStep | None = None
 
 
 def choose_scoring(
@@ -46,7 +47,7 @@ def choose_scoring(
     name = bank or _preferred(store, searcher, banks)
     if name is None:
         if asked not in (AUTO, "none"):
-            raise BankError(f"--norm {asked} needs a query bank; `wordreel bank build` makes one")
+            raise BankError(f"the normalisation {asked!r} needs a query bank", BUILD_A_BANK)
         return Scoring()
     opened = EmbeddedBank.open(searcher, read_bank(store, name), progress)
     check = read_check(store, name, searcher.model.fingerprint)
@@ -61,7 +62,8 @@ def choose_scoring(
         return Scoring(opened.norm(method_for(opened, asked, beta, check)), sure)
     if check is not None and check.passed:
         return Scoring(opened.norm(make(check.report["method"], **check.report["parameters"])), sure)
-    return Scoring(confidence=sure, note=_why_plain(name, changed, check is not None))
+    note, next_step = _why_plain(name, changed, check is not None)
+    return Scoring(PLAIN, sure, note, next_step)
 
 
 def method_for(
@@ -70,7 +72,7 @@ def method_for(
     """A method with its β: as given, as the bank's check chose it, or by the label-free rule."""
     if "beta" not in METHODS[name].__dataclass_fields__:
         if beta is not None:
-            raise BankError(f"{name!r} has no beta; leave --beta out")
+            raise BankError(f"{name!r} has no beta", NextStep("leave beta out"))
         return make(name)
     if beta is None and check is not None:
         chosen = check.report.get("betas", {}).get(name)
@@ -90,10 +92,10 @@ def _preferred(store: LibraryStore, searcher: Searcher, banks: Sequence[BankRow]
     return max(banks, key=lambda row: (row.size, row.name)).name if banks else None
 
 
-def _why_plain(bank: str, changed: bool, checked: bool) -> str:
-    command = f"`wordreel bank check {bank} --captions FILE`"
+def _why_plain(bank: str, changed: bool, checked: bool) -> tuple[str, NextStep | None]:
+    check = NextStep("check it with captions", command=f"bank check {bank} --captions FILE")
     if changed:
-        return f"plain ranking: bank {bank!r} has changed since its check; {command} checks it again"
+        return f"plain ranking: bank {bank!r} has changed since its check", check
     if checked:
-        return f"plain ranking: bank {bank!r} did not help when it was checked"
-    return f"plain ranking: bank {bank!r} has not been checked with this model; {command} does it"
+        return f"plain ranking: bank {bank!r} did not help when it was checked", None
+    return f"plain ranking: bank {bank!r} has not been checked with this model", check

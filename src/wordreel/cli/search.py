@@ -55,7 +55,7 @@ def search(
 
     opened = Library(library, create=False)
     number = beta_number(beta)
-    note = opened.banks.choose(norm, bank, number, counter("queries of the bank embedded")).note
+    choice = opened.banks.choose(norm, bank, number, counter("queries of the bank embedded"))
     hits = opened.search(
         words,
         limit=limit,
@@ -66,8 +66,9 @@ def search(
         min_confidence=min_confidence,
         **vars(filters),
     )
-    if note and bank is not None:
-        typer.echo(note, err=True)
+    if choice.note and bank is not None:
+        advice = f"; {choice.next_step.for_command_line()}" if choice.next_step else ""
+        typer.echo(choice.note + advice, err=True)
     if as_json:
         print_json([asdict(hit) for hit in hits])
     elif not hits:

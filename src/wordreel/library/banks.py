@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wordreel.errors import BankError
+from wordreel.errors import BankError, NextStep
 
 if TYPE_CHECKING:
     from wordreel.library.store import LibraryStore
 
 LONGEST_NAME = 100
+BUILD_A_BANK = NextStep("build a query bank", command="bank build", page="Hubness (POST /api/banks)")
 _BANK = "name, source, made_at, (SELECT count(*) FROM bank_queries q WHERE q.bank = name)"
 
 
@@ -83,8 +84,9 @@ def read_bank(store: LibraryStore, name: str) -> Bank:
         row = store.catalogue.one("SELECT name, source, made_at FROM banks WHERE name = ?", name)
         if row is None:
             others = ", ".join(bank.name for bank in list_banks(store))
-            hint = f"there are: {others}" if others else "`wordreel bank build` makes one"
-            raise BankError(f"there is no bank {name!r}; {hint}")
+            if others:
+                raise BankError(f"there is no bank {name!r}; there are: {others}")
+            raise BankError(f"there is no bank {name!r}", BUILD_A_BANK)
         found = store.catalogue.rows(
             "SELECT id, text, source FROM bank_queries WHERE bank = ? ORDER BY id", name
         )
@@ -108,7 +110,9 @@ def make_bank(store: LibraryStore, name: str, texts: Iterable[str], source: str)
         raise BankError(f"{source} holds no queries; a bank needs at least one")
     with store.writing(), store.catalogue.transaction():
         if store.catalogue.one("SELECT 1 FROM banks WHERE name = ?", name):
-            raise BankError(f"there is a bank {name!r} already; `wordreel bank add {name} …` adds to it")
+            raise BankError(
+                f"there is a bank {name!r} already", NextStep("add to it", command=f"bank add {name} …")
+            )
         store.catalogue.run("INSERT INTO banks VALUES (?, ?, ?)", name, source, time.time())
         _insert(store, name, sentences, source)
     return read_bank(store, name)
@@ -127,7 +131,14 @@ def drop_queries(store: LibraryStore, name: str, texts: Iterable[str]) -> int:
     bank = read_bank(store, name)
     gone = set(tidy(texts)) & set(bank.texts)
     if len(gone) == len(bank):
-        raise BankError(f"that would leave bank {name!r} empty; `wordreel bank drop {name} --all` forgets it")
+        raise BankError(
+            f"that would leave bank {name!r} empty",
+            NextStep(
+                "delete the bank",
+                command=f"bank drop {name} --all",
+                page=f"Hubness (DELETE /api/banks/{name})",
+            ),
+        )
     with store.writing(), store.catalogue.transaction():
         store.catalogue.run_many(
             "DELETE FROM bank_queries WHERE bank = ? AND text = ?", [(name, text) for text in gone]

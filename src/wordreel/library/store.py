@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from wordreel.atomic import make_dir
-from wordreel.errors import LibraryError
+from wordreel.errors import LibraryError, NextStep
 from wordreel.library import words as words_module
 from wordreel.library.captions import count_splits, read_captions
 from wordreel.library.catalogue import NAME, Catalogue
@@ -69,7 +69,14 @@ class LibraryStore:
         """The library in a folder; an error if there is none."""
         folder = Path(path)
         if not (folder / NAME).is_file():
-            raise LibraryError(f"there is no library at {folder}; make one with `wordreel add FOLDER`")
+            raise LibraryError(
+                f"there is no library at {folder}",
+                NextStep(
+                    "create one from a folder of videos",
+                    command="add FOLDER",
+                    page="Library (POST /api/folders)",
+                ),
+            )
         return cls.create_or_open(folder)
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.errors import QueryError
+from wordreel.errors import NextStep, QueryError
 from wordreel.hubness import METHODS, Direction, Method, choose_beta_unlabelled, make, query_rows
 from wordreel.hubness import ranking_scores as rows_to_sort
 from wordreel.index.exact import ExactIndex
@@ -136,7 +136,10 @@ def video_bank(searcher: Searcher, sample: VideoQuery, queries: Sequence[QueryEm
         if item.content != sample.content:
             rows.setdefault(item.content, []).append(row)
     if not rows:
-        raise QueryError("the library's other videos make the bank, and there are none; use --norm none")
+        raise QueryError(
+            "the library's other videos make the bank, and there are none",
+            NextStep("rank with the normalisation 'none'"),
+        )
     others = list(rows.values())
     spread = np.unique(np.linspace(0, len(others) - 1, min(BANK, len(others))).round().astype(int))
     at, edges = concat_segments(others[number] for number in spread.tolist())

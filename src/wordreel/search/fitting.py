@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wordreel.errors import QueryError
+from wordreel.errors import NextStep, QueryError
 from wordreel.library.paths import IMPORTED
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
@@ -31,6 +31,10 @@ def check_model_fits(store: LibraryStore, model: Model) -> None:
         have = ", ".join(sorted(store.stats().experts)) or "no experts"
         raise QueryError(
             f"the model {model.name!r} looks at {', '.join(wanted)}; the {foreign[0]} items of this "
-            f"library were imported with {have}. Use a model trained on those features, or add the videos "
-            "themselves with `wordreel add FOLDER`"
+            f"library were imported with {have}",
+            NextStep(
+                "use a model trained on those features, or add the videos themselves",
+                command="add FOLDER",
+                page="Library (POST /api/folders)",
+            ),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wordreel.errors import QueryError
+from wordreel.library.banks import BUILD_A_BANK
 from wordreel.search.scoring import ConfidenceFunction
 
 LONGEST_QUERY = 10_000  # characters
@@ -22,7 +23,7 @@ def checked(
             raise QueryError(f"the query has {len(text)} characters; {LONGEST_QUERY} are allowed")
     check_limit(limit)
     if min_confidence > 0 and confidence is None:
-        raise QueryError("a least confidence needs a query bank; `wordreel bank build` makes one")
+        raise QueryError("a minimum confidence needs a query bank", BUILD_A_BANK)
     return words
 
 

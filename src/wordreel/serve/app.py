@@ -17,7 +17,7 @@ from wordreel.serve.service import Service
 
 ABOUT = (
     "Find the moment in your videos with words. Every error is "
-    '`{"error": {"code", "message", "field"}}`; the message says what to do next.'
+    '`{"error": {"code", "message", "field", "next_step"}}`; the message says what to do next.'
 )
 
 

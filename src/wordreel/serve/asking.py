@@ -14,9 +14,8 @@ from wordreel.search.like import like
 from wordreel.search.scoring import PLAIN
 from wordreel.search.then import then
 from wordreel.serve import shapes, view
-from wordreel.serve.hints import for_page
 from wordreel.serve.live import Snapshot
-from wordreel.serve.problems import Problem
+from wordreel.serve.problems import Problem, with_next_step
 from wordreel.serve.service import Service
 from wordreel.types import Float32
 
@@ -76,7 +75,7 @@ def search(service: Service, asked: shapes.SearchRequest, clock: Clock) -> bytes
     response = shapes.SearchResponse(
         query=asked.model_dump(mode="json", exclude_defaults=True),
         norm=norm,
-        note=for_page(note),
+        note=note,
         total_estimate=snapshot.passing(filters),
         hits=view.shown(snapshot.searcher, found, weights, service.uploaded),
         took=clock.took(service),
@@ -98,7 +97,7 @@ def compare(service: Service, asked: shapes.SearchRequest, clock: Clock) -> byte
             plain=view.shown(snapshot.searcher, plain, weights, service.uploaded),
             normalised=view.shown(snapshot.searcher, corrected, weights, service.uploaded),
             norm=norm,
-            note=for_page(note),
+            note=note,
             took=clock.took(service),
         )
         .model_dump_json()
@@ -134,17 +133,18 @@ def _bank_norm(snapshot: Snapshot, asked: shapes.SearchRequest) -> str:
 
 def _worded(snapshot: Snapshot, asked: shapes.SearchRequest, filters: Filters) -> tuple[list[Hit], str, str]:
     choice = snapshot.choose(asked.norm, asked.bank, asked.beta)
+    note = with_next_step(choice.note, choice.next_step)
     least, text = asked.min_confidence, asked.text or ""
     if asked.then is not None:
         pairs = then(
             snapshot.searcher, text, asked.then, asked.limit, filters, choice.norm, choice.confidence, least,
             asked.offset,
         )  # fmt: skip
-        return list(pairs), choice.norm.label, choice.note
+        return list(pairs), choice.norm.label, note
     found = snapshot.searcher.search(
         text, asked.limit, filters, asked.moments, choice.norm, choice.confidence, least, asked.offset
     )
-    return found, choice.norm.label, choice.note
+    return found, choice.norm.label, note
 
 
 def _look_alikes(

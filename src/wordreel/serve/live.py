@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from wordreel.banks.choose_scoring import Scoring, choose_scoring
-from wordreel.errors import WordreelError
+from wordreel.errors import NextStep, WordreelError
 from wordreel.library.embeddings import read_manifest
 from wordreel.library.store import LibraryStore
 from wordreel.lru_cache import LRUCache
@@ -19,7 +19,6 @@ from wordreel.search.embedding import embedding_cache
 from wordreel.search.filters import Filters
 from wordreel.search.fitting import check_model_fits
 from wordreel.search.searcher import Searcher
-from wordreel.serve.hints import for_page
 from wordreel.serve.problems import Problem
 
 T = TypeVar("T")
@@ -126,13 +125,15 @@ class Live:
         except WordreelError as error:
             return error
         if missing and not len(searcher):
-            return Problem(409, "not_embedded", self.not_embedded(searcher, missing))
+            return self.not_embedded(searcher, missing)
         return None
 
-    def not_embedded(self, searcher: Searcher, missing: int) -> str:
-        """What cannot be found yet, and what makes it so that it can."""
+    def not_embedded(self, searcher: Searcher, missing: int) -> Problem:
+        """Which clips a search cannot return yet, and what to do about it."""
         what = f"{missing} of {missing + len(searcher)} clips" if len(searcher) else f"all {missing} clips"
-        said = f"{what} must be embedded by the model {searcher.model.name!r} before they can be found"
+        message = f"{what} must be embedded by the model {searcher.model.name!r} before they can be found"
         if self._read_only:
-            return for_page(f"{said}: `wordreel use {in_use(self._store)}`")
-        return f"{said}; a job does that, see Library"
+            step = NextStep("embed them", command=f"use {in_use(self._store)}")
+        else:
+            step = NextStep("wait for the job that embeds them", page="Library")
+        return Problem(409, "not_embedded", message, next_step=step)

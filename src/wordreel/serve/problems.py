@@ -1,9 +1,10 @@
-"""One shape for every error: `{"error": {"code", "message", "field"}}`, whoever noticed it."""
+"""One shape for every error: `{"error": {"code", "message", "field", "next_step"}}`, whoever raises it."""
 
 from __future__ import annotations
 
 import json
 import logging
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
@@ -16,13 +17,13 @@ from wordreel.errors import (
     HubnessError,
     LibraryBusy,
     MediaError,
+    NextStep,
     NotMedia,
     OverLimit,
     QueryError,
     WeightsError,
     WordreelError,
 )
-from wordreel.serve.hints import for_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,10 @@ log = logging.getLogger("wordreel.serve")
 
 
 class Problem(FastHTTPException):
-    """A request that is answered with an error; of the one kind that FastAPI lets through everywhere."""
+    """A request that is answered with an error: an `HTTPException`, which FastAPI lets through everywhere.
+
+    `message` is for people and ends with the next step; `next_step` is the same for programs.
+    """
 
     def __init__(
         self,
@@ -40,23 +44,42 @@ class Problem(FastHTTPException):
         message: str,
         field: str | None = None,
         headers: Mapping[str, str] | None = None,
+        next_step: NextStep | None = None,
     ) -> None:
-        super().__init__(status, message, dict(headers or {}))
-        self.code, self.message, self.field = code, message, field
+        self.code, self.field, self.next_step = code, field, next_step
+        self.message = with_next_step(message, next_step)
+        super().__init__(status, self.message, dict(headers or {}))
 
     def response(self) -> Response:
-        return answer(self.status_code, self.code, self.message, self.field, self.headers)
+        return error_response(
+            self.status_code, self.code, self.message, self.field, self.headers, self.next_step
+        )
 
 
-def answer(
+def with_next_step(message: str, next_step: NextStep | None) -> str:
+    """
+    >>> with_next_step("a minimum confidence needs a query bank", NextStep("build one", page="Hubness"))
+    'a minimum confidence needs a query bank; build one in Hubness'
+    """
+    return f"{message}; {next_step.for_page()}" if next_step else message
+
+
+def page_message(error: WordreelError) -> str:
+    """An error's message with its next step in the words of the page."""
+    return with_next_step(error.message, error.next_step)
+
+
+def error_response(
     status: int,
     code: str,
     message: str,
     field: str | None = None,
     headers: Mapping[str, str] | None = None,
+    next_step: NextStep | None = None,
 ) -> Response:
     """The response of an error. Only ASCII: a message may quote what no encoding can hold."""
-    body = json.dumps({"error": {"code": code, "message": message, "field": field}})
+    step = asdict(next_step) if next_step else None
+    body = json.dumps({"error": {"code": code, "message": message, "field": field, "next_step": step}})
     return Response(body, status, dict(headers or {}), "application/json")
 
 
@@ -80,15 +103,17 @@ CODES = {
     415: ("wrong_type", "the body has the wrong content type; send application/json"),
 }
 
+INTERNAL = "an unexpected error; the server's log has the details"
 
-def of(error: WordreelError) -> Problem:
-    """What an error of wordreel is over HTTP."""
+
+def problem_of(error: WordreelError) -> Problem:
+    """The HTTP answer to an error of wordreel."""
     status, code = next((status, code) for kind, status, code in KINDS if isinstance(error, kind))
-    return Problem(status, code, for_page(str(error)))
+    return Problem(status, code, error.message, next_step=error.next_step)
 
 
 def install(app: FastAPI) -> None:
-    """Let every error leave in the one shape."""
+    """Answer every error of the application in the one shape."""
 
     @app.exception_handler(Problem)
     async def _problem(_: Request, error: Problem) -> Response:
@@ -96,22 +121,22 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(WordreelError)
     async def _known(_: Request, error: WordreelError) -> Response:
-        return of(error).response()
+        return problem_of(error).response()
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        place = [str(part) for part in first["loc"] if part not in ("body", "query", "path")]
-        field = ".".join(place) or None
-        said = f"{field}: {first['msg']}" if field else str(first["msg"])
-        return answer(422, "invalid", f"{said}; see /api/openapi.json", field)
+        names = [str(part) for part in first["loc"] if part not in ("body", "query", "path")]
+        field = ".".join(names) or None
+        text = f"{field}: {first['msg']}" if field else str(first["msg"])
+        return error_response(422, "invalid", f"{text}; see /api/openapi.json", field)
 
     @app.exception_handler(HTTPException)
     async def _http(_: Request, error: HTTPException) -> Response:
         code, message = CODES.get(error.status_code, ("refused", str(error.detail)))
-        return answer(error.status_code, code, message, headers=error.headers)
+        return error_response(error.status_code, code, message, headers=error.headers)
 
     @app.exception_handler(Exception)
     async def _unknown(_: Request, error: Exception) -> Response:
         log.error("a request failed: %r", error, exc_info=error)
-        return answer(500, "internal", "this should not have happened; the server's log says more")
+        return error_response(500, "internal", INTERNAL)

@@ -21,7 +21,6 @@ from wordreel.serve import metrics
 from wordreel.serve.access.sessions import Sessions
 from wordreel.serve.disk_cache import DiskCache
 from wordreel.serve.encoder import Encoder
-from wordreel.serve.hints import for_page
 from wordreel.serve.jobs.process import InProcess
 from wordreel.serve.jobs.rows import DONE, Job
 from wordreel.serve.jobs.runner import Jobs, Work
@@ -30,7 +29,7 @@ from wordreel.serve.live import Live
 from wordreel.serve.names import uploaded_names
 from wordreel.serve.options import Options
 from wordreel.serve.pictures import Pictures
-from wordreel.serve.problems import Problem
+from wordreel.serve.problems import Problem, page_message
 from wordreel.serve.query_log import QueryLog
 from wordreel.serve.samples import OwnExperts, Samples
 from wordreel.serve.tracks_memory import RememberedTracks
@@ -133,10 +132,10 @@ class Service:
         """Why searches find nothing, or not all that is there; None where they find everything."""
         now = self.live.now
         if now.problem is not None:
-            return now.problem.message if isinstance(now.problem, Problem) else for_page(str(now.problem))
+            return now.problem.message if isinstance(now.problem, Problem) else page_message(now.problem)
         if self.used.problem:
-            return for_page(self.used.problem)
-        return self.live.not_embedded(now.searcher, now.missing) if now.missing else None
+            return page_message(self.used.problem)
+        return self.live.not_embedded(now.searcher, now.missing).message if now.missing else None
 
     async def stop(self) -> None:
         if self._watching is not None:

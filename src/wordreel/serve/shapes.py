@@ -201,10 +201,19 @@ class CompareResponse(BaseModel):
     took: Took
 
 
+class NextStepModel(BaseModel):
+    """What to do about an error: in words, as a command after `wordreel`, and where the page does it."""
+
+    text: str = Field(examples=["build a query bank"])
+    command: str | None = Field(None, examples=["bank build"])
+    page: str | None = Field(None, examples=["Hubness (POST /api/banks)"])
+
+
 class Error(BaseModel):
     code: str = Field(examples=["not_found"])
     message: str = Field(examples=["there is no such video; see /api/videos"])
     field: str | None = None
+    next_step: NextStepModel | None = None
 
 
 class ErrorResponse(BaseModel):

@@ -19,7 +19,7 @@ from wordreel.errors import MediaError
 from wordreel.library.store import LibraryStore
 from wordreel.media.types import MediaInfo
 from wordreel.serve.names import tidy_name
-from wordreel.serve.problems import Problem, of
+from wordreel.serve.problems import Problem, problem_of
 
 FOLDER = "uploads"
 ASKED = "asked"  # below the cache: what was only asked with
@@ -88,7 +88,7 @@ class Uploads:
         try:
             info = self._fence.probe(passing)
         except MediaError as error:
-            raise of(error) from error
+            raise problem_of(error) from error
         place = (self.folder if keep else self.asked) / content
         passing.replace(place)
         if keep:

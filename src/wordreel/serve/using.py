@@ -17,7 +17,7 @@ class UsedModel:
         self._library, self._lock = library, threading.Lock()
         self.key = in_use(library.store)  # what `wordreel use` takes
         self.now = RememberingModel(library.model)
-        self.problem = ""
+        self.problem: WordreelError | None = None
 
     def look(self) -> RememberingModel:
         """The library's model. One that cannot be opened leaves the old one at work."""
@@ -28,8 +28,11 @@ class UsedModel:
                 try:
                     model = open_kept(self._library.store, self._library.weights)
                 except WordreelError as error:
-                    self.problem = f"another model was chosen, but {self.now.name!r} still answers: {error}"
+                    self.problem = WordreelError(
+                        f"another model was chosen, but {self.now.name!r} still answers: {error.message}",
+                        error.next_step,
+                    )
                 else:
                     self._library.__dict__["model"] = model  # as `Library.use` would have left it
-                    self.now, self.problem = RememberingModel(model), ""
+                    self.now, self.problem = RememberingModel(model), None
             return self.now

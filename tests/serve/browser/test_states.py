@@ -232,7 +232,7 @@ def test_side_by_side_marks_what_moved(browser: Browser, full: object) -> None:
         ("empty", "/?view=library", "drop files"),
         ("shown", "/", "Its owner adds videos"),
         ("stale", "/", "owner of the library"),
-        ("stale", "/?view=library", "wordreel use reel"),
+        ("stale", "/?view=library", "owner of the library can embed them"),
         ("stale", "/?q=boat", "must be embedded"),
         ("broken", "/?q=boat", "try again in a minute"),
         ("full", "/?q=nothing", "other words"),

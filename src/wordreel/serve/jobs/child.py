@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import threading
+from dataclasses import asdict
 from typing import Any
 
 
@@ -30,10 +31,10 @@ def main() -> None:
         library = Library(order["library"], create=False)
         report = do(library, order["kind"], order["request"], lambda progress: say({"progress": progress}))
         say({"report": report})
-    except LibraryBusy as error:
-        say({"busy": str(error)})
     except WordreelError as error:
-        say({"error": str(error)})
+        step = asdict(error.next_step) if error.next_step else None
+        kind = "busy" if isinstance(error, LibraryBusy) else "error"
+        say({kind: error.message, "next_step": step})
 
 
 def _until_the_server_goes() -> None:

@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from wordreel.errors import LibraryError
+from wordreel.errors import LibraryError, NextStep
 from wordreel.serve.jobs.runner import Stopped, Tell
+from wordreel.serve.problems import page_message
 
 PATIENCE = 5.0  # seconds between asking and insisting
 ONE_THREAD = "OPENBLAS_NUM_THREADS"  # which the server sets for itself
@@ -33,13 +34,18 @@ class InProcess:
             if "report" in last:
                 report: dict[str, Any] = last["report"]
                 return report
+            step = last.get("next_step")
+            error = LibraryError(
+                last.get("busy") or last.get("error") or "the process of the job ended early; try again",
+                NextStep(**step) if step else None,
+            )
             if "busy" in last and not stop.is_set():
-                tell({"step": "waiting", "reason": last["busy"]})
+                tell({"step": "waiting", "reason": page_message(error)})
                 stop.wait(BUSY)
             if stop.is_set():
                 raise Stopped
             if "busy" not in last:
-                raise LibraryError(last.get("error") or "the process that did it ended early; try it again")
+                raise error
 
     def _once(self, kind: str, request: dict[str, Any], tell: Tell, stop: threading.Event) -> dict[str, Any]:
         """The last thing that the child said."""

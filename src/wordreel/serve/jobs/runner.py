@@ -13,7 +13,7 @@ from wordreel.errors import WordreelError
 from wordreel.library.store import LibraryStore
 from wordreel.serve.jobs import rows
 from wordreel.serve.jobs.rows import Job
-from wordreel.serve.problems import Problem
+from wordreel.serve.problems import INTERNAL, Problem, page_message
 
 log = logging.getLogger("wordreel.serve")
 
@@ -153,10 +153,10 @@ class Jobs:
                 return  # still unfinished, as the table says
             state = rows.CANCELLED
         except WordreelError as problem:
-            state, error = rows.FAILED, str(problem)
+            state, error = rows.FAILED, page_message(problem)
         except Exception as problem:
             log.error("job %d failed: %r", job.id, problem, exc_info=problem)
-            state, error = rows.FAILED, "this should not have happened; the server's log says more"
+            state, error = rows.FAILED, INTERNAL
         progress = self._current.progress if self._current is not None else None
         try:
             if progress is not None:

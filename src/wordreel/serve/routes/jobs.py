@@ -17,7 +17,6 @@ from starlette.responses import StreamingResponse
 
 from wordreel.serve import shapes
 from wordreel.serve.access.guard import read_only
-from wordreel.serve.hints import for_page
 from wordreel.serve.jobs.rows import Job
 from wordreel.serve.names import shown_path, uploaded_names
 from wordreel.serve.problems import Problem
@@ -161,7 +160,7 @@ async def _blocks(file: UploadFile) -> AsyncIterator[bytes]:
 
 
 def shown(job: Job) -> shapes.Job:
-    facts = asdict(job) | {"error": job.error and for_page(job.error)}
+    facts = asdict(job)
     del facts["request"]
     return shapes.Job(**facts)
 

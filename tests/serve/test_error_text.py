@@ -1,0 +1,55 @@
+"""What the server advises can be done by those whom it advises."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import wordreel
+from wordreel.errors import BankError, LibraryError, NextStep, QueryError
+from wordreel.library.banks import BUILD_A_BANK
+from wordreel.serve.problems import problem_of
+
+SOURCE = Path(wordreel.__file__).parent
+COMMANDS = re.compile(r"`wordreel [a-z]|--(norm|bank|beta|min-confidence)")
+OWNER = "the owner of the library can"
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (BankError("the normalisation 'is' needs a query bank", BUILD_A_BANK), "POST /api/banks"),
+        (QueryError("a minimum confidence needs a query bank", BUILD_A_BANK), "Hubness"),
+        (BankError("'csls' has no beta", NextStep("leave beta out")), "leave beta out"),
+        (LibraryError("the embeddings are damaged", NextStep("rebuild them", command="reindex")), OWNER),
+        (LibraryError("the track file is missing", NextStep("repair it", command="verify --repair")), OWNER),
+        (QueryError("there is nothing to say"), "nothing to say"),
+    ],
+)
+def test_errors_name_a_step_for_their_reader(error, advice):
+    message = problem_of(error).message
+    assert message.startswith(error.message)
+    assert advice in message
+    assert not COMMANDS.search(message)
+
+
+def test_the_page_sends_nobody_to_a_command_line_unwarned():
+    for path in (SOURCE / "serve" / "page" / "js").glob("*.js"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if re.search(r"[`:] ?wordreel [a-z]", line):
+                assert re.search(r"owner|[Ww]hoever runs", line), line
+
+
+def test_over_http(site):
+    error = site.get("/api/search?text=red&norm=is").json["error"]
+    assert "POST /api/banks" in error["message"]
+    assert error["next_step"] == {
+        "text": "build a query bank",
+        "command": "bank build",
+        "page": "Hubness (POST /api/banks)",
+    }
+    message = site.get("/api/search?text=red&min_confidence=0.5").json["error"]["message"]
+    assert "wordreel" not in message
+    error = site.get("/api/search?text=red&norm=csls&beta=3").json["error"]
+    assert "--" not in error["message"]
+    assert site.get("/nowhere").json["error"]["next_step"] is None

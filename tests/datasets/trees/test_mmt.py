@@ -46,6 +46,18 @@ def test_features_times_and_captions_read_back(tmp_path):
     assert "features of vggish" in {found.what for found in tree.missing}
 
 
+@pytest.mark.parametrize("expert", ["s3d", "vggish"])
+def test_rows_without_stored_times_are_one_per_second(tmp_path, expert):
+    write_mmt(tmp_path / "MSRVTT")
+    with h5py.File(path_of(tmp_path / "MSRVTT", "video0"), "a") as file:
+        for key in (f"features.{expert}", f"features_t.{expert}"):
+            if key in file:
+                del file[key]
+        file[f"features.{expert}"] = np.ones((3, 8))
+    track = open_tree(tmp_path / "MSRVTT").read(expert, "video0")
+    assert track.times.mean(axis=1).tolist() == [0.5, 1.5, 2.5]
+
+
 @pytest.mark.parametrize("item", ["", "a", "../../../etc/x", "ab/../../c", "..x/../y"])
 def test_ids_that_lead_out_of_the_tree_name_no_file(tmp_path, item):
     write_mmt(tmp_path / "MSRVTT")

@@ -5,8 +5,8 @@
         raw_captions.{i} [words]      raw_captions_t.{i} [words, 2] seconds (transcripts)
     data/<DATASET>/symlinked-feats/*_list*.txt, jsfusion_val_caption_idx.pkl
 
-Times are those that MMT uses: stored ones for s3d and vggish, one row every 0.2 s for rgb and every second
-for scene, unknown for all others.
+Times follow the released code: s3d and vggish use the stored times, or one row per second where none are
+stored; scene has one row per second, rgb one every 0.2 s; all others are unknown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FILES = Path("vid_feat_files") / "mult_h5"
 LISTS = "symlinked-feats"
 KNOWN = ("s3d", "vggish", "face", "rgb", "speech", "ocr", "scene")  # what MMT is trained with
 TIMED = ("s3d", "vggish")
-EVERY = {"rgb": 0.2, "scene": 1.0}  # seconds
+SECONDS_PER_ROW = {"rgb": 0.2, "scene": 1.0, "s3d": 1.0, "vggish": 1.0}
 SAMPLE = 64  # files looked into for the names of experts
 MOST_CAPTIONS = 10_000
 
@@ -132,10 +132,12 @@ class MmtTree:
         return tuple(told)
 
     def _times(self, file: Any, expert: str, values: Array) -> Array | None:
-        if expert in EVERY:
-            return steps(len(values), EVERY[expert]) if values.ndim else None
         key = f"features_t.{expert}"
-        return array(child(file, key)) if expert in TIMED and key in file else None
+        if expert in TIMED and key in file:
+            return array(child(file, key))
+        if expert in SECONDS_PER_ROW and values.ndim:
+            return steps(len(values), SECONDS_PER_ROW[expert])
+        return None
 
     def _path(self, item: str) -> Path:
         if len(item) < 3 or any(part in ("", ".", "..") for part in item.split("/")) or "/" in item[:3]:

@@ -276,6 +276,14 @@ def test_queryd(tmp_path):
         queryd.read(tmp_path, "test")
 
 
+def test_queryd_captions_lie_one_folder_deeper(tmp_path):
+    inner = tmp_path / "structured-symlinks" / "structured-symlinks"
+    inner.mkdir(parents=True)
+    (inner / "raw_captions_combined_filtered.pkl").write_bytes(pickle.dumps({"video-a": [["a", "man"]]}))
+    put(tmp_path, "structured-symlinks/test_list.txt", "video-a\n")
+    assert queryd.read(tmp_path, "test").captions == {"video-a": ["a man"]}
+
+
 def test_audiocaps(tmp_path):
     head = "audiocap_id,youtube_id,start_time,caption\n"
     put(

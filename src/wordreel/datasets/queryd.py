@@ -10,6 +10,10 @@ from wordreel.datasets.tokens import joined, load
 from wordreel.datasets.types import Split
 from wordreel.errors import DatasetError
 
+PLACES = (
+    "structured-symlinks/structured-symlinks",
+    "high-quality/structured-symlinks/structured-symlinks",
+)
 STEMS = ("combined_filtered", "combined_filtered-v2", "combined_filtered-v1")
 CAPTIONS = Wanted(
     "QuerYD's transcribed descriptions",
@@ -32,9 +36,9 @@ FILES = (CAPTIONS, TIMES, *LISTS.values())
 def read(folder: Path, split: str) -> Split:
     """One split: each description by itself, with its span where the file of times is there."""
     known_split("queryd", split, SPLITS)
-    path = find(folder, CAPTIONS)
+    path = find(folder, CAPTIONS, PLACES)
     order = read_list(find(folder, LISTS[split]))
-    timed = look(folder, TIMES)
+    timed = look(folder, TIMES, PLACES)
     times = as_dict(load(timed), timed, "the times") if timed else {}
     captions: Captions = {}
     for name, sentences in as_dict(load(path), path, "the captions").items():

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.datasets.trees.published import CAPTIONS, IDS, TEST, TEXTS, dump, write_ce
+from tests.datasets.trees.published import CAPTIONS, IDS, TEST, TEXTS, dump, write_ce, write_list
 
 from wordreel.datasets.trees import open_tree
 from wordreel.datasets.trees.ce import open_ce
@@ -129,3 +129,29 @@ def test_a_hickle_file_reads_like_the_pickle(tmp_path):
     assert isinstance(tree.read("audio", "video1"), Absent)
     assert tree.read("audio", "video2") == Absent("NaN in the file")
     assert tree.lists.captions("video1")[0].text == TEXTS["video1"][0]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "file"),
+    [
+        ("QuerYD", "raw_captions_combined_filtered.pkl"),
+        ("QuerYDSegments", "split_raw_captions_filtered.pkl"),
+    ],
+)
+def test_queryd_captions_lie_one_folder_deeper(tmp_path, dataset, file):
+    root = tmp_path / dataset / "structured-symlinks"
+    dump(root / "aggregated_audio" / "vggish-raw.pickle", {item: np.ones(2) for item in IDS})
+    dump(root / "structured-symlinks" / file, CAPTIONS)
+    write_list(root / "test_list.txt", TEST)
+    for tree in (open_tree(tmp_path / dataset), open_tree(root)):
+        assert tree.dataset == dataset
+        assert tree.split("test").captions == {item: TEXTS[item] for item in TEST}
+        assert "raw captions" not in {missing.what for missing in tree.missing}
+
+
+def test_vatex_word_features_lie_in_a_folder_with_a_hyphen(tmp_path):
+    root = tmp_path / "VaTeX" / "structured-symlinks"
+    dump(root / "aggregated_audio" / "vggish-raw.pickle", {item: np.ones(2) for item in IDS})
+    dump(root / "text-embeddings" / "w2v.pkl", {"video0": [np.ones((3, 4)), np.zeros((2, 4))]})
+    words = open_tree(tmp_path / "VaTeX").words("w2v", "video0")
+    assert [rows.shape for rows in words] == [(3, 4), (2, 4)]

@@ -2,7 +2,8 @@
 
     aggregated_{type}_{fps}fps_{px}px_stride{s}[_offset{o}][_inner_stride{i}]/{model}-{agg}[-logits][-tag].pickle
     aggregated_{audio,face,ocr,speech}…/*.pickle        (file names differ from dataset to dataset)
-    aggregated_text_feats/*.pkl, text_embeddings/*.pkl  id → one [words, dim] array per caption
+    aggregated_text_feats/*.pkl                         id → one [words, dim] array per caption
+    (QuerYD: text_embeddings/, VATEX: text-embeddings/)
     raw-captions.pkl, *_list*.txt, dict_youtube_mapping.pkl (MSVD: the id of the video → the name "vid12")
 
 Experts have the names of the published configurations: `imagenet.senet154.0`, `audio`, `face`. Files that
@@ -28,7 +29,7 @@ from wordreel.types import Absent, Float32, Track
 
 FOLDER = "structured-symlinks"
 MAPPING = "dict_youtube_mapping.pkl"
-TEXT_FOLDERS = ("aggregated_text_feats", "text_embeddings")
+TEXT_FOLDERS = ("aggregated_text_feats", "text_embeddings", "text-embeddings")
 PLAIN = ("audio", "face", "ocr", "speech")  # experts whose files lie in folders of their name
 CANONICAL = {  # the file the published code reads, where a folder has several or lies elsewhere
     "Audio_MSRVTT_new.pickle": "audio",
@@ -170,7 +171,7 @@ class PickledTree:
 
 def open_ce(folder: Path, dataset: str | None = None) -> PickledTree:
     """The tree at a dataset's folder, or at its `structured-symlinks`."""
-    root = folder / FOLDER if (folder / FOLDER).is_dir() else folder
+    root = folder / FOLDER if looks_pickled(folder / FOLDER) else folder
     if not looks_pickled(root):
         raise DatasetError(
             f"{folder} is not a Collaborative Experts tree: it has no {FOLDER}/aggregated_… folders"

@@ -22,6 +22,12 @@ from wordreel.errors import DatasetError
 LIST = re.compile(r"(?P<part>[A-Za-z0-9]+(?:_\d+)?)_list(?:_(?P<variant>\w+))?\.txt")
 CHALLENGE = re.compile(r"(?P<name>public_server_(?:val|test))\.txt")
 CHOSEN = {"jsfusion-val": "jsfusion_val_caption_idx.pkl"}  # id → the one caption that counts in this split
+CAPTION_FILES = (
+    "raw-captions*.pkl",
+    "raw_captions*.pkl",
+    "split_raw_captions*.pkl",  # QuerYDSegments
+)
+CAPTIONS_FOLDER = "structured-symlinks"  # QuerYD has one inside the folder of that name
 LSMDC = {
     "train": "LSMDC16_annos_training.csv",
     "val": "LSMDC16_annos_val.csv",
@@ -181,11 +187,12 @@ class Lists:
         return ()
 
     def _caption_files(self) -> list[Path]:
-        return sorted(
+        return [
             path
-            for pattern in ("raw-captions*.pkl", "raw_captions*.pkl")
-            for path in self.folder.glob(pattern)
-        )
+            for folder in (self.folder, self.folder / CAPTIONS_FOLDER)
+            for pattern in CAPTION_FILES
+            for path in sorted(folder.glob(pattern))
+        ]
 
     def chosen(self, split: str) -> dict[str, int]:
         """Item → the number of the one caption that counts in this split; empty where all do."""

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from wordreel.errors import UnsafePickle
+from wordreel.errors import NextStep, UnsafePickle
 from wordreel.weights.safe_pickle import Reader, load, loads, read_numpy_pickle
 
 
@@ -115,6 +115,14 @@ def test_old_numpy_names_and_latin1_strings():
 def test_other_names_are_refused_by_name(function, arguments, name, protocol, wrap):
     with pytest.raises(UnsafePickle, match=name):
         loads(pickle.dumps(wrap(Calls(function, *arguments)), protocol))
+
+
+def test_the_advice_depends_on_what_is_read():
+    refused = pickle.dumps(Calls(os.getcwd))
+    with pytest.raises(UnsafePickle, match=r"not loaded; ask for the weights in safetensors format"):
+        loads(refused)
+    with pytest.raises(UnsafePickle, match=r"not loaded; ask for the captions$"):
+        loads(refused, next_step=NextStep("ask for the captions"))
 
 
 def test_nothing_runs_before_the_refusal(tmp_path):

@@ -9,9 +9,10 @@ from typing import Any
 
 from wordreel.datasets.text import columns, lines, rows
 from wordreel.datasets.types import Missing
-from wordreel.errors import DatasetError, UnsafePickle
+from wordreel.errors import DatasetError, NextStep, UnsafePickle
 from wordreel.weights import safe_pickle
 
+CAPTIONS_STEP = NextStep("get the captions again as JSON or plain lists, from a source you trust")
 USUAL = ("", "annotations", "captions", "structured-symlinks", "high-quality/structured-symlinks")
 
 
@@ -72,9 +73,9 @@ def read_list(path: Path, heading: Iterable[str] = ("video_id",)) -> list[str]:
 def read_pickle(path: Path) -> Any:
     """The plain containers in a pickle; anything else in it is refused unread."""
     try:
-        return safe_pickle.load(path, encoding="latin1")
+        return safe_pickle.load(path, encoding="latin1", next_step=CAPTIONS_STEP)
     except UnsafePickle as error:
-        raise UnsafePickle(f"{path}: {error}") from None
+        raise UnsafePickle(f"{path}: {error.message}", error.next_step) from None
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror or error}") from error
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.errors import HubnessError, UnsafePickle, WordreelError
+from wordreel.errors import HubnessError, NextStep, UnsafePickle, WordreelError
 from wordreel.evaluate.mapped import map_hdf5, map_safetensors
 from wordreel.evaluate.retrieval import row_blocks
 from wordreel.weights import safe_pickle, torch_file
@@ -24,6 +24,7 @@ Array = NDArray[Any]
 
 MATRIX_KEYS = ("sims", "t2v_sims", "similarities", "sim_matrix")
 MASK_KEYS = ("query_masks", "query_mask", "masks", "mask")
+MATRIX_STEP = NextStep("save the array as .npy and pass that file")
 ALONE = ""  # the name of an array that is the whole file
 
 
@@ -83,7 +84,7 @@ def read_arrays(path: Path, key: str | None = None) -> dict[str, Array]:
     try:
         found = _read(path, head, key)
     except UnsafePickle as error:
-        raise UnsafePickle(f"{path}: {error}") from None
+        raise UnsafePickle(f"{path}: {error.message}", error.next_step) from None
     except WordreelError as error:
         raise HubnessError(f"{path}: {error}") from None
     except Exception as error:  # a hostile file can make a reader raise nearly anything
@@ -116,7 +117,7 @@ def _read(path: Path, head: bytes, key: str | None) -> Any:
         return map_safetensors(path)
     if head.startswith(b"\x80") or path.suffix.lower() in (".pkl", ".pickle"):
         # latin1, because pickles of Python 2 keep the bytes of arrays as text.
-        found = safe_pickle.load(path, encoding="latin1")
+        found = safe_pickle.load(path, encoding="latin1", next_step=MATRIX_STEP)
         older = isinstance(found, int) and found == torch_file.MAGIC
         return torch_file.read_checkpoint(path) if older else found
     raise HubnessError("not a file of arrays; known are .npy, .npz, .safetensors, .h5, .pkl and .pt")
@@ -130,7 +131,7 @@ def _read_npy(path: Path) -> Any:
         )
         shape, _, dtype = header(file)
     if dtype.hasobject:
-        return safe_pickle.read_numpy_pickle(path, encoding="latin1")
+        return safe_pickle.read_numpy_pickle(path, encoding="latin1", next_step=MATRIX_STEP)
     # A file without content cannot be mapped.
     return np.empty(shape, dtype) if 0 in shape else np.load(path, mmap_mode="r", allow_pickle=False)
 

@@ -18,10 +18,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from wordreel.errors import UnsafePickle
+from wordreel.errors import NextStep, UnsafePickle
 from wordreel.weights import safe_arrays
 
 MAX_BYTES = 4 * 2**30
+WEIGHTS_STEP = NextStep("ask for the weights in safetensors format, from a source you trust")
 
 
 class Call:
@@ -89,20 +90,29 @@ _Interpreter: Any = pickle._Unpickler  # Any, for its methods are not part of th
 
 
 class Reader(_Interpreter):  # type: ignore[misc]
-    """The restricted interpreter; `names` adds to what a pickle may use."""
+    """The restricted interpreter.
+
+    `names` adds to what a pickle may use; `next_step` is the advice for a refused file.
+    """
 
     def __init__(
-        self, file: io.BytesIO, encoding: str = "ASCII", names: Mapping[tuple[str, str], Any] | None = None
+        self,
+        file: io.BytesIO,
+        encoding: str = "ASCII",
+        names: Mapping[tuple[str, str], Any] | None = None,
+        next_step: NextStep = WEIGHTS_STEP,
     ) -> None:
         super().__init__(file, encoding=encoding)
         self._allowed = {**NAMES, **(names or {})}
+        self._next_step = next_step
 
     def find_class(self, module: str, name: str) -> Any:
         found = self._allowed.get((module, name))
         if found is None:
             raise UnsafePickle(
                 f"the pickle asks for {module}.{name}, which is neither an array nor a plain container; "
-                "it was not loaded. Ask for the weights in safetensors format, from a source you trust"
+                "it was not loaded",
+                self._next_step,
             )
         return found
 
@@ -126,7 +136,8 @@ class Reader(_Interpreter):  # type: ignore[misc]
 
     def load_refused(self) -> NoReturn:
         raise UnsafePickle(
-            "the pickle holds something other than arrays and plain containers; it was not loaded"
+            "the pickle holds something other than arrays and plain containers; it was not loaded",
+            self._next_step,
         )
 
 
@@ -154,23 +165,29 @@ def read_stream(reader: Reader) -> Any:
         raise UnsafePickle(f"the pickle is damaged: {type(error).__name__}: {error}") from None
 
 
-def loads(data: bytes, encoding: str = "ASCII", max_bytes: int = MAX_BYTES) -> Any:
-    """The arrays and containers in a pickle.
+def loads(
+    data: bytes, encoding: str = "ASCII", max_bytes: int = MAX_BYTES, next_step: NextStep = WEIGHTS_STEP
+) -> Any:
+    """Load the arrays and containers in a pickle; `next_step` is the advice for a refused one.
 
     >>> loads(pickle.dumps({"weight": np.arange(3)}))
     {'weight': array([0, 1, 2])}
     """
     if len(data) > max_bytes:
         raise UnsafePickle(f"the pickle has {len(data)} bytes, more than the {max_bytes} allowed")
-    return safe_arrays.finish(read_stream(Reader(io.BytesIO(data), encoding)))
+    return safe_arrays.finish(read_stream(Reader(io.BytesIO(data), encoding, next_step=next_step)))
 
 
-def load(path: Path, encoding: str = "ASCII", max_bytes: int = MAX_BYTES) -> Any:
-    """The arrays and containers in a pickle file."""
-    return loads(read_limited(path, max_bytes), encoding, max_bytes)
+def load(
+    path: Path, encoding: str = "ASCII", max_bytes: int = MAX_BYTES, next_step: NextStep = WEIGHTS_STEP
+) -> Any:
+    """Load the arrays and containers in a pickle file."""
+    return loads(read_limited(path, max_bytes), encoding, max_bytes, next_step)
 
 
-def read_numpy_pickle(path: Path, encoding: str = "ASCII", max_bytes: int = MAX_BYTES) -> Any:
+def read_numpy_pickle(
+    path: Path, encoding: str = "ASCII", max_bytes: int = MAX_BYTES, next_step: NextStep = WEIGHTS_STEP
+) -> Any:
     """An `.npy` file whose array holds Python objects; an array of one object gives that object."""
     data = io.BytesIO(read_limited(path, max_bytes))
     try:
@@ -183,7 +200,7 @@ def read_numpy_pickle(path: Path, encoding: str = "ASCII", max_bytes: int = MAX_
         raise UnsafePickle(f"{path.name} is not a NumPy file: {error}") from None
     if not dtype.hasobject:
         raise UnsafePickle(f"{path.name} is a plain NumPy file without objects")
-    found = loads(data.read(), encoding, max_bytes)
+    found = loads(data.read(), encoding, max_bytes, next_step)
     return found.item() if isinstance(found, np.ndarray) and shape == () else found
 
 

@@ -61,6 +61,7 @@ def ask(read, path):
     with pytest.raises((UnsafePickle, DatasetError)) as raised:
         read()
     assert path.name in str(raised.value)
+    assert "weights" not in str(raised.value)
     assert not (path.parent / CANARY).exists()
     assert not os.path.exists(CANARY)  # noqa: PTH110
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from wordreel.datasets.trees.hdf5 import MAGIC
 from wordreel.datasets.trees.hickle import read_hickle
-from wordreel.errors import DatasetError, UnsafePickle
+from wordreel.errors import DatasetError, NextStep, UnsafePickle
 from wordreel.weights import safe_pickle
 
 MAX_BYTES = 32 * 2**30  # word features of a whole dataset are this large
+REFUSED_STEP = NextStep("get the file again with plain arrays and text only, from a source you trust")
 SUFFIXES = (".pickle", ".pkl", ".hickle", ".hkl", ".npy")
 
 
@@ -31,9 +32,9 @@ def read_value(path: Path) -> Any:
         if head.startswith(b"\x93NUMPY"):
             return _read_npy(path)
         # latin1, because pickles of Python 2 keep the bytes of arrays as text.
-        return safe_pickle.load(path, encoding="latin1", max_bytes=MAX_BYTES)
+        return safe_pickle.load(path, encoding="latin1", max_bytes=MAX_BYTES, next_step=REFUSED_STEP)
     except UnsafePickle as error:
-        raise UnsafePickle(f"{path}: {error}") from None
+        raise UnsafePickle(f"{path}: {error.message}", error.next_step) from None
     except (ValueError, OSError, EOFError) as error:
         raise DatasetError(f"{path} cannot be read: {error}") from None
 
@@ -82,5 +83,5 @@ def _read_npy(path: Path) -> Any:
         )
         shape, _, dtype = read(file)
     if dtype.hasobject:
-        return safe_pickle.read_numpy_pickle(path, encoding="latin1", max_bytes=MAX_BYTES)
+        return safe_pickle.read_numpy_pickle(path, encoding="latin1", max_bytes=MAX_BYTES, next_step=REFUSED_STEP)
     return np.empty(shape, dtype) if 0 in shape else np.load(path, mmap_mode="r", allow_pickle=False)

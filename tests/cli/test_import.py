@@ -18,6 +18,7 @@ from tests.datasets.trees.published import (
     write_ce,
     write_clip4clip,
     write_list,
+    write_miech,
     write_mmt,
     write_moee_msrvtt,
     write_teachtext,
@@ -229,6 +230,24 @@ def test_a_hostile_pickle_stops_the_import_before_anything_is_written(
     with opened() as store:
         assert store.files() == []
     wordreel("import", tmp_path / "MSRVTT", "--experts", "face")  # the rest can be had without it
+
+
+def test_1k_b_is_imported_by_itself(wordreel, opened, tmp_path):
+    write_ce(tmp_path / "MSRVTT")
+    write_miech(tmp_path / "MSRVTT" / "structured-symlinks")
+    with pytest.raises(DatasetError, match=r"other feature files.*--split miech-test"):
+        wordreel("import", tmp_path / "MSRVTT", "--split", "full-test,miech-test")
+    report = json.loads(wordreel("import", tmp_path / "MSRVTT", "--json"))
+    assert set(report["captions"]) == {"full-train", "full-test", "jsfusion-train", "jsfusion-val"}
+    [note] = report["missing"]
+    assert "miech-test, miech-train" in note["what"]
+    report = json.loads(wordreel("import", tmp_path / "MSRVTT", "--split", "miech-test", "--json"))
+    assert (report["dataset"], report["added"], report["captions"]) == ("MSRVTT-1k-B", 1, {"miech-test": 2})
+    with opened() as store:
+        face = store.track(store.file("dataset:MSRVTT-1k-B/video3").content, "ce/face")
+        assert face.values.shape == (1, 128)
+        face = store.track(store.file("dataset:MSRVTT/video2").content, "ce/face")
+        assert face.values.shape == (1, 5)
 
 
 def test_lists_of_another_dataset(wordreel, tmp_path):

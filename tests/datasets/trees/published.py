@@ -79,6 +79,14 @@ def write_ce(folder: Path, protocol: int = 4) -> dict[str, dict[str, object]]:
     return {**said, "words": words}
 
 
+def write_miech(root: Path) -> None:
+    """What 1k-B reads besides: its lists, and MoEE's features."""
+    write_list(root / "train_list_miech.txt", IDS[:3])
+    write_list(root / "test_list_miech.txt", IDS[3:])
+    for number, name in enumerate(("facefeats-clone", "audio_features", "resnet_features", "flow_features")):
+        dump(root / "antoine" / f"{name}.pickle", {item: np.full(128, number, "f4") for item in IDS})
+
+
 def write_teachtext(folder: Path) -> dict[str, object]:
     """MSVD as TeachText has it: features by id, word features and captions of training by "vid…"."""
     root = folder / "high-quality" / "structured-symlinks"

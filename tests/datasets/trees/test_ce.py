@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.datasets.trees.published import CAPTIONS, IDS, TEST, TEXTS, dump, write_ce, write_list
+from tests.datasets.trees.published import CAPTIONS, IDS, TEST, TEXTS, dump, write_ce, write_list, write_miech
 
 from wordreel.datasets.trees import open_tree
 from wordreel.datasets.trees.ce import open_ce
@@ -155,3 +155,31 @@ def test_vatex_word_features_lie_in_a_folder_with_a_hyphen(tmp_path):
     dump(root / "text-embeddings" / "w2v.pkl", {"video0": [np.ones((3, 4)), np.zeros((2, 4))]})
     words = open_tree(tmp_path / "VaTeX").words("w2v", "video0")
     assert [rows.shape for rows in words] == [(3, 4), (2, 4)]
+
+
+def test_1k_b_reads_its_own_face_and_audio(tmp_path):
+    said = write_ce(tmp_path / "MSRVTT")
+    root = tmp_path / "MSRVTT" / "structured-symlinks"
+    write_miech(root)
+    tree = open_tree(tmp_path / "MSRVTT")
+    other = tree.for_split("miech-test")
+    assert other is tree.for_split("miech-train")
+    assert tree.for_split("full-test") is tree
+    assert np.array_equal(tree.read("face", "video0").values[0], said["face"]["video0"])
+    for number, expert in enumerate(("face", "audio", "antoine-rgb", "flow")):
+        assert other.read(expert, "video0").values.tolist() == [[number] * 128]
+        assert other.source(expert).startswith("antoine/")
+    assert np.array_equal(other.read("speech", "video0").values, said["speech"]["video0"])
+    assert other.dataset == "MSRVTT-1k-B"
+    assert other.split("miech-test").captions == {"video3": TEXTS["video3"]}
+
+
+def test_1k_b_without_its_files_has_no_face_rather_than_another(tmp_path):
+    write_ce(tmp_path / "MSRVTT")
+    root = tmp_path / "MSRVTT" / "structured-symlinks"
+    write_list(root / "test_list_miech.txt", IDS[3:])
+    tree = open_tree(tmp_path / "MSRVTT").for_split("miech-test")
+    assert not {"face", "audio"} & set(tree.experts)
+    missing = {found.what: found.looked for found in tree.missing}
+    assert missing["features of face"] == root / "antoine" / "facefeats-clone.pickle"
+    assert missing["features of audio"] == root / "antoine" / "audio_features.pickle"

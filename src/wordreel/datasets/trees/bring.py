@@ -18,8 +18,8 @@ from wordreel.datasets.trees.bring_items import Items
 from wordreel.datasets.trees.bring_report import Entry, ImportReport
 from wordreel.datasets.trees.layout import Tree
 from wordreel.datasets.trees.lists import all_ids
-from wordreel.datasets.types import Item
-from wordreel.errors import DatasetError
+from wordreel.datasets.types import Item, Missing
+from wordreel.errors import DatasetError, NextStep
 from wordreel.library.store import LibraryStore
 
 BATCH = 128  # items between two commits
@@ -39,9 +39,10 @@ def bring(
     began = time.monotonic()
     if not NAME.fullmatch(tree.dataset):
         raise DatasetError(f"{tree.dataset!r} is no name for a dataset; give one with --dataset")
+    tree, names, left_out = _for_splits(tree, splits)
     chosen = _chosen(tree, experts)
-    items = _items(tree, splits, chosen)
-    report = ImportReport(tree.kind, tree.dataset, missing=list(tree.missing))
+    items = _items(tree, names, chosen)
+    report = ImportReport(tree.kind, tree.dataset, missing=[*tree.missing, *left_out])
     with store.writing():
         store.track_files.discard_passing()
         work = Items(store, tree, chosen, report) if chosen else Captions(store, tree, report)
@@ -63,8 +64,29 @@ def _chosen(tree: Tree, experts: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(experts) if experts else tuple(tree.experts)
 
 
-def _items(tree: Tree, splits: Sequence[str] | None, experts: Sequence[str]) -> list[Entry]:
+def _for_splits(tree: Tree, splits: Sequence[str] | None) -> tuple[Tree, list[str], list[Missing]]:
+    """The tree to read the splits from, their names, and what is left out of an import of everything.
+
+    Splits for which the published code reads other features are imported by themselves.
+    """
     names = list(splits) if splits else list(tree.splits)
+    trees = {name: tree.for_split(name) for name in names}
+    main = tree if any(one is tree for one in trees.values()) or not names else trees[names[0]]
+    apart = [name for name in names if trees[name] is not main]
+    if not apart:
+        return main, names, []
+    alone = NextStep("import them by themselves", f"import {tree.root} --split {','.join(apart)}")
+    if splits:
+        raise DatasetError(f"{', '.join(apart)} read other feature files than the other splits", alone)
+    note = Missing(
+        f"the splits {', '.join(apart)}, which read other feature files",
+        tree.root,
+        f"the other splits; {alone.for_command_line()}",
+    )
+    return main, [name for name in names if name not in apart], [note]
+
+
+def _items(tree: Tree, names: Sequence[str], experts: Sequence[str]) -> list[Entry]:
     entries: dict[str, Entry] = {}
     for split in map(tree.split, names):
         for item in split.items:

@@ -8,19 +8,23 @@
 
 Experts have the names of the published configurations: `imagenet.senet154.0`, `audio`, `face`. Files that
 those do not name (other aggregations, other strides) have it behind theirs: `imagenet.senet154.0.max`.
+
+MSR-VTT's 1k-B (the splits `miech-train` and `miech-test`) reads `face`, `audio`, `flow` and `antoine-rgb`
+from `antoine/`, where the other splits read `aggregated_…`; see `PickledTree.for_split`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
-from wordreel.datasets.trees.lists import Lists
+from wordreel.datasets.trees.lists import Lists, pick_split
 from wordreel.datasets.trees.tables import SUFFIXES, Table, read_mapping
 from wordreel.datasets.trees.values import as_rows, as_track
 from wordreel.datasets.types import Missing, Split
@@ -46,6 +50,14 @@ CANONICAL = {  # the file the published code reads, where a folder has several o
     "vggish-raw.pickle": "audio",
     "vggish-audio-raw.pickle": "audio",
     "vggish-raw.hickle": "audio",
+}
+MIECH = "miech-"  # the splits of 1k-B
+MIECH_DATASET = "1k-B"
+MIECH_FILES = {
+    "antoine-rgb": "antoine/resnet_features.pickle",
+    "audio": "antoine/audio_features.pickle",
+    "face": "antoine/facefeats-clone.pickle",
+    "flow": "antoine/flow_features.pickle",
 }
 EXPECTED = {  # expert → where the published downloads have it
     "imagenet.resnext101_32x48d.0": "aggregated_imagenet_*/resnext101_32x48d-avg.pickle",
@@ -73,13 +85,21 @@ class PickledTree:
     dataset: str
     kind: str = "ce"
     expected: tuple[str, ...] = tuple(EXPECTED)
+    miech: bool = False  # whether the features are those of 1k-B
     _tables: dict[str, Table] = field(default_factory=dict, repr=False)
     _texts: dict[str, list[Table]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def files(self) -> dict[str, Path]:
         """Expert → file, by name."""
-        return dict(sorted(_experts(self.root).items()))
+        files = _experts(self.root)
+        if self.miech:
+            files = {expert: path for expert, path in files.items() if path.parent.name != "antoine"}
+            for expert, name in MIECH_FILES.items():
+                files.pop(expert, None)
+                if (self.root / name).is_file():
+                    files[expert] = self.root / name
+        return dict(sorted(files.items()))
 
     @property
     def experts(self) -> Sequence[str]:
@@ -87,10 +107,11 @@ class PickledTree:
 
     @property
     def missing(self) -> Sequence[Missing]:
+        locations = {**EXPECTED, **(MIECH_FILES if self.miech else {})}
         silent = SILENT if self.dataset == "MSVD" else ()
         without = "the other experts; models trained with this one see it as absent everywhere"
         found = [
-            Missing(f"features of {expert}", self.root / EXPECTED[expert], without)
+            Missing(f"features of {expert}", self.root / locations[expert], without)
             for expert in self.expected
             if expert not in self.files and expert not in silent
         ]
@@ -128,6 +149,19 @@ class PickledTree:
 
     def split(self, name: str) -> Split:
         return self.lists.split(name)
+
+    def for_split(self, split: str) -> Self:
+        """The tree with the features that the released code reads for a split.
+
+        1k-B's are a dataset of their own, `MSRVTT-1k-B`: its faces have another length than those of the
+        other splits, and the same video cannot have both under one name.
+        """
+        is_miech = pick_split(split, self.splits).startswith(MIECH)
+        return self._miech_tree if is_miech and not self.miech else self
+
+    @cached_property
+    def _miech_tree(self) -> Self:
+        return replace(self, dataset=f"{self.dataset}-{MIECH_DATASET}", miech=True, _tables={})
 
     @cached_property
     def text_files(self) -> dict[str, list[Path]]:

@@ -85,6 +85,9 @@ class Clip4ClipTree:
             f"{self.root} holds captions, no features; `wordreel add` makes features of videos"
         )
 
+    def for_split(self, split: str) -> Clip4ClipTree:
+        return self
+
     def source(self, expert: str) -> str:
         return ""
 

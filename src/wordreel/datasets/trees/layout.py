@@ -35,6 +35,10 @@ class Tree(Features, Protocol):
         """One split with its captions; without any where the tree has none."""
         ...
 
+    def for_split(self, split: str) -> Tree:
+        """The tree with the features that the published code reads for a split; usually the same tree."""
+        ...
+
     def source(self, expert: str) -> str:
         """Where an expert's features come from, in one line: another file has another one."""
         ...

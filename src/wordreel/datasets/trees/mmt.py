@@ -89,6 +89,9 @@ class MmtTree:
             values = array(child(file, f"features.{expert}"))
             return as_track(values, self._times(file, expert, values))
 
+    def for_split(self, split: str) -> MmtTree:
+        return self
+
     def source(self, expert: str) -> str:
         return f"features.{expert}"
 

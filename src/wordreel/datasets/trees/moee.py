@@ -118,6 +118,9 @@ class MoeeTree:
                     raise DatasetError(f"{item} in {part.path}: {error}") from None
         return Absent(f"not in {self._need(expert)[0].path.name}")
 
+    def for_split(self, split: str) -> MoeeTree:
+        return self
+
     def source(self, expert: str) -> str:
         paths = [part.path for part in self._need(expert)]
         return ", ".join(f"{path.name}, {path.stat().st_size} bytes" for path in paths)

@@ -83,5 +83,7 @@ def _read_npy(path: Path) -> Any:
         )
         shape, _, dtype = read(file)
     if dtype.hasobject:
-        return safe_pickle.read_numpy_pickle(path, encoding="latin1", max_bytes=MAX_BYTES, next_step=REFUSED_STEP)
+        return safe_pickle.read_numpy_pickle(
+            path, encoding="latin1", max_bytes=MAX_BYTES, next_step=REFUSED_STEP
+        )
     return np.empty(shape, dtype) if 0 in shape else np.load(path, mmap_mode="r", allow_pickle=False)

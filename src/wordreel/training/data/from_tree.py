@@ -32,6 +32,7 @@ def from_tree(
     With the rule "paragraph" the captions (or word features) of a video are put end to end. Videos without a
     caption, or without a row of any of the experts, are left out and counted.
     """
+    tree = tree.for_split(split)
     found = tree.split(split)
     told, vectors = _captions(tree, found, words, rule, limit)
     ids = [item.id for item in found.items if told.get(item.id)]

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from wordreel.hubness import Method, fit_embeddings, make
+from wordreel.hubness import Method, fit_embeddings, make_method
 from wordreel.hubness.gated import ranking_scores
 from wordreel.index.base import Correction
 from wordreel.index.exact import ExactIndex
@@ -57,7 +57,7 @@ def main(items: int = 100_000, bank: int = 4_000, queries: int = 64, dim: int = 
     corrections: dict[str, Correction | None] = {"plain": None}
     identical = {}
     for name in METHODS:
-        method = make(name)
+        method = make_method(name)
         state = fit_embeddings(method, sample, gallery)
         made = Correction(state.bias(), state.activation if method.gated else None)
         corrections[name] = made

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.evaluate.ranks import recall
-from wordreel.hubness import make, ranks_before_and_after
+from wordreel.hubness import make_method, ranks_before_and_after
 from wordreel.hubness.blocks import ArraySource, block_rows, each_span
 
 BETA = 20.0
@@ -78,7 +78,7 @@ def plain_ranks(scores: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def wordreel(bank: np.ndarray, test: np.ndarray, threads: int | None = None) -> dict[str, float]:
-    method = make("dis", beta=BETA)
+    method = make_method("dis", beta=BETA)
     state = method.fit(bank, threads=threads)
     right = right_items(*test.shape)
     return figures(*ranks_before_and_after(method, state, test, right, threads=threads))

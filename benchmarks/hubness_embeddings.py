@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from wordreel.hubness import fit_many, make, product
+from wordreel.hubness import fit_many, make_method, product
 
 
 def unit(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
@@ -55,10 +55,10 @@ def main() -> None:
     result: dict[str, object] = {"bank": size, "items": items, "dim": dim, "product_seconds": round(alone, 3)}
     result["product_gflops"] = round(2e-9 * size * items * dim / alone, 1)
     for name, methods in {
-        "is": [make("is")],
-        "dis": [make("dis")],
-        "dis+csls": [make("dis"), make("csls")],
-        "is+dis+csls+nnn": [make("is"), make("dis"), make("csls"), make("nnn")],
+        "is": [make_method("is")],
+        "dis": [make_method("dis")],
+        "dis+csls": [make_method("dis"), make_method("csls")],
+        "is+dis+csls+nnn": [make_method("is"), make_method("dis"), make_method("csls"), make_method("nnn")],
     }.items():
         took = least(given.repeat, lambda m=methods: fit_many(m, source, threads=given.threads))
         result[name] = {"seconds": round(took, 3), "share_of_product_rate": round(alone / took, 3)}

@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from wordreel.hubness import make, torch_blocks, torch_fit, triton_fit
+from wordreel.hubness import make_method, torch_blocks, torch_fit, triton_fit
 
 BETA, K = 20.0, 10
-METHODS = [make("is", beta=BETA), make("dis", beta=BETA), make("csls", k=K)]
+METHODS = [make_method("is", beta=BETA), make_method("dis", beta=BETA), make_method("csls", k=K)]
 KINDS = {
     "float16": torch.float16,
     "bfloat16": torch.bfloat16,
@@ -110,7 +110,7 @@ def measure(name: str, bank_size: int, items: int, dim: int, repeat: int, blocke
     precision: Any = "tf32" if name == "tf32" else "full"
     bank, gallery = unit(bank_size, dim, KINDS[name]), unit(items, dim, KINDS[name])
     work = 2.0 * bank_size * items * dim
-    asked = triton_fit.Wanted(BETA, K + 8)
+    asked = triton_fit.FusedRequest(BETA, K + 8)
     rates = {
         "square": square(KINDS[name]),
         "product": work / median(product(bank, gallery), repeat),

@@ -24,7 +24,7 @@ from wordreel.evaluate.ranks import Recall, recall
 from wordreel.evaluate.report_files import file_sha256
 from wordreel.evaluate.retrieval import Captions, ranks_of_own
 from wordreel.evaluate.seeds import aggregate
-from wordreel.hubness import Direction, Method, corrected_ranks, make, ranking_scores
+from wordreel.hubness import Direction, Method, corrected_ranks, make_method, ranking_scores
 from wordreel.hubness.choose_beta import GRID
 from wordreel.models.reel import checkpoint
 from wordreel.types import Float32, Float64, Int64
@@ -156,7 +156,7 @@ def _recall(found: Any, queries: int) -> Recall:
 
 def plain(test: Float32, captions: Captions, direction: Direction = T2V, hubness: bool = False) -> Figures:
     """The similarities alone."""
-    return measured(make("none"), test[:1], test, captions, direction, hubness)
+    return measured(make_method("none"), test[:1], test, captions, direction, hubness)
 
 
 def validated(
@@ -170,7 +170,7 @@ def validated(
     """β by R@1, then mean rank, then the smaller: the rule of `hubness.choose_beta`, for both directions."""
     tried = []
     for beta in grid:
-        found = measured(make(method, beta=float(beta)), bank, test, captions, direction).recall
+        found = measured(make_method(method, beta=float(beta)), bank, test, captions, direction).recall
         tried.append((-found.r1, found.mean_rank, float(beta)))
     return min(tried)[2]
 

@@ -45,7 +45,7 @@ from engines import Ask, Encoded, View, ask, scores, searcher_of
 from wordreel.banks import everyday
 from wordreel.banks.sources import BankQueries, spread
 from wordreel.evaluate.querybank import with_automatic_beta
-from wordreel.hubness import Direction, make
+from wordreel.hubness import Direction, make_method
 from wordreel.search.searcher import Searcher
 from wordreel.types import Float32
 from wordreel.weights.store import WeightStore
@@ -117,13 +117,13 @@ def rows_of(
         yield Row(direction, "none", plain(rows, test.captions, direction, hubness=True))
     for direction, bank in banks_of(collection, searchers, told, test, val):
         rows = test.rows[direction]
-        betas = {"β without labels": with_automatic_beta(make("dis"), bank.rows).beta}  # type: ignore[attr-defined]
+        betas = {"β without labels": with_automatic_beta(make_method("dis"), bank.rows).beta}  # type: ignore[attr-defined]
         if val is not None and bank.trial is not None:
             beta = validated("dis", bank.trial, val.rows[direction], val.captions, direction)
             betas = {"β by validation": beta, **betas}
         for how, beta in betas.items():
             figures = measured(
-                make("dis", beta=beta), bank.rows, rows, test.captions, direction, hubness=True
+                make_method("dis", beta=beta), bank.rows, rows, test.captions, direction, hubness=True
             )
             yield Row(direction, f"DIS, {bank.name}, {how}", figures, beta, len(bank.rows))
 

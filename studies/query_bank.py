@@ -42,7 +42,7 @@ from query_bank_text import plots_of, text_of
 from wordreel.banks import everyday
 from wordreel.evaluate.retrieval import Captions
 from wordreel.evaluate.significance import compare
-from wordreel.hubness import Direction, Method, make
+from wordreel.hubness import Direction, Method, make_method
 from wordreel.hubness.choose_beta import GRID
 from wordreel.search.searcher import Searcher
 from wordreel.types import Float32
@@ -73,7 +73,7 @@ class Case:
     def method(self, name: str, **parameters: Any) -> Method:
         if name in self.betas and "beta" not in parameters:
             parameters["beta"] = self.betas[name]
-        return make(name, **parameters)
+        return make_method(name, **parameters)
 
     def figures(self, method: Method, bank: Float32, hubness: bool = False) -> Figures:
         return measured(method, bank, self.rows, self.captions, self.direction, hubness)
@@ -115,7 +115,7 @@ def tests(case: Case) -> list[dict[str, Any]]:
     for bank, rows in case.banks.items():
         for name in ("dis", "is"):
             place = (case.rows, case.captions, case.direction)
-            before = ranks_with(make("none"), rows[:1], *place)
+            before = ranks_with(make_method("none"), rows[:1], *place)
             after = ranks_with(case.method(name), rows, *place)
             groups = case.captions.owner if case.direction is T2V else None
             made = compare(before, after, "R1", groups=groups, samples=SAMPLES)

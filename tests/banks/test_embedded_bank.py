@@ -5,7 +5,7 @@ from wordreel.banks.choose_scoring import choose_scoring
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.query_embeddings import bank_cache_dir, embedded
 from wordreel.errors import BankError
-from wordreel.hubness import make
+from wordreel.hubness import make_method
 from wordreel.library.banks import add_queries, drop_queries, keep_check, make_bank, read_bank
 from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
@@ -39,11 +39,11 @@ def test_embeddings_are_made_once(store, model, searcher, monkeypatch):
 def test_a_damaged_cache_is_made_again(store, model, searcher):
     bank = make_bank(store, "colours", BANK, "test")
     work = EmbeddedBank.open(searcher, bank)
-    want = work.norm(make("dis")).correction
+    want = work.norm(make_method("dis")).correction
     for path in bank_cache_dir(store, model, "colours").iterdir():
         path.write_bytes(path.read_bytes()[:40])
     work = EmbeddedBank.open(searcher, bank)
-    np.testing.assert_array_equal(work.norm(make("dis")).correction.bias, want.bias)
+    np.testing.assert_array_equal(work.norm(make_method("dis")).correction.bias, want.bias)
 
 
 def test_auto_stays_plain_until_a_check_of_this_very_bank_passed(store, model, searcher):

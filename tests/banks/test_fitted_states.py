@@ -5,7 +5,7 @@ import pytest
 
 from wordreel.banks.fitted_states import fit_all, update_or_fit
 from wordreel.banks.query_embeddings import BankEmbeddings
-from wordreel.hubness import HubnessError, make, mixtures
+from wordreel.hubness import HubnessError, make_method, mixtures
 from wordreel.library.banks import Bank
 from wordreel.library.embeddings import Gallery
 
@@ -50,7 +50,7 @@ def expected(world, bank, items, method):
 @pytest.mark.parametrize("seed", range(6))
 def test_a_life_of_changes_equals_a_fit_from_the_start(name, seed):
     world = World(seed)
-    method = make(name)
+    method = make_method(name)
     queries = list(world.rng.permutation(60)[:20])
     items = list(world.rng.permutation(80)[:30])
     known = list(queries)
@@ -82,7 +82,7 @@ def test_a_life_of_changes_equals_a_fit_from_the_start(name, seed):
 
 def test_a_query_whose_embedding_is_gone_leads_to_a_new_fit():
     world = World(0)
-    method = make("dis")
+    method = make_method("dis")
     now = update_or_fit(None, bank_of(range(10)), world.vectors(range(10)), world.gallery(range(20)), method)
     left = bank_of(range(2, 10))
     now = update_or_fit(now, left, world.vectors(range(2, 10)), world.gallery(range(20)), method)
@@ -92,7 +92,7 @@ def test_a_query_whose_embedding_is_gone_leads_to_a_new_fit():
 
 def test_new_videos_do_not_refit(monkeypatch):
     world = World(1)
-    method = make("dis")
+    method = make_method("dis")
     first = update_or_fit(
         None, bank_of(range(10)), world.vectors(range(10)), world.gallery(range(20)), method
     )
@@ -109,7 +109,13 @@ def test_new_videos_do_not_refit(monkeypatch):
 
 def test_all_methods_at_once_are_each_by_itself():
     world, bank = World(2), bank_of(range(12))
-    methods = [make("is", beta=15), make("dis", beta=30), make("csls"), make("sinkhorn"), make("cent")]
+    methods = [
+        make_method("is", beta=15),
+        make_method("dis", beta=30),
+        make_method("csls"),
+        make_method("sinkhorn"),
+        make_method("cent"),
+    ]
     given = (bank, world.vectors(range(12)), world.gallery(range(25)))
     found = fit_all(*given, methods)
     ids = np.arange(25)

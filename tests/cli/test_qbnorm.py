@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from wordreel.cli.app import app
 from wordreel.errors import HubnessError, UnsafePickle
 from wordreel.evaluate import querybank
-from wordreel.hubness import make, ranking_scores
+from wordreel.hubness import make_method, ranking_scores
 
 KEYS = ["R1", "R5", "R10", "R50", "MdR", "MnR", "Geom"]
 
@@ -377,7 +377,7 @@ def test_two_banks(files, method):
     paths = files(bank=bank, test=test, second=second)
     words = ["--bank", paths[0], "--test", paths[1], "--gallery-bank", paths[2], "--method", method]
     facts = asked("qbnorm", *words)
-    way = make(method)
+    way = make_method(method)
     scores = ranking_scores(way.apply(test, way.fit(bank, second)))
     own = scores[np.arange(120), np.arange(120) // 2]
     ranks = 1 + (scores > own[:, None]).sum(axis=1) + ((scores == own[:, None]).sum(axis=1) - 1) / 2

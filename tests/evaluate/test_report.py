@@ -7,7 +7,7 @@ from wordreel.evaluate.report import Normalisation, measure
 from wordreel.evaluate.report_breakdown import by_expert, by_length
 from wordreel.evaluate.report_examples import best_and_worst, hubs
 from wordreel.evaluate.retrieval import arrange
-from wordreel.hubness import make
+from wordreel.hubness import make_method
 
 
 def case(seed, videos=30, each=4, ties=True, masked=False):
@@ -63,7 +63,7 @@ def test_runs_equal_a_slow_twin(seed, masked, protocol):
 def test_a_normalised_run_comes_last_and_equals_qbnorm(method):
     sims, captions = case(3, masked=True)
     bank = np.random.default_rng(9).normal(size=(80, 30)).astype(np.float32)
-    way = make(method)
+    way = make_method(method)
     runs = measure(
         sims, captions, normalisation=Normalisation(way, None if way.transductive else bank, "made")
     )
@@ -81,9 +81,13 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(EvaluationError, match="rows are captions"):
         measure(sims.T, captions)
     with pytest.raises(EvaluationError, match="--bank"):
-        measure(sims, captions, normalisation=Normalisation(make("dis"), None, "x"))
+        measure(sims, captions, normalisation=Normalisation(make_method("dis"), None, "x"))
     with pytest.raises(EvaluationError, match="29 columns"):
-        measure(sims, captions, normalisation=Normalisation(make("dis"), np.zeros((5, 29), np.float32), "x"))
+        measure(
+            sims,
+            captions,
+            normalisation=Normalisation(make_method("dis"), np.zeros((5, 29), np.float32), "x"),
+        )
 
 
 def test_directions_are_chosen():

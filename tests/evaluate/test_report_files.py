@@ -12,7 +12,7 @@ from wordreel.evaluate.report_build import Asked, Report, normalise, of_matrix
 from wordreel.evaluate.report_page import Subject
 from wordreel.evaluate.report_tables import latex, markdown, plain_text, rows_of
 from wordreel.evaluate.retrieval import arrange
-from wordreel.hubness import make
+from wordreel.hubness import make_method
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\x1b[31m"
 VOID = {"meta", "img", "br"}
@@ -27,7 +27,7 @@ def named_report(videos=12, each=3, seed=0):
     texts = [f"query {n} {HOSTILE}" for n in range(videos * each)]
     names = [f"clip{n}{HOSTILE}" for n in range(videos)]
     runs = measure(
-        sims, captions, normalisation=Normalisation(make("is"), bank, f"querybank({HOSTILE}, 40, 20)")
+        sims, captions, normalisation=Normalisation(make_method("is"), bank, f"querybank({HOSTILE}, 40, 20)")
     )
     queries = report_files.queries_of(captions.owner, texts, names)
     measured = {
@@ -204,7 +204,7 @@ def test_tables_hold_every_run():
 
 def test_labels_are_honest():
     bank = np.random.default_rng(0).random((50, 6))
-    assert normalise(make("dis"), bank, "train.npy").label == "querybank(train.npy, 50, 20)"
-    assert normalise(make("dis"), bank, "test.npy", seen=True).label == "transductive"
-    assert normalise(make("dsl"), None, "").label == "transductive"
-    assert normalise(make("dis"), bank, "train.npy", automatic=True).method.beta > 0
+    assert normalise(make_method("dis"), bank, "train.npy").label == "querybank(train.npy, 50, 20)"
+    assert normalise(make_method("dis"), bank, "test.npy", seen=True).label == "transductive"
+    assert normalise(make_method("dsl"), None, "").label == "transductive"
+    assert normalise(make_method("dis"), bank, "train.npy", automatic=True).method.beta > 0

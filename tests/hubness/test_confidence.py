@@ -12,7 +12,7 @@ from wordreel.errors import HubnessError
 from wordreel.hubness.confidence import CHECKED, LEVEL, PRIOR, USUAL, Calibration, Confidence
 from wordreel.hubness.embeddings import product
 from wordreel.hubness.inverted_softmax import InvertedSoftmax
-from wordreel.hubness.unusual import FURTHEST, SHRINK, Unusual
+from wordreel.hubness.standard_score import FURTHEST, SHRINK, StandardScore
 
 
 def naive_levels(bank):
@@ -201,7 +201,7 @@ def test_fits_from_embeddings_threads_and_as_a_method():
     sims = bank @ items.T
     fitted = Confidence.fit(product(bank, items), threads=3)
     assert np.allclose(fitted.scale, Confidence.fit(sims, threads=1).scale, rtol=1e-5)
-    assert np.allclose(Unusual().apply(sims[:4], fitted.state), fitted.unusual(sims[:4]))
+    assert np.allclose(StandardScore().apply(sims[:4], fitted.state), fitted.unusual(sims[:4]))
     with pytest.raises(HubnessError, match="one number per item"):
         _ = fitted.state.offset
 

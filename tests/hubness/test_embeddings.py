@@ -5,14 +5,14 @@ from wordreel.errors import HubnessError
 from wordreel.evaluate.ranks import ranks_of
 from wordreel.hubness import (
     METHODS,
-    batches,
+    accumulate,
     blocks,
     corrected_ranks,
     fit_embeddings,
     fit_mixtures,
-    make,
-    places,
+    make_method,
     product,
+    ranks,
     ranks_before_and_after,
 )
 from wordreel.models.similarity import mixture
@@ -28,14 +28,14 @@ def unit(*shape):
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_fitting_embeddings_is_fitting_their_similarities(name, monkeypatch):
     bank, gallery, extra = unit(90, 8), unit(31, 8), unit(20, 8)
-    method = make(name)
+    method = make_method(name)
     dual = name.startswith("dual")
     second = None
     if dual:
         second = bank @ extra.T if name == "dual-sinkhorn" else extra @ gallery.T
     wanted = method.fit(bank @ gallery.T, second)
     monkeypatch.setattr(blocks, "chunk_rows", lambda source: 17)
-    monkeypatch.setattr(batches, "BATCH_VALUES", 31 * 17)
+    monkeypatch.setattr(accumulate, "BATCH_VALUES", 31 * 17)
     found = fit_embeddings(method, bank, gallery, extra if dual else None)
     rows = unit(12, 8) @ gallery.T
     a, b = (
@@ -47,8 +47,8 @@ def test_fitting_embeddings_is_fitting_their_similarities(name, monkeypatch):
 
 def test_half_precision_embeddings():
     bank, gallery = unit(40, 8), unit(10, 8)
-    state = fit_embeddings(make("is"), bank.astype(np.float16), gallery.astype(np.float16))
-    assert np.allclose(state.bias(), make("is").fit(bank @ gallery.T).bias(), atol=2e-3)
+    state = fit_embeddings(make_method("is"), bank.astype(np.float16), gallery.astype(np.float16))
+    assert np.allclose(state.bias(), make_method("is").fit(bank @ gallery.T).bias(), atol=2e-3)
 
 
 @pytest.mark.parametrize("name", ["is", "dis", "csls", "cent", "sinkhorn"])
@@ -57,12 +57,14 @@ def test_fitting_mixtures_is_fitting_their_similarities(name, monkeypatch):
     weights = RNG.uniform(size=(50, 3)).astype(np.float32)
     available = RNG.uniform(size=(21, 3)) < 0.6
     available[4] = False  # an item without any expert has similarity 0 to everything
-    method = make(name)
+    method = make_method(name)
     wanted = method.fit(mixture(queries, weights, items, available))
     garbage = np.where(available[:, :, None], items, np.nan).astype(np.float32)
     found = fit_mixtures(method, queries, weights, garbage, available)
     assert np.allclose(found.bias(), wanted.bias(), atol=1e-5)
-    monkeypatch.setattr(batches, "BATCH_VALUES", 21 * 7)  # seven rows at a time, and a short batch at the end
+    monkeypatch.setattr(
+        accumulate, "BATCH_VALUES", 21 * 7
+    )  # seven rows at a time, and a short batch at the end
     found = fit_mixtures(method, queries, weights, garbage, available)
     assert np.allclose(found.bias(), wanted.bias(), atol=1e-5)
     exact = fit_mixtures(method, queries.astype(np.float64), weights, garbage, available)
@@ -73,28 +75,28 @@ def test_fitting_mixtures_is_fitting_their_similarities(name, monkeypatch):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_batches_keep_the_order_of_the_bank(values, threads, monkeypatch):
     bank, gallery = np.round(unit(90, 8), 1), np.round(unit(31, 8), 1)
-    monkeypatch.setattr(batches, "BATCH_VALUES", values)
-    monkeypatch.setattr(batches, "thread_count", lambda *_: threads)
-    found = fit_embeddings(make("dis", k=2), bank, gallery)
+    monkeypatch.setattr(accumulate, "BATCH_VALUES", values)
+    monkeypatch.setattr(accumulate, "thread_count", lambda *_: threads)
+    found = fit_embeddings(make_method("dis", k=2), bank, gallery)
     similarities = bank.astype(np.float64) @ gallery.T.astype(np.float64)
-    best = found.banks["queries"].parts["winners"]
+    best = found.banks["queries"].statistics["winners"]
     assert np.allclose(best.scores[:, 0], similarities.max(axis=1), atol=1e-6)
     assert np.allclose(np.take_along_axis(similarities, best.ids, axis=1), best.scores, atol=1e-6)
     with pytest.raises(HubnessError, match=r"row 40, column"):
-        fit_embeddings(make("dis"), np.where(np.arange(90)[:, None] == 40, np.nan, bank), gallery)
+        fit_embeddings(make_method("dis"), np.where(np.arange(90)[:, None] == 40, np.nan, bank), gallery)
 
 
 def test_shapes_are_checked():
     for bad in (
-        lambda: fit_embeddings(make("is"), unit(4, 3), unit(4, 2)),
-        lambda: fit_embeddings(make("is"), unit(4), unit(4, 2)),
+        lambda: fit_embeddings(make_method("is"), unit(4, 3), unit(4, 2)),
+        lambda: fit_embeddings(make_method("is"), unit(4), unit(4, 2)),
         lambda: fit_mixtures(
-            make("is"), unit(4, 2, 3), np.ones((4, 3)), unit(5, 2, 3), np.ones((5, 2), bool)
+            make_method("is"), unit(4, 2, 3), np.ones((4, 3)), unit(5, 2, 3), np.ones((5, 2), bool)
         ),
         lambda: fit_mixtures(
-            make("is"), unit(4, 2, 3), -np.ones((4, 2)), unit(5, 2, 3), np.ones((5, 2), bool)
+            make_method("is"), unit(4, 2, 3), -np.ones((4, 2)), unit(5, 2, 3), np.ones((5, 2), bool)
         ),
-        lambda: fit_embeddings(make("is"), np.full((4, 3), np.nan), unit(4, 3)),
+        lambda: fit_embeddings(make_method("is"), np.full((4, 3), np.nan), unit(4, 3)),
     ):
         with pytest.raises(HubnessError):
             bad()
@@ -103,7 +105,7 @@ def test_shapes_are_checked():
 @pytest.mark.parametrize("name", ["none", "dis", "csls", "gc", "dsl"])
 def test_ranks_without_keeping_scores(name, monkeypatch):
     bank, queries, gallery = unit(60, 5), unit(70, 5), unit(25, 5)
-    method = make(name)
+    method = make_method(name)
     rows = np.round(queries @ gallery.T, 1).astype(np.float32)  # many ties
     right = RNG.integers(0, 25, 70)
     state = method.fit(rows if name == "dsl" else np.round(bank @ gallery.T, 1).astype(np.float32))
@@ -113,7 +115,7 @@ def test_ranks_without_keeping_scores(name, monkeypatch):
     level = np.array([sum(row == row[own]) for row, own in zip(kept, right, strict=True)])
     wanted = above + (level + 1) / 2  # the mean of the places the right item shares
     for lane in (1, 2, 127):
-        monkeypatch.setattr(places, "LANE", lane)
+        monkeypatch.setattr(ranks, "LANE", lane)
         assert np.array_equal(corrected_ranks(method, state, rows, right), wanted)
     before, after = ranks_before_and_after(method, state, rows, right)
     assert np.array_equal(before, ranks_of(rows, right))

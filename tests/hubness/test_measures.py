@@ -4,7 +4,7 @@ from tests.hubness import naive
 from tests.hubness.cases import case
 
 from wordreel.errors import HubnessError
-from wordreel.hubness import make
+from wordreel.hubness import make_method
 from wordreel.hubness.measures import (
     antihub_occurrence,
     atkinson,
@@ -12,9 +12,9 @@ from wordreel.hubness.measures import (
     groupie_ratio,
     hub_occurrence,
     k_occurrence,
+    measure_hubness,
     robin_hood,
     skewness,
-    summary,
 )
 from wordreel.index.topk import topk_ids
 
@@ -69,11 +69,11 @@ def test_measures_of_random_counts():
 
 def test_summary_takes_scores_of_any_method():
     rows = np.random.default_rng(0).uniform(size=(30, 12))
-    method = make("dis")
-    found = summary(method.apply(rows, method.fit(rows)), k=3)
+    method = make_method("dis")
+    found = measure_hubness(method.apply(rows, method.fit(rows)), k=3)
     assert found.k == 3
     assert found.largest >= 8
-    assert summary(rows, k=3).largest == k_occurrence(rows, 3).max()
+    assert measure_hubness(rows, k=3).largest == k_occurrence(rows, 3).max()
 
 
 def test_refusals():

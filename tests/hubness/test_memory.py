@@ -22,7 +22,7 @@ def limit():
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 """
 FIT = """
-from wordreel.hubness import make
+from wordreel.hubness import make_method
 import wordreel.hubness.exponential
 limit()
 path = sys.argv[1]
@@ -30,7 +30,7 @@ try:
     np.load(path)
     print("no limit")
 except MemoryError:
-    state = make("dis").fit(np.load(path, mmap_mode="r"))
+    state = make_method("dis").fit(np.load(path, mmap_mode="r"))
     np.save(sys.argv[2], np.stack([state.offset, state.activation]))
     print("fitted")
 """

@@ -7,7 +7,7 @@ import pytest
 from tests.hubness import naive
 from tests.hubness.cases import case
 
-from wordreel.hubness import METHODS, make, ranking_scores
+from wordreel.hubness import METHODS, make_method, ranking_scores
 
 SEEDS = 700
 
@@ -34,7 +34,7 @@ def scores(method, given, gallery=None, bank=None):
 def test_inverted_softmax(beta):
     for seed in range(SEEDS):
         given = case(seed)
-        found = scores(make("is", beta=beta), given)
+        found = scores(make_method("is", beta=beta), given)
         wanted = naive.inverted_softmax(given.rows, given.bank, beta)
         assert np.allclose(found, wanted, rtol=0, atol=given.near), seed
 
@@ -43,7 +43,7 @@ def test_inverted_softmax(beta):
 def test_dynamic_inverted_softmax(k):
     for seed in range(SEEDS):
         given = case(seed)
-        method = make("dis", beta=20.0, k=k)
+        method = make_method("dis", beta=20.0, k=k)
         found = method.apply(given.rows, method.fit(given.bank))
         wanted, opened = naive.dynamic_inverted_softmax(given.rows, given.bank, 20.0, k)
         assert found.activated.tolist() == opened, seed
@@ -55,10 +55,10 @@ def test_dual_banks(beta, gallery_beta):
     for seed in range(SEEDS):
         given = case(seed)
         parameters = {"beta": beta, "gallery_beta": gallery_beta}
-        found = scores(make("dual-is", **parameters), given, given.gallery)
+        found = scores(make_method("dual-is", **parameters), given, given.gallery)
         wanted = naive.dual_inverted_softmax(given.rows, given.bank, given.gallery, beta, gallery_beta)
         assert np.allclose(found, wanted, rtol=0, atol=given.near), seed
-        found = scores(make("dual-dis", **parameters), given, given.gallery)
+        found = scores(make_method("dual-dis", **parameters), given, given.gallery)
         wanted = naive.dual_dynamic_inverted_softmax(
             given.rows, given.bank, given.gallery, beta, gallery_beta
         )
@@ -70,13 +70,13 @@ def test_nearest_neighbours(k):
     for seed in range(SEEDS):
         given = case(seed)
         assert np.allclose(
-            scores(make("csls", k=k), given),
+            scores(make_method("csls", k=k), given),
             naive.csls(given.rows, given.bank, k),
             rtol=0,
             atol=2 * given.near,
         ), seed
         assert np.allclose(
-            scores(make("nnn", k=k, alpha=0.6, reserve=0), given),
+            scores(make_method("nnn", k=k, alpha=0.6, reserve=0), given),
             naive.nnn(given.rows, given.bank, k, 0.6),
             rtol=0,
             atol=given.near,
@@ -87,21 +87,24 @@ def test_centring_and_none():
     for seed in range(SEEDS):
         given = case(seed)
         assert np.allclose(
-            scores(make("cent"), given), naive.centring(given.rows, given.bank), rtol=0, atol=given.near
+            scores(make_method("cent"), given),
+            naive.centring(given.rows, given.bank),
+            rtol=0,
+            atol=given.near,
         )
-        assert np.array_equal(scores(make("none"), given), given.rows.astype(np.float64))
+        assert np.array_equal(scores(make_method("none"), given), given.rows.astype(np.float64))
 
 
 def test_globally_corrected_order_is_rank_then_similarity():
     for seed in range(SEEDS):
         given = case(seed)
-        found = scores(make("gc"), given)
+        found = scores(make_method("gc"), given)
         for row, keys in zip(found, naive.gc_keys(given.rows, given.bank), strict=True):
             for a, x in enumerate(keys):
                 for b, y in enumerate(keys):
                     better = (-x[0], x[1]) > (-y[0], y[1])
                     assert (row[a] > row[b]) == better, seed
-        printed = scores(make("gc", printed=True), given)
+        printed = scores(make_method("gc", printed=True), given)
         wanted = [[s - rank for rank, s in keys] for keys in naive.gc_keys(given.rows, given.bank)]
         assert np.allclose(printed, wanted, rtol=1e-12, atol=1e-9)
 
@@ -110,12 +113,12 @@ def test_globally_corrected_order_is_rank_then_similarity():
 def test_sinkhorn(beta, rounds):
     for seed in range(SEEDS // 2):
         given = case(seed)
-        found = scores(make("sinkhorn", beta=beta, rounds=rounds), given)
+        found = scores(make_method("sinkhorn", beta=beta, rounds=rounds), given)
         wanted = naive.sinkhorn(given.rows, given.bank, beta, rounds)
         assert np.allclose(found, wanted, rtol=0, atol=2 * given.near), seed
         extra = case(seed + 1).bank.astype(given.bank.dtype)
         extra = np.resize(extra, (len(given.bank), 3))
-        found = scores(make("dual-sinkhorn", beta=beta, rounds=rounds), given, extra)
+        found = scores(make_method("dual-sinkhorn", beta=beta, rounds=rounds), given, extra)
         wanted = naive.sinkhorn(given.rows, given.bank, beta, rounds, extra)
         assert np.allclose(found, wanted, rtol=0, atol=2 * max(given.near, 3e-6 * np.abs(extra).max())), seed
 
@@ -123,7 +126,7 @@ def test_sinkhorn(beta, rounds):
 def test_dual_softmax_keeps_the_order_of_the_product():
     for seed in range(SEEDS):
         given = case(seed)
-        method = make("dsl", beta=1.0)
+        method = make_method("dsl", beta=1.0)
         found = scores(method, given, bank=given.rows)
         wanted = naive.dual_softmax(given.rows, 1.0)
         assert np.array_equal(np.sign(found), np.sign(np.asarray(given.rows, np.float64)))
@@ -137,7 +140,7 @@ def test_dual_softmax_keeps_the_order_of_the_product():
 def test_one_number_per_item_gives_the_same_ranking(name):
     for seed in range(SEEDS // 2):
         given = case(seed)
-        method = make(name)
+        method = make_method(name)
         second = {"dual-is": given.gallery, "dual-sinkhorn": given.bank[:, :1]}.get(name)
         state = method.fit(given.bank, second)
         assert method.foldable
@@ -160,7 +163,7 @@ def test_blocks_threads_and_streams_change_nothing(monkeypatch):
     rng = np.random.default_rng(3)
     bank, rows = (rng.uniform(-1, 1, (size, 23)).astype(np.float32) for size in (301, 157))
     for name in sorted(set(METHODS) - {"dual-is", "dual-dis", "dual-sinkhorn"}):
-        method = make(name)
+        method = make_method(name)
         whole = ranking_scores(method.apply(rows, method.fit(bank, threads=1), threads=1))
         with monkeypatch.context() as patch:
             patch.setattr(blocks, "BLOCK_VALUES", 23 * 7)
@@ -179,7 +182,7 @@ def test_memory_maps_and_strides(tmp_path):
     bank = rng.uniform(-1, 1, (50, 9)).astype(np.float32)
     np.save(tmp_path / "bank.npy", bank)
     mapped = np.load(tmp_path / "bank.npy", mmap_mode="r")
-    method = make("dis")
+    method = make_method("dis")
     wanted = method.fit(bank).bias()
     assert np.array_equal(method.fit(mapped).bias(), wanted)
     assert np.allclose(method.fit(np.asfortranarray(bank)).bias(), wanted, atol=1e-6)
@@ -187,7 +190,7 @@ def test_memory_maps_and_strides(tmp_path):
 
 
 def test_both_searches_of_sorted_columns_agree():
-    from wordreel.hubness.columns import _bisect, _search
+    from wordreel.hubness.sorted_columns import _bisect, _search
 
     for seed in range(300):
         given = case(seed)

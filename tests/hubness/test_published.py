@@ -3,7 +3,7 @@
 import numpy as np
 from benchmarks.hubness import plain, synthetic, wordreel
 
-from wordreel.hubness import make
+from wordreel.hubness import make_method
 
 
 def test_figures_equal_those_of_the_plain_procedure(tmp_path):
@@ -16,12 +16,12 @@ def test_figures_equal_those_of_the_plain_procedure(tmp_path):
 
 def test_counts_and_columns_are_those_of_the_bank():
     bank = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.4]])
-    method = make("dis")
+    method = make_method("dis")
     assert method.counts(method.fit(bank)).tolist() == [2, 1]
-    method = make("gc")
+    method = make_method("gc")
     assert method.columns(method.fit(bank)).tolist() == [[0.3, 0.8, 0.9], [0.1, 0.2, 0.4]]
 
 
 def test_lists_are_taken_as_rows():
-    method = make("is")
+    method = make_method("is")
     assert method.apply([[0.5, 0.1]], method.fit(np.eye(2))).shape == (1, 2)

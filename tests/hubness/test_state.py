@@ -5,7 +5,7 @@ import pytest
 from tests.hubness.cases import case
 
 from wordreel.errors import HubnessError
-from wordreel.hubness import METHODS, State, make, ranking_scores
+from wordreel.hubness import METHODS, State, make_method, ranking_scores
 
 ONE_BANK = {
     "is": {"beta": 20.0},
@@ -17,7 +17,7 @@ ONE_BANK = {
     "none": {},
     "dsl": {"beta": 3.0},
 }
-pytestmark = pytest.mark.filterwarnings("ignore:similarities reach")
+pytestmark = pytest.mark.filterwarnings("ignore:similarities max_abs")
 
 
 def same(state, other, rows, near):
@@ -33,7 +33,7 @@ def same(state, other, rows, near):
 def test_two_halves_merged_are_the_whole(name):
     for seed in range(150):
         given = case(seed)
-        method = make(name, **ONE_BANK[name])
+        method = make_method(name, **ONE_BANK[name])
         both = np.concatenate([given.bank, given.gallery])
         whole = method.fit(both)
         merged = method.fit(given.bank).merge(method.fit(given.gallery))
@@ -47,7 +47,7 @@ def test_dropped_queries_leave_no_trace(name):
     refitted = 0
     for seed in range(150):
         given = case(seed)
-        method = make(name, **ONE_BANK[name])
+        method = make_method(name, **ONE_BANK[name])
         both = np.concatenate([given.bank, given.gallery])
         asked = []
 
@@ -67,7 +67,7 @@ def test_dropped_queries_leave_no_trace(name):
 def test_items_come_and_go(name):
     for seed in range(150):
         given = case(seed)
-        method = make(name, **ONE_BANK[name])
+        method = make_method(name, **ONE_BANK[name])
         rng = np.random.default_rng(seed)
         columns = rng.permutation(given.bank.shape[1])
         first = given.bank[:, columns]
@@ -84,13 +84,13 @@ def test_items_come_and_go(name):
 
 
 def test_extend_gives_ties_to_the_older_item():
-    state = make("dis").fit(np.array([[0.5, 0.1], [0.2, 0.3]])).extend(np.array([[0.5], [0.4]]))
+    state = make_method("dis").fit(np.array([[0.5, 0.1], [0.2, 0.3]])).extend(np.array([[0.5], [0.4]]))
     assert state.activation.tolist() == [True, False, True]
 
 
 def test_stale_items_are_named_and_refused_until_refitted():
     bank = np.array([[5.0, 1.0], [0.0, 1.0], [0.1, 1.0]])
-    method = make("is", beta=4.0)
+    method = make_method("is", beta=4.0)
     state = method.fit(bank).drop(bank[:1])
     assert state.stale.tolist() == [True, False]
     with pytest.raises(HubnessError, match="refit_columns"):
@@ -104,7 +104,7 @@ def test_stale_items_are_named_and_refused_until_refitted():
 
 def test_stale_bank_queries_are_named_and_refused_until_refitted():
     bank = np.array([[0.9, 0.1, 0.5], [0.2, 0.8, 0.1]])
-    state = make("dis").fit(bank).remove(np.array([0]))
+    state = make_method("dis").fit(bank).remove(np.array([0]))
     assert state.stale_rows().tolist() == [0]
     with pytest.raises(HubnessError, match="refit_rows"):
         _ = state.activation
@@ -115,7 +115,7 @@ def test_stale_bank_queries_are_named_and_refused_until_refitted():
 def test_reserve_lets_queries_go_without_a_refit():
     rng = np.random.default_rng(0)
     bank = rng.uniform(size=(30, 6)).astype(np.float32)
-    method = make("csls", k=4, reserve=5)
+    method = make_method("csls", k=4, reserve=5)
     state = method.fit(bank)
     for left in range(29, 24, -1):
         state = state.drop(bank[left : left + 1])
@@ -127,7 +127,7 @@ def test_reserve_lets_queries_go_without_a_refit():
 def test_a_saved_state_is_the_same_state(name, tmp_path):
     for seed in (1, 8, 15, 5):
         given = case(seed)
-        method = make(name, **ONE_BANK.get(name, {}))
+        method = make_method(name, **ONE_BANK.get(name, {}))
         second = {
             "dual-is": given.gallery,
             "dual-dis": given.gallery,
@@ -155,9 +155,11 @@ def test_a_loaded_file_is_not_trusted(tmp_path):
     path.write_bytes(b"\x80\x04not a state")
     with pytest.raises(HubnessError, match="not a hubness state"):
         State.load(path)
-    state = make("dis").fit(np.eye(3))
+    state = make_method("dis").fit(np.eye(3))
     arrays = {
-        f"queries/{k}/{f}": a for k, p in state.banks["queries"].parts.items() for f, a in p.arrays().items()
+        f"queries/{k}/{f}": a
+        for k, p in state.banks["queries"].statistics.items()
+        for f, a in p.arrays().items()
     }
     about = {
         "format": 1,
@@ -200,7 +202,7 @@ def test_a_loaded_file_is_not_trusted(tmp_path):
 def test_sinkhorn_refuses_new_queries_and_marks_new_items():
     rng = np.random.default_rng(0)
     bank = rng.uniform(size=(12, 5))
-    method = make("sinkhorn", beta=10.0)
+    method = make_method("sinkhorn", beta=10.0)
     state = method.fit(bank)
     for change in (lambda: state.add(bank), lambda: state.merge(state), lambda: state.drop(bank[:1])):
         with pytest.raises(HubnessError, match="from the start"):
@@ -210,7 +212,7 @@ def test_sinkhorn_refuses_new_queries_and_marks_new_items():
     assert not again.exact
     assert np.abs(again.offset - state.offset)[:4].max() < 0.2
     # With the potentials of the queries given, the new item's is the same step that a fit takes.
-    f = state.banks["queries"].parts["potentials"].f
+    f = state.banks["queries"].statistics["potentials"].f
     wanted = np.log(np.mean(np.exp(10 * (bank[:, :1] + f[:, None])))) / 10
     assert np.isclose(state.extend(bank[:, :1]).offset[-1], wanted)
 
@@ -218,21 +220,21 @@ def test_sinkhorn_refuses_new_queries_and_marks_new_items():
 def test_compressed_columns_say_so():
     rng = np.random.default_rng(0)
     bank, rows = rng.uniform(size=(400, 6)), rng.uniform(size=(20, 6))
-    exact, short = make("gc"), make("gc", levels=40)
+    exact, short = make_method("gc"), make_method("gc", levels=40)
     state = short.fit(bank)
     assert not state.exact
     assert exact.fit(bank).exact
     assert np.abs(short.apply(rows, state) - exact.apply(rows, exact.fit(bank))).max() <= 400 / 40 + 1
     with pytest.raises(HubnessError, match="compressed"):
         state.add(bank)
-    assert make("gc", levels=1000).fit(bank).exact
+    assert make_method("gc", levels=1000).fit(bank).exact
 
 
 def test_two_banks_change_one_at_a_time():
     rng = np.random.default_rng(0)
     bank, extra, rows = (rng.uniform(-1, 1, (size, 7)) for size in (20, 15, 9))
     for name in ("dual-is", "dual-dis"):
-        method = make(name)
+        method = make_method(name)
         whole = method.fit(bank, extra)
         grown = method.fit(bank[:12], extra[:6]).add(bank[12:]).add(extra[6:], bank="gallery")
         same(grown, whole, rows, 1e-9)
@@ -254,7 +256,7 @@ def test_any_sequence_of_changes_is_a_fit_of_what_is_left(name):
             values = rng.integers(-4, 5, (rows, items)) / 4 if tied else rng.uniform(-1, 1, (rows, items))
             return values.astype(np.float32)
 
-        method = make(name, **ONE_BANK[name])
+        method = make_method(name, **ONE_BANK[name])
         bank = draw(6, 5)
         state = method.fit(bank)
         for _ in range(12):
@@ -283,7 +285,7 @@ def test_any_sequence_of_changes_is_a_fit_of_what_is_left(name):
 def test_queries_that_look_the_same_are_told_apart_by_their_places():
     bank = np.array([[0.9, 0.1], [0.5, 0.6], [0.9, 0.3]])
     new = np.array([[1.0], [0.0], [0.2]])
-    state = make("dis").fit(bank)
+    state = make_method("dis").fit(bank)
     with pytest.raises(HubnessError, match="at="):
         state.drop(bank[2:])
     with pytest.raises(HubnessError, match="not those"):
@@ -297,7 +299,7 @@ def test_queries_that_look_the_same_are_told_apart_by_their_places():
 
 def test_a_new_item_does_not_hide_that_a_query_lost_its_best():
     bank = np.array([[0.9, 0.1, 0.5], [0.2, 0.8, 0.1]])
-    state = make("dis").fit(bank).remove(np.array([0])).extend(np.array([[0.3], [0.0]]))
+    state = make_method("dis").fit(bank).remove(np.array([0])).extend(np.array([[0.3], [0.0]]))
     # The first query's second best is 0.5, not the new item's 0.3; only its row can say so.
     assert state.stale_rows().tolist() == [0]
     mended = state.refit_rows(np.array([0]), np.array([[0.1, 0.5, 0.3]]))
@@ -306,16 +308,16 @@ def test_a_new_item_does_not_hide_that_a_query_lost_its_best():
 
 def test_a_merged_list_knows_what_either_side_left_out():
     low, high = np.array([[0.1], [0.2]]), np.array([[0.9], [0.8], [0.7]])
-    method = make("csls", k=1, reserve=0)  # each side keeps one value
+    method = make_method("csls", k=1, reserve=0)  # each side keeps one value
     for first, second in ((low, high), (high, low)):
         merged = method.fit(first).merge(method.fit(second))
         assert merged.offset[0] == pytest.approx(0.45)
         # 0.8 was left out, so after 0.9 is gone nothing below it can be trusted to be the best.
         assert merged.drop(np.array([[0.9]])).stale.tolist() == [True]
-    wide = make("csls", k=1, reserve=1)
+    wide = make_method("csls", k=1, reserve=1)
     for first, second in ((low, high), (high, low)):
         merged = wide.fit(first).merge(wide.fit(second)).drop(np.array([[0.9]])).drop(np.array([[0.8]]))
         assert merged.stale.tolist() == [True]
     narrow, other = wide.fit(np.array([[0.5], [0.0]])), wide.fit(high)
     for merged in (narrow.merge(other), other.merge(narrow)):
-        assert merged.banks["queries"].parts["best"].floor[0] == pytest.approx(0.7)
+        assert merged.banks["queries"].statistics["best"].floor[0] == pytest.approx(0.7)

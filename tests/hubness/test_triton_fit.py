@@ -9,7 +9,7 @@ import os
 import numpy as np
 import pytest
 
-from wordreel.hubness import make, torch_blocks, torch_fit, triton_fit
+from wordreel.hubness import make_method, torch_blocks, torch_fit, triton_fit
 
 torch = pytest.importorskip("torch")
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -67,10 +67,10 @@ def test_ragged_sizes_and_ties(kind, precision):
     )
     for rows, items, dim in sizes:
         bank, gallery = (whole_numbers(rng, size, dim).to(getattr(torch, kind)) for size in (rows, items))
-        parts, reach = torch_fit.fuse(torch, bank, gallery, FULL, DEVICE, precision)
+        parts, max_abs = torch_fit.fuse(torch, bank, gallery, FULL, DEVICE, precision)
         scores = check(parts, bank, gallery, 3.0)
         assert np.array_equal(parts["winners", 1].ids[:, 0], scores.argmax(axis=1))
-        assert reach == np.abs(scores.max(axis=1)).max()
+        assert max_abs == np.abs(scores.max(axis=1)).max()
 
 
 @needs_triton
@@ -109,8 +109,15 @@ def test_chunks_of_the_gallery_and_lists_that_meet_in_a_slot(monkeypatch):
 def test_the_fused_states_are_those_of_the_blocks(monkeypatch):
     generator = torch.Generator().manual_seed(3)
     bank, gallery = (torch.randn(size, 64, generator=generator) for size in (3000, 2000))
-    methods = [make("is"), make("dis"), make("csls"), make("dis", beta=5.0, k=2), make("nnn"), make("cent")]
-    methods += [make("nnn", k=10, reserve=0)]
+    methods = [
+        make_method("is"),
+        make_method("dis"),
+        make_method("csls"),
+        make_method("dis", beta=5.0, k=2),
+        make_method("nnn"),
+        make_method("cent"),
+    ]
+    methods += [make_method("nnn", k=10, reserve=0)]
     slow = torch_fit.fit_many_torch(methods, bank / 8, gallery / 8, device=DEVICE)
     monkeypatch.setattr(torch_fit, "WORTH", 0)
     fast = torch_fit.fit_many_torch(methods, bank / 8, gallery / 8, device=DEVICE)
@@ -141,7 +148,12 @@ def test_several_methods_share_one_pass(monkeypatch):
     asked = []
     maker_of = torch_blocks.maker_of
     monkeypatch.setattr(torch_blocks, "maker_of", lambda key: asked.append(key) or maker_of(key))
-    methods = [make("is"), make("dis"), make("csls"), make("nnn", k=10, reserve=8)]
+    methods = [
+        make_method("is"),
+        make_method("dis"),
+        make_method("csls"),
+        make_method("nnn", k=10, reserve=8),
+    ]
     states = torch_fit.fit_many_torch(methods, bank, gallery, device="cpu")
     assert sorted(asked) == [("best", 10, 18), ("logsum", 20.0), ("winners", 1)]
     for method, state in zip(methods, states, strict=True):
@@ -153,12 +165,12 @@ def test_several_methods_share_one_pass(monkeypatch):
 def test_tensors_and_arrays_of_every_precision(kind):
     rng = np.random.default_rng(1)
     bank, gallery = (whole_numbers(rng, size, 6).to(getattr(torch, kind)) for size in (40, 9))
-    wanted = make("is").fit((bank.float() @ gallery.float().T).numpy()).bias()
-    found = torch_fit.fit_embeddings_torch(make("is"), bank, gallery, device="cpu")
+    wanted = make_method("is").fit((bank.float() @ gallery.float().T).numpy()).bias()
+    found = torch_fit.fit_embeddings_torch(make_method("is"), bank, gallery, device="cpu")
     assert np.allclose(found.bias(), wanted, atol=1e-5)
     if kind != "bfloat16":
         arrays = bank.numpy(), gallery.numpy()
         arrays[0].flags.writeable = False
         assert np.allclose(
-            torch_fit.fit_embeddings_torch(make("is"), *arrays, device="cpu").bias(), wanted, atol=1e-5
+            torch_fit.fit_embeddings_torch(make_method("is"), *arrays, device="cpu").bias(), wanted, atol=1e-5
         )

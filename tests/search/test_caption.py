@@ -7,7 +7,7 @@ import pytest
 from tests.library.fakes import Colour, FakeFence, Talk, write_media
 
 from wordreel.errors import DatasetError, QueryError
-from wordreel.hubness import make
+from wordreel.hubness import make_method
 from wordreel.library.outside import study_outside
 from wordreel.search import caption as module
 from wordreel.search.caption import NORMS, caption
@@ -70,7 +70,7 @@ def test_normalised_by_a_bank_of_the_other_videos(searcher, store, model, sample
     )
     row = np.array([[fits(model, text, sample.tracks, sample.clips) for text in TEXTS]])
     beta = 15.0 if norm in ("is", "dis", "sinkhorn") else None
-    method = make(norm) if beta is None else make(norm, beta=beta)
+    method = make_method(norm) if beta is None else make_method(norm, beta=beta)
     scored = method.apply(row, method.fit(bank))
     wanted = (scored if isinstance(scored, np.ndarray) else scored.ranking_scores)[0]
     found = {one.text: one for one in caption(searcher, sample, TEXTS, 100, norm, beta)}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from wordreel.banks.embedded_bank import SEARCHABLE, EmbeddedBank
-from wordreel.hubness import make, mixtures
+from wordreel.hubness import make_method, mixtures
 from wordreel.hubness.gated import ranking_scores
 from wordreel.library.banks import make_bank
 from wordreel.search import searcher as searcher_module
@@ -39,7 +39,7 @@ def dense(work, method, text):
 @pytest.mark.parametrize("text", TEXTS)
 def test_search_with_a_norm_equals_the_dense_definition(work, name, text, monkeypatch):
     monkeypatch.setattr(searcher_module.Searcher, "_bonus", lambda self, spoken: {})
-    method = make(name)
+    method = make_method(name)
     norm = work.norm(method)
     assert norm.correction is not None
     expected = dense(work, method, text)
@@ -58,13 +58,13 @@ def test_search_with_a_norm_equals_the_dense_definition(work, name, text, monkey
 @pytest.mark.parametrize("text", TEXTS)
 def test_globally_corrected_rescores_candidates_like_the_dense_definition(work, text, monkeypatch):
     monkeypatch.setattr(searcher_module.Searcher, "_bonus", lambda self, spoken: {})
-    expected = dense(work, make("gc"), text)
-    hits = work.searcher.search(text, limit=100, norm=work.norm(make("gc")))
+    expected = dense(work, make_method("gc"), text)
+    hits = work.searcher.search(text, limit=100, norm=work.norm(make_method("gc")))
     assert len(hits) == len(expected)
     dense_scores = [expected[hit.content] for hit in hits]
     # Ties within a rank are broken by similarity in both; the places in a row are steps of 1/items.
     assert all(a >= b - 1e-9 for a, b in pairwise(dense_scores))
-    norm = work.norm(make("gc"))
+    norm = work.norm(make_method("gc"))
     whole = work.searcher.scores([text], norm)[0]
     kept = work.searcher.scores([text], replace(norm, rescore=norm.rescore.kept()))[0]
     np.testing.assert_array_equal(kept, whole)
@@ -72,7 +72,7 @@ def test_globally_corrected_rescores_candidates_like_the_dense_definition(work, 
 
 
 def test_the_bonus_of_words_comes_on_top_of_a_corrected_score(work):
-    norm = work.norm(make("is"))
+    norm = work.norm(make_method("is"))
     for text in ["blue dogs 2", "red 1"]:
         hits = work.searcher.search(text, limit=100, norm=norm)
         whole = work.searcher.scores([text], norm)[0]
@@ -93,7 +93,7 @@ def test_a_least_confidence_leaves_items_out_before_ranking(work):
 
 def test_a_short_list_is_the_head_of_the_long_one(work):
     for name in ("dis", "is", "gc"):
-        norm = work.norm(make(name))
+        norm = work.norm(make_method(name))
         every = work.searcher.search("green and blue", limit=100, norm=norm)
         head = work.searcher.search("green and blue", limit=2, norm=norm)
         assert [hit.path for hit in head] == [hit.path for hit in every[:2]]

@@ -23,7 +23,7 @@ from common import (
 
 from wordreel.evaluate.ranks import recall
 from wordreel.evaluate.retrieval import Captions, text_to_video, video_to_text
-from wordreel.hubness import choose_beta, make
+from wordreel.hubness import choose_beta, make_method
 from wordreel.models.reel import checkpoint
 
 
@@ -48,8 +48,8 @@ def test_the_fast_figures_are_those_of_the_full_measurement(rows, method):
         (V2T, sims.T, np.ones((5, 40), np.float32) * sims[:5, :1]),
     ):
         test, against = np.ascontiguousarray(test), np.ascontiguousarray(against)
-        fast = measured(make(method), against, test, captions, direction)
-        slow = measured(make(method), against, test, captions, direction, hubness=True)
+        fast = measured(make_method(method), against, test, captions, direction)
+        slow = measured(make_method(method), against, test, captions, direction, hubness=True)
         assert fast.recall == slow.recall
         assert fast.skewness is None
         assert slow.skewness is not None
@@ -69,19 +69,22 @@ def test_dis_by_hand(rows):
     for row, gate, right in zip(sims.astype(np.float64), opened, captions.owner, strict=True):
         held = row - offset if gate else row
         ranks.append(1 + int((held > held[right]).sum()))
-    assert ranks_with(make("dis"), bank, sims, captions).tolist() == ranks
+    assert ranks_with(make_method("dis"), bank, sims, captions).tolist() == ranks
 
 
 def test_beta_is_chosen_by_the_rule_of_hubness(rows):
     sims, captions, bank = rows
     for method in ("dis", "is"):
-        expected = choose_beta(bank, sims, captions.owner, method=make(method)).beta
+        expected = choose_beta(bank, sims, captions.owner, method=make_method(method)).beta
         assert validated(method, bank, sims, captions) == expected
 
 
 def test_a_summary_is_mean_and_deviation_of_a_sample(rows):
     sims, captions, bank = rows
-    runs = [plain(sims, captions, hubness=True), measured(make("is"), bank, sims, captions, hubness=True)]
+    runs = [
+        plain(sims, captions, hubness=True),
+        measured(make_method("is"), bank, sims, captions, hubness=True),
+    ]
     found = summary(runs)
     r1 = [run.recall.r1 for run in runs]
     assert found["mean"]["r1"] == pytest.approx(sum(r1) / 2)
@@ -150,5 +153,5 @@ def test_what_is_written_tells_no_places(tmp_path, capsys):
 
 def test_recall_of_ranks_with_is_that_of_measured(rows):
     sims, captions, bank = rows
-    found = measured(make("dis"), bank, sims, captions).recall
-    assert found == recall(ranks_with(make("dis"), bank, sims, captions))
+    found = measured(make_method("dis"), bank, sims, captions).recall
+    assert found == recall(ranks_with(make_method("dis"), bank, sims, captions))

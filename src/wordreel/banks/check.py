@@ -24,7 +24,7 @@ from wordreel.evaluate.answers import Answers, answers
 from wordreel.evaluate.confidence import check as measure_confidence
 from wordreel.evaluate.ranks import ranks_of, recall
 from wordreel.evaluate.significance import compare
-from wordreel.hubness import METHODS, Method, make
+from wordreel.hubness import METHODS, Method, make_method
 from wordreel.hubness.choose_beta import GRID
 from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.hubness.measures import skewness
@@ -110,8 +110,13 @@ def check(
             f"{len(asked.texts)} captions of {len(asked.contents)} videos (not counting {in_bank} that are "
             f"in the bank) are too few to check it; give at least {FEWEST} for each half of the videos"
         )
-    candidates = [make("none"), *(one for name in methods if name != "none" for one in _grid(name, beta))]
-    without = [make(name, beta=unlabelled_beta(work)) for name in methods if beta is None and _has_beta(name)]
+    candidates = [
+        make_method("none"),
+        *(one for name in methods if name != "none" for one in _grid(name, beta)),
+    ]
+    without = [
+        make_method(name, beta=unlabelled_beta(work)) for name in methods if beta is None and _has_beta(name)
+    ]
     ranks, counts = _measure(work, asked, ~first, [*candidates, *without], progress)
     choose = [recall(found[first]).rsum for found in ranks[: len(candidates)]]
     kept = _best_of_each(candidates, choose)
@@ -226,8 +231,8 @@ def _has_beta(name: str) -> bool:
 
 def _grid(name: str, beta: float | None) -> list[Method]:
     if not _has_beta(name):
-        return [make(name)]
-    return [make(name, beta=value) for value in (GRID if beta is None else (beta,))]
+        return [make_method(name)]
+    return [make_method(name, beta=value) for value in (GRID if beta is None else (beta,))]
 
 
 def _best_of_each(candidates: Sequence[Method], values: Sequence[float]) -> list[int]:

@@ -13,7 +13,7 @@ from wordreel.banks.beta import unlabelled_beta
 from wordreel.banks.embedded_bank import EmbeddedBank, check_searchable
 from wordreel.banks.query_embeddings import Progress
 from wordreel.errors import BankError, NextStep
-from wordreel.hubness import METHODS, Method, make
+from wordreel.hubness import METHODS, Method, make_method
 from wordreel.library.banks import BUILD_A_BANK, BankRow, CheckRow, list_banks, read_bank, read_check
 from wordreel.library.store import LibraryStore
 from wordreel.search.scoring import PLAIN, ConfidenceFunction, FittedNorm
@@ -61,7 +61,7 @@ def choose_scoring(
     if asked != AUTO:
         return Scoring(opened.norm(method_for(opened, asked, beta, check)), sure)
     if check is not None and check.passed:
-        return Scoring(opened.norm(make(check.report["method"], **check.report["parameters"])), sure)
+        return Scoring(opened.norm(make_method(check.report["method"], **check.report["parameters"])), sure)
     note, next_step = _why_plain(name, changed, check is not None)
     return Scoring(PLAIN, sure, note, next_step)
 
@@ -73,11 +73,11 @@ def method_for(
     if "beta" not in METHODS[name].__dataclass_fields__:
         if beta is not None:
             raise BankError(f"{name!r} has no beta", NextStep("leave beta out"))
-        return make(name)
+        return make_method(name)
     if beta is None and check is not None:
         chosen = check.report.get("betas", {}).get(name)
         beta = None if chosen is None else float(chosen)
-    return make(name, beta=unlabelled_beta(work) if beta is None else beta)
+    return make_method(name, beta=unlabelled_beta(work) if beta is None else beta)
 
 
 def _preferred(store: LibraryStore, searcher: Searcher, banks: Sequence[BankRow]) -> str | None:

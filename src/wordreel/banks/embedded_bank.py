@@ -11,11 +11,11 @@ from wordreel.banks.fitted_states import FittedState, load_or_fit
 from wordreel.banks.query_embeddings import BankEmbeddings, Progress, bank_cache_dir, embedded
 from wordreel.errors import BankError
 from wordreel.hubness import METHODS, Method, mixtures
-from wordreel.hubness.columns import Columns
 from wordreel.hubness.confidence import CHECKED, Calibration, Confidence
 from wordreel.hubness.globally_corrected import GloballyCorrected
+from wordreel.hubness.sorted_columns import SortedColumns
+from wordreel.hubness.standard_score import StandardScore
 from wordreel.hubness.state import QUERIES
-from wordreel.hubness.unusual import Unusual
 from wordreel.index.base import Correction
 from wordreel.library.banks import Bank
 from wordreel.library.embeddings import Gallery
@@ -61,7 +61,7 @@ class EmbeddedBank:
         """How sure this searcher can be of a hit; None where the bank is too small to know."""
         if len(self.bank) < FEWEST_FOR_CONFIDENCE or not len(self.gallery.ids):
             return None
-        found = self.fit(Unusual())
+        found = self.fit(StandardScore())
         own = getattr(self.searcher.model, "calibration", None)
         calibration = CHECKED if own is None else Calibration(*own)
         return SearchConfidence(Confidence(found.state, calibration), found.rows_of(self.gallery.ids))
@@ -101,15 +101,15 @@ class GCRescorer:
 
     bank: BankEmbeddings
     gallery: Gallery
-    whole: Columns | None = None
+    whole: SortedColumns | None = None
 
-    def columns(self, rows: Int64) -> Columns:
+    def columns(self, rows: Int64) -> SortedColumns:
         if self.whole is not None:
-            return Columns(self.whole.size, self.whole.sorted[rows])
+            return SortedColumns(self.whole.size, self.whole.sorted[rows])
         source = mixtures(
             self.bank.vectors, self.bank.weights, self.gallery.vectors[rows], self.gallery.available[rows]
         )
-        return cast(Columns, GloballyCorrected().fit(source).banks[QUERIES].parts["columns"])
+        return cast(SortedColumns, GloballyCorrected().fit(source).banks[QUERIES].statistics["columns"])
 
     def kept(self) -> GCRescorer:
         """With the sorted bank of all items, where that takes no more than `MOST_KEPT` values."""

@@ -18,9 +18,9 @@ import numpy as np
 from wordreel.atomic import make_dir
 from wordreel.banks.query_embeddings import BankEmbeddings
 from wordreel.errors import HubnessError, LibraryBusy
-from wordreel.hubness import Method, State, fit_many, gathered, mixtures
-from wordreel.hubness.blocks import Ids, Source
-from wordreel.hubness.files import load, read_notes, save
+from wordreel.hubness import Method, State, fit_many, is_single_pass, mixtures
+from wordreel.hubness.blocks import Ids, SimilaritySource
+from wordreel.hubness.state_file import load_state, read_extra, save_state
 from wordreel.library.banks import Bank
 from wordreel.library.embeddings import Gallery
 from wordreel.library.store import LibraryStore
@@ -62,7 +62,7 @@ def load_or_fit(
     if now is not before:
         with suppress(LibraryBusy), store.writing():
             make_dir(folder)
-            save(now.state, path, {"items": now.items, "queries": now.queries})
+            save_state(now.state, path, {"items": now.items, "queries": now.queries})
     return now
 
 
@@ -88,10 +88,10 @@ def fit_all(
     """Every method fitted from the start, those that can in one pass over the similarities."""
     wanted = np.array(bank.ids, np.int64)
     sims = _Follower(vectors, gallery).sims(wanted, gallery.ids)
-    shared = [method for method in methods if gathered(method)]
+    shared = [method for method in methods if is_single_pass(method)]
     states = iter(fit_many(shared, sims))
     return [
-        FittedState(next(states) if gathered(method) else method.fit(sims), gallery.ids, wanted)
+        FittedState(next(states) if is_single_pass(method) else method.fit(sims), gallery.ids, wanted)
         for method in methods
     ]
 
@@ -101,7 +101,7 @@ class _Follower:
     vectors: BankEmbeddings
     gallery: Gallery
 
-    def sims(self, queries: Int64, items: Int64) -> Source:
+    def sims(self, queries: Int64, items: Int64) -> SimilaritySource:
         """Similarities `[queries, items]`, both named by id, computed as they are read."""
         some = self.vectors.of(queries)
         if np.array_equal(items, self.gallery.ids):
@@ -142,7 +142,7 @@ class _Follower:
         if not len(at):
             return now
         left = np.delete(now.queries, at)
-        refit: Callable[[Ids], Source] = lambda columns: self.sims(left, now.items[columns])  # noqa: E731
+        refit: Callable[[Ids], SimilaritySource] = lambda columns: self.sims(left, now.items[columns])  # noqa: E731
         state = now.state.drop(self.block(now.queries[at], now.items), at=at, refit=refit)
         return FittedState(state, now.items, left)
 
@@ -150,8 +150,8 @@ class _Follower:
 def file_name(method: Method) -> str:
     """One file per method and parameters.
 
-    >>> from wordreel.hubness import make
-    >>> file_name(make("cent"))
+    >>> from wordreel.hubness import make_method
+    >>> file_name(make_method("cent"))
     'cent-Centring.safetensors'
     """
     words = re.sub(r"[^A-Za-z0-9.=]+", "-", repr(method)).strip("-")
@@ -163,10 +163,10 @@ def file_name(method: Method) -> str:
 def _read(path: Path, method: Method) -> FittedState | None:
     """A cached state; None if there is none or it is not whole."""
     try:
-        state = load(path)
+        state = load_state(path)
     except HubnessError:
         return None
-    notes = read_notes(path)
+    notes = read_extra(path)
     if set(notes) != {"items", "queries"} or state.method != method:
         return None
     if len(notes["items"]) != state.items or len(notes["queries"]) != state.bank_size:

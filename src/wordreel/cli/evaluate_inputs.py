@@ -53,10 +53,10 @@ class Norm:
 
     def made(self) -> Any:
         """The method, or None where no normalisation is wanted."""
-        from wordreel.hubness import make
+        from wordreel.hubness import make_method
 
         beta = beta_number(self.beta)
-        way: Any = make(self.method, **({} if beta is None else {"beta": beta}))
+        way: Any = make_method(self.method, **({} if beta is None else {"beta": beta}))
         return way if self.bank or way.transductive else None
 
 

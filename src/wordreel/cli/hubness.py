@@ -42,10 +42,10 @@ def hubness(
     Example: wordreel hubness test-captions-test-videos.npy --k 10
     """
     from wordreel.evaluate.matrices import read_matrix
-    from wordreel.hubness import k_occurrence, summary
+    from wordreel.hubness import k_occurrence, measure_hubness
 
     matrix = read_matrix(sims, key)
-    found = asdict(summary(matrix, k))
+    found = asdict(measure_hubness(matrix, k))
     if plot:
         draw(plot, {"plain": k_occurrence(matrix, min(k, matrix.shape[1]))}, k)
     if as_json:

@@ -103,11 +103,11 @@ def qbnorm(
     Example: wordreel qbnorm --bank train.npy --test test.npy --mask masks.npy
     """
     from wordreel.evaluate import matrices, querybank
-    from wordreel.hubness import Direction, make
+    from wordreel.hubness import Direction, make_method
 
     _check_save(save, [path for path in (test, bank, gallery_bank, mask) if path], force)
     given = {"beta": beta_number(beta), "k": k}
-    way: Any = make(method, **{name: value for name, value in given.items() if value is not None})
+    way: Any = make_method(method, **{name: value for name, value in given.items() if value is not None})
     if method.startswith("dual-") != (gallery_bank is not None):
         raise typer.BadParameter("--gallery-bank goes with the dual methods, and they need it.")
     if bank is None and not (way.transductive or method == "none"):

@@ -28,7 +28,7 @@ from wordreel.evaluate.retrieval import (
     ranks_of_own,
     row_blocks,
 )
-from wordreel.hubness import Direction, Gated, Hubness, Method, choose_beta_unlabelled, summary
+from wordreel.hubness import Direction, GatedScores, Hubness, Method, choose_beta_unlabelled, measure_hubness
 from wordreel.hubness.blocks import each_span, widen
 from wordreel.hubness.choose_beta import GRID
 from wordreel.hubness.measures import k_occurrence
@@ -131,7 +131,7 @@ def measure(
             rows = widen(source.read(at, min(at + step, stop)))
             before.take(at, ranks(rows, at), rows)
             found = method.apply(rows, state, threads=1)
-            if isinstance(found, Gated):
+            if isinstance(found, GatedScores):
                 corrected[at : at + len(rows)] = found.activated
                 found = found.ranking_scores
             after.take(at, ranks(found, at), found)
@@ -144,8 +144,8 @@ def measure(
     return Outcome(
         figures(before.ranks[counted]),
         figures(after.ranks[counted]),
-        summary(before.best[counted], k, items),
-        summary(after.best[counted], k, items),
+        measure_hubness(before.best[counted], k, items),
+        measure_hubness(after.best[counted], k, items),
         int(counted.sum()),
         items,
         int(corrected[counted].sum()) if method.gated else None,

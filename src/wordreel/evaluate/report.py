@@ -15,7 +15,7 @@ import numpy as np
 from wordreel.errors import EvaluationError
 from wordreel.evaluate.ranks import Recall, ranks_of, recall
 from wordreel.evaluate.retrieval import Array, Captions, Ids, Protocol, row_blocks, video_to_text_ranks
-from wordreel.hubness import Hubness, Method, summary
+from wordreel.hubness import Hubness, Method, measure_hubness
 from wordreel.hubness.blocks import widen
 from wordreel.hubness.gated import ranking_scores
 from wordreel.hubness.measures import k_occurrence
@@ -62,7 +62,7 @@ class Run:
 
     @property
     def hubness(self) -> Hubness | None:
-        return None if self.ranking is None else summary(self._asked(), self._k, self.items)
+        return None if self.ranking is None else measure_hubness(self._asked(), self._k, self.items)
 
     @property
     def name(self) -> str:

@@ -8,19 +8,19 @@ from wordreel.errors import HubnessError
 from wordreel.hubness.choose_beta import BetaChoice, choose_beta, choose_beta_unlabelled
 from wordreel.hubness.direction import Direction, query_rows
 from wordreel.hubness.embeddings import fit_embeddings, fit_mixtures, mixtures, product
-from wordreel.hubness.gated import Gated, ranking_scores
-from wordreel.hubness.measures import Hubness, k_occurrence, summary
+from wordreel.hubness.gated import GatedScores, ranking_scores
+from wordreel.hubness.measures import Hubness, k_occurrence, measure_hubness
 from wordreel.hubness.method import Method
-from wordreel.hubness.ranking import corrected_ranks, ranks_before_and_after
-from wordreel.hubness.registry import METHODS, make
+from wordreel.hubness.multi_fit import fit_many, is_single_pass
+from wordreel.hubness.ranks import corrected_ranks, ranks_before_and_after
+from wordreel.hubness.registry import METHODS, make_method
 from wordreel.hubness.state import State
-from wordreel.hubness.together import fit_many, gathered
 
 __all__ = [
     "METHODS",
     "BetaChoice",
     "Direction",
-    "Gated",
+    "GatedScores",
     "Hubness",
     "HubnessError",
     "Method",
@@ -31,13 +31,13 @@ __all__ = [
     "fit_embeddings",
     "fit_many",
     "fit_mixtures",
-    "gathered",
+    "is_single_pass",
     "k_occurrence",
-    "make",
+    "make_method",
+    "measure_hubness",
     "mixtures",
     "product",
     "query_rows",
     "ranking_scores",
     "ranks_before_and_after",
-    "summary",
 ]

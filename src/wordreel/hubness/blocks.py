@@ -32,7 +32,7 @@ SHORT_BUFFER = 1024  # numbers
 LARGEST = 1e30
 
 
-class Source(Protocol):
+class SimilaritySource(Protocol):
     """Rows that can be read in any order and more than once."""
 
     @property
@@ -43,7 +43,7 @@ class Source(Protocol):
         ...
 
 
-Blocks = Array | Source | Iterable[Array]
+Blocks = Array | SimilaritySource | Iterable[Array]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Block:
         return len(self.values)
 
     @property
-    def reach(self) -> float:
+    def max_abs(self) -> float:
         return max(-self.low, self.high)
 
 
@@ -129,14 +129,14 @@ def cut(values: Array) -> Iterator[Array]:
         yield values[start : start + rows]
 
 
-def as_source(blocks: Blocks, what: str = "the bank") -> Source | None:
+def as_source(blocks: Blocks, what: str = "the bank") -> SimilaritySource | None:
     """A source for an array or a source; None for a plain stream."""
     if isinstance(blocks, np.ndarray):
         return ArraySource(matrix(blocks, what))
     return blocks if hasattr(blocks, "read") else None  # type: ignore[return-value]
 
 
-def chunk_rows(source: Source) -> int:
+def chunk_rows(source: SimilaritySource) -> int:
     """Rows to read at once: one block of an array, or of 32 MB as many as fit where reading is computing."""
     rows = block_rows(source.shape[1])
     if isinstance(source, ArraySource):
@@ -159,7 +159,7 @@ def thread_count(threads: int | None, elements: int) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def each_span(source: Source, work: Callable[[int, int], T], threads: int | None) -> list[T]:
+def each_span(source: SimilaritySource, work: Callable[[int, int], T], threads: int | None) -> list[T]:
     """Run `work(start, stop)` over spans of the rows, in threads, results in order."""
     rows = source.shape[0]
     parts = spans(rows, thread_count(threads, rows * source.shape[1]))
@@ -188,7 +188,7 @@ def short_buffers() -> Iterator[None]:
         np.setbufsize(before)
 
 
-def blocks_of(source: Source, start: int, stop: int) -> Iterator[tuple[int, Block]]:
+def blocks_of(source: SimilaritySource, start: int, stop: int) -> Iterator[tuple[int, Block]]:
     """Checked blocks of rows `[start, stop)` with the number of their first row."""
     step = chunk_rows(source)
     for first in range(start, stop, step):

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from wordreel.hubness.mean import Mean, MeanBuilder
+from wordreel.hubness.column_mean import ColumnMean, ColumnMeanBuilder
 from wordreel.hubness.method import Method
-from wordreel.hubness.part import Builder
 from wordreel.hubness.state import QUERIES, State
+from wordreel.hubness.statistic import StatisticBuilder
 from wordreel.types import Float64
 
 
@@ -27,8 +27,8 @@ class Centring(Method):
 
     name: ClassVar[str] = "cent"
 
-    def builders(self, bank: str) -> dict[str, Builder]:
-        return {"mean": MeanBuilder()}
+    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
+        return {"mean": ColumnMeanBuilder()}
 
     def offset(self, state: State) -> Float64:
-        return cast(Mean, state.banks[QUERIES].parts["mean"]).mean()
+        return cast(ColumnMean, state.banks[QUERIES].statistics["mean"]).mean()

@@ -25,13 +25,13 @@ from wordreel.hubness.dynamic_inverted_softmax import DynamicInvertedSoftmax
 from wordreel.hubness.inverted_softmax import InvertedSoftmax
 from wordreel.hubness.measures import k_occurrence, skewness
 from wordreel.hubness.method import Method
-from wordreel.hubness.ranking import corrected_ranks
+from wordreel.hubness.ranks import corrected_ranks
 
 GRID = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0, 75.0, 100.0)  # for cosines
 
 
 @dataclass(frozen=True)
-class Tried:
+class BetaTrial:
     """One β and what it gave; a measure that was not taken is None."""
 
     beta: float
@@ -45,7 +45,7 @@ class BetaChoice:
     """The chosen β and everything that was tried, in the order of the grid."""
 
     beta: float
-    tried: tuple[Tried, ...]
+    tried: tuple[BetaTrial, ...]
 
 
 def choose_beta(
@@ -66,7 +66,7 @@ def choose_beta(
         ranks = corrected_ranks(candidate, candidate.fit(bank), queries, right)
         if len(ranks) == 0:
             raise HubnessError("no validation queries; use choose_beta_unlabelled")
-        tried.append(Tried(_beta(candidate), 100 * float(np.mean(ranks == 1)), float(np.mean(ranks))))
+        tried.append(BetaTrial(_beta(candidate), 100 * float(np.mean(ranks == 1)), float(np.mean(ranks))))
     best = min(tried, key=lambda t: (-(t.r1 or 0), t.mean_rank or 0, t.beta))
     return BetaChoice(best.beta, tuple(tried))
 
@@ -88,7 +88,7 @@ def choose_beta_unlabelled(
             k_occurrence(candidate.apply(held, candidate.fit(seen)), k)
             for seen, held in (halves, halves[::-1])
         ]
-        tried.append(Tried(_beta(candidate), skewness=float(np.mean([skewness(c) for c in counts]))))
+        tried.append(BetaTrial(_beta(candidate), skewness=float(np.mean([skewness(c) for c in counts]))))
     least = min(t.skewness or 0 for t in tried)
     near = [t.beta for t in tried if (t.skewness or 0) <= least + math.sqrt(6 / bank.shape[1])]
     return BetaChoice(max(near), tuple(tried))

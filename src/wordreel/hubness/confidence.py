@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import LARGEST, Array, Blocks, Ids, widen
 from wordreel.hubness.method import check_number
+from wordreel.hubness.standard_score import FURTHEST, StandardScore, levels
 from wordreel.hubness.state import State
-from wordreel.hubness.unusual import FURTHEST, Unusual, levels
 from wordreel.types import Float32, Float64
 
 LEVEL = 0.3  # of the height of t against how far it stands out
@@ -91,7 +91,7 @@ class Confidence:
         >>> Confidence.fit(bank).of(np.array([0.1, 2.0, 0.1])).round(2)
         array([0.01, 0.97, 0.01], dtype=float32)
         """
-        return Confidence(Unusual().fit(blocks, threads=threads), calibration)
+        return Confidence(StandardScore().fit(blocks, threads=threads), calibration)
 
     @property
     def items(self) -> int:
@@ -190,18 +190,18 @@ class Confidence:
 
     def save(self, path: Path) -> None:
         """Write one safetensors file, as a whole or not at all."""
-        from wordreel.hubness.files import save
+        from wordreel.hubness.state_file import save_state
 
         numbers = np.array([self.calibration.slope, self.calibration.toll])
-        save(self.state, path, {"calibration": numbers})
+        save_state(self.state, path, {"calibration": numbers})
 
     @staticmethod
     def load(path: Path) -> Confidence:
         """Read what `save` wrote. Nothing in the file is executed."""
-        from wordreel.hubness.files import load, read_notes
+        from wordreel.hubness.state_file import load_state, read_extra
 
-        state, numbers = load(path), read_notes(path).get("calibration", np.empty(0))
-        if not isinstance(state.method, Unusual) or numbers.shape != (2,):
+        state, numbers = load_state(path), read_extra(path).get("calibration", np.empty(0))
+        if not isinstance(state.method, StandardScore) or numbers.shape != (2,):
             raise HubnessError(f"{path} is not a confidence; fit the bank again")
         return Confidence(state, Calibration(*numbers.tolist()))
 

@@ -18,11 +18,11 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wordreel.hubness.best import Best, BestBuilder
 from wordreel.hubness.blocks import Array, Block
 from wordreel.hubness.method import Method, Scorer, check_count
-from wordreel.hubness.part import Builder
 from wordreel.hubness.state import QUERIES, State
+from wordreel.hubness.statistic import StatisticBuilder
+from wordreel.hubness.top_k import TopK, TopKBuilder
 from wordreel.types import Float64
 
 
@@ -38,11 +38,11 @@ class CSLS(Method):
         check_count("k", self.k, 1)
         check_count("reserve", self.reserve, 0)
 
-    def builders(self, bank: str) -> dict[str, Builder]:
-        return {"best": BestBuilder(self.k, self.reserve)}
+    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
+        return {"best": TopKBuilder(self.k, self.reserve)}
 
     def offset(self, state: State) -> Float64:
-        return cast(Best, state.banks[QUERIES].parts["best"]).mean() / 2
+        return cast(TopK, state.banks[QUERIES].statistics["best"]).mean() / 2
 
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
         offset = (2 * state.offset).astype(kind)

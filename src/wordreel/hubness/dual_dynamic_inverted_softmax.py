@@ -20,12 +20,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from wordreel.hubness.activation_set import ActivationSet, ActivationSetBuilder
 from wordreel.hubness.blocks import Array, Block
-from wordreel.hubness.logsum import LogSum, LogSumBuilder
+from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, Scorer, check_beta, check_count
-from wordreel.hubness.part import Builder
 from wordreel.hubness.state import GALLERY, QUERIES, State
-from wordreel.hubness.winners import Winners, WinnersBuilder
+from wordreel.hubness.statistic import StatisticBuilder
 from wordreel.types import Bool, Float64
 
 
@@ -49,19 +49,19 @@ class DualDynamicInvertedSoftmax(Method):
     def inverse_temperature(self, bank: str) -> float:
         return self.beta if bank == QUERIES else self.gallery_beta
 
-    def builders(self, bank: str) -> dict[str, Builder]:
+    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
         beta = self.inverse_temperature(bank)
-        return {"logsum": LogSumBuilder(beta), "winners": WinnersBuilder(self.k)}
+        return {"logsum": LogSumExpBuilder(beta), "winners": ActivationSetBuilder(self.k)}
 
     def offsets(self, state: State) -> Float64:
         """`[4, items]` for the gates (closed, queries only, gallery only, both)."""
-        first, second = (cast(LogSum, state.banks[b].parts["logsum"]).soft_mean() for b in self.banks)
+        first, second = (cast(LogSumExp, state.banks[b].statistics["logsum"]).soft_mean() for b in self.banks)
         both = (self.beta * first + self.gallery_beta * second) / (self.beta + self.gallery_beta)
         return np.stack([np.zeros(state.items), first, second, both])
 
     def gates(self, state: State) -> Bool:
         """`[2, items]`: the activation set of the query bank and that of the gallery bank."""
-        counts = [cast(Winners, state.banks[b].parts["winners"]).counts for b in self.banks]
+        counts = [cast(ActivationSet, state.banks[b].statistics["winners"]).counts for b in self.banks]
         return np.stack(counts) > 0
 
     def activation(self, state: State) -> Bool:

@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from wordreel.hubness.logsum import LogSum, LogSumBuilder
+from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, check_beta
-from wordreel.hubness.part import Builder
 from wordreel.hubness.state import GALLERY, QUERIES, State
+from wordreel.hubness.statistic import StatisticBuilder
 from wordreel.types import Float64
 
 
@@ -38,9 +38,9 @@ class DualInvertedSoftmax(Method):
     def inverse_temperature(self, bank: str) -> float:
         return self.beta if bank == QUERIES else self.gallery_beta
 
-    def builders(self, bank: str) -> dict[str, Builder]:
-        return {"logsum": LogSumBuilder(self.inverse_temperature(bank))}
+    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
+        return {"logsum": LogSumExpBuilder(self.inverse_temperature(bank))}
 
     def offset(self, state: State) -> Float64:
-        first, second = (cast(LogSum, state.banks[b].parts["logsum"]).soft_mean() for b in self.banks)
+        first, second = (cast(LogSumExp, state.banks[b].statistics["logsum"]).soft_mean() for b in self.banks)
         return (self.beta * first + self.gallery_beta * second) / (self.beta + self.gallery_beta)

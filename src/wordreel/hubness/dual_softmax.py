@@ -22,10 +22,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from wordreel.hubness.blocks import Array, Block
-from wordreel.hubness.logsum import LogSum, LogSumBuilder
+from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, Scorer, check_beta
-from wordreel.hubness.part import Builder
 from wordreel.hubness.state import QUERIES, State
+from wordreel.hubness.statistic import StatisticBuilder
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class DualSoftmax(Method):
     def inverse_temperature(self, bank: str) -> float:
         return self.beta
 
-    def builders(self, bank: str) -> dict[str, Builder]:
-        return {"logsum": LogSumBuilder(self.beta)}
+    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
+        return {"logsum": LogSumExpBuilder(self.beta)}
 
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
-        soft = cast(LogSum, state.banks[QUERIES].parts["logsum"]).soft_mean()
+        soft = cast(LogSumExp, state.banks[QUERIES].statistics["logsum"]).soft_mean()
         queries = np.log(state.bank_size)
 
         def score(block: Block, out: Array) -> None:

@@ -22,12 +22,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from wordreel.hubness.activation_set import ActivationSet, ActivationSetBuilder
 from wordreel.hubness.blocks import Array, Block, Ids
-from wordreel.hubness.logsum import LogSum, LogSumBuilder
+from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, Scorer, check_beta, check_count
-from wordreel.hubness.part import Builder
 from wordreel.hubness.state import QUERIES, State
-from wordreel.hubness.winners import Winners, WinnersBuilder
+from wordreel.hubness.statistic import StatisticBuilder
 from wordreel.types import Bool, Float64
 
 
@@ -54,16 +54,16 @@ class DynamicInvertedSoftmax(Method):
     def inverse_temperature(self, bank: str) -> float:
         return self.beta
 
-    def builders(self, bank: str) -> dict[str, Builder]:
-        return {"logsum": LogSumBuilder(self.beta), "winners": WinnersBuilder(self.k)}
+    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
+        return {"logsum": LogSumExpBuilder(self.beta), "winners": ActivationSetBuilder(self.k)}
 
     def offset(self, state: State) -> Float64:
-        return cast(LogSum, state.banks[QUERIES].parts["logsum"]).soft_mean()
+        return cast(LogSumExp, state.banks[QUERIES].statistics["logsum"]).soft_mean()
 
     def counts(self, state: State) -> Ids:
         """`[items]`: how many bank queries have each item among their k best."""
         state.check_fresh()
-        return cast(Winners, state.banks[QUERIES].parts["winners"]).counts
+        return cast(ActivationSet, state.banks[QUERIES].statistics["winners"]).counts
 
     def activation(self, state: State) -> Bool:
         return np.asarray(self.counts(state) > 0)

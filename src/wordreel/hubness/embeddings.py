@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.blocks import Array, Source
+from wordreel.hubness.blocks import Array, SimilaritySource
 from wordreel.hubness.method import Method
 from wordreel.hubness.state import State
 from wordreel.models.similarity import divide, flatten_queries
@@ -71,7 +71,7 @@ class Mixtures:
         return top
 
 
-def product(queries: Array, items: Array) -> Source:
+def product(queries: Array, items: Array) -> SimilaritySource:
     """A source of inner products; pass unit vectors for cosines."""
     queries, items = np.asarray(queries), np.asarray(items)
     if queries.ndim != 2 or items.ndim != 2 or queries.shape[1] != items.shape[1]:
@@ -81,7 +81,7 @@ def product(queries: Array, items: Array) -> Source:
     return Product(queries, _floats(items))
 
 
-def mixtures(queries: Float32, weights: Float32, items: Float32, available: Bool) -> Source:
+def mixtures(queries: Float32, weights: Float32, items: Float32, available: Bool) -> SimilaritySource:
     """A source of mixture similarities of `[m, e, d]` with `weights [m, e]` to `[n, e, d]`."""
     if queries.ndim != 3 or items.ndim != 3 or queries.shape[1:] != items.shape[1:]:
         raise HubnessError(

@@ -21,7 +21,7 @@ REFUSAL = (
 
 
 @dataclass(frozen=True)
-class Gated:
+class GatedScores:
     """`scores [queries, items]` and which queries were `activated [queries]`."""
 
     scores: Array
@@ -50,6 +50,6 @@ class Gated:
         raise HubnessError(f"take .ranking_scores of it; {REFUSAL}")
 
 
-def ranking_scores(scores: Array | Gated) -> Array:
+def ranking_scores(scores: Array | GatedScores) -> Array:
     """The rows to sort, whatever method made them."""
-    return scores.ranking_scores if isinstance(scores, Gated) else scores
+    return scores.ranking_scores if isinstance(scores, GatedScores) else scores

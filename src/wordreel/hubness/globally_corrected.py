@@ -22,10 +22,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from wordreel.hubness.blocks import Array, Block, Blocks
-from wordreel.hubness.columns import Columns, ColumnsBuilder, compress
 from wordreel.hubness.method import Method, Scorer, check_count
-from wordreel.hubness.part import Builder
+from wordreel.hubness.sorted_columns import SortedColumns, SortedColumnsBuilder, compress
 from wordreel.hubness.state import QUERIES, BankState, State
+from wordreel.hubness.statistic import StatisticBuilder
 from wordreel.types import Float64
 
 
@@ -43,21 +43,21 @@ class GloballyCorrected(Method):
         if self.levels is not None:
             check_count("levels", self.levels, 1)
 
-    def builders(self, bank: str) -> dict[str, Builder]:
-        return {"columns": ColumnsBuilder()}
+    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
+        return {"columns": SortedColumnsBuilder()}
 
     def fit(self, blocks: Blocks, gallery: Blocks | None = None, *, threads: int | None = None) -> State:
         state = super().fit(blocks, gallery, threads=threads)
         bank = state.banks[QUERIES]
-        columns = replace(cast(Columns, bank.parts["columns"]), levels=self.levels)
+        columns = replace(cast(SortedColumns, bank.statistics["columns"]), levels=self.levels)
         return replace(state, banks={QUERIES: BankState(bank.size, {"columns": compress(columns)})})
 
     def columns(self, state: State) -> Array:
         """`[items, bank]` (or `[items, levels]`): the bank similarities of each item, ascending."""
-        return cast(Columns, state.banks[QUERIES].parts["columns"]).sorted
+        return cast(SortedColumns, state.banks[QUERIES].statistics["columns"]).sorted
 
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
-        columns = cast(Columns, state.banks[QUERIES].parts["columns"])
+        columns = cast(SortedColumns, state.banks[QUERIES].statistics["columns"])
 
         def score(block: Block, out: Array) -> None:
             second = block.values if self.printed else places(block.values)

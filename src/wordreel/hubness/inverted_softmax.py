@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from wordreel.hubness.logsum import LogSum, LogSumBuilder
+from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, check_beta
-from wordreel.hubness.part import Builder
 from wordreel.hubness.state import QUERIES, State
+from wordreel.hubness.statistic import StatisticBuilder
 from wordreel.types import Float64
 
 
@@ -42,8 +42,8 @@ class InvertedSoftmax(Method):
     def inverse_temperature(self, bank: str) -> float:
         return self.beta
 
-    def builders(self, bank: str) -> dict[str, Builder]:
-        return {"logsum": LogSumBuilder(self.beta)}
+    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
+        return {"logsum": LogSumExpBuilder(self.beta)}
 
     def offset(self, state: State) -> Float64:
-        return cast(LogSum, state.banks[QUERIES].parts["logsum"]).soft_mean()
+        return cast(LogSumExp, state.banks[QUERIES].statistics["logsum"]).soft_mean()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import Array, ArraySource, Ids, blocks_of, each_span, matrix
-from wordreel.hubness.gated import Gated, ranking_scores
+from wordreel.hubness.gated import GatedScores, ranking_scores
 from wordreel.index.topk import topk_ids
 from wordreel.types import Float64
 
@@ -24,7 +24,7 @@ Counts = NDArray[np.int64] | Float64
 
 
 def k_occurrence(
-    found: Array | Gated, k: int = 10, items: int | None = None, *, threads: int | None = None
+    found: Array | GatedScores, k: int = 10, items: int | None = None, *, threads: int | None = None
 ) -> Ids:
     """Nₖ `[items]` from similarities or scores `[queries, items]`, or from a ranking of whole numbers.
 
@@ -129,7 +129,7 @@ class Hubness:
     largest: int
 
 
-def summary(found: Array | Gated, k: int = 10, items: int | None = None) -> Hubness:
+def measure_hubness(found: Array | GatedScores, k: int = 10, items: int | None = None) -> Hubness:
     """Measure similarities, scores or a ranking (see `k_occurrence`)."""
     counts = k_occurrence(found, k, items)
     return Hubness(

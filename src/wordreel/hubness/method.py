@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wordreel.errors import HubnessError
+from wordreel.hubness.accumulate import accumulate, warn_if_logits
 from wordreel.hubness.blocks import Array, ArraySource, Block, Blocks, blocks_of, each_span, matrix
-from wordreel.hubness.gated import Gated
-from wordreel.hubness.gather import gather, warn_of_logits
-from wordreel.hubness.part import Builder
+from wordreel.hubness.gated import GatedScores
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
+from wordreel.hubness.statistic import StatisticBuilder
 from wordreel.types import Bool, Float64
 
 Scorer = Callable[[Block, Array], Bool | None]
@@ -32,7 +32,7 @@ class Method:
     streaming: ClassVar[bool] = True  # the bank can grow and shrink
     banks: ClassVar[tuple[str, ...]] = (QUERIES,)
 
-    def builders(self, bank: str) -> dict[str, Builder]:
+    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
         """What to gather of a bank."""
         raise NotImplementedError
 
@@ -57,10 +57,10 @@ class Method:
             raise HubnessError(f"{self.name!r} is fitted with {' and '.join(self.banks)}, not {list(given)}")
         banks, items = {}, None
         for name, rows in given.items():
-            found = gather(rows, lambda name=name: self.builders(name), items, threads)  # type: ignore[misc]
-            warn_of_logits(found.reach, self.inverse_temperature(name))
+            found = accumulate(rows, lambda name=name: self.builders(name), items, threads)  # type: ignore[misc]
+            warn_if_logits(found.max_abs, self.inverse_temperature(name))
             items = found.items
-            banks[name] = BankState(found.size, found.parts)
+            banks[name] = BankState(found.size, found.statistics)
         assert items is not None  # noqa: S101 - every method has a bank
         return State(self, items, banks)
 
@@ -73,7 +73,7 @@ class Method:
 
         return score
 
-    def apply(self, rows: Array, state: State, *, threads: int | None = None) -> Array | Gated:
+    def apply(self, rows: Array, state: State, *, threads: int | None = None) -> Array | GatedScores:
         """Scores `[queries, items]` of query rows: float32, or float64 for float64 rows, GC and DSL."""
         self.check_state(state)
         rows = matrix(rows, "the query rows", state.items)
@@ -91,7 +91,7 @@ class Method:
 
         if len(rows):
             each_span(source, work, threads)
-        return Gated(out, activated) if self.gated else out
+        return GatedScores(out, activated) if self.gated else out
 
     def score_kind(self, rows: np.dtype[Any]) -> np.dtype[Any]:
         small = rows.kind == "f" and rows.itemsize <= 4 and not self.double

@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from wordreel.hubness.best import Best, BestBuilder
 from wordreel.hubness.method import Method, check_count, check_number
-from wordreel.hubness.part import Builder
 from wordreel.hubness.state import QUERIES, State
+from wordreel.hubness.statistic import StatisticBuilder
+from wordreel.hubness.top_k import TopK, TopKBuilder
 from wordreel.types import Float64
 
 
@@ -36,8 +36,8 @@ class NNN(Method):
         check_count("reserve", self.reserve, 0)
         check_number("alpha", self.alpha, 0, 1e3)
 
-    def builders(self, bank: str) -> dict[str, Builder]:
-        return {"best": BestBuilder(self.k, self.reserve)}
+    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
+        return {"best": TopKBuilder(self.k, self.reserve)}
 
     def offset(self, state: State) -> Float64:
-        return self.alpha * cast(Best, state.banks[QUERIES].parts["best"]).mean()
+        return self.alpha * cast(TopK, state.banks[QUERIES].statistics["best"]).mean()

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from wordreel.hubness.method import Method
-from wordreel.hubness.part import Builder
 from wordreel.hubness.state import State
+from wordreel.hubness.statistic import StatisticBuilder
 from wordreel.types import Float64
 
 
@@ -19,7 +19,7 @@ class Plain(Method):
 
     name: ClassVar[str] = "none"
 
-    def builders(self, bank: str) -> dict[str, Builder]:
+    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
         return {}
 
     def offset(self, state: State) -> Float64:

@@ -17,7 +17,7 @@ from wordreel.hubness.method import Method
 from wordreel.hubness.nnn import NNN
 from wordreel.hubness.plain import Plain
 from wordreel.hubness.sinkhorn import DualSinkhorn, Sinkhorn
-from wordreel.hubness.unusual import Unusual
+from wordreel.hubness.standard_score import StandardScore
 
 METHODS: dict[str, type[Method]] = {
     kind.name: kind
@@ -36,13 +36,15 @@ METHODS: dict[str, type[Method]] = {
         DualSoftmax,
     )
 }
-STATISTICS: dict[str, type[Method]] = {Unusual.name: Unusual}  # fitted like methods, but no ranking
+STATISTICS: dict[str, type[Method]] = {
+    StandardScore.name: StandardScore
+}  # fitted like methods, but no ranking
 
 
-def make(name: str, **parameters: object) -> Method:
+def make_method(name: str, **parameters: object) -> Method:
     """A method by its short name, with some parameters changed.
 
-    >>> make("dis", beta=10.0)
+    >>> make_method("dis", beta=10.0)
     DynamicInvertedSoftmax(beta=10.0, k=1)
     """
     kinds = METHODS | STATISTICS

@@ -26,17 +26,27 @@ from typing import ClassVar, cast
 import numpy as np
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.blocks import Array, Block, Blocks, Ids, Source, as_source, blocks_of, check, each_span
-from wordreel.hubness.gather import warn_of_logits
-from wordreel.hubness.logsum import LogSum, LogSumBuilder
+from wordreel.hubness.accumulate import warn_if_logits
+from wordreel.hubness.blocks import (
+    Array,
+    Block,
+    Blocks,
+    Ids,
+    SimilaritySource,
+    as_source,
+    blocks_of,
+    check,
+    each_span,
+)
+from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, check_beta, check_count
-from wordreel.hubness.part import Builder, Lasting
 from wordreel.hubness.state import QUERIES, BankState, State
+from wordreel.hubness.statistic import DurableStatistic, StatisticBuilder
 from wordreel.types import Bool, Float64
 
 
 @dataclass(frozen=True)
-class Potentials(Lasting):
+class Potentials(DurableStatistic):
     """`g [items]` and `f [bank]`."""
 
     beta: float
@@ -57,8 +67,8 @@ class Potentials(Lasting):
     def extend(self, columns: Array) -> Potentials:
         return replace(self, g=np.concatenate([self.g, self._fresh(columns)]), exact=False)
 
-    def keep(self, wanted: Bool) -> Potentials:
-        return replace(self, g=self.g[wanted], exact=False)
+    def select(self, mask: Bool) -> Potentials:
+        return replace(self, g=self.g[mask], exact=False)
 
     def refit(self, at: Ids, columns: Array) -> Potentials:
         g = self.g.copy()
@@ -69,9 +79,9 @@ class Potentials(Lasting):
         return {"g": self.g, "f": self.f}
 
     def _fresh(self, columns: Array) -> Float64:
-        builder = LogSumBuilder(self.beta)
-        builder.take(check(columns.astype(np.float64) + self.f[:, None]))
-        return -builder.part().soft_mean()
+        builder = LogSumExpBuilder(self.beta)
+        builder.update(check(columns.astype(np.float64) + self.f[:, None]))
+        return -builder.build().soft_mean()
 
 
 @dataclass(frozen=True)
@@ -90,46 +100,46 @@ class Sinkhorn(Method):
     def inverse_temperature(self, bank: str) -> float:
         return self.beta
 
-    def builders(self, bank: str) -> dict[str, Builder]:
+    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
         raise HubnessError("Sinkhorn potentials are not gathered in one pass; call fit")
 
     def offset(self, state: State) -> Float64:
-        return -cast(Potentials, state.banks[QUERIES].parts["potentials"]).g
+        return -cast(Potentials, state.banks[QUERIES].statistics["potentials"]).g
 
     def fit(self, blocks: Blocks, gallery: Blocks | None = None, *, threads: int | None = None) -> State:
         if gallery is not None:
             raise HubnessError("'sinkhorn' has one bank; use 'dual-sinkhorn' for a second one")
         return self._fit(readable(blocks), None, threads)
 
-    def _fit(self, bank: Source, extra: Source | None, threads: int | None) -> State:
+    def _fit(self, bank: SimilaritySource, extra: SimilaritySource | None, threads: int | None) -> State:
         size, items = bank.shape
         wide = bank if extra is None else Beside(bank, extra)
         g, f = np.zeros(wide.shape[1]), np.zeros(size)
-        reach = 0.0
+        max_abs = 0.0
         for _ in range(self.rounds):
             found = each_span(wide, lambda a, b, g=g: self._half_rounds(wide, a, b, g, f), threads)  # type: ignore[misc]
             total = found[0][0]
-            for part, _high in found[1:]:
-                total = total.merge(part)
-            g, reach = -total.soft_mean(), max(high for _, high in found)
-        warn_of_logits(reach, self.beta)
+            for other, _high in found[1:]:
+                total = total.merge(other)
+            g, max_abs = -total.soft_mean(), max(high for _, high in found)
+        warn_if_logits(max_abs, self.beta)
         return State(
             self, items, {QUERIES: BankState(size, {"potentials": Potentials(self.beta, g[:items], f)})}
         )
 
     def _half_rounds(
-        self, source: Source, start: int, stop: int, g: Float64, f: Float64
-    ) -> tuple[LogSum, float]:
+        self, source: SimilaritySource, start: int, stop: int, g: Float64, f: Float64
+    ) -> tuple[LogSumExp, float]:
         """Both steps for some rows in one reading: f of each row from g, then its share of every new g."""
-        builder, reach = LogSumBuilder(self.beta), 0.0
+        builder, max_abs = LogSumExpBuilder(self.beta), 0.0
         for at, block in blocks_of(source, start, stop):
-            reach = max(reach, block.reach)
+            max_abs = max(max_abs, block.max_abs)
             raised = block.values + g
             top = raised.max(axis=1)
             own = np.exp(self.beta * (raised - top[:, None])).mean(axis=1)
             f[at : at + len(block)] = -(top + np.log(own) / self.beta)
-            builder.take(check(block.values + f[at : at + len(block), None]))
-        return builder.part(), reach
+            builder.update(check(block.values + f[at : at + len(block), None]))
+        return builder.build(), max_abs
 
 
 @dataclass(frozen=True)
@@ -157,8 +167,8 @@ class DualSinkhorn(Sinkhorn):
 class Beside:
     """Two sources side by side."""
 
-    left: Source
-    right: Source
+    left: SimilaritySource
+    right: SimilaritySource
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -168,7 +178,7 @@ class Beside:
         return np.concatenate([self.left.read(start, stop), self.right.read(start, stop)], axis=1)
 
 
-def readable(blocks: Blocks) -> Source:
+def readable(blocks: Blocks) -> SimilaritySource:
     """A source that can be read again and has rows."""
     source = as_source(blocks)
     if source is None:

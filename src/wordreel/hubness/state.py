@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordreel.errors import HubnessError
+from wordreel.hubness.accumulate import accumulate
 from wordreel.hubness.blocks import Array, Blocks, Ids, as_source, check, matrix, widen
-from wordreel.hubness.gather import gather
-from wordreel.hubness.part import Part
+from wordreel.hubness.statistic import Statistic
 from wordreel.types import Bool, Float32, Float64
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ GALLERY = "gallery"
 
 @dataclass(frozen=True, eq=False)
 class BankState:
-    """The parts of one bank of `size` queries (or gallery items, for the second bank of dual methods)."""
+    """The statistics of one bank of `size` queries (of gallery items, in the second bank of dual methods)."""
 
     size: int
-    parts: dict[str, Part]
+    statistics: dict[str, Statistic]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,21 +52,23 @@ class State:
     @property
     def exact(self) -> bool:
         """False where something is approximate: compressed columns, or a Sinkhorn gallery that changed."""
-        return all(getattr(p, "exact", True) for bank in self.banks.values() for p in bank.parts.values())
+        return all(
+            getattr(p, "exact", True) for bank in self.banks.values() for p in bank.statistics.values()
+        )
 
     @cached_property
     def stale(self) -> Bool:
         """`[items]`: gallery items whose numbers were lost; give them to `refit_columns`."""
         lost = np.zeros(self.items, bool)
         for bank in self.banks.values():
-            for part in bank.parts.values():
-                lost |= part.stale
+            for statistic in bank.statistics.values():
+                lost |= statistic.stale
         return lost
 
     def stale_rows(self, bank: str = QUERIES) -> Ids:
         """Bank queries whose winners were lost; give their rows to `refit_rows`."""
-        found = [part.stale_rows for part in self.banks[bank].parts.values()]
-        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        stale = [statistic.stale_rows for statistic in self.banks[bank].statistics.values()]
+        return np.unique(np.concatenate(stale)) if stale else np.empty(0, np.int64)
 
     @cached_property
     def offset(self) -> Float64:
@@ -104,10 +106,12 @@ class State:
     def add(self, rows: Blocks, bank: str = QUERIES) -> State:
         """With more queries in the bank, at its end. Cost O(rows · items)."""
         self._changeable("add queries to")
-        new = gather(rows, lambda: self.method.builders(bank), self.items)
+        new = accumulate(rows, lambda: self.method.builders(bank), self.items)
         old = self._bank(bank)
-        parts = {name: part.merge(new.parts[name]) for name, part in old.parts.items()}
-        return self._with(bank, BankState(old.size + new.size, parts))
+        statistics = {
+            name: statistic.merge(new.statistics[name]) for name, statistic in old.statistics.items()
+        }
+        return self._with(bank, BankState(old.size + new.size, statistics))
 
     def merge(self, other: State) -> State:
         """The state of both banks together, over the same gallery."""
@@ -120,8 +124,10 @@ class State:
         state = self
         for name, bank in other.banks.items():
             mine = self.banks[name]
-            parts = {key: part.merge(bank.parts[key]) for key, part in mine.parts.items()}
-            state = state._with(name, BankState(mine.size + bank.size, parts))
+            statistics = {
+                key: statistic.merge(bank.statistics[key]) for key, statistic in mine.statistics.items()
+            }
+            state = state._with(name, BankState(mine.size + bank.size, statistics))
         return state
 
     def drop(
@@ -148,7 +154,7 @@ class State:
             if len(np.unique(at)) != len(rows) or at.min() < 0 or at.max() >= old.size:
                 raise HubnessError(f"`at` must name {len(rows)} different queries of {old.size}")
         block = check(rows)
-        left = {name: part.drop(block, at) for name, part in old.parts.items()}
+        left = {name: statistic.drop(block, at) for name, statistic in old.statistics.items()}
         state = self._with(bank, BankState(old.size - len(rows), left))
         lost = np.flatnonzero(state.stale)
         return state.refit_columns(lost, refit(lost), bank) if refit is not None and len(lost) else state
@@ -167,8 +173,10 @@ class State:
             if new and block.shape[1] != new:
                 raise HubnessError(f"one bank sees {new} new items, the other {block.shape[1]}")
             new = block.shape[1]
-            parts = {key: part.extend(block) for key, part in self.banks[name].parts.items()}
-            state = state._with(name, BankState(self.banks[name].size, parts))
+            statistics = {
+                key: statistic.extend(block) for key, statistic in self.banks[name].statistics.items()
+            }
+            state = state._with(name, BankState(self.banks[name].size, statistics))
         return replace(state, items=self.items + new)
 
     def remove(self, columns: Ids, refit: Callable[[Ids], Array] | None = None) -> State:
@@ -177,15 +185,17 @@ class State:
         `refit(bank_rows)` returns the rows `[len(bank_rows), remaining items]` of bank queries that lost
         their best item (gated methods only).
         """
-        wanted = np.ones(self.items, bool)
-        wanted[self._columns(columns)] = False
-        if not wanted.any():
+        mask = np.ones(self.items, bool)
+        mask[self._columns(columns)] = False
+        if not mask.any():
             raise HubnessError("removing every item leaves no gallery; fit a new state")
         banks = {
-            name: BankState(bank.size, {key: part.keep(wanted) for key, part in bank.parts.items()})
+            name: BankState(
+                bank.size, {key: statistic.select(mask) for key, statistic in bank.statistics.items()}
+            )
             for name, bank in self.banks.items()
         }
-        state = State(self.method, int(wanted.sum()), banks)
+        state = State(self.method, int(mask.sum()), banks)
         lost = state.stale_rows()
         return state.refit_rows(lost, refit(lost)) if refit is not None and len(lost) else state
 
@@ -195,7 +205,10 @@ class State:
         block = self._column_block(blocks, bank, len(at))
         old = self._bank(bank)
         return self._with(
-            bank, BankState(old.size, {name: part.refit(at, block) for name, part in old.parts.items()})
+            bank,
+            BankState(
+                old.size, {name: statistic.refit(at, block) for name, statistic in old.statistics.items()}
+            ),
         )
 
     def refit_rows(self, at: Ids, rows: Array, bank: str = QUERIES) -> State:
@@ -204,21 +217,23 @@ class State:
         if len(rows) != len(at):
             raise HubnessError(f"{len(rows)} rows were given for {len(at)} bank queries")
         old = self._bank(bank)
-        parts = {name: part.refit_rows(at, check(rows)) for name, part in old.parts.items()}
-        return self._with(bank, BankState(old.size, parts))
+        statistics = {
+            name: statistic.refit_rows(at, check(rows)) for name, statistic in old.statistics.items()
+        }
+        return self._with(bank, BankState(old.size, statistics))
 
     def save(self, path: Path) -> None:
         """Write one safetensors file whose header holds the method, its parameters and the sizes."""
-        from wordreel.hubness.files import save
+        from wordreel.hubness.state_file import save_state
 
-        save(self, path)
+        save_state(self, path)
 
     @staticmethod
     def load(path: Path) -> State:
         """Read what `save` wrote. Nothing in the file is executed."""
-        from wordreel.hubness.files import load
+        from wordreel.hubness.state_file import load_state
 
-        return load(path)
+        return load_state(path)
 
     def _changeable(self, what: str) -> None:
         if not self.method.streaming:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.best import Best
+from wordreel.hubness.activation_set import ActivationSet
 from wordreel.hubness.blocks import LARGEST, Array
-from wordreel.hubness.logsum import LogSum
-from wordreel.hubness.mean import Mean
-from wordreel.hubness.part import Part
-from wordreel.hubness.winners import Winners
+from wordreel.hubness.column_mean import ColumnMean
+from wordreel.hubness.log_sum_exp import LogSumExp
+from wordreel.hubness.statistic import Statistic
+from wordreel.hubness.top_k import TopK
 
 BLOCK = 1 << 26  # similarities in a block
 
@@ -26,14 +26,14 @@ def gather(torch: Any, rows: Any, items: Any, makers: dict[Key, Any]) -> float:
     """One product over all blocks; the largest absolute similarity."""
     step = max(1, BLOCK // len(items))
     items = items.float().T
-    reach = torch.zeros((), device=rows.device)
+    max_abs = torch.zeros((), device=rows.device)
     for start in range(0, len(rows), step):
         block = rows[start : start + step].float() @ items
         # amax passes NaN on, and is read only once, at the end, so that the device never waits.
-        reach = torch.maximum(reach, block.abs().amax())
+        max_abs = torch.maximum(max_abs, block.abs().amax())
         for maker in makers.values():
-            maker.take(torch, block)
-    found = float(reach)
+            maker.update(torch, block)
+    found = float(max_abs)
     if not found <= LARGEST:
         raise HubnessError(f"a similarity is {found}; leave out or mend the embeddings that are not finite")
     return found
@@ -48,7 +48,7 @@ class _LogSum:
     def __init__(self, beta: float) -> None:
         self.beta, self.shift, self.total = beta, None, None
 
-    def take(self, torch: Any, block: Any) -> None:
+    def update(self, torch: Any, block: Any) -> None:
         top = block.amax(0).double()
         shift: Any = top if self.shift is None else torch.maximum(self.shift, top)
         kind = torch.float64 if self.beta < 0.1 else torch.float32
@@ -56,9 +56,9 @@ class _LogSum:
         old: Any = 0 if self.shift is None else self.total * ((self.shift - shift) * self.beta).exp()
         self.shift, self.total = shift, old + new
 
-    def part(self, size: int) -> Part:
+    def build(self, size: int) -> Statistic:
         shift, total = to_numpy(self.shift), to_numpy(self.total)
-        return LogSum(self.beta, size, shift, total, total)
+        return LogSumExp(self.beta, size, shift, total, total)
 
 
 class _Winners:
@@ -66,7 +66,7 @@ class _Winners:
         self.k, self.items = k, 0
         self.found: list[tuple[Any, Any]] = []
 
-    def take(self, torch: Any, block: Any) -> None:
+    def update(self, torch: Any, block: Any) -> None:
         self.items = block.shape[1]
         if self.k == 1:
             best = block.amax(1, keepdim=True)
@@ -78,11 +78,11 @@ class _Winners:
             best, ids = best[:, : self.k].clone(), ids[:, : self.k].clone()
         self.found.append((ids, best))
 
-    def part(self, size: int) -> Part:
+    def build(self, size: int) -> Statistic:
         ids, scores = (np.concatenate([to_numpy(pair[i]) for pair in self.found]) for i in (0, 1))
         missing = ((0, 0), (0, self.k - ids.shape[1]))
         ids = np.pad(ids.astype(np.int32), missing, constant_values=-1)
-        return Winners(self.k, self.items, ids, np.pad(scores, missing, constant_values=-np.inf))
+        return ActivationSet(self.k, self.items, ids, np.pad(scores, missing, constant_values=-np.inf))
 
 
 class _Best:
@@ -91,7 +91,7 @@ class _Best:
         self.kept: Any = None
         self.floor: Any = None
 
-    def take(self, torch: Any, block: Any) -> None:
+    def update(self, torch: Any, block: Any) -> None:
         every: Any = block.T if self.kept is None else torch.cat([self.kept, block.T], dim=1)
         floor: Any = torch.full_like(every[:, 0], -torch.inf) if self.floor is None else self.floor
         top = every.topk(min(self.width + 1, every.shape[1]), dim=1).values
@@ -99,21 +99,21 @@ class _Best:
             floor = torch.maximum(floor, top[:, self.width])
         self.kept, self.floor = top[:, : self.width].contiguous(), floor
 
-    def part(self, size: int) -> Part:
+    def build(self, size: int) -> Statistic:
         values = to_numpy(self.kept)
         values = np.pad(values, ((0, 0), (0, self.width - values.shape[1])), constant_values=-np.inf)
-        return Best(self.k, size, values, to_numpy(self.floor))
+        return TopK(self.k, size, values, to_numpy(self.floor))
 
 
 class _Mean:
     def __init__(self) -> None:
         self.total: Any = 0
 
-    def take(self, torch: Any, block: Any) -> None:
+    def update(self, torch: Any, block: Any) -> None:
         self.total = self.total + block.sum(0, dtype=torch.float64)
 
-    def part(self, size: int) -> Part:
-        return Mean(size, to_numpy(self.total))
+    def build(self, size: int) -> Statistic:
+        return ColumnMean(size, to_numpy(self.total))
 
 
 def to_numpy(tensor: Any) -> Array:

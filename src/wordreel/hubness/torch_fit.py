@@ -18,15 +18,15 @@ import numpy as np
 
 from wordreel.errors import HubnessError
 from wordreel.hubness import torch_blocks, triton_fit
-from wordreel.hubness.best import Best
+from wordreel.hubness.accumulate import warn_if_logits
+from wordreel.hubness.activation_set import ActivationSet
 from wordreel.hubness.blocks import LARGEST, Array
-from wordreel.hubness.gather import warn_of_logits
-from wordreel.hubness.logsum import LogSum
+from wordreel.hubness.log_sum_exp import LogSumExp
 from wordreel.hubness.method import Method
-from wordreel.hubness.part import Part
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
+from wordreel.hubness.statistic import Statistic
+from wordreel.hubness.top_k import TopK
 from wordreel.hubness.torch_blocks import Key, to_numpy
-from wordreel.hubness.winners import Winners
 
 WORTH = 1 << 28  # similarities from which on the fused pass repays being compiled
 
@@ -83,9 +83,9 @@ def fit_many_torch(
             _check(rows, items)
             keys = [{key: _key(key, method, name) for key in method.builders(name)} for method in methods]
             wanted = {key for one in keys for key in one.values()}
-            parts, reach = _gather(torch, rows, items, wanted, device, precision)
+            parts, max_abs = _gather(torch, rows, items, wanted, device, precision)
             for place, (method, one) in enumerate(zip(methods, keys, strict=True)):
-                warn_of_logits(reach, method.inverse_temperature(name))
+                warn_if_logits(max_abs, method.inverse_temperature(name))
                 own = {key: parts[statistic] for key, statistic in one.items()}
                 banks[place][name] = BankState(len(rows), own)
     return [State(method, len(items), found) for method, found in zip(methods, banks, strict=True)]
@@ -122,19 +122,19 @@ def _key(key: str, method: Method, bank: str) -> Key:
 
 def _gather(
     torch: Any, rows: Any, items: Any, wanted: set[Key], device: str, precision: Precision
-) -> tuple[dict[Key, Part], float]:
+) -> tuple[dict[Key, Statistic], float]:
     """Every wanted part of one bank, and the largest absolute similarity."""
-    parts: dict[Key, Part] = {}
-    reach = 0.0
+    parts: dict[Key, Statistic] = {}
+    max_abs = 0.0
     fused = {key for key in wanted if _can_fuse(key)}
     if fused and len(rows) * len(items) >= WORTH and triton_fit.available(torch, device):
-        parts, reach = fuse(torch, rows, items, fused, device, precision)
+        parts, max_abs = fuse(torch, rows, items, fused, device, precision)
     left = wanted - set(parts)
     if left or not parts:
         makers = {key: torch_blocks.maker_of(key) for key in sorted(left, key=str)}
-        reach = max(reach, torch_blocks.gather(torch, rows.to(device), items.to(device), makers))
-        parts |= {key: maker.part(len(rows)) for key, maker in makers.items()}
-    return parts, reach
+        max_abs = max(max_abs, torch_blocks.gather(torch, rows.to(device), items.to(device), makers))
+        parts |= {key: maker.build(len(rows)) for key, maker in makers.items()}
+    return parts, max_abs
 
 
 def _can_fuse(key: Key) -> bool:
@@ -146,7 +146,7 @@ def _can_fuse(key: Key) -> bool:
 
 def fuse(
     torch: Any, rows: Any, items: Any, wanted: set[Key], device: Any, precision: Precision
-) -> tuple[dict[Key, Part], float]:
+) -> tuple[dict[Key, Statistic], float]:
     """The parts of the fused pass; none where the embeddings may be too large for it, or not finite."""
     if rows.dtype != items.dtype:
         rows, items = rows.float(), items.float()
@@ -154,19 +154,19 @@ def fuse(
     betas = sorted(key[1] for key in wanted if key[0] == "logsum")
     lists = sorted(key for key in wanted if key[0] == "best")
     widths = [max(key[2] for key in lists)] if lists else []
-    parts: dict[Key, Part] = {}
-    reach = 0.0
+    parts: dict[Key, Statistic] = {}
+    max_abs = 0.0
     # One pass, unless there are several β.
     for beta, width in zip_longest(betas or [None], widths):
-        asked = triton_fit.Wanted(beta, width or 0)
+        asked = triton_fit.FusedRequest(beta, width or 0)
         found = triton_fit.gather(torch, rows, items, device, asked, precision)
-        if not found.reach <= LARGEST:
+        if not found.max_abs <= LARGEST:
             return {}, 0.0
-        reach = found.reach
+        max_abs = found.max_abs
         if beta is not None:
-            parts["logsum", beta] = LogSum(beta, size, found.shift, found.total, found.total)
+            parts["logsum", beta] = LogSumExp(beta, size, found.shift, found.total, found.total)
         if ("winners", 1) in wanted and ("winners", 1) not in parts:
-            parts["winners", 1] = Winners(
+            parts["winners", 1] = ActivationSet(
                 1, count, to_numpy(found.ids)[:, None], to_numpy(found.scores)[:, None]
             )
         if width:
@@ -174,5 +174,5 @@ def fuse(
             for name, k, wide in lists:
                 rest = floor if wide == width else values[:, wide].copy()
                 kept = values if wide == width else values[:, :wide].copy()
-                parts[name, k, wide] = Best(k, size, kept, rest)
-    return parts, reach
+                parts[name, k, wide] = TopK(k, size, kept, rest)
+    return parts, max_abs

@@ -26,7 +26,7 @@ NONE = -3e38  # what the kernels write where there is no value
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FusedRequest:
     """What to gather: log-sum-exp with `beta`, the largest `width` of each item; winners always are."""
 
     beta: float | None = None
@@ -34,8 +34,8 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Found:
-    """`shift` and `total` as in `LogSum`, `values` and `floor` as in `Best`; None where not wanted."""
+class FusedResult:
+    """`shift` and `total` as in `LogSumExp`, `values` and `floor` as in `TopK`; None where not wanted."""
 
     ids: Any  # [bank], a tensor on the device
     scores: Any
@@ -43,7 +43,7 @@ class Found:
     total: Any
     values: Any  # [items, width], or None
     floor: Any
-    reach: float  # the largest similarity of a winner; infinite where a similarity might be
+    max_abs: float  # the largest similarity of a winner; infinite where a similarity might be
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,9 @@ def available(torch: Any, device: Any) -> bool:
     return bool(torch.cuda.get_device_capability(device)[0] >= 8)
 
 
-def gather(torch: Any, bank: Any, gallery: Any, device: Any, wanted: Wanted, precision: str) -> Found:
+def gather(
+    torch: Any, bank: Any, gallery: Any, device: Any, wanted: FusedRequest, precision: str
+) -> FusedResult:
     """One pass. `bank` and `gallery` are tensors of one kind; only chunks of the gallery go to the device."""
     work = _Pass(torch, bank, device, wanted, _tile(torch, bank, device, precision))
     home = Home(torch, device, len(gallery), wanted.beta is not None, wanted.width)
@@ -80,13 +82,13 @@ def gather(torch: Any, bank: Any, gallery: Any, device: Any, wanted: Wanted, pre
         home.expect(torch, span, work.chunk(torch, gallery, span))
     home.bring(torch)
     shift, total, values, floor = home.arrays
-    return Found(work.ids, work.scores, shift, total, values, floor, work.reach())
+    return FusedResult(work.ids, work.scores, shift, total, values, floor, work.max_abs())
 
 
 class _Pass:
     """The bank on the device, and what is merged over chunks of the gallery."""
 
-    def __init__(self, torch: Any, bank: Any, device: Any, wanted: Wanted, tile: Tile) -> None:
+    def __init__(self, torch: Any, bank: Any, device: Any, wanted: FusedRequest, tile: Tile) -> None:
         self.bank, self.device, self.wanted, self.tile = _ready(torch, bank, device), device, wanted, tile
         self.rows, self.tiles = len(bank), -(-len(bank) // tile.tall)
         self.best = torch.full((self.rows,), -(1 << 63), dtype=torch.int64, device=device)
@@ -119,7 +121,7 @@ class _Pass:
         found = (shift, total, values, floor)
         return [None if part is None else part[: stop - start] for part in found]
 
-    def reach(self) -> float:
+    def max_abs(self) -> float:
         return float(self.scores.abs().amax()) if self.bound <= LARGEST else math.inf
 
     def _fetch(self, torch: Any, gallery: Any, span: tuple[int, int]) -> Any:

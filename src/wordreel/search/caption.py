@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordreel.errors import NextStep, QueryError
-from wordreel.hubness import METHODS, Direction, Method, choose_beta_unlabelled, make, query_rows
+from wordreel.hubness import METHODS, Direction, Method, choose_beta_unlabelled, make_method, query_rows
 from wordreel.hubness import ranking_scores as rows_to_sort
 from wordreel.index.exact import ExactIndex
 from wordreel.index.topk import topk_ids
@@ -158,11 +158,11 @@ def _method(norm: str, beta: float | None, bank: Float32) -> Method:
     if "beta" not in METHODS[norm].__dataclass_fields__:
         if beta is not None:
             raise QueryError(f"{norm!r} has no beta; leave it out")
-        return make(norm)
+        return make_method(norm)
     if beta is None:
         k = min(10, max(1, bank.shape[1] // 4))  # of a handful of captions, all would be among ten
         beta = choose_beta_unlabelled(bank, k=k).beta if len(bank) > 1 else FALLBACK
-    return make(norm, beta=beta)
+    return make_method(norm, beta=beta)
 
 
 def _reasons(searcher: Searcher, sample: VideoQuery, query: QueryEmbedding, clip: int) -> tuple[Reason, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.banks.embedded_bank import EmbeddedBank
-from wordreel.hubness.measures import k_occurrence, summary
+from wordreel.hubness.measures import k_occurrence, measure_hubness
 from wordreel.index.exact import ExactIndex
 from wordreel.index.topk import topk_ids
 from wordreel.plots.occurrence import edges_for
@@ -59,7 +59,7 @@ def occurrences(work: EmbeddedBank, norm: FittedNorm) -> Occurrences:
     counts = [np.asarray(k_occurrence(ranking, k, len(contents)), np.int64) for ranking in best]
     edges = edges_for(max(int(found.max(initial=0)) for found in counts))
     drawn = [np.histogram(found, np.append(edges[:-1], np.inf))[0].tolist() for found in counts]
-    measured = [asdict(summary(ranking, k, len(contents))) for ranking in best]
+    measured = [asdict(measure_hubness(ranking, k, len(contents))) for ranking in best]
     return Occurrences(
         contents,
         counts[0],

@@ -20,7 +20,7 @@ import numpy as np
 
 from wordreel.hubness.blocks import Array, Block, Ids, check, cut
 from wordreel.hubness.exponential import exponential
-from wordreel.hubness.part import PerItem
+from wordreel.hubness.statistic import ItemStatistic
 from wordreel.types import Bool, Float64
 
 SAFE_EXPONENT = 30.0  # exp(±30) and sums of it are far from the limits of float32
@@ -30,7 +30,7 @@ LEFT = 1e-3
 
 
 @dataclass(frozen=True)
-class LogSum(PerItem):
+class LogSumExp(ItemStatistic):
     """`shift`, `total` and the largest `peak` the total has had, each `[items]`."""
 
     beta: float
@@ -51,33 +51,33 @@ class LogSum(PerItem):
         """bᵥ, `[items]`."""
         return np.asarray(self.shift + (np.log(self.total) - np.log(self.size)) / self.beta)
 
-    def merge(self, other: LogSum) -> LogSum:
+    def merge(self, other: LogSumExp) -> LogSumExp:
         shift = np.maximum(self.shift, other.shift)
         mine = np.exp(self.beta * (self.shift - shift))
         yours = np.exp(self.beta * (other.shift - shift))
         total = self.total * mine + other.total * yours
         peak = np.maximum(self.peak * mine + other.peak * yours, total)
-        return LogSum(self.beta, self.size + other.size, shift, total, peak)
+        return LogSumExp(self.beta, self.size + other.size, shift, total, peak)
 
-    def drop(self, block: Block, at: Ids | None) -> LogSum:
-        gone = LogSumBuilder(self.beta)
-        gone.take(block)
-        other = gone.part()
+    def drop(self, block: Block, at: Ids | None) -> LogSumExp:
+        gone = LogSumExpBuilder(self.beta)
+        gone.update(block)
+        other = gone.build()
         with np.errstate(over="ignore"):
             total = self.total - other.total * np.exp(self.beta * (other.shift - self.shift))
         # What rounding pushed to zero or below is stale; it is kept positive so that its logarithm exists.
         total = np.maximum(total, self.peak * 1e-30)
         return replace(self, size=self.size - len(block), total=total)
 
-    def extend(self, columns: Array) -> LogSum:
+    def extend(self, columns: Array) -> LogSumExp:
         new = self._fresh(columns)
         shift, total = np.concatenate([self.shift, new.shift]), np.concatenate([self.total, new.total])
         return replace(self, shift=shift, total=total, peak=np.concatenate([self.peak, new.peak]))
 
-    def keep(self, wanted: Bool) -> LogSum:
-        return replace(self, shift=self.shift[wanted], total=self.total[wanted], peak=self.peak[wanted])
+    def select(self, mask: Bool) -> LogSumExp:
+        return replace(self, shift=self.shift[mask], total=self.total[mask], peak=self.peak[mask])
 
-    def refit(self, at: Ids, columns: Array) -> LogSum:
+    def refit(self, at: Ids, columns: Array) -> LogSumExp:
         new = self._fresh(columns)
         shift, total, peak = self.shift.copy(), self.total.copy(), self.peak.copy()
         shift[at], total[at], peak[at] = new.shift, new.total, new.peak
@@ -86,45 +86,45 @@ class LogSum(PerItem):
     def arrays(self) -> dict[str, Array]:
         return {"shift": self.shift, "total": self.total, "peak": self.peak}
 
-    def _fresh(self, columns: Array) -> LogSum:
-        builder = LogSumBuilder(self.beta)
+    def _fresh(self, columns: Array) -> LogSumExp:
+        builder = LogSumExpBuilder(self.beta)
         for piece in cut(columns):
-            builder.take(check(piece))
-        return builder.part()
+            builder.update(check(piece))
+        return builder.build()
 
 
-class LogSumBuilder:
+class LogSumExpBuilder:
     """Blocks whose exponents are small are summed without a shift; others with the maximum of each column."""
 
     def __init__(self, beta: float) -> None:
         self._beta = beta
         self._size = 0
         self._plain: Float64 | None = None  # Σ exp(β s), no shift
-        self._shifted: LogSum | None = None
+        self._shifted: LogSumExp | None = None
         self._scratch: Array = np.empty((0, 0), np.float32)
 
     @property
     def key(self) -> tuple[object, ...]:
         return ("logsum", self._beta)
 
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         self._size += len(block)
-        if self._beta * block.reach <= SAFE_EXPONENT:
+        if self._beta * block.max_abs <= SAFE_EXPONENT:
             total = self._sum_exp(block.values, None)
             self._plain = total if self._plain is None else self._plain + total
             return
         shift = block.values.max(axis=0)
         total = self._sum_exp(block.values, shift)
-        part = LogSum(self._beta, len(block), shift.astype(np.float64), total, total)
-        self._shifted = part if self._shifted is None else self._shifted.merge(part)
+        one = LogSumExp(self._beta, len(block), shift.astype(np.float64), total, total)
+        self._shifted = one if self._shifted is None else self._shifted.merge(one)
 
-    def part(self) -> LogSum:
-        parts = [] if self._shifted is None else [self._shifted]
+    def build(self) -> LogSumExp:
+        sums = [] if self._shifted is None else [self._shifted]
         if self._plain is not None:
             zeros = np.zeros(len(self._plain))
-            parts.append(LogSum(self._beta, 0, zeros, self._plain, self._plain))
-        part = parts[0] if len(parts) == 1 else parts[0].merge(parts[1])
-        return replace(part, size=self._size)
+            sums.append(LogSumExp(self._beta, 0, zeros, self._plain, self._plain))
+        one = sums[0] if len(sums) == 1 else sums[0].merge(sums[1])
+        return replace(one, size=self._size)
 
     def _sum_exp(self, values: Array, shift: Array | None) -> Float64:
         """Σ over rows of exp(β(s − shift)), in one reused scratch block."""

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wordreel.hubness.blocks import Array, Block, Ids, check, cut
-from wordreel.hubness.part import PerItem
+from wordreel.hubness.statistic import ItemStatistic
 from wordreel.types import Bool, Float64
 
 FOLD = 256  # rows gathered before the lists are merged
 
 
 @dataclass(frozen=True)
-class Best(PerItem):
+class TopK(ItemStatistic):
     """`values [items, k + reserve]`, largest first, -inf past the end; `floor [items]`, -inf if complete."""
 
     k: int
@@ -46,12 +46,12 @@ class Best(PerItem):
         # Stale columns must not be averaged; the state refuses them before.
         return np.asarray(np.where(top > -np.inf, top, 0).mean(axis=1, dtype=np.float64))
 
-    def merge(self, other: Best) -> Best:
+    def merge(self, other: TopK) -> TopK:
         floor = np.maximum(self.floor, other.floor)
         values = np.concatenate([self.values, other.values], axis=1)
         return _trim(self.k, self.size + other.size, values, floor, self.values.shape[1])
 
-    def drop(self, block: Block, at: Ids | None) -> Best:
+    def drop(self, block: Block, at: Ids | None) -> TopK:
         values, floor = self.values.copy(), self.floor
         everywhere = np.arange(self.items)
         for row in block.values:
@@ -68,15 +68,15 @@ class Best(PerItem):
         floor = np.where(complete, np.asarray(-np.inf, floor.dtype), floor)
         return replace(self, size=left, values=-np.sort(-values, axis=1), floor=floor)
 
-    def extend(self, columns: Array) -> Best:
+    def extend(self, columns: Array) -> TopK:
         new = self._fresh(columns)
         values = np.concatenate([self.values, new.values])
         return replace(self, values=values, floor=np.concatenate([self.floor, new.floor]))
 
-    def keep(self, wanted: Bool) -> Best:
-        return replace(self, values=self.values[wanted], floor=self.floor[wanted])
+    def select(self, mask: Bool) -> TopK:
+        return replace(self, values=self.values[mask], floor=self.floor[mask])
 
-    def refit(self, at: Ids, columns: Array) -> Best:
+    def refit(self, at: Ids, columns: Array) -> TopK:
         new = self._fresh(columns)
         values, floor = self.values.copy(), self.floor.copy()
         values[at], floor[at] = new.values, new.floor
@@ -85,23 +85,23 @@ class Best(PerItem):
     def arrays(self) -> dict[str, Array]:
         return {"values": self.values, "floor": self.floor}
 
-    def _fresh(self, columns: Array) -> Best:
-        builder = BestBuilder(self.k, self.values.shape[1] - self.k)
+    def _fresh(self, columns: Array) -> TopK:
+        builder = TopKBuilder(self.k, self.values.shape[1] - self.k)
         for piece in cut(columns):
-            builder.take(check(piece))
-        return builder.part()
+            builder.update(check(piece))
+        return builder.build()
 
 
-def _trim(k: int, size: int, values: Array, floor: Array, width: int) -> Best:
+def _trim(k: int, size: int, values: Array, floor: Array, width: int) -> TopK:
     """Sort candidates, forget those under the floor, keep `width` and raise the floor to what is left out."""
     values = -np.sort(-values, axis=1)
     values = np.where(values >= floor[:, None], values, np.asarray(-np.inf, values.dtype))
     if values.shape[1] > width:
         floor = np.maximum(floor, values[:, width])
-    return Best(k, size, np.ascontiguousarray(values[:, :width]), floor)
+    return TopK(k, size, np.ascontiguousarray(values[:, :width]), floor)
 
 
-class BestBuilder:
+class TopKBuilder:
     """Gathers whole rows until the lists are full; of later rows only what is above the least of its list.
 
     Later rows wait until they are as many as the lists hold: each merge then covers about twice the rows of
@@ -122,7 +122,7 @@ class BestBuilder:
     def key(self) -> tuple[object, ...]:
         return ("best", self._k, self._width)
 
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         self._size += len(block)
         self._rows += len(block)
         items = block.values.shape[1]
@@ -168,7 +168,7 @@ class BestBuilder:
         out[ranked, np.arange(len(ranked)) - first[ranked]] = values[order]
         return out
 
-    def part(self) -> Best:
+    def build(self) -> TopK:
         if self._waiting or self._bound is not None:
             self._fold()
         assert self._kept is not None  # noqa: S101 - a builder saw a block

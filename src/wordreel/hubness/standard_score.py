@@ -7,7 +7,7 @@ because an item with large ones may have earned them: the bank asks for it. t is
 and any scale or shift of them.
 
 rᵥ is drawn to r̄ as if by SHRINK more bank queries, which steadies small banks; a column without spread takes
-r̄ itself. It is gathered, kept and changed like any method, but nothing ranks by it: `confidence` makes
+r̄ itself. It is is_single_pass, kept and changed like any method, but nothing ranks by it: `confidence` makes
 probabilities of it.
 """
 
@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wordreel.hubness.blocks import Array, Block
+from wordreel.hubness.column_moments import ColumnMoments, ColumnMomentsBuilder
 from wordreel.hubness.method import Method, Scorer
-from wordreel.hubness.moments import Moments, MomentsBuilder
-from wordreel.hubness.part import Builder
 from wordreel.hubness.state import QUERIES, State
+from wordreel.hubness.statistic import StatisticBuilder
 from wordreel.types import Float64
 
 SHRINK = 30  # bank queries that the gallery's median spread counts for
@@ -31,14 +31,14 @@ FURTHEST = 100.0  # |t| beyond this is as sure as can be
 
 
 @dataclass(frozen=True)
-class Unusual(Method):
+class StandardScore(Method):
     """t(q, v) as a score. Not foldable: it divides."""
 
     name: ClassVar[str] = "unusual"
     foldable: ClassVar[bool] = False
 
-    def builders(self, bank: str) -> dict[str, Builder]:
-        return {"moments": MomentsBuilder()}
+    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
+        return {"moments": ColumnMomentsBuilder()}
 
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
         centre, scale = levels(state)
@@ -51,13 +51,13 @@ class Unusual(Method):
 
 def levels(state: State) -> tuple[Float64, Float64]:
     """μᵥ and √(rᵥ r̄), `[items]` each."""
-    part = state.banks[QUERIES].parts["moments"]
-    assert isinstance(part, Moments)  # noqa: S101 - what the builders make
-    centre, spread = part.mean(), part.spread()
+    moments = state.banks[QUERIES].statistics["moments"]
+    assert isinstance(moments, ColumnMoments)  # noqa: S101 - what the builders make
+    centre, spread = moments.mean(), moments.spread()
     known = spread > SAME * np.abs(centre)
     if not known.any():
         return centre, np.ones(len(centre))  # the bank cannot tell anything apart: cosines are taken as such
     usual = float(np.median(spread[known]))
-    size = part.size
+    size = moments.size
     shrunk = np.sqrt((size * (spread / usual) ** 2 + SHRINK) / (size + SHRINK)) * usual
     return centre, np.where(known, np.sqrt(shrunk * usual), usual)

@@ -19,7 +19,7 @@ from math import comb
 import numpy as np
 
 from wordreel.hubness.blocks import Array, Block, Ids, check, cut
-from wordreel.hubness.part import PerItem
+from wordreel.hubness.statistic import ItemStatistic
 from wordreel.types import Bool, Float64
 
 ORDER = 6
@@ -27,7 +27,7 @@ LEFT = 1e-9
 
 
 @dataclass(frozen=True)
-class Moments(PerItem):
+class ColumnMoments(ItemStatistic):
     """`pivot [items]`, `sums [items, 6]` over `size` queries, and the largest `peak [items]` of the sixth."""
 
     size: int
@@ -53,38 +53,38 @@ class Moments(PerItem):
         about_mean = moved(self.sums, self.size, -self.sums[:, 0] / self.size)[:, -1]
         return np.asarray((np.maximum(about_mean, 0) / self.size) ** (1 / ORDER))
 
-    def merge(self, other: Moments) -> Moments:
+    def merge(self, other: ColumnMoments) -> ColumnMoments:
         theirs = moved(other.sums, other.size, other.pivot - self.pivot)
         peak = self.peak + np.maximum(other.peak, theirs[:, -1])
-        return Moments(self.size + other.size, self.pivot, self.sums + theirs, peak)
+        return ColumnMoments(self.size + other.size, self.pivot, self.sums + theirs, peak)
 
-    def drop(self, block: Block, at: Ids | None) -> Moments:
+    def drop(self, block: Block, at: Ids | None) -> ColumnMoments:
         sums = self.sums - powers(block.values, self.pivot)
         return replace(self, size=self.size - len(block), sums=sums)
 
-    def extend(self, columns: Array) -> Moments:
+    def extend(self, columns: Array) -> ColumnMoments:
         new = _fresh(columns)
-        return Moments(
+        return ColumnMoments(
             self.size,
             np.concatenate([self.pivot, new.pivot]),
             np.concatenate([self.sums, new.sums]),
             np.concatenate([self.peak, new.peak]),
         )
 
-    def keep(self, wanted: Bool) -> Moments:
-        return Moments(self.size, self.pivot[wanted], self.sums[wanted], self.peak[wanted])
+    def select(self, mask: Bool) -> ColumnMoments:
+        return ColumnMoments(self.size, self.pivot[mask], self.sums[mask], self.peak[mask])
 
-    def refit(self, at: Ids, columns: Array) -> Moments:
+    def refit(self, at: Ids, columns: Array) -> ColumnMoments:
         new = _fresh(columns)
         pivot, sums, peak = self.pivot.copy(), self.sums.copy(), self.peak.copy()
         pivot[at], sums[at], peak[at] = new.pivot, new.sums, new.peak
-        return Moments(self.size, pivot, sums, peak)
+        return ColumnMoments(self.size, pivot, sums, peak)
 
     def arrays(self) -> dict[str, Array]:
         return {"pivot": self.pivot, "sums": self.sums, "peak": self.peak}
 
 
-class MomentsBuilder:
+class ColumnMomentsBuilder:
     """Adds up the powers of blocks."""
 
     def __init__(self) -> None:
@@ -92,7 +92,11 @@ class MomentsBuilder:
         self._pivot: Float64 | None = None
         self._sums: Float64 | None = None
 
-    def take(self, block: Block) -> None:
+    @property
+    def key(self) -> tuple[object, ...]:
+        return ("moments",)
+
+    def update(self, block: Block) -> None:
         self._size += len(block)
         if self._pivot is None or self._sums is None:
             self._pivot = block.values[0].astype(np.float64)
@@ -100,10 +104,10 @@ class MomentsBuilder:
         else:
             self._sums += powers(block.values, self._pivot)
 
-    def part(self) -> Moments:
+    def build(self) -> ColumnMoments:
         assert self._pivot is not None  # noqa: S101 - a builder saw a block
         assert self._sums is not None  # noqa: S101
-        return Moments(self._size, self._pivot, self._sums, self._sums[:, -1].copy())
+        return ColumnMoments(self._size, self._pivot, self._sums, self._sums[:, -1].copy())
 
 
 def powers(values: Array, pivot: Float64) -> Float64:
@@ -128,8 +132,8 @@ def moved(sums: Float64, size: int, by: Float64) -> Float64:
     )
 
 
-def _fresh(columns: Array) -> Moments:
-    builder = MomentsBuilder()
+def _fresh(columns: Array) -> ColumnMoments:
+    builder = ColumnMomentsBuilder()
     for piece in cut(columns):
-        builder.take(check(piece))
-    return builder.part()
+        builder.update(check(piece))
+    return builder.build()

@@ -4,39 +4,39 @@ import numpy as np
 import pytest
 
 from wordreel.errors import HubnessError
-from wordreel.hubness import fit_embeddings, fit_many, make, product
-from wordreel.hubness.best import BestBuilder
+from wordreel.hubness import fit_embeddings, fit_many, make_method, product
 from wordreel.hubness.blocks import check, cut
+from wordreel.hubness.top_k import TopKBuilder
 
 
 def same(one, other):
     assert (one.method, one.items, one.bank_size) == (other.method, other.items, other.bank_size)
     for name, bank in one.banks.items():
-        assert bank.parts.keys() == other.banks[name].parts.keys()
-        for key, part in bank.parts.items():
+        assert bank.statistics.keys() == other.banks[name].statistics.keys()
+        for key, part in bank.statistics.items():
             for field, array in part.arrays().items():
-                assert np.array_equal(array, other.banks[name].parts[key].arrays()[field]), (key, field)
+                assert np.array_equal(array, other.banks[name].statistics[key].arrays()[field]), (key, field)
 
 
 def test_each_state_is_that_of_its_own_fit():
     rng = np.random.default_rng(0)
     bank, second = (rng.normal(0, 0.1, (rows, 17)).astype(np.float32) for rows in (400, 90))
     methods = [
-        make("is"),
-        make("dis"),
-        make("dis", k=3),
-        make("is", beta=5.0),
-        make("csls"),
-        make("nnn"),
-        make("cent"),
+        make_method("is"),
+        make_method("dis"),
+        make_method("dis", k=3),
+        make_method("is", beta=5.0),
+        make_method("csls"),
+        make_method("nnn"),
+        make_method("cent"),
     ]
     for method, state in zip(methods, fit_many(methods, bank), strict=True):
         same(state, method.fit(bank))
-    both = [*methods, make("dual-is"), make("dual-dis")]
+    both = [*methods, make_method("dual-is"), make_method("dual-dis")]
     for method, state in zip(both, fit_many(both, bank, second), strict=True):
         same(state, method.fit(bank, second if len(method.banks) > 1 else None))
-    shared = fit_many([make("is"), make("dis")], bank)
-    assert shared[0].banks["queries"].parts["logsum"] is shared[1].banks["queries"].parts["logsum"]
+    shared = fit_many([make_method("is"), make_method("dis")], bank)
+    assert shared[0].banks["queries"].statistics["logsum"] is shared[1].banks["queries"].statistics["logsum"]
     assert fit_many([], bank) == []
 
 
@@ -56,7 +56,7 @@ def test_embeddings_are_multiplied_once():
             reads.append(stop - start)
             return source.read(start, stop)
 
-    methods = [make("is"), make("dis"), make("nnn", k=20)]
+    methods = [make_method("is"), make_method("dis"), make_method("nnn", k=20)]
     found = fit_many(methods, Counted(), threads=1)
     assert sum(reads) == 700
     for method, state in zip(methods, found, strict=True):
@@ -66,7 +66,7 @@ def test_embeddings_are_multiplied_once():
 @pytest.mark.parametrize("name", ["gc", "sinkhorn", "dual-is"])
 def test_what_cannot_share_a_pass_is_refused(name):
     with pytest.raises(HubnessError, match=name):
-        fit_many([make("is"), make(name)], np.eye(3))
+        fit_many([make_method("is"), make_method(name)], np.eye(3))
 
 
 @pytest.mark.parametrize("order", ["random", "rising", "falling", "level"])
@@ -80,10 +80,10 @@ def test_the_best_of_a_long_bank(order, k, reserve):
         "falling": -np.sort(-bank, axis=0),
         "level": bank * 0,
     }[order]
-    builder = BestBuilder(k, reserve)
+    builder = TopKBuilder(k, reserve)
     for piece in cut(bank):
-        builder.take(check(piece))
-    part = builder.part()
+        builder.update(check(piece))
+    part = builder.build()
     ranked = -np.sort(-bank, axis=0)
     assert np.array_equal(part.values, ranked[: k + reserve].T)
     # Nothing that is not kept is above the floor, and everything that is kept reaches it.

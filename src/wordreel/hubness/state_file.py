@@ -1,4 +1,7 @@
-"""A state as one safetensors file: arrays, and a JSON header with the method and the sizes. No pickles."""
+"""A state as one safetensors file: arrays, and a JSON header with the method and the sizes. No pickles.
+
+Arrays are named `bank/statistic/field`; what a caller stores beside the state is `notes/of/name`.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +15,21 @@ import numpy as np
 
 from wordreel.atomic import atomic_write
 from wordreel.errors import HubnessError
-from wordreel.hubness.best import Best
+from wordreel.hubness.activation_set import ActivationSet
 from wordreel.hubness.blocks import Array
-from wordreel.hubness.columns import Columns
-from wordreel.hubness.logsum import LogSum
-from wordreel.hubness.mean import Mean
+from wordreel.hubness.column_mean import ColumnMean
+from wordreel.hubness.column_moments import ORDER, ColumnMoments
+from wordreel.hubness.log_sum_exp import LogSumExp
 from wordreel.hubness.method import Method
-from wordreel.hubness.moments import ORDER, Moments
-from wordreel.hubness.part import Part
-from wordreel.hubness.registry import make
+from wordreel.hubness.registry import make_method
 from wordreel.hubness.sinkhorn import Potentials
+from wordreel.hubness.sorted_columns import SortedColumns
 from wordreel.hubness.state import BankState, State
-from wordreel.hubness.winners import Winners
+from wordreel.hubness.statistic import Statistic
+from wordreel.hubness.top_k import TopK
 
 FORMAT = 1
-PART_OF = {
+FIELDS = {
     "logsum": {"shift", "total", "peak"},
     "winners": {"ids", "scores"},
     "best": {"values", "floor"},
@@ -35,21 +38,21 @@ PART_OF = {
     "potentials": {"g", "f"},
     "moments": {"pivot", "sums", "peak"},
 }
-NOTES = "notes"
-MAY_END = {"scores", "values", "floor"}  # lists that are filled up with -inf
+EXTRA = "notes"
+PADDED = {"scores", "values", "floor"}  # lists that are padded with -inf
 
 
-def save(state: State, path: Path, notes: Mapping[str, Array] | None = None) -> None:
-    """Write the state as a whole or not at all; `notes` are arrays of the caller's, for `read_notes`."""
+def save_state(state: State, path: Path, extra: Mapping[str, Array] | None = None) -> None:
+    """Write the state atomically; `extra` are arrays of the caller's, for `read_extra`."""
     from safetensors.numpy import save as to_bytes
 
     arrays = {
         f"{name}/{key}/{field}": np.ascontiguousarray(array)
         for name, bank in state.banks.items()
-        for key, part in bank.parts.items()
-        for field, array in part.arrays().items()
+        for key, statistic in bank.statistics.items()
+        for field, array in statistic.arrays().items()
     }
-    arrays |= {f"{NOTES}/of/{name}": np.ascontiguousarray(array) for name, array in (notes or {}).items()}
+    arrays |= {f"{EXTRA}/of/{name}": np.ascontiguousarray(array) for name, array in (extra or {}).items()}
     about = {
         "format": FORMAT,
         "method": state.method.name,
@@ -62,19 +65,19 @@ def save(state: State, path: Path, notes: Mapping[str, Array] | None = None) -> 
     atomic_write(Path(path), to_bytes(arrays, metadata={"hubness": json.dumps(about, sort_keys=True)}))
 
 
-def read_notes(path: Path) -> dict[str, Array]:
-    """The arrays that the caller put beside a state; empty if there are none or the file cannot be read."""
+def read_extra(path: Path) -> dict[str, Array]:
+    """The arrays that the caller stored beside a state; empty if there are none or the file is unreadable."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(str(path), framework="numpy") as file:
-            mine = [name for name in file.keys() if name.startswith(f"{NOTES}/of/")]  # noqa: SIM118
-            return {name.rpartition("/")[2]: file.get_tensor(name) for name in mine}
+            names = [name for name in file.keys() if name.startswith(f"{EXTRA}/of/")]  # noqa: SIM118
+            return {name.rpartition("/")[2]: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError):
         return {}
 
 
-def load(path: Path) -> State:
+def load_state(path: Path) -> State:
     """Read a state and check that its arrays fit together."""
     from safetensors import SafetensorError, safe_open
 
@@ -84,7 +87,7 @@ def load(path: Path) -> State:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
         if about["format"] != FORMAT:
             raise HubnessError(f"{path} has format {about['format']}, this program reads {FORMAT}; fit again")
-        method = make(about["method"], **about["parameters"])
+        method = make_method(about["method"], **about["parameters"])
         items, exact = int(about["items"]), bool(about["exact"])
         banks = {
             name: _bank(method, name, int(size), items, exact, arrays)
@@ -102,25 +105,27 @@ def load(path: Path) -> State:
 def _bank(
     method: Method, bank: str, size: int, items: int, exact: bool, arrays: dict[str, Array]
 ) -> BankState:
-    found: dict[str, dict[str, Array]] = {}
+    by_statistic: dict[str, dict[str, Array]] = {}
     for name, array in arrays.items():
-        where, key, field = name.split("/")
-        if where == bank:
-            found.setdefault(key, {})[field] = array
-    wanted = set(method.builders(bank)) if method.streaming else {"potentials"}
-    if size < 1 or bank not in method.banks or set(found) != wanted:
-        raise ValueError(f"the parts of bank {bank!r} do not belong to {method.name!r}")
-    return BankState(size, {key: _part(method, bank, key, size, items, exact, a) for key, a in found.items()})
+        owner, key, field = name.split("/")
+        if owner == bank:
+            by_statistic.setdefault(key, {})[field] = array
+    expected = set(method.builders(bank)) if method.streaming else {"potentials"}
+    if size < 1 or bank not in method.banks or set(by_statistic) != expected:
+        raise ValueError(f"the statistics of bank {bank!r} do not belong to {method.name!r}")
+    return BankState(
+        size, {key: _statistic(method, bank, key, size, items, exact, a) for key, a in by_statistic.items()}
+    )
 
 
-def _part(
+def _statistic(
     method: Method, bank: str, key: str, size: int, items: int, exact: bool, arrays: dict[str, Array]
-) -> Part:
-    if set(arrays) != PART_OF[key]:
+) -> Statistic:
+    if set(arrays) != FIELDS[key]:
         raise ValueError(f"{key} lacks arrays")
     for field, array in arrays.items():
         bad = ~np.isfinite(array)
-        if field in MAY_END:
+        if field in PADDED:
             bad &= ~np.isneginf(array)
         rows = size if field in ("ids", "scores", "f") else items
         if array.ndim == 0 or len(array) != rows or bad.any():
@@ -129,22 +134,22 @@ def _part(
     if key == "logsum":
         if not (arrays["total"] > 0).all():
             raise ValueError("a sum of exponentials is not positive")
-        return LogSum(method.inverse_temperature(bank), size, **arrays)
+        return LogSumExp(method.inverse_temperature(bank), size, **arrays)
     if key == "winners":
         ids = arrays["ids"]
         if ids.shape != (size, parameters.k) or arrays["scores"].shape != ids.shape:
-            raise ValueError("winners do not fit the bank")
+            raise ValueError("the activation set does not fit the bank")
         if ids.dtype != np.int32 or ids.min() < -1 or ids.max() >= items:
-            raise ValueError("winners are not gallery items")
-        return Winners(parameters.k, items, **arrays)
+            raise ValueError("the activation set does not hold gallery items")
+        return ActivationSet(parameters.k, items, **arrays)
     if key == "best":
-        return Best(parameters.k, size, **arrays)
+        return TopK(parameters.k, size, **arrays)
     if key == "mean":
-        return Mean(size, **arrays)
+        return ColumnMean(size, **arrays)
     if key == "moments":
         if arrays["sums"].shape != (items, ORDER) or any(a.dtype != np.float64 for a in arrays.values()):
             raise ValueError("moments are not six float64 sums per item")
-        return Moments(size, **arrays)
+        return ColumnMoments(size, **arrays)
     if key == "columns":
-        return Columns(size, arrays["sorted"], parameters.levels)
+        return SortedColumns(size, arrays["sorted"], parameters.levels)
     return Potentials(method.inverse_temperature(bank), arrays["g"], arrays["f"], exact)

@@ -21,7 +21,7 @@ from wordreel.types import Bool
 
 
 @dataclass(frozen=True)
-class Winners:
+class ActivationSet:
     """`ids [bank, k]`, best first, -1 where the gallery is shorter than k, and their `scores`."""
 
     k: int
@@ -46,11 +46,11 @@ class Winners:
         """How many bank queries have each item among their k best, `[items]`."""
         return np.bincount(self.ids[self.ids >= 0], minlength=self.items)
 
-    def merge(self, other: Winners) -> Winners:
+    def merge(self, other: ActivationSet) -> ActivationSet:
         ids = np.concatenate([self.ids, other.ids])
         return replace(self, ids=ids, scores=np.concatenate([self.scores, other.scores]))
 
-    def drop(self, block: Block, at: Ids | None) -> Winners:
+    def drop(self, block: Block, at: Ids | None) -> ActivationSet:
         if len(self.stale_rows):
             raise HubnessError("some bank queries are stale; call refit_rows before dropping queries")
         ids, scores = best_of(block, self.k)
@@ -79,7 +79,7 @@ class Winners:
         near = apart <= 1e-5 * max(1.0, float(np.abs(scores[seen]).max()))
         return np.asarray(like[apart == 0] if (apart == 0).any() else like[near], np.int64)
 
-    def extend(self, columns: Array) -> Winners:
+    def extend(self, columns: Array) -> ActivationSet:
         wide = np.concatenate([self.scores, columns.astype(self.scores.dtype)], axis=1)
         numbers = np.arange(self.items, self.items + columns.shape[1], dtype=np.int32)
         ids = np.concatenate([self.ids, np.broadcast_to(numbers, columns.shape)], axis=1)
@@ -88,20 +88,20 @@ class Winners:
         lost = self.stale_rows
         new_ids, new_scores = (np.take_along_axis(a, order, axis=1) for a in (ids, wide))
         new_ids[lost], new_scores[lost] = -1, -np.inf
-        return Winners(self.k, self.items + columns.shape[1], new_ids, new_scores)
+        return ActivationSet(self.k, self.items + columns.shape[1], new_ids, new_scores)
 
-    def keep(self, wanted: Bool) -> Winners:
-        place = np.where(wanted, np.cumsum(wanted) - 1, -1).astype(np.int32)
+    def select(self, mask: Bool) -> ActivationSet:
+        place = np.where(mask, np.cumsum(mask) - 1, -1).astype(np.int32)
         ids = np.where(self.ids >= 0, place[self.ids], np.int32(-1))
         scores = np.where(ids >= 0, self.scores, -np.inf).astype(self.scores.dtype)
         order = np.argsort(-scores, axis=1, kind="stable")
         ids, scores = (np.take_along_axis(a, order, axis=1) for a in (ids, scores))
-        return Winners(self.k, int(wanted.sum()), ids, scores)
+        return ActivationSet(self.k, int(mask.sum()), ids, scores)
 
-    def refit(self, at: Ids, columns: Array) -> Winners:
+    def refit(self, at: Ids, columns: Array) -> ActivationSet:
         return self
 
-    def refit_rows(self, at: Ids, block: Block) -> Winners:
+    def refit_rows(self, at: Ids, block: Block) -> ActivationSet:
         ids, scores = self.ids.copy(), self.scores.copy()
         ids[at], scores[at] = best_of(block, self.k)
         return replace(self, ids=ids, scores=scores)
@@ -121,7 +121,7 @@ def best_of(block: Block, k: int) -> tuple[NDArray[np.int32], Array]:
     return ids, np.pad(values, missing, constant_values=-np.inf)
 
 
-class WinnersBuilder:
+class ActivationSetBuilder:
     """Collects the winners of each block."""
 
     def __init__(self, k: int) -> None:
@@ -133,10 +133,10 @@ class WinnersBuilder:
     def key(self) -> tuple[object, ...]:
         return ("winners", self._k)
 
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         self._items = block.values.shape[1]
         self._found.append(best_of(block, self._k))
 
-    def part(self) -> Winners:
+    def build(self) -> ActivationSet:
         ids, scores = (np.concatenate(arrays) for arrays in zip(*self._found, strict=True))
-        return Winners(self._k, self._items, ids, scores)
+        return ActivationSet(self._k, self._items, ids, scores)

@@ -13,12 +13,12 @@ import numpy as np
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import Array, Block, Ids
-from wordreel.hubness.part import Lasting
+from wordreel.hubness.statistic import DurableStatistic
 from wordreel.types import Bool, Float64
 
 
 @dataclass(frozen=True)
-class Columns(Lasting):
+class SortedColumns(DurableStatistic):
     """`sorted [items, size]`, or `[items, levels]`, ascending."""
 
     size: int
@@ -45,13 +45,13 @@ class Columns(Lasting):
     def _wide(self) -> Float64:
         return self.sorted.astype(np.float64)
 
-    def merge(self, other: Columns) -> Columns:
+    def merge(self, other: SortedColumns) -> SortedColumns:
         self._must_be_exact()
         other._must_be_exact()
         both = np.concatenate([self.sorted, other.sorted], axis=1)
-        return compress(Columns(self.size + other.size, np.sort(both, axis=1), self.levels))
+        return compress(SortedColumns(self.size + other.size, np.sort(both, axis=1), self.levels))
 
-    def drop(self, block: Block, at: Ids | None) -> Columns:
+    def drop(self, block: Block, at: Ids | None) -> SortedColumns:
         self._must_be_exact()
         values = self.sorted.copy()
         everywhere = np.arange(self.items)
@@ -63,16 +63,16 @@ class Columns(Lasting):
         kept = np.sort(values, axis=1)[:, : self.size - len(block)]
         return replace(self, size=self.size - len(block), sorted=np.ascontiguousarray(kept))
 
-    def extend(self, columns: Array) -> Columns:
-        new = compress(Columns(len(columns), np.sort(columns.T, axis=1), self.levels))
+    def extend(self, columns: Array) -> SortedColumns:
+        new = compress(SortedColumns(len(columns), np.sort(columns.T, axis=1), self.levels))
         return replace(self, sorted=np.concatenate([self.sorted, new.sorted.astype(self.sorted.dtype)]))
 
-    def keep(self, wanted: Bool) -> Columns:
-        return replace(self, sorted=self.sorted[wanted])
+    def select(self, mask: Bool) -> SortedColumns:
+        return replace(self, sorted=self.sorted[mask])
 
-    def refit(self, at: Ids, columns: Array) -> Columns:
+    def refit(self, at: Ids, columns: Array) -> SortedColumns:
         values = self.sorted.copy()
-        values[at] = compress(Columns(len(columns), np.sort(columns.T, axis=1), self.levels)).sorted
+        values[at] = compress(SortedColumns(len(columns), np.sort(columns.T, axis=1), self.levels)).sorted
         return replace(self, sorted=values)
 
     def arrays(self) -> dict[str, Array]:
@@ -105,7 +105,7 @@ def _bisect(columns: Array, rows: Array) -> Ids:
     return low
 
 
-def compress(columns: Columns) -> Columns:
+def compress(columns: SortedColumns) -> SortedColumns:
     """Keep `levels` order statistics of each column, those in the middle of equal shares of the bank."""
     if columns.levels is None or columns.levels >= columns.size:
         return columns
@@ -113,7 +113,7 @@ def compress(columns: Columns) -> Columns:
     return replace(columns, sorted=np.ascontiguousarray(columns.sorted[:, places]))
 
 
-class ColumnsBuilder:
+class SortedColumnsBuilder:
     """Keeps everything it sees; sorting waits for the end."""
 
     def __init__(self) -> None:
@@ -123,10 +123,10 @@ class ColumnsBuilder:
     def key(self) -> tuple[object, ...]:
         return ("columns",)
 
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         self._rows.append(block.values.copy())
 
-    def part(self) -> Columns:
+    def build(self) -> SortedColumns:
         rows = np.concatenate(self._rows)
         self._rows = []
-        return Columns(len(rows), np.sort(rows.T, axis=1))
+        return SortedColumns(len(rows), np.sort(rows.T, axis=1))

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wordreel.hubness.blocks import Array, Block, Ids
-from wordreel.hubness.part import Lasting
+from wordreel.hubness.statistic import DurableStatistic
 from wordreel.types import Bool, Float64
 
 
 @dataclass(frozen=True)
-class Mean(Lasting):
+class ColumnMean(DurableStatistic):
     """`total [items]` over `size` queries."""
 
     size: int
@@ -25,19 +25,19 @@ class Mean(Lasting):
     def mean(self) -> Float64:
         return self.total / self.size
 
-    def merge(self, other: Mean) -> Mean:
-        return Mean(self.size + other.size, self.total + other.total)
+    def merge(self, other: ColumnMean) -> ColumnMean:
+        return ColumnMean(self.size + other.size, self.total + other.total)
 
-    def drop(self, block: Block, at: Ids | None) -> Mean:
-        return Mean(self.size - len(block), self.total - block.values.sum(axis=0, dtype=np.float64))
+    def drop(self, block: Block, at: Ids | None) -> ColumnMean:
+        return ColumnMean(self.size - len(block), self.total - block.values.sum(axis=0, dtype=np.float64))
 
-    def extend(self, columns: Array) -> Mean:
+    def extend(self, columns: Array) -> ColumnMean:
         return replace(self, total=np.concatenate([self.total, columns.sum(axis=0, dtype=np.float64)]))
 
-    def keep(self, wanted: Bool) -> Mean:
-        return replace(self, total=self.total[wanted])
+    def select(self, mask: Bool) -> ColumnMean:
+        return replace(self, total=self.total[mask])
 
-    def refit(self, at: Ids, columns: Array) -> Mean:
+    def refit(self, at: Ids, columns: Array) -> ColumnMean:
         total = self.total.copy()
         total[at] = columns.sum(axis=0, dtype=np.float64)
         return replace(self, total=total)
@@ -46,7 +46,7 @@ class Mean(Lasting):
         return {"total": self.total}
 
 
-class MeanBuilder:
+class ColumnMeanBuilder:
     """Adds up blocks."""
 
     def __init__(self) -> None:
@@ -57,11 +57,11 @@ class MeanBuilder:
     def key(self) -> tuple[object, ...]:
         return ("mean",)
 
-    def take(self, block: Block) -> None:
+    def update(self, block: Block) -> None:
         self._size += len(block)
         total = block.values.sum(axis=0, dtype=np.float64)
         self._total = total if self._total is None else self._total + total
 
-    def part(self) -> Mean:
+    def build(self) -> ColumnMean:
         assert self._total is not None  # noqa: S101 - a builder saw a block
-        return Mean(self._size, self._total)
+        return ColumnMean(self._size, self._total)

@@ -1,0 +1,65 @@
+"""Fit several methods in one pass: the similarities are computed, or read, once for all of them.
+
+Statistics that two methods share, such as the log-sum-exp of IS and DIS with one β, are accumulated once too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from wordreel.errors import HubnessError
+from wordreel.hubness.accumulate import Accumulated, accumulate, warn_if_logits
+from wordreel.hubness.blocks import Blocks
+from wordreel.hubness.method import Method
+from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
+from wordreel.hubness.statistic import StatisticBuilder
+
+
+def fit_many(
+    methods: Sequence[Method], blocks: Blocks, gallery: Blocks | None = None, *, threads: int | None = None
+) -> list[State]:
+    """One state per method, each as its own `fit` gives it; `gallery` is for those with a second bank.
+
+    >>> import numpy as np
+    >>> from wordreel.hubness.registry import make_method
+    >>> bank = np.array([[0.9, 0.1], [0.8, 0.2]], np.float32)
+    >>> [state.method.name for state in fit_many([make_method("is"), make_method("csls")], bank)]
+    ['is', 'csls']
+    """
+    given = {QUERIES: blocks} | ({} if gallery is None else {GALLERY: gallery})
+    for method in methods:
+        if not is_single_pass(method):
+            raise HubnessError(f"{method.name!r} is not fitted in one pass; fit it by itself")
+        if not set(method.banks) <= set(given):
+            raise HubnessError(f"{method.name!r} is fitted with {' and '.join(method.banks)}")
+    if not methods:
+        return []
+    found: dict[str, Accumulated] = {}
+    items = None
+    for bank, rows in given.items():
+        users = [method for method in methods if bank in method.banks]
+        if users:
+            found[bank] = accumulate(rows, partial(_shared, users, bank), items, threads)
+            items = found[bank].items
+            warn_if_logits(found[bank].max_abs, max(method.inverse_temperature(bank) for method in users))
+    return [_state(method, found) for method in methods]
+
+
+def is_single_pass(method: Method) -> bool:
+    """Whether a method needs only one pass over its banks, which other methods can share."""
+    return type(method).fit is Method.fit
+
+
+def _state(method: Method, found: dict[str, Accumulated]) -> State:
+    banks = {}
+    for bank in method.banks:
+        statistics = {
+            name: found[bank].statistics[repr(builder.key)] for name, builder in method.builders(bank).items()
+        }
+        banks[bank] = BankState(found[bank].size, statistics)
+    return State(method, found[method.banks[0]].items, banks)
+
+
+def _shared(methods: Sequence[Method], bank: str) -> dict[str, StatisticBuilder]:
+    return {repr(builder.key): builder for method in methods for builder in method.builders(bank).values()}

@@ -116,7 +116,7 @@ def test_a_search_needs_a_measure_and_tells_its_trials(told, tmp_path):
         run(*asked)
     done = run(*asked, "--val-split", "val", "--json")
     assert json.loads(done.stdout)["trials"] == 1
-    assert "trial-0  epoch 2/2  loss" in done.stderr
+    assert "trial-0 · epoch 2/2 · loss" in done.stderr
     space.write_text('"loss.margn" = [0.1]')
     with pytest.raises(TrainingError, match="did you mean margin"):
         run(*asked, "--val-split", "val")

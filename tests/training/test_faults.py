@@ -25,8 +25,8 @@ from wordreel.training.loop import pick_device, train  # noqa: E402
 from wordreel.training.material import Material, check_words  # noqa: E402
 from wordreel.training.open_data import taught  # noqa: E402
 from wordreel.training.run_lock import check_writable, run_lock  # noqa: E402
+from wordreel.training.search_space import check_space  # noqa: E402
 from wordreel.training.settings import StartSettings, TeachSettings  # noqa: E402
-from wordreel.training.space import check_space  # noqa: E402
 from wordreel.training.start import fine_tune, text_folder  # noqa: E402
 
 
@@ -301,10 +301,10 @@ def test_weights_of_another_shape_are_told_in_one_line(tmp_path):
 @pytest.mark.parametrize(("space", "said"), [
     ({}, "empty"),
     ({"loss.margn": [0.1]}, "did you mean margin"),
-    ({"loss.margin": {"low": 0.5, "high": 0.4}}, "low must not be above high"),
+    ({"loss.margin": {"low": 0.5, "high": 0.4}}, "low must not exceed high"),
     ({"loss.margin": {"low": 0.0, "high": 0.4, "log": True}}, "logarithm"),
-    ({"loss.margin": {"low": "a", "high": 0.4}}, "are numbers"),
-    ({"loss.margin": 3}, "is a list of values"),
+    ({"loss.margin": {"low": "a", "high": 0.4}}, "must be numbers"),
+    ({"loss.margin": 3}, "must be a list of values"),
     ({"run.batch": [16, 1]}, "batch must be at least 2"),
 ])  # fmt: skip
 def test_a_space_is_checked_before_the_first_trial(space, said):

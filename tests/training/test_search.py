@@ -1,4 +1,4 @@
-"""A search that is killed and begun again tries what it would have tried."""
+"""A search that is killed and started again runs the same trials."""
 
 import os
 import random
@@ -92,8 +92,39 @@ def test_a_killed_search_tries_the_same(tmp_path):
     assert {state for _, state, *_ in tried(tmp_path / "cut")} >= {"COMPLETE", "PRUNED"}
 
 
-def test_a_study_that_was_being_made_is_made_again(tmp_path):
-    """Optuna makes its tables one by one, and cannot read what a kill leaves of them."""
+def test_a_trial_killed_while_it_is_pruned_is_pruned(tmp_path):
+    """Optuna records that a trial reached a rung before it decides, and does not decide again."""
+    whole = search(load, trained, SPACE, tmp_path / "whole", trials=TRIALS)
+    pruner, killed = optuna.pruners.SuccessiveHalvingPruner, 0
+    prune = pruner.prune
+
+    def dies(self, study, trial):
+        if prune(self, study, trial):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return False
+
+    for _ in range(TRIALS):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                pruner.prune = dies
+                search(load, trained, SPACE, tmp_path / "cut", trials=TRIALS)
+                code = 0
+            finally:
+                os._exit(code)
+        status = os.waitpid(child, 0)[1]
+        if status == 0:
+            break
+        assert os.WIFSIGNALED(status)
+        killed += 1
+    assert killed == whole.stopped > 0
+    assert search(load, trained, SPACE, tmp_path / "cut", trials=TRIALS) == whole
+    assert tried(tmp_path / "cut") == tried(tmp_path / "whole")
+
+
+def test_a_half_created_study_is_created_again(tmp_path):
+    """Optuna creates its tables one by one, and cannot open what a kill leaves of them."""
     from sqlalchemy.engine import Connection
 
     calls = [0]
@@ -113,9 +144,9 @@ def test_a_study_that_was_being_made_is_made_again(tmp_path):
     assert search(load, trained, SPACE, tmp_path, trials=2).trials == 2
 
 
-def test_what_was_wrong_with_every_trial_is_told(tmp_path):
+def test_the_error_says_why_every_trial_failed(tmp_path):
     def full(made, folder, report):
         raise TrainingError(f"{folder.name} cannot be written: no space left")
 
-    with pytest.raises(TrainingError, match="no trial came to its end; trial-1 cannot be written"):
+    with pytest.raises(TrainingError, match="no trial finished; trial-1 cannot be written"):
         search(load, full, SPACE, tmp_path, trials=2)

@@ -17,8 +17,7 @@ from wordreel.cli.train_progress import (
     print_data_summary,
     progress_printer,
 )
-from wordreel.cli.train_search import read_space
-from wordreel.cli.train_search import search as search_space
+from wordreel.cli.train_search import load_space, run_search
 from wordreel.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -90,7 +89,9 @@ def train(
     ] = False,
     search: Annotated[
         Path | None,
-        typer.Option(metavar="SPACE.toml", help="Search hyper-parameters (ASHA) instead of training once."),
+        typer.Option(
+            metavar="SPACE", help="Search hyper-parameters (ASHA): ce, or a .toml file of your own."
+        ),
     ] = None,
     trials: Annotated[int, typer.Option(help="Trials of a search.", min=1)] = 20,
     cache: Annotated[
@@ -150,7 +151,7 @@ def train(
     place = pick_device(device)
     seeds = list(dict.fromkeys(seed or [made.run.seed]))
     folders = {one: out / f"seed-{one}" if len(seeds) > 1 else out for one in seeds}
-    space = None if search is None else read_space(search, recipe, changes)
+    space = None if search is None else load_space(search, recipe, changes)
     if space is None:
         check_out_folders(folders.values(), resume, overwrite)
     libraries = [
@@ -169,7 +170,7 @@ def train(
         cache=cache or _cache(),
     )
     if space is not None:
-        search_space(recipe, changes, material, space, out, trials, device, as_json)
+        run_search(recipe, changes, material, space, out, trials, device, as_json)
         return
     results = {}
     for number, folder in folders.items():

@@ -1,4 +1,4 @@
-"""`wordreel train --search`: hyper-parameters tried one after the other."""
+"""`wordreel train --search`: search hyper-parameters."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from wordreel.cli.common import print_json, printable
-from wordreel.errors import TrainingError
+from wordreel.errors import NextStep, TrainingError
 
 if TYPE_CHECKING:
     from wordreel.training.material import Material
     from wordreel.training.recipe import Recipe
 
 
-def read_space(path: Path, name: str, changes: Sequence[str]) -> dict[str, Any]:
-    """The space in a file, checked against the recipe."""
+def load_space(path: Path, name: str, changes: Sequence[str]) -> dict[str, Any]:
+    """Read a search space and check it against the recipe."""
     from wordreel.training import recipe as recipes
-    from wordreel.training.search import library
-    from wordreel.training.search import read_space as read
-    from wordreel.training.space import check_space
+    from wordreel.training.search import import_optuna
+    from wordreel.training.search_space import check_space, read_space
 
-    library()
-    space = read(path)
+    import_optuna()
+    space = read_space(path)
     check_space(space, lambda more: recipes.load(name, [*changes, *more]))
     return space
 
 
-def search(
+def run_search(
     name: str,
     changes: Sequence[str],
     material: Material,
@@ -39,37 +38,39 @@ def search(
     device: str,
     as_json: bool,
 ) -> None:
-    """Search, and print the best trial's settings as the options that repeat it."""
+    """Search, and print the best trial's values as the options that repeat it."""
     from wordreel.training import recipe as recipes
-    from wordreel.training.loop import train as run
-    from wordreel.training.search import search as searched
+    from wordreel.training.loop import train
+    from wordreel.training.search import search
 
     if material.val is None:
         raise TrainingError(
-            "a search needs captions to measure on: --val-split or --val-ids (of a tree: data.val)"
+            "a search needs validation captions",
+            NextStep("name a validation split", command="train … --val-split NAME"),
         )
 
-    def trained(recipe: Recipe, folder: Path, report: Any) -> float:
-        def heard(row: dict[str, Any]) -> None:
-            told = (
-                f"{printable(folder.name)}  epoch {row['epoch']}/{recipe.run.epochs}  loss {row['loss']:.4f}"
-            )
+    def train_trial(recipe: Recipe, folder: Path, report: Any) -> float:
+        def on_epoch(row: dict[str, Any]) -> None:
             score = row.get("t2v_geometric_mean", 0.0)
-            typer.echo(f"{told}  recall {score:.1f}", err=True)
+            typer.echo(
+                f"{printable(folder.name)} · epoch {row['epoch']}/{recipe.run.epochs} · "
+                f"loss {row['loss']:.3f} · R@geo {score:.1f}",
+                err=True,
+            )
             report(row["epoch"], score)
 
-        return run(recipe, material, folder, device=device, on_epoch=heard).score or 0.0
+        return train(recipe, material, folder, device=device, on_epoch=on_epoch).score or 0.0
 
     try:
-        found = searched(
-            lambda more: recipes.load(name, [*changes, *more]), trained, space, out, trials=trials
+        best = search(
+            lambda more: recipes.load(name, [*changes, *more]), train_trial, space, out, trials=trials
         )
     except KeyboardInterrupt:
-        typer.echo("\nwordreel: stopped. Trials that are done are kept; the same command goes on.", err=True)
+        typer.echo("\nwordreel: stopped; finished trials are saved, and the same command continues", err=True)
         raise typer.Exit(130) from None
     if as_json:
-        print_json(vars(found))
+        print_json(vars(best))
         return
-    typer.echo(f"best of {found.trials} trials ({found.stopped} stopped early): {found.score:.2f}")
-    for key, value in found.overrides.items():
+    typer.echo(f"best of {best.trials} trials ({best.stopped} stopped early): R@geo {best.score:.2f}")
+    for key, value in best.overrides.items():
         typer.echo(f"  --set {key}={value}")

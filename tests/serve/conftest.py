@@ -24,7 +24,7 @@ from wordreel.search.embedding import embed_library
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
-from wordreel.serve.jobs.runner import Stopped
+from wordreel.serve.jobs.queue import JobStopped
 from wordreel.serve.jobs.tasks import add_report, files_progress
 from wordreel.serve.options import Options
 from wordreel.serve.run import server
@@ -104,7 +104,7 @@ class Site:
 
 
 class ThreadWork:
-    """Jobs done by a thread with the fake experts; `hold` keeps it from finishing a file."""
+    """JobQueue done by a thread with the fake experts; `hold` keeps it from finishing a file."""
 
     def __init__(self, path, model):
         self.path, self.model = path, model
@@ -119,9 +119,9 @@ class ThreadWork:
             tell(files_progress(now))
             while not self.hold.wait(0.02):
                 if stop.is_set():
-                    raise Stopped
+                    raise JobStopped
             if stop.is_set():
-                raise Stopped
+                raise JobStopped
 
         with LibraryStore.open(self.path) as store:
             if kind == "embed":

@@ -8,12 +8,12 @@ from wordreel.serve.access import tokens
 from wordreel.serve.access.sessions import LASTS, MOST, Sessions
 
 TOKEN = "a token for tests"  # noqa: S105
-KEPT = tokens.hashed(TOKEN)
+HASH = tokens.hash_token(TOKEN)
 
 
 @pytest.fixture
 def closed(library):
-    with running(library, token=KEPT) as made:
+    with running(library, token=HASH) as made:
         yield made
 
 
@@ -66,19 +66,19 @@ def test_tokens_are_kept_hashed(tmp_path, library):
     assert len(token) > 40
     for file in (None, tmp_path / "token"):
         with LibraryStore.open(library) as store:
-            assert tokens.read_kept(store, file) is None
-            tokens.keep(store, file, tokens.hashed(token))
-            kept = tokens.read_kept(store, file)
+            assert tokens.load_token_hash(store, file) is None
+            tokens.keep(store, file, tokens.hash_token(token))
+            kept = tokens.load_token_hash(store, file)
         assert token not in kept
-        check = tokens.Verifier(kept)
+        check = tokens.TokenVerifier(kept)
         assert not check.known(token)
         assert check.right(token)
         assert check.known(token)
         assert not check.right(token + "x")
     assert (tmp_path / "token").stat().st_mode & 0o077 == 0
-    assert tokens.hashed(token) != tokens.hashed(token)
+    assert tokens.hash_token(token) != tokens.hash_token(token)
     with pytest.raises(WordreelError, match="new-token"):
-        tokens.Verifier("plain text")
+        tokens.TokenVerifier("plain text")
 
 
 def test_sessions_end():

@@ -19,7 +19,7 @@ EXAMPLES = os.environ.get("WORDREEL_FUZZ_EXAMPLES", "25")
 @pytest.mark.slow
 def test_schemathesis_finds_no_server_error(library, ready, tmp_path):
     pytest.importorskip("schemathesis")
-    with running(library, roots=(ready[1],), patience=20.0) as site:
+    with running(library, roots=(ready[1],), timeout=20.0) as site:
         address = f"http://127.0.0.1:{site.port}"
         found = subprocess.run(
             [

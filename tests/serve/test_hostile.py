@@ -8,7 +8,7 @@ import time
 import pytest
 from tests.serve.conftest import running
 
-from wordreel.serve import patient
+from wordreel.serve import slow_clients
 
 
 def raw(site, data, timeout=10.0):
@@ -41,8 +41,8 @@ def test_bodies_that_are_too_large(library):
 
 
 def test_slow_clients_are_let_go(library, monkeypatch):
-    monkeypatch.setattr(patient.PatientProtocol, "patience", 0.5)
-    with running(library, patience=1.0) as site:
+    monkeypatch.setattr(slow_clients.TimeoutProtocol, "head_timeout", 0.5)
+    with running(library, timeout=1.0) as site:
         for data in (b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "):
             began = time.monotonic()
             found, closed = raw(site, data)
@@ -62,7 +62,7 @@ def test_slow_clients_are_let_go(library, monkeypatch):
 
 
 def test_slow_readers_do_not_hold_up_others(library):
-    with running(library, patience=1.0) as site:
+    with running(library, timeout=1.0) as site:
         content = site.get("/api/videos?q=film3").json["items"][0]["content"]
         held = []
         for _ in range(20):

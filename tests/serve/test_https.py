@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 from tests.serve.conftest import running
-from tests.serve.test_access import KEPT, TOKEN
+from tests.serve.test_access import HASH, TOKEN
 from typer.testing import CliRunner
 
 from wordreel.cli.app import app
@@ -38,7 +38,7 @@ def certificate(tmp_path_factory):
 
 
 def test_https(library, certificate):
-    with running(library, token=KEPT, certificate=certificate[0], key=certificate[1]) as site:
+    with running(library, token=HASH, certificate=certificate[0], key=certificate[1]) as site:
         trusting = ssl.create_default_context(cafile=str(certificate[0]))
 
         def ask(method, path, body=None, **headers):
@@ -73,7 +73,7 @@ def test_https(library, certificate):
 )
 def test_cookies_are_secure_where_the_page_is(library, said, secure):
     """The browser says how it came; behind a proxy that speaks https, the page's origin does."""
-    with running(library, token=KEPT, names=("films.example",)) as site:
+    with running(library, token=HASH, names=("films.example",)) as site:
         answer = site.post("/api/login", {"token": TOKEN}, said)
         assert answer.status == 200
         assert ("Secure" in answer.headers["set-cookie"]) == secure

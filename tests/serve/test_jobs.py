@@ -12,10 +12,9 @@ from tests.library.media_files import video
 from tests.serve.conftest import Model, ThreadWork, running
 
 from wordreel.errors import LibraryError
-from wordreel.library import LibraryStore
-from wordreel.serve.jobs import rows
-from wordreel.serve.jobs.process import InProcess
-from wordreel.serve.jobs.runner import Stopped
+from wordreel.library import LibraryStore, jobs
+from wordreel.serve.jobs.process import JobProcess
+from wordreel.serve.jobs.queue import JobStopped
 
 
 @pytest.fixture
@@ -193,7 +192,7 @@ def test_a_restart_takes_up_what_was_unfinished(library, film):
         job = site.post("/api/folders", {"path": str(film)}).json["job"]
         site.until(f"/api/jobs/{job['id']}", lambda f: f["job"]["progress"])
     with LibraryStore.open(library) as store:
-        assert [left.id for left in rows.unfinished(store)] == [job["id"]]
+        assert [left.id for left in jobs.unfinished_jobs(store)] == [job["id"]]
     with running(library) as site:
         ended = site.ended(job)
         assert (ended["state"], ended["report"]["added"]) == ("done", 1)
@@ -216,7 +215,7 @@ def test_changes_by_another_program_are_seen(site, library, monkeypatch):
 
 
 def test_a_queue_has_an_end(library, film, monkeypatch):
-    monkeypatch.setattr("wordreel.serve.jobs.runner.MOST_WAITING", 2)
+    monkeypatch.setattr("wordreel.serve.jobs.queue.MAX_WAITING", 2)
     work = ThreadWork(library, Model())
     work.hold.clear()
     with running(library, work, roots=(film.parent,)) as site:
@@ -227,14 +226,14 @@ def test_a_queue_has_an_end(library, film, monkeypatch):
 
 def test_a_process_of_its_own(library):
     """The real way: a child that opens the library, says what is wrong, and goes when it is told to."""
-    work = InProcess(library)
+    work = JobProcess(library)
     with pytest.raises(LibraryError, match="no job is called 'nonsense'"):
         work("nonsense", {}, lambda progress: None, threading.Event())
     stop = threading.Event()
     told: list[dict] = []
     with LibraryStore.open(library) as store, store.writing():
         threading.Timer(3.0, stop.set).start()
-        with pytest.raises(Stopped):
+        with pytest.raises(JobStopped):
             work("bank", {"name": "x", "source": {"texts": ["a"]}}, told.append, stop)
     assert all(progress["step"] == "waiting" for progress in told)
 
@@ -244,7 +243,7 @@ def test_the_child_goes_with_the_server(library):
     import sys
 
     child = subprocess.Popen(
-        [sys.executable, "-m", "wordreel.serve.jobs.child"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "wordreel.serve.jobs.worker"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
     )
     child.stdin.write(b'{"library": "/dev/null", "kind": "x", "request": {}}\n')
     child.stdin.close()
@@ -261,12 +260,12 @@ def _alive(pid):
 
 
 def test_rows_are_not_kept_forever(library, monkeypatch):
-    monkeypatch.setattr(rows, "KEPT", 3)
+    monkeypatch.setattr(jobs, "MAX_ENDED", 3)
     with LibraryStore.open(library) as store:
         for number in range(6):
-            job = rows.put(store, "add", str(number), {"paths": []})
-            rows.end(store, job.id, rows.DONE)
-        kept = rows.put(store, "add", "last", {"paths": []})
-        assert [job.title for job in rows.latest(store, 10)] == ["last", "5", "4", "3"]
-        assert rows.unfinished(store) == [kept]
+            job = jobs.add_job(store, "add", str(number), {"paths": []})
+            jobs.end_job(store, job.id, jobs.DONE)
+        kept = jobs.add_job(store, "add", "last", {"paths": []})
+        assert [job.title for job in jobs.latest_jobs(store, 10)] == ["last", "5", "4", "3"]
+        assert jobs.unfinished_jobs(store) == [kept]
         assert time.time() - kept.made_at < 60

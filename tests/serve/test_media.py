@@ -1,4 +1,4 @@
-"""Pictures, and the bytes of files in whole and in part."""
+"""Thumbnails, and the bytes of files in whole and in part."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from tests.serve.conftest import running
 from wordreel.errors import MediaError, NotMedia
 from wordreel.media.types import MediaInfo
 from wordreel.serve.disk_cache import DiskCache
-from wordreel.serve.media_file import type_of
+from wordreel.serve.media_response import media_type_of
 from wordreel.serve.ranges import Unsatisfiable, asked_range
 
 
@@ -159,10 +159,13 @@ def test_paths_lead_nowhere_else(site, path):
 
 
 def test_types_by_what_is_inside():
-    assert type_of(MediaInfo("audio", "mp4", 1.0, audio_codec="aac")) == "audio/mp4"
-    assert type_of(MediaInfo("video", "matroska", 1.0, video_codec="vp9", audio_codec="opus")) == "video/webm"
-    assert type_of(MediaInfo("video", "matroska", 1.0, video_codec="h264")) == "video/x-matroska"
-    assert type_of(MediaInfo("video", "flv", 1.0)) == "application/octet-stream"
+    assert media_type_of(MediaInfo("audio", "mp4", 1.0, audio_codec="aac")) == "audio/mp4"
+    assert (
+        media_type_of(MediaInfo("video", "matroska", 1.0, video_codec="vp9", audio_codec="opus"))
+        == "video/webm"
+    )
+    assert media_type_of(MediaInfo("video", "matroska", 1.0, video_codec="h264")) == "video/x-matroska"
+    assert media_type_of(MediaInfo("video", "flv", 1.0)) == "application/octet-stream"
 
 
 def test_the_cache_of_pictures_is_bounded(tmp_path):

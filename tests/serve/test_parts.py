@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.serve.conftest import Model, opened
 
-from wordreel.serve.access.rate import Buckets
+from wordreel.serve.access.rate import TokenBuckets
 from wordreel.serve.encoder import Encoder, RememberingModel
 from wordreel.serve.live import Live
 from wordreel.serve.metrics import Metrics, standard
@@ -102,7 +102,7 @@ def test_searches_see_the_old_index_or_the_new(library):
 
 def test_buckets():
     now = [0.0]
-    buckets = Buckets(2.0, 3.0, lambda: now[0])
+    buckets = TokenBuckets(2.0, 3.0, lambda: now[0])
     assert [buckets.wait("a") for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
     assert buckets.wait("b") == 0.0
     now[0] = 0.5
@@ -110,7 +110,7 @@ def test_buckets():
     assert buckets.wait("a") > 0
     now[0] = 1000.0
     assert [buckets.wait("a") for _ in range(4)].count(0.0) == 3
-    assert not any(Buckets(0.0, 0.0).wait("a") for _ in range(100))
+    assert not any(TokenBuckets(0.0, 0.0).wait("a") for _ in range(100))
 
 
 def test_metrics_are_text_that_prometheus_reads():

@@ -64,11 +64,11 @@ def serve(
     opened = Library(library, create=not read_only)
     if new_token:
         token = tokens.new_token()
-        tokens.keep(opened.store, token_file, tokens.hashed(token))
+        tokens.keep(opened.store, token_file, tokens.hash_token(token))
         typer.echo(token)
         typer.echo("This is shown once. Log in with it, or send it as Authorization: Bearer.", err=True)
         return
-    kept = tokens.read_kept(opened.store, token_file)
+    kept = tokens.load_token_hash(opened.store, token_file)
     local = is_loopback(host)
     if not local and kept is None:
         raise WordreelError(

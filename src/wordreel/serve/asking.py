@@ -13,7 +13,7 @@ from wordreel.search.hits import Hit
 from wordreel.search.like import like
 from wordreel.search.scoring import PLAIN
 from wordreel.search.then import then
-from wordreel.serve import shapes, view
+from wordreel.serve import schemas, view
 from wordreel.serve.live import Snapshot
 from wordreel.serve.problems import Problem, with_next_step
 from wordreel.serve.service import Service
@@ -32,12 +32,12 @@ class Clock:
         since, self._last = now - self._last, now
         return since
 
-    def took(self, service: Service) -> shapes.Took:
+    def took(self, service: Service) -> schemas.TimingModel:
         search = self.queue + self.lap()
         total = time.perf_counter() - self._began
         service.metrics.observe("wordreel_encode_seconds", self.encode)
         service.metrics.observe("wordreel_search_seconds", search)
-        return shapes.Took(
+        return schemas.TimingModel(
             encode_ms=round(self.encode * 1e3, 3),
             search_ms=round(search * 1e3, 3),
             queue_ms=round(self.queue * 1e3, 3),
@@ -45,7 +45,7 @@ class Clock:
         )
 
 
-def check_question(asked: shapes.SearchRequest) -> None:
+def check_question(asked: schemas.SearchRequest) -> None:
     """Exactly one question, and only options that go with it."""
     given = [name for name in ("text", "image", "like") if getattr(asked, name) is not None]
     if len(given) != 1:
@@ -58,11 +58,11 @@ def check_question(asked: shapes.SearchRequest) -> None:
         )
 
 
-def texts_of(asked: shapes.SearchRequest) -> list[str]:
+def texts_of(asked: schemas.SearchRequest) -> list[str]:
     return [text for text in (asked.text, asked.then) if text is not None]
 
 
-def search(service: Service, asked: shapes.SearchRequest, clock: Clock) -> bytes:
+def search(service: Service, asked: schemas.SearchRequest, clock: Clock) -> bytes:
     """The answer as JSON."""
     clock.queue = clock.lap()
     snapshot = service.live.now
@@ -72,7 +72,7 @@ def search(service: Service, asked: shapes.SearchRequest, clock: Clock) -> bytes
     else:
         found, norm, note = _worded(snapshot, asked, filters)
         weights = weights_of(snapshot, asked.text)
-    response = shapes.SearchResponse(
+    response = schemas.SearchResponse(
         query=asked.model_dump(mode="json", exclude_defaults=True),
         norm=norm,
         note=note,
@@ -83,7 +83,7 @@ def search(service: Service, asked: shapes.SearchRequest, clock: Clock) -> bytes
     return response.model_dump_json().encode()
 
 
-def compare(service: Service, asked: shapes.SearchRequest, clock: Clock) -> bytes:
+def compare(service: Service, asked: schemas.SearchRequest, clock: Clock) -> bytes:
     """The same question ranked plainly and with a bank."""
     clock.queue = clock.lap()
     snapshot = service.live.now
@@ -93,7 +93,7 @@ def compare(service: Service, asked: shapes.SearchRequest, clock: Clock) -> byte
     plain, _, _ = _worded(snapshot, asked.model_copy(update={"norm": "none", "beta": None}), filters)
     weights = weights_of(snapshot, text)
     return (
-        shapes.CompareResponse(
+        schemas.CompareResponse(
             plain=view.shown(snapshot.searcher, plain, weights, service.uploaded),
             normalised=view.shown(snapshot.searcher, corrected, weights, service.uploaded),
             norm=norm,
@@ -105,7 +105,7 @@ def compare(service: Service, asked: shapes.SearchRequest, clock: Clock) -> byte
     )
 
 
-def filters_of(asked: shapes.FilterFields) -> Filters:
+def filters_of(asked: schemas.FilterFields) -> Filters:
     return Filters(
         None if asked.folder is None else Path(asked.folder),
         asked.after,
@@ -123,7 +123,7 @@ def weights_of(snapshot: Snapshot, text: str) -> Float32:
     return np.asarray(snapshot.searcher.model.queries([text.strip()])[0].weights, np.float32)
 
 
-def _bank_norm(snapshot: Snapshot, asked: shapes.SearchRequest) -> str:
+def _bank_norm(snapshot: Snapshot, asked: schemas.SearchRequest) -> str:
     """What to compare plain ranking with: what `auto` would use, or the common choice where it is plain."""
     if asked.norm != "auto":
         return asked.norm
@@ -131,7 +131,7 @@ def _bank_norm(snapshot: Snapshot, asked: shapes.SearchRequest) -> str:
     return "auto" if chosen.norm is not PLAIN else "dis"
 
 
-def _worded(snapshot: Snapshot, asked: shapes.SearchRequest, filters: Filters) -> tuple[list[Hit], str, str]:
+def _worded(snapshot: Snapshot, asked: schemas.SearchRequest, filters: Filters) -> tuple[list[Hit], str, str]:
     choice = snapshot.choose(asked.norm, asked.bank, asked.beta)
     note = with_next_step(choice.note, choice.next_step)
     least, text = asked.min_confidence, asked.text or ""
@@ -148,7 +148,7 @@ def _worded(snapshot: Snapshot, asked: shapes.SearchRequest, filters: Filters) -
 
 
 def _look_alikes(
-    service: Service, snapshot: Snapshot, asked: shapes.SearchRequest, filters: Filters
+    service: Service, snapshot: Snapshot, asked: schemas.SearchRequest, filters: Filters
 ) -> list[Hit]:
     if asked.min_confidence > 0:
         raise QueryError("look-alikes have no confidence; leave min_confidence out")

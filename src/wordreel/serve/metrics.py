@@ -70,7 +70,7 @@ def standard() -> Metrics:
     made.describe("wordreel_encode_cached_total", "counter", "Texts whose embedding was known.")
     made.describe("wordreel_search_seconds", "histogram", "Time a search took after its embedding.")
     made.describe("wordreel_refused_total", "counter", "Requests turned away, by reason.")
-    made.describe("wordreel_jobs_total", "counter", "Jobs that ended, by kind and state.")
+    made.describe("wordreel_jobs_total", "counter", "JobQueue that ended, by kind and state.")
     return made
 
 

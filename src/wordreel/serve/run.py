@@ -6,10 +6,10 @@ import uvicorn
 
 from wordreel.serve.app import build
 from wordreel.serve.options import Options
-from wordreel.serve.patient import PatientProtocol
 from wordreel.serve.service import Service
+from wordreel.serve.slow_clients import TimeoutProtocol
 
-MOST_CONNECTIONS = 512
+MAX_CONNECTIONS = 512
 KEEP_ALIVE = 15  # seconds
 
 
@@ -19,14 +19,14 @@ def server(service: Service, options: Options) -> uvicorn.Server:
         build(service),
         host=options.host,
         port=options.port,
-        http=PatientProtocol,
+        http=TimeoutProtocol,
         ws="none",
         lifespan="on",
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=5,
         ssl_certfile=options.certificate,

@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from wordreel.api import Library
 from wordreel.errors import WordreelError
+from wordreel.library.jobs import DONE, Job
 from wordreel.media import Fence
 from wordreel.models.base import Model
 from wordreel.nets.runtime import cores
@@ -20,49 +21,48 @@ from wordreel.search.video_query import Study
 from wordreel.serve import metrics
 from wordreel.serve.access.sessions import Sessions
 from wordreel.serve.disk_cache import DiskCache
+from wordreel.serve.display import uploaded_names
 from wordreel.serve.encoder import Encoder
-from wordreel.serve.jobs.process import InProcess
-from wordreel.serve.jobs.rows import DONE, Job
-from wordreel.serve.jobs.runner import Jobs, Work
-from wordreel.serve.known_files import KnownFiles
+from wordreel.serve.jobs.process import JobProcess
+from wordreel.serve.jobs.queue import JobQueue, JobRunner
 from wordreel.serve.live import Live
-from wordreel.serve.names import uploaded_names
 from wordreel.serve.options import Options
-from wordreel.serve.pictures import Pictures
 from wordreel.serve.problems import Problem, page_message
 from wordreel.serve.query_log import QueryLog
 from wordreel.serve.samples import OwnExperts, Samples
+from wordreel.serve.thumbnails import Thumbnails
 from wordreel.serve.tracks_memory import RememberedTracks
 from wordreel.serve.uploads import Uploads
 from wordreel.serve.using import UsedModel
+from wordreel.serve.verified_files import VerifiedFiles
 
 log = logging.getLogger("wordreel.serve")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-MOST_WAITING = 256  # requests for one pool; more are turned away
+MAX_WAITING = 256  # requests for one pool; more are turned away
 THUMBS = 512 * 2**20  # bytes
 WATCH_EVERY = 2.0  # seconds
 REOPEN_EVERY = 15.0  # seconds, while a job or another program writes
 
 
-class Pool:
+class BoundedExecutor:
     """Threads for work that would hold up the event loop, with a bound on who may wait for them."""
 
-    def __init__(self, name: str, threads: int, patience: float) -> None:
+    def __init__(self, name: str, threads: int, timeout: float) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._patience, self._waiting = patience, 0
+        self._timeout, self._waiting = timeout, 0
 
     async def __call__(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._waiting >= MOST_WAITING:
+        if self._waiting >= MAX_WAITING:
             raise Problem(
                 503, "too_busy", "too many requests at once; try again", headers={"retry-after": "1"}
             )
         self._waiting += 1
         try:
             done = asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **kwargs))
-            return await asyncio.wait_for(done, self._patience)
+            return await asyncio.wait_for(done, self._timeout)
         except TimeoutError:
             raise Problem(
                 503,
@@ -85,7 +85,7 @@ class Service:
         library: Library,
         options: Options,
         *,
-        work: Work | None = None,
+        work: JobRunner | None = None,
         fence: Any = None,
         study: Study | None = None,
     ) -> None:
@@ -98,18 +98,20 @@ class Service:
         self.live = Live(self.store, self.used.look, options.read_only)
         self.encoder = Encoder(self.used.now, self.metrics)
         self.fence = fence or Fence()
-        self.pictures = Pictures(self.fence, DiskCache(self.store.cache / "thumbs", THUMBS))
-        self.files = KnownFiles(self.store)
+        self.pictures = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBS))
+        self.files = VerifiedFiles(self.store)
         self.uploads = Uploads(self.store, self.fence)
-        self.jobs = Jobs(self.store, work or InProcess(self.store.path), self._moved, self._ended)
+        self.jobs = JobQueue(
+            self.store, work or JobProcess(self.store.path), self._job_progress, self._job_ended
+        )
         self.samples = Samples(self.store, study or OwnExperts(library, self.fence))
         self.query_log = QueryLog(self.store)
-        self.searching = Pool("search", max(2, cores()), options.patience)
-        self.decoding = Pool("decode", max(2, cores()), 2 * options.patience)
+        self.searching = BoundedExecutor("search", max(2, cores()), options.timeout)
+        self.decoding = BoundedExecutor("decode", max(2, cores()), 2 * options.timeout)
         self.uploaded = uploaded_names(self.store)
         self.listeners = 0  # to the progress of jobs
         self._watching: asyncio.Task[None] | None = None
-        self.metrics.gauge("wordreel_jobs_waiting", "Jobs that wait or run.", lambda: self.jobs.waiting())
+        self.metrics.gauge("wordreel_jobs_waiting", "JobQueue that wait or run.", lambda: self.jobs.waiting())
         self.metrics.gauge(
             "wordreel_items", "Clips and videos in the index.", lambda: len(self.live.now.searcher)
         )
@@ -157,11 +159,11 @@ class Service:
         self.live.reopen()
         self.encoder.model = self.used.now
 
-    def _moved(self, job: Job) -> None:
+    def _job_progress(self, job: Job) -> None:
         if time.monotonic() - self.live.opened_at > REOPEN_EVERY and self.live.changed():
             self.reopen()
 
-    def _ended(self, job: Job) -> None:
+    def _job_ended(self, job: Job) -> None:
         self.metrics.count("wordreel_jobs_total", kind=job.kind, state=job.state)
         if job.kind in ("add", "embed"):
             self.reopen()

@@ -18,12 +18,12 @@ import anyio.to_thread
 from wordreel.errors import MediaError
 from wordreel.library.store import LibraryStore
 from wordreel.media.types import MediaInfo
-from wordreel.serve.names import tidy_name
+from wordreel.serve.display import safe_name
 from wordreel.serve.problems import Problem, problem_of
 
 FOLDER = "uploads"
 ASKED = "asked"  # below the cache: what was only asked with
-MOST_ASKED = 50
+MAX_QUERIES = 50
 LOOK_EVERY = 64 * 2**20  # bytes between two looks at the room that is left
 SPARE = 2**30  # bytes of disk that are left for others
 
@@ -35,7 +35,7 @@ class Prober(Protocol):
 
 
 @dataclass(frozen=True)
-class Arrived:
+class StoredUpload:
     """A file that is media."""
 
     content: str
@@ -53,7 +53,7 @@ class Uploads:
         self.folder = store.path / FOLDER
         self.asked = store.cache / ASKED
 
-    async def take(self, chunks: AsyncIterator[bytes], name: str, keep: bool) -> Arrived:
+    async def take(self, chunks: AsyncIterator[bytes], name: str, keep: bool) -> StoredUpload:
         """Write the bytes as they come, look into them, and put the file in its place or delete it."""
         home = self.folder if keep else self.asked
         await anyio.to_thread.run_sync(_make, home)
@@ -71,7 +71,7 @@ class Uploads:
             if size == 0:
                 raise Problem(422, "empty", "the upload is empty; send the bytes of a file")
             return await anyio.to_thread.run_sync(
-                self._settle, passing, digest.hexdigest(), size, tidy_name(name), keep
+                self._settle, passing, digest.hexdigest(), size, safe_name(name), keep
             )
         finally:
             passing.unlink(missing_ok=True)
@@ -84,7 +84,7 @@ class Uploads:
                     return home / content
         raise Problem(404, "no_upload", "there is no such upload any more; upload the file again", "image")
 
-    def _settle(self, passing: Path, content: str, size: int, name: str, keep: bool) -> Arrived:
+    def _settle(self, passing: Path, content: str, size: int, name: str, keep: bool) -> StoredUpload:
         try:
             info = self._fence.probe(passing)
         except MediaError as error:
@@ -100,7 +100,7 @@ class Uploads:
             )
         else:
             self._clear_up()
-        return Arrived(content, place, name, size, info)
+        return StoredUpload(content, place, name, size, info)
 
     def forget(self, content: str) -> None:
         """Delete our copy: nobody else has it under this name."""
@@ -115,7 +115,7 @@ class Uploads:
 
     def _clear_up(self) -> None:
         held = sorted(self.asked.iterdir(), key=lambda path: path.stat().st_mtime_ns)
-        for path in held[: max(0, len(held) - MOST_ASKED)]:
+        for path in held[: max(0, len(held) - MAX_QUERIES)]:
             path.unlink(missing_ok=True)
 
 

@@ -10,52 +10,54 @@ from wordreel.search import hits
 from wordreel.search.like import Match
 from wordreel.search.searcher import Searcher
 from wordreel.search.then import SequenceHit
-from wordreel.serve import shapes
-from wordreel.serve.names import media_of, preview_of, shown_name, shown_path, thumb_of
+from wordreel.serve import schemas
+from wordreel.serve.display import display_name, display_path, media_url, preview_url, thumb_url
 from wordreel.types import Float32
 
 
 def shown(
     searcher: Searcher, found: Sequence[hits.Hit], weights: Float32 | None, uploaded: dict[str, str]
-) -> list[shapes.Hit]:
+) -> list[schemas.HitModel]:
     """`weights [experts]` is the query's mixture; None where a video asks."""
     return [_hit(searcher, hit, weights, uploaded) for hit in found]
 
 
-def reasons(why: Iterable[hits.Reason]) -> list[shapes.Reason]:
+def reasons(why: Iterable[hits.Reason]) -> list[schemas.ReasonModel]:
     return [
-        shapes.Reason(
-            expert=r.expert, share=round(shapes.finite(r.share), 6), what=shown_path(r.what), at=r.at
+        schemas.ReasonModel(
+            expert=r.expert, share=round(schemas.finite(r.share), 6), what=display_path(r.what), at=r.at
         )
         for r in why
     ]
 
 
-def _hit(searcher: Searcher, hit: hits.Hit, weights: Float32 | None, uploaded: dict[str, str]) -> shapes.Hit:
-    return shapes.Hit(
+def _hit(
+    searcher: Searcher, hit: hits.Hit, weights: Float32 | None, uploaded: dict[str, str]
+) -> schemas.HitModel:
+    return schemas.HitModel(
         rank=hit.rank,
-        score=shapes.finite(hit.score),
+        score=schemas.finite(hit.score),
         confidence=hit.confidence,
         norm=hit.norm,
         content=hit.content,
-        path=shown_path(hit.path),
-        name=shown_name(hit.path, uploaded),
+        path=display_path(hit.path),
+        name=display_name(hit.path, uploaded),
         kind=hit.kind,
         duration=hit.duration,
         start=hit.start,
         end=hit.end,
         why=reasons(hit.why),
         weights=_parts(searcher, hit, weights),
-        thumb=thumb_of(hit.content, (hit.start + hit.end) / 2),
-        preview=preview_of(hit.content, hit.start, hit.end),
-        media=media_of(hit.content),
+        thumb=thumb_url(hit.content, (hit.start + hit.end) / 2),
+        preview=preview_url(hit.content, hit.start, hit.end),
+        media=media_url(hit.content),
         then=_later(hit) if isinstance(hit, SequenceHit) else None,
-        like=shapes.Span(start=hit.like[0], end=hit.like[1]) if isinstance(hit, Match) else None,
+        like=schemas.SpanModel(start=hit.like[0], end=hit.like[1]) if isinstance(hit, Match) else None,
     )
 
 
-def _later(hit: SequenceHit) -> shapes.Later:
-    return shapes.Later(start=hit.then[0], end=hit.then[1], score=shapes.finite(hit.then_score))
+def _later(hit: SequenceHit) -> schemas.ThenModel:
+    return schemas.ThenModel(start=hit.then[0], end=hit.then[1], score=schemas.finite(hit.then_score))
 
 
 def _parts(searcher: Searcher, hit: hits.Hit, weights: Float32 | None) -> dict[str, float]:

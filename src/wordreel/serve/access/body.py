@@ -9,14 +9,14 @@ from starlette.types import Message, Receive
 
 from wordreel.serve.problems import Problem
 
-SLOWEST = 1024.0  # bytes a second, after the patience is used up
+SLOWEST = 1024.0  # bytes a second, after the timeout is used up
 
 
 class Body:
     """Wraps `receive`: counts bytes, and measures time. Reading on after a refusal is pointless."""
 
-    def __init__(self, receive: Receive, most: int, patience: float) -> None:
-        self._receive, self._most, self._patience = receive, most, patience
+    def __init__(self, receive: Receive, most: int, timeout: float) -> None:
+        self._receive, self._most, self._timeout = receive, most, timeout
         self._bytes = 0
         self._began = time.monotonic()
         self._whole = False
@@ -24,9 +24,9 @@ class Body:
     async def __call__(self) -> Message:
         if self._whole:  # what comes now is the client going away, which may take any time
             return await self._receive()
-        allowed = self._began + self._patience + self._bytes / SLOWEST - time.monotonic()
+        allowed = self._began + self._timeout + self._bytes / SLOWEST - time.monotonic()
         try:
-            message = await asyncio.wait_for(self._receive(), max(0.0, min(allowed, self._patience)))
+            message = await asyncio.wait_for(self._receive(), max(0.0, min(allowed, self._timeout)))
         except TimeoutError:
             raise too_slow() from None
         if message["type"] == "http.request":

@@ -13,13 +13,13 @@ from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wordreel.serve.access.body import Body, too_large
-from wordreel.serve.access.rate import Buckets
+from wordreel.serve.access.rate import TokenBuckets
 from wordreel.serve.access.sessions import COOKIE, Sessions
-from wordreel.serve.access.tokens import Verifier
+from wordreel.serve.access.tokens import TokenVerifier
 from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
-from wordreel.serve.patient import hang_up
 from wordreel.serve.problems import Problem
+from wordreel.serve.slow_clients import abort_connection
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 OPEN = ("/healthz", "/api/login", "/api/openapi.json")  # without login
@@ -35,9 +35,9 @@ class Guard:
 
     def __init__(self, app: ASGIApp, options: Options, sessions: Sessions, metrics: Metrics) -> None:
         self._app, self._options, self._sessions, self._metrics = app, options, sessions, metrics
-        self.verifier = None if options.token is None else Verifier(options.token)
-        self._logins = Buckets(LOGIN_RATE, LOGIN_BURST)
-        self._searches = Buckets(options.search_rate, 4 * options.search_rate)
+        self.verifier = None if options.token is None else TokenVerifier(options.token)
+        self._logins = TokenBuckets(LOGIN_RATE, LOGIN_BURST)
+        self._searches = TokenBuckets(options.search_rate, 4 * options.search_rate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -57,9 +57,9 @@ class Guard:
                 await send(message)
                 return
             try:  # a part of something long: who does not read it is let go
-                await asyncio.wait_for(send(message), self._options.patience)
+                await asyncio.wait_for(send(message), self._options.timeout)
             except TimeoutError:
-                hang_up(scope)
+                abort_connection(scope)
 
         try:
             body = await self._look(scope, receive)
@@ -95,7 +95,7 @@ class Guard:
             raise Problem(400, "bad_request", "Content-Length is not a number")
         if int(headers.get("content-length", "0")) > most:
             raise too_large(most)
-        return Body(receive, most, self._options.patience)
+        return Body(receive, most, self._options.timeout)
 
     def _check_host(self, headers: Headers) -> None:
         if len(headers.getlist("host")) > 1:
@@ -150,7 +150,7 @@ class Guard:
         if has_body and path != UPLOADS and kind != "application/json":
             raise Problem(415, "wrong_type", "send the body as application/json")
 
-    def _slow_down(self, buckets: Buckets, client: str) -> None:
+    def _slow_down(self, buckets: TokenBuckets, client: str) -> None:
         waits = buckets.wait(client)
         if waits > 0:
             after = {"retry-after": str(math.ceil(waits))}

@@ -9,11 +9,11 @@ from collections.abc import Callable
 CLIENTS = 10_000  # remembered at once; a forgotten client starts with a full bucket
 
 
-class Buckets:
+class TokenBuckets:
     """One bucket per client, filled with `rate` drops a second up to `burst`.
 
     >>> clock = iter([0.0, 0.0, 0.0, 1.0])
-    >>> buckets = Buckets(rate=1, burst=2, now=lambda: next(clock))
+    >>> buckets = TokenBuckets(rate=1, burst=2, now=lambda: next(clock))
     >>> [buckets.wait("me") for _ in range(4)]
     [0.0, 0.0, 1.0, 0.0]
     """

@@ -22,7 +22,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def hashed(token: str, salt: bytes | None = None) -> str:
+def hash_token(token: str, salt: bytes | None = None) -> str:
     """`scrypt$salt$hash`, both in hex."""
     salt = salt or secrets.token_bytes(16)
     return f"scrypt${salt.hex()}${_scrypt(token, salt).hex()}"
@@ -32,7 +32,7 @@ def _scrypt(token: str, salt: bytes) -> bytes:
     return hashlib.scrypt(token.encode("utf-8", "replace"), salt=salt, n=N, r=R, p=P)
 
 
-class Verifier:
+class TokenVerifier:
     """Compares tokens with a kept hash, in constant time.
 
     A token that was right once is remembered as a fast hash under a key that lives only in this process, so
@@ -71,7 +71,7 @@ class Verifier:
         return hmac.digest(self._key, token.encode("utf-8", "replace"), "sha256")
 
 
-def read_kept(store: LibraryStore, file: Path | None) -> str | None:
+def load_token_hash(store: LibraryStore, file: Path | None) -> str | None:
     """The hash of the token, from a file or from the library; None if none was made."""
     if file is None:
         return read_setting(store, SETTING)

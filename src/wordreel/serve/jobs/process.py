@@ -1,4 +1,4 @@
-"""Jobs in a process of their own: searching stays fast, and stopping is a kill that loses nothing."""
+"""Run each job in a process of its own: searching stays fast, and stopping is a kill that loses nothing."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from wordreel.errors import LibraryError, NextStep
-from wordreel.serve.jobs.runner import Stopped, Tell
+from wordreel.serve.jobs.queue import JobStopped, ReportProgress
 from wordreel.serve.problems import page_message
 
-PATIENCE = 5.0  # seconds between asking and insisting
+KILL_AFTER = 5.0  # seconds between SIGTERM and SIGKILL
 ONE_THREAD = "OPENBLAS_NUM_THREADS"  # which the server sets for itself
-BUSY = 5.0  # seconds until a library that another program writes to is tried again
+RETRY_BUSY_AFTER = 5.0  # seconds until a library that another program writes to is tried again
 
 
-class InProcess:
-    """The work of `jobs.tasks`, done by `jobs.child`."""
+class JobProcess:
+    """A `JobRunner` that starts `jobs.worker` for each job."""
 
     def __init__(self, library: Path) -> None:
         self._library = library
 
     def __call__(
-        self, kind: str, request: dict[str, Any], tell: Tell, stop: threading.Event
+        self, kind: str, request: dict[str, Any], on_progress: ReportProgress, stop: threading.Event
     ) -> dict[str, Any]:
         while True:
-            last = self._once(kind, request, tell, stop)
+            last = self._run_once(kind, request, on_progress, stop)
             if "report" in last:
                 report: dict[str, Any] = last["report"]
                 return report
@@ -40,51 +40,53 @@ class InProcess:
                 NextStep(**step) if step else None,
             )
             if "busy" in last and not stop.is_set():
-                tell({"step": "waiting", "reason": page_message(error)})
-                stop.wait(BUSY)
+                on_progress({"step": "waiting", "reason": page_message(error)})
+                stop.wait(RETRY_BUSY_AFTER)
             if stop.is_set():
-                raise Stopped
+                raise JobStopped
             if "busy" not in last:
                 raise error
 
-    def _once(self, kind: str, request: dict[str, Any], tell: Tell, stop: threading.Event) -> dict[str, Any]:
-        """The last thing that the child said."""
-        child = subprocess.Popen(
-            [sys.executable, "-m", "wordreel.serve.jobs.child"],
+    def _run_once(
+        self, kind: str, request: dict[str, Any], on_progress: ReportProgress, stop: threading.Event
+    ) -> dict[str, Any]:
+        """Run the worker to its end; returns its last message."""
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "wordreel.serve.jobs.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={name: value for name, value in os.environ.items() if name != ONE_THREAD},
         )
-        over = threading.Event()
-        threading.Thread(target=_stop_when, args=(child, stop, over), daemon=True).start()
+        ended = threading.Event()
+        threading.Thread(target=_kill_on_stop, args=(worker, stop, ended), daemon=True).start()
         last: dict[str, Any] = {}
         try:
-            assert child.stdin is not None and child.stdout is not None  # noqa: S101, PT018
+            assert worker.stdin is not None and worker.stdout is not None  # noqa: S101, PT018
             order = {"library": str(self._library), "kind": kind, "request": request}
             with suppress(BrokenPipeError):
-                child.stdin.write(json.dumps(order).encode() + b"\n")
-                child.stdin.flush()  # and stays open for as long as the server is there
-            for line in child.stdout:
-                with suppress(ValueError):  # half a line of a killed child
+                worker.stdin.write(json.dumps(order).encode() + b"\n")
+                worker.stdin.flush()  # stays open for as long as the server lives
+            for line in worker.stdout:
+                with suppress(ValueError):  # half a line of a killed worker
                     last = json.loads(line)
                 if "progress" in last:
-                    tell(last["progress"])
-            child.wait()
+                    on_progress(last["progress"])
+            worker.wait()
         finally:
-            over.set()
-            child.kill()
-            child.wait()
-            for pipe in (child.stdin, child.stdout):
+            ended.set()
+            worker.kill()
+            worker.wait()
+            for pipe in (worker.stdin, worker.stdout):
                 if pipe is not None:
                     with suppress(OSError):
                         pipe.close()
         return last
 
 
-def _stop_when(child: subprocess.Popen[bytes], stop: threading.Event, over: threading.Event) -> None:
-    while not over.is_set():
+def _kill_on_stop(worker: subprocess.Popen[bytes], stop: threading.Event, ended: threading.Event) -> None:
+    while not ended.is_set():
         if stop.wait(0.2):
-            child.terminate()
-            if not over.wait(PATIENCE):
-                child.kill()
+            worker.terminate()
+            if not ended.wait(KILL_AFTER):
+                worker.kill()
             return

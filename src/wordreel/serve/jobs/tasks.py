@@ -1,4 +1,4 @@
-"""What jobs do, given a library. Runs in a process of its own; see `process`."""
+"""What each kind of job does with a library. Runs in a process of its own; see `worker`."""
 
 from __future__ import annotations
 
@@ -11,39 +11,43 @@ from wordreel.api import Library
 from wordreel.errors import WordreelError
 from wordreel.library.progress import AddReport, Progress
 
-Tell = Callable[[dict[str, Any]], None]
-SHOWN = 100  # paths and failures in a report
+ReportProgress = Callable[[dict[str, Any]], None]
+MAX_LISTED = 100  # paths and failures in a report
 
 
-def do(library: Library, kind: str, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """Do one job and report; the same request can be done again after a kill and goes on."""
+def run_job(
+    library: Library, kind: str, request: dict[str, Any], on_progress: ReportProgress
+) -> dict[str, Any]:
+    """Run one job and return its report. After a kill, the same request resumes it."""
     if kind == "add":
         report = library.add(
             *request["paths"],
             retry_failed=bool(request.get("retry_failed")),
-            progress=lambda now: tell(files_progress(now)),
-            embedding=lambda done, total: tell({"step": "embedding", "done": done, "total": total}),
+            progress=lambda now: on_progress(files_progress(now)),
+            embedding=lambda done, total: on_progress({"step": "embedding", "done": done, "total": total}),
         )
         if request.get("resumed"):
             library.banks.begin()  # which the first, killed, would have done at its end
         return add_report(report)
     if kind == "embed":
-        made = library.refresh(lambda done, total: tell({"step": "embedding", "done": done, "total": total}))
+        made = library.refresh(
+            lambda done, total: on_progress({"step": "embedding", "done": done, "total": total})
+        )
         library.banks.keep_current()
         return {"embedded": made}
     if kind == "bank":
-        return _bank(library, request, tell)
+        return _bank(library, request, on_progress)
     if kind == "check":
         found = library.banks.check(
             request["bank"],
             request["captions"],
-            progress=lambda done, total: tell({"step": "checking", "done": done, "total": total}),
+            progress=lambda done, total: on_progress({"step": "checking", "done": done, "total": total}),
         )
         return asdict(found)
     raise WordreelError(f"no job is called {kind!r}")
 
 
-def _bank(library: Library, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
+def _bank(library: Library, request: dict[str, Any], on_progress: ReportProgress) -> dict[str, Any]:
     from wordreel.banks.sources import builtin
 
     name, source = request["name"], request["source"]
@@ -55,7 +59,10 @@ def _bank(library: Library, request: dict[str, Any], tell: Tell) -> dict[str, An
         library.banks.keep_current(name)
     else:
         bank = library.banks.build(
-            name, texts, said, lambda done, total: tell({"step": "embedding", "done": done, "total": total})
+            name,
+            texts,
+            said,
+            lambda done, total: on_progress({"step": "embedding", "done": done, "total": total}),
         )
     return {"name": bank.name, "size": len(bank)}
 
@@ -84,7 +91,7 @@ def add_report(report: AddReport) -> dict[str, Any]:
         "duplicates": len(report.duplicates),
         "skipped": report.skipped,
         "ignored": report.ignored,
-        "failed": [{"path": _text(path), "reason": reason} for path, reason in failed[:SHOWN]],
+        "failed": [{"path": _text(path), "reason": reason} for path, reason in failed[:MAX_LISTED]],
         "failures": len(failed),
         "seconds": round(report.seconds, 2),
         "media_seconds": round(report.media_seconds, 2),

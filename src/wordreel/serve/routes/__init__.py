@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
 
+from wordreel.serve.schemas import CONTENT, ErrorResponse
 from wordreel.serve.service import Service
-from wordreel.serve.shapes import CONTENT, ErrorResponse
 
 
 def _service(request: Request) -> Service:

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Response
 
 from wordreel import __version__
 from wordreel.banks.embedded_bank import SEARCHABLE
-from wordreel.serve.names import folders_of, shown_path
+from wordreel.serve.display import display_path, largest_folders
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.routes.banks import listed
+from wordreel.serve.schemas_library import ModelSummary, OkResponse, StatusResponse
 from wordreel.serve.service import Service
-from wordreel.serve.shapes_library import Done, ModelEntry, StatusResponse
 
 router = APIRouter(tags=["about"])
 
@@ -21,10 +21,10 @@ async def status(service: Served) -> StatusResponse:
     return await service.searching(_status, service)
 
 
-@router.get("/healthz", response_model=Done)
-async def health() -> Done:
+@router.get("/healthz", response_model=OkResponse)
+async def health() -> OkResponse:
     """Answers when the server does."""
-    return Done()
+    return OkResponse()
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
@@ -45,9 +45,9 @@ def _status(service: Service) -> StatusResponse:
     paths = (file.path for file in snapshot.searcher.files)
     return StatusResponse(
         version=__version__,
-        library=shown_path(library),
+        library=display_path(library),
         read_only=options.read_only,
-        model=ModelEntry(
+        model=ModelSummary(
             name=service.model.name,
             fingerprint=service.model.fingerprint,
             experts=list(service.model.experts),
@@ -57,12 +57,12 @@ def _status(service: Service) -> StatusResponse:
         unembedded=snapshot.missing,
         problem=service.trouble(),
         experts=snapshot.once(("experts",), lambda: _experts(service)),
-        folders=snapshot.once(("folders",), lambda: folders_of(paths, library)),
+        folders=snapshot.once(("folders",), lambda: largest_folders(paths, library)),
         seconds=seconds,
         banks=listed(service),
         jobs_running=service.jobs.waiting(),
         login="none" if options.token is None else "token",
-        roots=[shown_path(str(root)) for root in options.roots],
+        roots=[display_path(str(root)) for root in options.roots],
         norms=["auto", *SEARCHABLE],
         max_upload=options.max_upload,
         log_queries=service.query_log.on,

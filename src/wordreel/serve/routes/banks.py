@@ -9,25 +9,25 @@ from fastapi import APIRouter, Path, Query
 
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.library import banks as kept
-from wordreel.serve.names import shown_name, thumb_of
-from wordreel.serve.occurrence import Occurrences, best_of, occurrences
+from wordreel.serve.display import display_name, thumb_url
+from wordreel.serve.k_occurrence import HubCounts, best_of, count_occurrences
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.routes.jobs import shown
-from wordreel.serve.service import Service
-from wordreel.serve.shapes import BankName, JobResponse, NormName
-from wordreel.serve.shapes_library import (
-    BankEntry,
+from wordreel.serve.schemas import BankName, JobResponse, NormName
+from wordreel.serve.schemas_library import (
+    BankCheckModel,
+    BankCheckRequest,
+    BankModel,
+    BankRequest,
     BanksResponse,
-    Checked,
-    CheckRequest,
-    Done,
-    Hub,
+    HubModel,
+    HubnessMeasures,
     HubnessResponse,
-    Measures,
-    NewBank,
-    Settings,
+    OkResponse,
+    SettingsModel,
 )
+from wordreel.serve.service import Service
 
 router = APIRouter(tags=["banks"])
 
@@ -42,7 +42,7 @@ async def banks(service: Served) -> BanksResponse:
 
 
 @router.post("/api/banks", status_code=202, response_model=JobResponse, responses=errors(409))
-async def build(asked: NewBank, service: Served) -> JobResponse:
+async def build(asked: BankRequest, service: Served) -> JobResponse:
     """Make a bank."""
     if any(row.name == asked.name for row in await asyncio.to_thread(kept.list_banks, service.store)):
         raise Problem(409, "bank_exists", "there is a bank of that name already; choose another", "name")
@@ -58,35 +58,35 @@ async def build(asked: NewBank, service: Served) -> JobResponse:
 @router.post(
     "/api/banks/{name}/check", status_code=202, response_model=JobResponse, responses=errors(404, 409)
 )
-async def check(name: Named, asked: CheckRequest, service: Served) -> JobResponse:
+async def check(name: Named, asked: BankCheckRequest, service: Served) -> JobResponse:
     """Measure whether a bank helps, on captions of videos in the library."""
     await asyncio.to_thread(_check_bank, service, name)
     job = await asyncio.to_thread(service.jobs.put, "check", name, {"bank": name, "captions": asked.captions})
     return JobResponse(job=shown(job))
 
 
-@router.delete("/api/banks/{name}", response_model=Done, responses=errors(404, 409))
-async def forget(name: Named, service: Served) -> Done:
+@router.delete("/api/banks/{name}", response_model=OkResponse, responses=errors(404, 409))
+async def forget(name: Named, service: Served) -> OkResponse:
     """Forget a bank."""
     await asyncio.to_thread(_check_bank, service, name)
     await asyncio.to_thread(service.library.banks.forget, name)
     service.live.forget_choices()
-    return Done()
+    return OkResponse()
 
 
-@router.get("/api/settings", response_model=Settings, responses=errors())
-async def settings(service: Served) -> Settings:
+@router.get("/api/settings", response_model=SettingsModel, responses=errors())
+async def settings(service: Served) -> SettingsModel:
     """Whether queries are put into a bank, and into which."""
-    return Settings(log_queries=service.query_log.on, log_bank=service.query_log.bank)
+    return SettingsModel(log_queries=service.query_log.on, log_bank=service.query_log.bank)
 
 
-@router.put("/api/settings", response_model=Settings, responses=errors(409))
-async def set_settings(asked: Settings, service: Served) -> Settings:
+@router.put("/api/settings", response_model=SettingsModel, responses=errors(409))
+async def set_settings(asked: SettingsModel, service: Served) -> SettingsModel:
     """Turn the log of queries on or off."""
     if not asked.log_bank.isprintable() or "/" in asked.log_bank or not asked.log_bank.strip():
         raise Problem(422, "bad_bank", "use a short word without a slash", "log_bank")
     await asyncio.to_thread(service.query_log.set, asked.log_queries, asked.log_bank)
-    return Settings(log_queries=service.query_log.on, log_bank=service.query_log.bank)
+    return SettingsModel(log_queries=service.query_log.on, log_bank=service.query_log.bank)
 
 
 @router.get("/api/hubness", response_model=HubnessResponse, responses=errors(404, 409))
@@ -99,14 +99,14 @@ async def hubness(
     return await service.decoding(_hubness, service, bank, norm)
 
 
-def listed(service: Service) -> list[BankEntry]:
+def listed(service: Service) -> list[BankModel]:
     """The banks as they go over the wire."""
     entries = []
     for row in kept.list_banks(service.store):
         check = kept.read_check(service.store, row.name, service.model.fingerprint)
         checked = None
         if check is not None:
-            checked = Checked(
+            checked = BankCheckModel(
                 passed=check.passed,
                 verdict=str(check.report.get("verdict", "")),
                 method=str(check.report.get("method", "")),
@@ -114,7 +114,7 @@ def listed(service: Service) -> list[BankEntry]:
                 current=check.revision == kept.read_bank(service.store, row.name).revision,
             )
         entries.append(
-            BankEntry(name=row.name, source=row.source, made_at=row.made_at, size=row.size, checked=checked)
+            BankModel(name=row.name, source=row.source, made_at=row.made_at, size=row.size, checked=checked)
         )
     return entries
 
@@ -133,7 +133,9 @@ def _hubness(service: Service, bank: str | None, norm: str) -> HubnessResponse:
     _check_bank(service, name)
     choice = snapshot.choose(norm, name, None)
     work = EmbeddedBank.open(snapshot.searcher, kept.read_bank(service.store, name))
-    found = snapshot.once(("hubness", name, norm, work.bank.revision), lambda: occurrences(work, choice.norm))
+    found = snapshot.once(
+        ("hubness", name, norm, work.bank.revision), lambda: count_occurrences(work, choice.norm)
+    )
     paths = {file.content: file.path for file in reversed(snapshot.searcher.files)}
     return HubnessResponse(
         bank=name,
@@ -149,19 +151,21 @@ def _hubness(service: Service, bank: str | None, norm: str) -> HubnessResponse:
     )
 
 
-def _measures(found: Occurrences, which: int) -> Measures:
-    wanted = {name: found.measures[which][name] for name in Measures.model_fields if name != "histogram"}
-    return Measures(**wanted, histogram=list(found.histograms[which]))
+def _measures(found: HubCounts, which: int) -> HubnessMeasures:
+    wanted = {
+        name: found.measures[which][name] for name in HubnessMeasures.model_fields if name != "histogram"
+    }
+    return HubnessMeasures(**wanted, histogram=list(found.histograms[which]))
 
 
-def _hub(service: Service, found: Occurrences, number: int, paths: dict[str, str]) -> Hub:
+def _hub(service: Service, found: HubCounts, number: int, paths: dict[str, str]) -> HubModel:
     content = found.contents[number]
     info = service.store.info(content)
-    return Hub(
+    return HubModel(
         content=content,
         kind=info.kind if info else "video",
-        name=shown_name(paths.get(content, content), service.uploaded),
-        thumb=thumb_of(content, info.duration / 2 if info else 0.0),
+        name=display_name(paths.get(content, content), service.uploaded),
+        thumb=thumb_url(content, info.duration / 2 if info else 0.0),
         count_before=int(found.before[number]),
         count_after=int(found.after[number]),
     )

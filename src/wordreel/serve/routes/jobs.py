@@ -15,15 +15,15 @@ from fastapi import Path as InPath
 from starlette.datastructures import UploadFile
 from starlette.responses import StreamingResponse
 
-from wordreel.serve import shapes
+from wordreel.library.jobs import Job
+from wordreel.serve import schemas
 from wordreel.serve.access.guard import read_only
-from wordreel.serve.jobs.rows import Job
-from wordreel.serve.names import shown_path, uploaded_names
+from wordreel.serve.display import display_path, uploaded_names
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import Served, errors
+from wordreel.serve.schemas import JobResponse
+from wordreel.serve.schemas_library import FolderRequest, JobsResponse, UploadModel, UploadResponse
 from wordreel.serve.service import Service
-from wordreel.serve.shapes import JobResponse
-from wordreel.serve.shapes_library import FolderRequest, JobsResponse, Upload, UploadResponse
 
 router = APIRouter(tags=["library"])
 
@@ -31,7 +31,7 @@ JobId = Annotated[int, InPath(ge=1, le=2**62)]
 LOOK_EVERY = 0.25  # seconds
 HEARTBEAT = 15.0  # seconds without news after which a sign of life is sent
 BLOCK = 1 << 20
-MOST_LISTENERS = 64
+MAX_LISTENERS = 64
 BODY = {"schema": {"type": "string", "format": "binary"}}
 FORM = {"schema": {"type": "object", "required": ["file"], "properties": {"file": BODY["schema"]}}}
 EVENT = {
@@ -57,7 +57,7 @@ async def add_folder(asked: FolderRequest, service: Served) -> JobResponse:
     """Add a folder (or a file) under one of the allowed roots, or bring it up to date."""
     path = await asyncio.to_thread(allowed, service, asked.path)
     job = await asyncio.to_thread(
-        service.jobs.put, "add", shown_path(str(path)), {"paths": [os.fspath(path)], "retry_failed": True}
+        service.jobs.put, "add", display_path(str(path)), {"paths": [os.fspath(path)], "retry_failed": True}
     )
     return JobResponse(job=shown(job))
 
@@ -90,7 +90,7 @@ async def upload(
             service.jobs.put, "add", arrived.name, {"paths": [str(arrived.path)], "retry_failed": True}
         )
     return UploadResponse(
-        upload=Upload(
+        upload=UploadModel(
             id=arrived.content,
             name=arrived.name,
             kind=arrived.info.kind,
@@ -127,7 +127,7 @@ async def cancel(number: JobId, service: Served) -> JobResponse:
 async def events(number: JobId, service: Served) -> Response:
     """The job as server-sent events: `progress` whenever it moves, `done` at the end."""
     first = await asyncio.to_thread(service.jobs.get, number)
-    if service.listeners >= MOST_LISTENERS:
+    if service.listeners >= MAX_LISTENERS:
         raise Problem(429, "too_many_requests", "too many are listening; ask GET /api/jobs/{id} now and then")
     return StreamingResponse(_events(service, first), media_type="text/event-stream")
 
@@ -159,10 +159,10 @@ async def _blocks(file: UploadFile) -> AsyncIterator[bytes]:
         yield block
 
 
-def shown(job: Job) -> shapes.Job:
+def shown(job: Job) -> schemas.JobModel:
     facts = asdict(job)
     del facts["request"]
-    return shapes.Job(**facts)
+    return schemas.JobModel(**facts)
 
 
 def allowed(service: Service, asked: str) -> Path:
@@ -176,6 +176,6 @@ def allowed(service: Service, asked: str) -> Path:
         if path.exists():
             return path
         raise Problem(404, "no_folder", "there is no such folder; check the path", "path")
-    where = ", ".join(shown_path(str(root)) for root in roots)
+    where = ", ".join(display_path(str(root)) for root in roots)
     where = where or "nothing yet; the server's owner allows folders with --root FOLDER"
     raise Problem(403, "outside_roots", f"only what is under these may be added: {where}", "path")

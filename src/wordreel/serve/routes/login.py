@@ -10,20 +10,20 @@ from fastapi import APIRouter, Request, Response
 from wordreel.serve.access.sessions import COOKIE, LASTS
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import Served, errors
-from wordreel.serve.shapes_library import Done, LoginRequest
+from wordreel.serve.schemas_library import LoginRequest, OkResponse
 
 if TYPE_CHECKING:
-    from wordreel.serve.access.tokens import Verifier
+    from wordreel.serve.access.tokens import TokenVerifier
 
 router = APIRouter(tags=["access"])
 
 
-@router.post("/api/login", response_model=Done, responses=errors())
-async def login(asked: LoginRequest, service: Served, request: Request, response: Response) -> Done:
+@router.post("/api/login", response_model=OkResponse, responses=errors())
+async def login(asked: LoginRequest, service: Served, request: Request, response: Response) -> OkResponse:
     """Log in with the server's token."""
-    verifier: Verifier | None = request.app.state.verifier
+    verifier: TokenVerifier | None = request.app.state.verifier
     if verifier is None:
-        return Done()
+        return OkResponse()
     if not await anyio.to_thread.run_sync(verifier.right, asked.token):
         raise Problem(401, "wrong_token", "that is not the token of this server", "token")
     response.set_cookie(
@@ -35,12 +35,12 @@ async def login(asked: LoginRequest, service: Served, request: Request, response
         secure=request.url.scheme == "https" or request.headers.get("origin", "").startswith("https:"),
         path="/",
     )
-    return Done()
+    return OkResponse()
 
 
-@router.post("/api/logout", response_model=Done, responses=errors())
-async def logout(service: Served, request: Request, response: Response) -> Done:
+@router.post("/api/logout", response_model=OkResponse, responses=errors())
+async def logout(service: Served, request: Request, response: Response) -> OkResponse:
     """End this session."""
     service.sessions.close(request.cookies.get(COOKIE, ""))
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
-    return Done()
+    return OkResponse()

@@ -1,4 +1,4 @@
-"""Pictures of videos, and the videos themselves."""
+"""Thumbnails of videos, and the videos themselves."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from wordreel.media.types import MediaInfo
-from wordreel.serve.media_file import SAVED, TYPES, MediaResponse
-from wordreel.serve.names import shown_name
+from wordreel.serve.display import display_name
+from wordreel.serve.media_response import DOWNLOAD, TYPES, MediaResponse
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import ContentPath, Served, errors
+from wordreel.serve.schemas import Seconds
 from wordreel.serve.service import Service
-from wordreel.serve.shapes import Seconds
 
 router = APIRouter(tags=["media"])
 
-KEPT = {"cache-control": "private, max-age=86400"}
+CACHED = {"cache-control": "private, max-age=86400"}
 SHOWN = sorted({kind for kinds in TYPES.values() for kind in kinds} | {"video/x-matroska"})
 RANGES = ("range", "if-range", "if-none-match")
 
@@ -34,7 +34,7 @@ async def thumb(content: ContentPath, service: Served, t: Annotated[Seconds, Que
         info = _info(service, content)
         return service.pictures.thumb(content, service.files.path(content), t, info.duration)
 
-    return Response(await service.decoding(work), media_type="image/jpeg", headers=KEPT)
+    return Response(await service.decoding(work), media_type="image/jpeg", headers=CACHED)
 
 
 @router.get("/api/preview/{content}", response_class=Response, responses=_binary("image/webp"))
@@ -52,7 +52,7 @@ async def preview(
         path = service.files.path(content)
         return service.pictures.preview(content, path, start, until, info.duration)
 
-    return Response(await service.decoding(work), media_type="image/webp", headers=KEPT)
+    return Response(await service.decoding(work), media_type="image/webp", headers=CACHED)
 
 
 @router.head("/media/{content}", response_class=Response, include_in_schema=False)
@@ -60,7 +60,7 @@ async def preview(
     "/media/{content}",
     response_class=Response,
     responses={
-        **_binary(*SHOWN, SAVED),
+        **_binary(*SHOWN, DOWNLOAD),
         206: {"description": "the part that was asked for"},
         304: {"description": "you have it"},
         416: {"description": "there is no such part"},
@@ -87,4 +87,4 @@ def _info(service: Service, content: str) -> MediaInfo:
 
 
 def _name(service: Service, content: str) -> str:
-    return shown_name(str(service.files.path(content)), service.uploaded)
+    return display_name(str(service.files.path(content)), service.uploaded)

@@ -11,21 +11,21 @@ from pydantic import Field
 from wordreel.serve import asking
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import Served, client_of, errors
-from wordreel.serve.service import Service
-from wordreel.serve.shapes import (
+from wordreel.serve.schemas import (
     CompareResponse,
     FilterFields,
     RankFields,
-    SearchQuery,
+    SearchParameters,
     SearchRequest,
     SearchResponse,
     Text,
 )
+from wordreel.serve.service import Service
 
 router = APIRouter(tags=["search"])
 
 
-class CompareQuery(FilterFields, RankFields):
+class CompareParameters(FilterFields, RankFields):
     """The question of a comparison."""
 
     text: Text
@@ -33,7 +33,9 @@ class CompareQuery(FilterFields, RankFields):
 
 
 @router.get("/api/search", response_model=SearchResponse, responses=errors(404, 409))
-async def search_get(asked: Annotated[SearchQuery, Query()], service: Served, request: Request) -> Response:
+async def search_get(
+    asked: Annotated[SearchParameters, Query()], service: Served, request: Request
+) -> Response:
     """Find videos, and the second in them."""
     return await _search(service, asked.request(), request)
 
@@ -45,7 +47,7 @@ async def search_post(asked: SearchRequest, service: Served, request: Request) -
 
 
 @router.get("/api/compare", response_model=CompareResponse, responses=errors(409))
-async def compare(asked: Annotated[CompareQuery, Query()], service: Served) -> Response:
+async def compare(asked: Annotated[CompareParameters, Query()], service: Served) -> Response:
     """The same question ranked plainly and with a query bank, side by side."""
     full = SearchRequest.model_construct(**asked.model_dump())
     clock = asking.Clock()
@@ -71,7 +73,7 @@ async def _search(service: Service, asked: SearchRequest, request: Request) -> R
 async def encoded(service: Service, texts: list[str]) -> None:
     """Wait for the embeddings of some words, not forever."""
     try:
-        await asyncio.wait_for(service.encoder.encode(texts), service.options.patience)
+        await asyncio.wait_for(service.encoder.encode(texts), service.options.timeout)
     except TimeoutError:
         raise Problem(
             503, "too_slow", "encoding took too long; try again", headers={"retry-after": "5"}

@@ -12,27 +12,27 @@ from wordreel.library.paths import is_imported, shown
 from wordreel.search.caption import caption
 from wordreel.search.describe import describe
 from wordreel.serve import asking, view
+from wordreel.serve.display import display_name, display_path, media_url, preview_url, thumb_url
 from wordreel.serve.heat import heat
-from wordreel.serve.names import media_of, preview_of, shown_name, shown_path, thumb_of
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import ContentPath, Served, errors
 from wordreel.serve.routes.search import encoded
-from wordreel.serve.service import Service
-from wordreel.serve.shapes import BankName, Beta, Folder, LikeQuery, NormName, Text
-from wordreel.serve.shapes_library import (
+from wordreel.serve.schemas import BankName, Beta, Folder, LikeParameters, NormName, Text
+from wordreel.serve.schemas_library import (
     CaptionsRequest,
-    FailureEntry,
-    Forgotten,
+    FailureModel,
     LikeResponse,
     MatchResponse,
+    MomentScore,
     RankedCaption,
     RankedCaptions,
+    RemovedResponse,
     StoredCaptions,
-    VideoEntry,
     VideoResponse,
     VideosResponse,
-    Warmth,
+    VideoSummary,
 )
+from wordreel.serve.service import Service
 
 router = APIRouter(tags=["videos"])
 
@@ -76,7 +76,7 @@ async def match(
             step=found.step,
             duration=found.duration,
             scores=list(found.scores),
-            moments=[Warmth(start=s, end=e, score=v) for s, e, v in found.moments],
+            moments=[MomentScore(start=s, end=e, score=v) for s, e, v in found.moments],
             norm=choice.norm.label,
         )
 
@@ -84,7 +84,9 @@ async def match(
 
 
 @router.get("/api/videos/{content}/like", response_model=LikeResponse, responses=errors(404))
-async def like(content: ContentPath, service: Served, asked: Annotated[LikeQuery, Query()]) -> LikeResponse:
+async def like(
+    content: ContentPath, service: Served, asked: Annotated[LikeParameters, Query()]
+) -> LikeResponse:
     """Videos like this one, or like one moment of it."""
     clock = asking.Clock()
 
@@ -140,21 +142,21 @@ async def rank_captions(content: ContentPath, asked: CaptionsRequest, service: S
     return await service.decoding(work)
 
 
-@router.delete("/api/videos/{content}", response_model=Forgotten, responses=errors(404, 409))
-async def forget(content: ContentPath, service: Served) -> Forgotten:
+@router.delete("/api/videos/{content}", response_model=RemovedResponse, responses=errors(404, 409))
+async def forget(content: ContentPath, service: Served) -> RemovedResponse:
     """Forget a video. Its file stays, unless it came by upload: then it is deleted."""
-    return Forgotten(forgotten=await asyncio.to_thread(_forget, service, content))
+    return RemovedResponse(forgotten=await asyncio.to_thread(_forget, service, content))
 
 
-@router.get("/api/failures", response_model=list[FailureEntry], responses=errors())
-async def failures(service: Served) -> list[FailureEntry]:
+@router.get("/api/failures", response_model=list[FailureModel], responses=errors())
+async def failures(service: Served) -> list[FailureModel]:
     """Files that could not be added, and why."""
     found = await service.searching(service.store.failures)
     return [
-        FailureEntry(
-            path=shown_path(one.path),
-            name=shown_name(one.path, service.uploaded),
-            reason=shown_path(one.reason),
+        FailureModel(
+            path=display_path(one.path),
+            name=display_name(one.path, service.uploaded),
+            reason=display_path(one.reason),
             failed_at=one.failed_at,
         )
         for one in found
@@ -170,11 +172,11 @@ def _list(service: Service, offset: int, limit: int, folder: str | None, q: str)
     root = folder.rstrip("/") + "/" if folder else ""
     wanted = q.casefold()
     items = [
-        VideoEntry(content=content, path=path, name=name, kind=kind, duration=duration, added_at=since)
+        VideoSummary(content=content, path=path, name=name, kind=kind, duration=duration, added_at=since)
         for content, raw, kind, duration, since in rows
-        for path in [shown_path(shown(raw))]
+        for path in [display_path(shown(raw))]
         if path.startswith(root)
-        for name in [shown_name(shown(raw), service.uploaded)]
+        for name in [display_name(shown(raw), service.uploaded)]
         if wanted in path.casefold() or wanted in name.casefold()
     ]
     return VideosResponse(total=len(items), items=items[offset : offset + limit])
@@ -188,9 +190,9 @@ def _describe(service: Service, content: str) -> VideoResponse:
     video = service.store.video(content)
     return VideoResponse(
         content=content,
-        path=shown_path(path),
-        paths=[shown_path(one) for one in known["paths"]],
-        name=shown_name(path, service.uploaded),
+        path=display_path(path),
+        paths=[display_path(one) for one in known["paths"]],
+        name=display_name(path, service.uploaded),
         kind=info["kind"],
         duration=info["duration"],
         width=info["width"],
@@ -201,9 +203,9 @@ def _describe(service: Service, content: str) -> VideoResponse:
         clips=known["clips"],
         experts=known["experts"],
         words=known["words"],
-        thumb=thumb_of(content, info["duration"] / 2),
-        preview=preview_of(content, 0.0, info["duration"]),
-        media=media_of(content),
+        thumb=thumb_url(content, info["duration"] / 2),
+        preview=preview_url(content, 0.0, info["duration"]),
+        media=media_url(content),
     )
 
 
@@ -215,7 +217,7 @@ def _forget(service: Service, content: str) -> list[str]:
     if content in service.uploaded:
         service.uploads.forget(content)
     service.reopen()
-    return [shown_path(path) for path in gone]
+    return [display_path(path) for path in gone]
 
 
 def _check_stored(service: Service, content: str) -> Path:

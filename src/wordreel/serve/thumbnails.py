@@ -32,8 +32,8 @@ class Decoder(Protocol):
     def run(self, path: Path, order: Order) -> Iterator[Window]: ...
 
 
-class Pictures:
-    """Pictures of files, by the hash of their bytes."""
+class Thumbnails:
+    """Thumbnails of files, by the hash of their bytes."""
 
     def __init__(self, fence: Decoder, cache: DiskCache) -> None:
         self._fence, self._cache = fence, cache

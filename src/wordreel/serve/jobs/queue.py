@@ -1,4 +1,4 @@
-"""One job after the other, in a thread that watches over whoever does the work."""
+"""The job queue: one job after the other, in a thread that watches over whoever runs it."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from wordreel.errors import WordreelError
+from wordreel.library import jobs as table
+from wordreel.library.jobs import Job
 from wordreel.library.store import LibraryStore
-from wordreel.serve.jobs import rows
-from wordreel.serve.jobs.rows import Job
 from wordreel.serve.problems import INTERNAL, Problem, page_message
 
 log = logging.getLogger("wordreel.serve")
 
-WRITE_EVERY = 1.0  # seconds between two looks at the progress that survive a restart
-MOST_WAITING = 100
+SAVE_EVERY = 1.0  # seconds between two writes of a job's progress
+MAX_WAITING = 100
 
-Tell = Callable[[dict[str, Any]], None]
+ReportProgress = Callable[[dict[str, Any]], None]
 
 
-class Work(Protocol):
-    """Does a job: tells its progress, stops soon after `stop` is set, returns a report or raises."""
+class JobRunner(Protocol):
+    """Runs a job: reports progress, stops soon after `stop` is set, returns a report or raises."""
 
     def __call__(
-        self, kind: str, request: dict[str, Any], tell: Tell, stop: threading.Event
+        self, kind: str, request: dict[str, Any], on_progress: ReportProgress, stop: threading.Event
     ) -> dict[str, Any]: ...
 
 
-class Stopped(Exception):
-    """The work was told to stop, and did."""
+class JobStopped(Exception):
+    """A runner stopped because it was asked to."""
 
 
-class Jobs:
-    """The queue. `moved` hears of progress and `ended` of the end, in the jobs' own thread."""
+class JobQueue:
+    """Runs the library's jobs. Calls `on_progress` and `on_end` in its own thread."""
 
     def __init__(
         self,
         store: LibraryStore,
-        work: Work,
-        moved: Callable[[Job], None] = lambda job: None,
-        ended: Callable[[Job], None] = lambda job: None,
+        runner: JobRunner,
+        on_progress: Callable[[Job], None] = lambda job: None,
+        on_end: Callable[[Job], None] = lambda job: None,
     ) -> None:
-        self._store, self._work, self._moved, self._ended = store, work, moved, ended
+        self._store, self._runner, self._on_progress, self._on_end = store, runner, on_progress, on_end
         self._wake = threading.Condition()
         self._current: Job | None = None
         self._stop = threading.Event()
@@ -54,14 +54,12 @@ class Jobs:
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
 
     def start(self) -> None:
-        """Begin, with what an earlier server left unfinished."""
-        for job in rows.unfinished(self._store):
-            if job.state == rows.RUNNING:
-                self._store.catalogue.run("UPDATE jobs SET state = ? WHERE id = ?", rows.QUEUED, job.id)
+        """Start with what an earlier server left unfinished."""
+        table.requeue_running(self._store)
         self._thread.start()
 
     def close(self) -> None:
-        """Stop the running job without ending it: the next server takes it up again."""
+        """Stop the running job without ending it: the next server resumes it."""
         with self._wake:
             self._closing = True
             self._stop.set()
@@ -71,30 +69,30 @@ class Jobs:
 
     def put(self, kind: str, title: str, request: dict[str, Any]) -> Job:
         with self._wake:
-            if len(rows.unfinished(self._store)) >= MOST_WAITING:
+            if self.waiting() >= MAX_WAITING:
                 raise Problem(
-                    429, "too_many_jobs", f"{MOST_WAITING} jobs are waiting; try again when some are done"
+                    429, "too_many_jobs", f"{MAX_WAITING} jobs are waiting; try again when some are done"
                 )
-            job = rows.put(self._store, kind, title, request)
+            job = table.add_job(self._store, kind, title, request)
             self._wake.notify_all()
         return job
 
     def get(self, number: int) -> Job:
-        """A job as it is now; a `Problem` where there is none."""
+        """A job as it is now; raises a `Problem` where there is none."""
         current = self._current
         if current is not None and current.id == number:
             return current
-        found = rows.get(self._store, number) if 0 < number < 2**63 else None
-        if found is None:
+        job = table.read_job(self._store, number) if 0 < number < 2**63 else None
+        if job is None:
             raise Problem(404, "not_found", "there is no such job (any more); see /api/jobs")
-        return found
+        return job
 
     def latest(self) -> list[Job]:
         """Newest first."""
         current = self._current
         return [
             current if current is not None and job.id == current.id else job
-            for job in rows.latest(self._store)
+            for job in table.latest_jobs(self._store)
         ]
 
     def cancel(self, number: int) -> Job:
@@ -105,14 +103,15 @@ class Jobs:
                 self._cancelled = True
                 self._stop.set()
             elif not job.ended:
-                rows.end(self._store, number, rows.CANCELLED)
+                table.end_job(self._store, number, table.CANCELLED)
         deadline = time.monotonic() + 10.0
         while not (job := self.get(number)).ended and time.monotonic() < deadline:
             time.sleep(0.05)
         return job
 
     def waiting(self) -> int:
-        return len(rows.unfinished(self._store))
+        """How many jobs wait or run."""
+        return len(table.unfinished_jobs(self._store))
 
     def _run(self) -> None:
         while True:
@@ -124,47 +123,46 @@ class Jobs:
                     return
                 self._stop.clear()
                 self._cancelled = False
-                rows.begin(self._store, job.id)
-                self._current = rows.get(self._store, job.id)
-            self._do(job)
+                table.start_job(self._store, job.id)
+                self._current = table.read_job(self._store, job.id)
+            self._run_job(job)
 
     def _next(self) -> Job | None:
-        found = rows.unfinished(self._store)
-        return found[0] if found else None
+        unfinished = table.unfinished_jobs(self._store)
+        return unfinished[0] if unfinished else None
 
-    def _do(self, job: Job) -> None:
-        written = 0.0
+    def _run_job(self, job: Job) -> None:
+        saved_at = 0.0
 
-        def tell(progress: dict[str, Any]) -> None:
-            nonlocal written
+        def on_progress(progress: dict[str, Any]) -> None:
+            nonlocal saved_at
             if self._current is not None:
                 self._current = replace(self._current, progress=progress)
-                self._moved(self._current)
-            if time.monotonic() - written > WRITE_EVERY:
-                rows.advance(self._store, job.id, progress)
-                written = time.monotonic()
+                self._on_progress(self._current)
+            if time.monotonic() - saved_at > SAVE_EVERY:
+                table.save_progress(self._store, job.id, progress)
+                saved_at = time.monotonic()
 
-        state, report, error = rows.DONE, None, None
+        state, report, error = table.DONE, None, None
         try:
-            again = {"resumed": True} if job.started_at is not None else {}
-            report = self._work(job.kind, job.request | again, tell, self._stop)
-        except Stopped:
+            resumed = {"resumed": True} if job.started_at is not None else {}
+            report = self._runner(job.kind, job.request | resumed, on_progress, self._stop)
+        except JobStopped:
             if self._closing and not self._cancelled:
                 return  # still unfinished, as the table says
-            state = rows.CANCELLED
+            state = table.CANCELLED
         except WordreelError as problem:
-            state, error = rows.FAILED, page_message(problem)
+            state, error = table.FAILED, page_message(problem)
         except Exception as problem:
             log.error("job %d failed: %r", job.id, problem, exc_info=problem)
-            state, error = rows.FAILED, INTERNAL
+            state, error = table.FAILED, INTERNAL
         progress = self._current.progress if self._current is not None else None
         try:
             if progress is not None:
-                rows.advance(self._store, job.id, progress)
-            ended = replace(job, state=state)
-            self._ended(ended)  # first: who hears that it is done must find what it did
+                table.save_progress(self._store, job.id, progress)
+            self._on_end(replace(job, state=state))  # before it counts as done: searches must see its result
         except Exception as problem:
             log.error("after job %d: %r", job.id, problem, exc_info=problem)
-        rows.end(self._store, job.id, state, report, error)
+        table.end_job(self._store, job.id, state, report, error)
         with self._wake:
             self._current = None

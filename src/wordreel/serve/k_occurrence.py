@@ -27,7 +27,7 @@ HUBS = 24
 
 
 @dataclass(frozen=True)
-class Occurrences:
+class HubCounts:
     """`before` and `after` `[videos]`, in the order of `contents`."""
 
     contents: tuple[str, ...]
@@ -51,7 +51,7 @@ def best_of(videos: int) -> int:
     return min(K, max(1, videos // 10))
 
 
-def occurrences(work: EmbeddedBank, norm: FittedNorm) -> Occurrences:
+def count_occurrences(work: EmbeddedBank, norm: FittedNorm) -> HubCounts:
     """Count over all queries of the bank; cost O(bank · items)."""
     contents = tuple(work.searcher.contents())
     best = [_best(work, PLAIN), _best(work, norm)]
@@ -60,7 +60,7 @@ def occurrences(work: EmbeddedBank, norm: FittedNorm) -> Occurrences:
     edges = edges_for(max(int(found.max(initial=0)) for found in counts))
     drawn = [np.histogram(found, np.append(edges[:-1], np.inf))[0].tolist() for found in counts]
     measured = [asdict(measure_hubness(ranking, k, len(contents))) for ranking in best]
-    return Occurrences(
+    return HubCounts(
         contents,
         counts[0],
         counts[1],

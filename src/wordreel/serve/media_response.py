@@ -16,7 +16,7 @@ from wordreel.media.types import MediaInfo
 from wordreel.serve.ranges import Unsatisfiable, asked_range
 
 CHUNK = 256 * 1024
-SAVED = "application/octet-stream"
+DOWNLOAD = "application/octet-stream"
 TYPES = {
     "mp4": ("video/mp4", "audio/mp4"),
     "matroska": ("video/webm", "audio/webm"),
@@ -37,18 +37,20 @@ TYPES = {
 WEBM = {"vp8", "vp9", "av1", "opus", "vorbis", ""}
 
 
-def type_of(info: MediaInfo) -> str:
+def media_type_of(info: MediaInfo) -> str:
     """The content type by what the file is, never by its name; an unknown one is only for saving.
 
-    >>> type_of(MediaInfo("video", "mp4", 3.0, video_codec="h264")), type_of(MediaInfo("video", "avi", 3.0))
-    ('video/mp4', 'application/octet-stream')
+    >>> media_type_of(MediaInfo("video", "mp4", 3.0, video_codec="h264"))
+    'video/mp4'
+    >>> media_type_of(MediaInfo("video", "avi", 3.0))
+    'application/octet-stream'
     """
     codecs = {info.video_codec, info.audio_codec}
     if info.container == "matroska" and not codecs <= WEBM:
         return "video/x-matroska"
     shown_as = TYPES.get(info.container)
     if shown_as is None:
-        return SAVED
+        return DOWNLOAD
     return shown_as[0] if info.has_video or info.kind != "audio" else shown_as[1]
 
 
@@ -59,7 +61,7 @@ class MediaResponse(Response):
         self, file: OpenFile, info: MediaInfo, content: str, name: str, asked: dict[str, str]
     ) -> None:
         self.file = file
-        kind = type_of(info)
+        kind = media_type_of(info)
         self.start, self.end, status = 0, file.size, 200
         tag = f'"{content}"'
         headers = {
@@ -70,7 +72,7 @@ class MediaResponse(Response):
             "content-security-policy": "default-src 'none'; sandbox",
             "last-modified": formatdate(os.fstat(file.descriptor).st_mtime, usegmt=True),
         }
-        if kind == SAVED:
+        if kind == DOWNLOAD:
             headers["content-disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
         if asked.get("if-none-match") == tag:
             status, self.end = 304, 0

@@ -23,7 +23,7 @@ REMEMBERED = 10_000
 Stamp = tuple[int, int, int, int]  # inode, size, time of the bytes, time of anything
 
 
-class KnownFiles:
+class VerifiedFiles:
     """Where each content can be read."""
 
     def __init__(self, store: LibraryStore) -> None:

@@ -1,4 +1,4 @@
-"""The table of jobs. Written by the server alone, outside the writer's lock: a job at work holds that."""
+"""The table of jobs. Written outside the writer's lock: a running job holds that lock."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from wordreel.library.store import LibraryStore
 
 QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
 ENDED = (DONE, FAILED, CANCELLED)
-KEPT = 200  # jobs that have ended
+MAX_ENDED = 200  # ended jobs that stay listed
 
 _COLUMNS = "id, kind, title, request, state, progress, report, error, made_at, started_at, ended_at"
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job; `request` is all that is needed to do it (again)."""
+    """One job; `request` holds all that is needed to run it, or to run it again."""
 
     id: int
     kind: str
@@ -37,8 +37,8 @@ class Job:
         return self.state in ENDED
 
 
-def put(store: LibraryStore, kind: str, title: str, request: dict[str, Any]) -> Job:
-    """A new job at the end of the queue; ended jobs beyond the latest are forgotten."""
+def add_job(store: LibraryStore, kind: str, title: str, request: dict[str, Any]) -> Job:
+    """Append a job to the queue and delete the oldest ended ones."""
     with store.catalogue.transaction():
         store.catalogue.run(
             "INSERT INTO jobs (kind, title, request, state, made_at) VALUES (?, ?, ?, ?, ?)",
@@ -52,43 +52,48 @@ def put(store: LibraryStore, kind: str, title: str, request: dict[str, Any]) -> 
         store.catalogue.run(
             "DELETE FROM jobs WHERE ended_at IS NOT NULL AND id NOT IN "
             "(SELECT id FROM jobs WHERE ended_at IS NOT NULL ORDER BY id DESC LIMIT ?)",
-            KEPT,
+            MAX_ENDED,
         )
-    found = get(store, number)
-    assert found is not None  # noqa: S101 - it was just written
-    return found
+    job = read_job(store, number)
+    assert job is not None  # noqa: S101 - it was just written
+    return job
 
 
-def get(store: LibraryStore, number: int) -> Job | None:
+def read_job(store: LibraryStore, number: int) -> Job | None:
     row = store.catalogue.one(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", number)  # noqa: S608
     return _job(row) if row else None
 
 
-def latest(store: LibraryStore, limit: int = KEPT) -> list[Job]:
+def latest_jobs(store: LibraryStore, limit: int = MAX_ENDED) -> list[Job]:
     """Newest first."""
-    found = store.catalogue.rows(f"SELECT {_COLUMNS} FROM jobs ORDER BY id DESC LIMIT ?", limit)  # noqa: S608
-    return [_job(row) for row in found]
+    rows = store.catalogue.rows(f"SELECT {_COLUMNS} FROM jobs ORDER BY id DESC LIMIT ?", limit)  # noqa: S608
+    return [_job(row) for row in rows]
 
 
-def unfinished(store: LibraryStore) -> list[Job]:
+def unfinished_jobs(store: LibraryStore) -> list[Job]:
     """Oldest first."""
-    found = store.catalogue.rows(
+    rows = store.catalogue.rows(
         f"SELECT {_COLUMNS} FROM jobs WHERE ended_at IS NULL ORDER BY id"  # noqa: S608
     )
-    return [_job(row) for row in found]
+    return [_job(row) for row in rows]
 
 
-def begin(store: LibraryStore, number: int) -> None:
+def requeue_running(store: LibraryStore) -> None:
+    """Queue the jobs again that a stopped server left running."""
+    store.catalogue.run("UPDATE jobs SET state = ? WHERE state = ?", QUEUED, RUNNING)
+
+
+def start_job(store: LibraryStore, number: int) -> None:
     store.catalogue.run(
         "UPDATE jobs SET state = ?, started_at = ? WHERE id = ?", RUNNING, time.time(), number
     )
 
 
-def advance(store: LibraryStore, number: int, progress: dict[str, Any]) -> None:
+def save_progress(store: LibraryStore, number: int, progress: dict[str, Any]) -> None:
     store.catalogue.run("UPDATE jobs SET progress = ? WHERE id = ?", json.dumps(progress), number)
 
 
-def end(
+def end_job(
     store: LibraryStore,
     number: int,
     state: str,
@@ -111,5 +116,5 @@ def _job(row: tuple[Any, ...]) -> Job:
 
 
 def _json(text: str | None) -> dict[str, Any] | None:
-    found: dict[str, Any] | None = json.loads(text) if text else None
-    return found
+    value: dict[str, Any] | None = json.loads(text) if text else None
+    return value

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from wordreel.search.query import LONGEST_QUERY
 
-MOST_HITS = 200
-MOST_PASSED_OVER = 10_000
+MAX_HITS = 200
+MAX_OFFSET = 10_000
 CONTENT = r"^[0-9A-Za-z_-]{1,128}$"  # the hash of a file's bytes, or what names an imported item
 
 
@@ -33,7 +33,7 @@ def _unset(value: Any) -> Any:
     return None if value == "" else value
 
 
-When = Annotated[datetime, AfterValidator(_moment)]
+Timestamp = Annotated[datetime, AfterValidator(_moment)]
 Text = Annotated[
     str, Field(max_length=LONGEST_QUERY, examples=["a dog runs on the beach"]), AfterValidator(_said)
 ]
@@ -42,19 +42,19 @@ Folder = Annotated[
 ]
 Content = Annotated[str, Field(pattern=CONTENT, description="the hash of a file's bytes")]
 Seconds = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
-Chance = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Beta = Annotated[float, Field(gt=0, le=1e4, allow_inf_nan=False, description="β of the inverted softmax")]
 NormName = Annotated[str, Field(max_length=40, description="auto, none, or a method; see /api/status")]
 BankName = Annotated[str, Field(min_length=1, max_length=100)]
 
 
-class Request(BaseModel):
+class RequestModel(BaseModel):
     """Names that are not known are refused: a misspelt filter must not be passed over."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class LikeThis(Request):
+class LikeRequest(RequestModel):
     """A video of the library, or a moment of it, as the question."""
 
     content: Content
@@ -62,12 +62,12 @@ class LikeThis(Request):
     end: Seconds | None = None
 
 
-class FilterFields(Request):
+class FilterFields(RequestModel):
     """Which videos may be found."""
 
     folder: Annotated[Folder | None, BeforeValidator(_unset)] = Field(None, description="only files under it")
-    after: When | None = Field(None, description="last changed at or after")
-    before: When | None = Field(None, description="last changed before")
+    after: Timestamp | None = Field(None, description="last changed at or after")
+    before: Timestamp | None = Field(None, description="last changed before")
     min_duration: Seconds | None = None
     max_duration: Seconds | None = None
     has_speech: bool | None = None
@@ -76,7 +76,7 @@ class FilterFields(Request):
     expert: str | None = Field(None, max_length=100, description="this expert has something to say of it")
 
 
-class RankFields(Request):
+class RankFields(RequestModel):
     """How to rank."""
 
     norm: NormName = "auto"
@@ -100,14 +100,14 @@ class SearchRequest(FilterFields, RankFields):
     text: Text | None = None
     then: Text | None = Field(None, description="what is seen later in the same video")
     image: Content | None = Field(None, description="the id of an upload")
-    like: LikeThis | None = None
-    limit: int = Field(24, ge=1, le=MOST_HITS)
-    offset: int = Field(0, ge=0, le=MOST_PASSED_OVER)
+    like: LikeRequest | None = None
+    limit: int = Field(24, ge=1, le=MAX_HITS)
+    offset: int = Field(0, ge=0, le=MAX_OFFSET)
     moments: bool = Field(False, description="every matching moment, not the best one of each video")
-    min_confidence: Chance = 0.0
+    min_confidence: Probability = 0.0
 
 
-class SearchQuery(FilterFields, RankFields):
+class SearchParameters(FilterFields, RankFields):
     """The same as query parameters."""
 
     text: Annotated[Text | None, BeforeValidator(_unset)] = None
@@ -116,43 +116,43 @@ class SearchQuery(FilterFields, RankFields):
     like: Content | None = None
     like_start: Seconds | None = None
     like_end: Seconds | None = None
-    limit: int = Field(24, ge=1, le=MOST_HITS)
-    offset: int = Field(0, ge=0, le=MOST_PASSED_OVER)
+    limit: int = Field(24, ge=1, le=MAX_HITS)
+    offset: int = Field(0, ge=0, le=MAX_OFFSET)
     moments: bool = False
-    min_confidence: Chance = 0.0
+    min_confidence: Probability = 0.0
 
     def request(self) -> SearchRequest:
         """As a body would have said it."""
         flat = self.model_dump(exclude={"like", "like_start", "like_end"})
-        like = LikeThis(content=self.like, start=self.like_start, end=self.like_end) if self.like else None
+        like = LikeRequest(content=self.like, start=self.like_start, end=self.like_end) if self.like else None
         return SearchRequest.model_construct(**flat, like=like)
 
 
-class LikeQuery(FilterFields):
+class LikeParameters(FilterFields):
     """Which moment of a video to find others like, and which others."""
 
     start: Seconds | None = None
     end: Seconds | None = None
-    limit: int = Field(12, ge=1, le=MOST_HITS)
+    limit: int = Field(12, ge=1, le=MAX_HITS)
 
 
-class Reason(BaseModel):
+class ReasonModel(BaseModel):
     expert: str
     share: float
     what: str
     at: tuple[float, float] | None = None
 
 
-class Span(BaseModel):
+class SpanModel(BaseModel):
     start: float
     end: float
 
 
-class Later(Span):
+class ThenModel(SpanModel):
     score: float
 
 
-class Hit(BaseModel):
+class HitModel(BaseModel):
     """A moment of a video, and why it was found."""
 
     rank: int
@@ -166,16 +166,16 @@ class Hit(BaseModel):
     duration: float
     start: float
     end: float
-    why: list[Reason]
+    why: list[ReasonModel]
     weights: dict[str, float] = Field(description="each expert's part in the mixture")
     thumb: str
     preview: str
     media: str
-    then: Later | None = None
-    like: Span | None = Field(None, description="the moment of the asked video that it is like")
+    then: ThenModel | None = None
+    like: SpanModel | None = Field(None, description="the moment of the asked video that it is like")
 
 
-class Took(BaseModel):
+class TimingModel(BaseModel):
     """`search_ms` holds the time spent waiting for a free thread, which is `queue_ms`."""
 
     encode_ms: float
@@ -188,17 +188,17 @@ class SearchResponse(BaseModel):
     query: dict[str, Any]
     norm: str
     note: str = Field(description="why the ranking is what it is, where that may surprise")
-    took: Took
+    took: TimingModel
     total_estimate: int = Field(description="videos that pass the filters")
-    hits: list[Hit]
+    hits: list[HitModel]
 
 
 class CompareResponse(BaseModel):
-    plain: list[Hit]
-    normalised: list[Hit]
+    plain: list[HitModel]
+    normalised: list[HitModel]
     norm: str
     note: str
-    took: Took
+    took: TimingModel
 
 
 class NextStepModel(BaseModel):
@@ -209,7 +209,7 @@ class NextStepModel(BaseModel):
     page: str | None = Field(None, examples=["Hubness (POST /api/banks)"])
 
 
-class Error(BaseModel):
+class ErrorModel(BaseModel):
     code: str = Field(examples=["not_found"])
     message: str = Field(examples=["there is no such video; see /api/videos"])
     field: str | None = None
@@ -219,10 +219,10 @@ class Error(BaseModel):
 class ErrorResponse(BaseModel):
     """Every error."""
 
-    error: Error
+    error: ErrorModel
 
 
-class Job(BaseModel):
+class JobModel(BaseModel):
     id: int
     kind: Literal["add", "embed", "bank", "check"]
     title: str
@@ -236,7 +236,7 @@ class Job(BaseModel):
 
 
 class JobResponse(BaseModel):
-    job: Job
+    job: JobModel
 
 
 def finite(value: float) -> float:

@@ -7,12 +7,22 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from wordreel.banks.sources import LONGEST
-from wordreel.serve.shapes import BankName, Beta, Folder, Hit, Job, NormName, Reason, Request, Took
+from wordreel.serve.schemas import (
+    BankName,
+    Beta,
+    Folder,
+    HitModel,
+    JobModel,
+    NormName,
+    ReasonModel,
+    RequestModel,
+    TimingModel,
+)
 
 Sentence = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 
 
-class Checked(BaseModel):
+class BankCheckModel(BaseModel):
     passed: bool
     verdict: str
     method: str
@@ -20,30 +30,30 @@ class Checked(BaseModel):
     current: bool = Field(description="the bank has not changed since")
 
 
-class BankEntry(BaseModel):
+class BankModel(BaseModel):
     name: str
     source: str
     made_at: float
     size: int
-    checked: Checked | None
+    checked: BankCheckModel | None
 
 
 class BanksResponse(BaseModel):
-    banks: list[BankEntry]
+    banks: list[BankModel]
 
 
-class TextsSource(Request):
+class TextsSource(RequestModel):
     texts: list[Sentence] = Field(min_length=1, max_length=100_000)
 
 
-class NewBank(Request):
+class BankRequest(RequestModel):
     """A bank of the everyday queries that come with wordreel, or of your own."""
 
     name: BankName = Field(examples=["mine"])
     source: Literal["builtin"] | TextsSource = "builtin"
 
 
-class CheckRequest(Request):
+class BankCheckRequest(RequestModel):
     """Captions by path or file name of the video that they are about."""
 
     captions: dict[str, list[Sentence]] = Field(
@@ -51,7 +61,7 @@ class CheckRequest(Request):
     )
 
 
-class ModelEntry(BaseModel):
+class ModelSummary(BaseModel):
     name: str
     fingerprint: str
     experts: list[str]
@@ -61,7 +71,7 @@ class StatusResponse(BaseModel):
     version: str
     library: str
     read_only: bool
-    model: ModelEntry
+    model: ModelSummary
     videos: int
     clips: int = Field(description="those that can be found")
     unembedded: int = Field(description="clips that the model has not embedded and that cannot be found")
@@ -69,7 +79,7 @@ class StatusResponse(BaseModel):
     seconds: float
     experts: list[str] = Field(description="experts that have something to say of some file")
     folders: list[str] = Field(description="folders of the library's files, the fullest first")
-    banks: list[BankEntry]
+    banks: list[BankModel]
     jobs_running: int
     login: Literal["none", "token"]
     roots: list[str]
@@ -78,7 +88,7 @@ class StatusResponse(BaseModel):
     log_queries: bool
 
 
-class VideoEntry(BaseModel):
+class VideoSummary(BaseModel):
     content: str
     path: str
     name: str
@@ -89,10 +99,10 @@ class VideoEntry(BaseModel):
 
 class VideosResponse(BaseModel):
     total: int
-    items: list[VideoEntry]
+    items: list[VideoSummary]
 
 
-class VideoResponse(VideoEntry):
+class VideoResponse(VideoSummary):
     """All that is known of one video."""
 
     paths: list[str]
@@ -108,7 +118,7 @@ class VideoResponse(VideoEntry):
     media: str
 
 
-class Warmth(BaseModel):
+class MomentScore(BaseModel):
     start: float
     end: float
     score: float
@@ -118,16 +128,16 @@ class MatchResponse(BaseModel):
     step: float
     duration: float
     scores: list[float] = Field(description="0: like the median item of the library; 1: its best")
-    moments: list[Warmth]
+    moments: list[MomentScore]
     norm: str
 
 
 class LikeResponse(BaseModel):
-    hits: list[Hit]
-    took: Took
+    hits: list[HitModel]
+    took: TimingModel
 
 
-class CaptionsRequest(Request):
+class CaptionsRequest(RequestModel):
     captions: list[Sentence] = Field(
         min_length=1, max_length=5_000, examples=[["a man sings", "a dog barks"]]
     )
@@ -142,7 +152,7 @@ class RankedCaption(BaseModel):
     text: str
     start: float
     end: float
-    why: list[Reason]
+    why: list[ReasonModel]
     norm: str
 
 
@@ -154,15 +164,15 @@ class StoredCaptions(BaseModel):
     captions: list[dict[str, Any]]
 
 
-class Forgotten(BaseModel):
+class RemovedResponse(BaseModel):
     forgotten: list[str]
 
 
-class FolderRequest(Request):
+class FolderRequest(RequestModel):
     path: Folder
 
 
-class Upload(BaseModel):
+class UploadModel(BaseModel):
     id: str
     name: str
     kind: str
@@ -171,35 +181,35 @@ class Upload(BaseModel):
 
 
 class UploadResponse(BaseModel):
-    upload: Upload
-    job: Job | None
+    upload: UploadModel
+    job: JobModel | None
 
 
 class JobsResponse(BaseModel):
-    jobs: list[Job]
+    jobs: list[JobModel]
 
 
-class FailureEntry(BaseModel):
+class FailureModel(BaseModel):
     path: str
     name: str
     reason: str
     failed_at: float
 
 
-class Settings(Request):
+class SettingsModel(RequestModel):
     log_queries: bool = False
     log_bank: BankName = "asked"
 
 
-class LoginRequest(Request):
+class LoginRequest(RequestModel):
     token: str = Field(min_length=1, max_length=1000)
 
 
-class Done(BaseModel):
+class OkResponse(BaseModel):
     ok: bool = True
 
 
-class Measures(BaseModel):
+class HubnessMeasures(BaseModel):
     skewness: float
     robin_hood: float
     gini: float
@@ -209,7 +219,7 @@ class Measures(BaseModel):
     histogram: list[int]
 
 
-class Hub(BaseModel):
+class HubModel(BaseModel):
     content: str
     kind: str
     name: str
@@ -226,6 +236,6 @@ class HubnessResponse(BaseModel):
     norm: str
     note: str
     edges: list[int]
-    before: Measures
-    after: Measures
-    hubs: list[Hub]
+    before: HubnessMeasures
+    after: HubnessMeasures
+    hubs: list[HubModel]

@@ -10,7 +10,7 @@ import pytest
 from tests.serve.conftest import running
 
 from wordreel.library import LibraryStore
-from wordreel.serve.jobs.runner import Stopped
+from wordreel.serve.jobs.queue import JobStopped
 
 LARGE = 48 * 2**20  # bytes: more than the buffers between two sockets
 
@@ -70,7 +70,7 @@ def wait(done, seconds=10.0):
 
 def test_a_reader_that_stops_reading_is_let_go(library, large):
     content, path = large
-    with running(library, patience=1.0) as site:
+    with running(library, timeout=1.0) as site:
         held = [reader(site, content) for _ in range(5)]
         assert held_open(path) == 5
         assert site.get("/api/search?text=red").status == 200
@@ -82,10 +82,10 @@ def test_a_reader_that_stops_reading_is_let_go(library, large):
 
 def test_a_reader_that_reads_gets_everything(library, large):
     content, path = large
-    with running(library, patience=1.0) as site:
+    with running(library, timeout=1.0) as site:
         connection, got = reader(site, content, 2**20), 12
         began = time.monotonic()
-        while got < LARGE:  # slowly enough to outlast the patience, steadily enough to keep it
+        while got < LARGE:  # slowly enough to outlast the timeout, steadily enough to keep it
             got += len(connection.recv(2**20))
             if time.monotonic() - began < 2.0:
                 time.sleep(0.2)
@@ -97,7 +97,7 @@ def test_a_reader_that_reads_gets_everything(library, large):
 def test_what_nobody_waits_for_is_not_read(library, large, monkeypatch):
     content, path = large
     read = []
-    monkeypatch.setattr("wordreel.serve.media_file.CHUNK", 16 * 1024)
+    monkeypatch.setattr("wordreel.serve.media_response.CHUNK", 16 * 1024)
     real = os.pread
     monkeypatch.setattr(os, "pread", lambda *given: read.append(1) or real(*given))
     with running(library) as site:
@@ -110,10 +110,10 @@ def test_a_listener_that_stops_listening_is_let_go(library, tmp_path):
     def loud(kind, request, tell, stop):
         for number in range(10_000):
             if stop.wait(0.02):
-                raise Stopped
+                raise JobStopped
             tell({"step": "talking", "done": number, "total": 10_000, "words": "x" * 500_000})
 
-    with running(library, loud, roots=(tmp_path,), patience=1.0) as site:
+    with running(library, loud, roots=(tmp_path,), timeout=1.0) as site:
         job = site.post("/api/folders", {"path": str(tmp_path)}).json["job"]
         connection = socket.socket()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -128,7 +128,7 @@ def test_a_listener_that_stops_listening_is_let_go(library, tmp_path):
 
 @pytest.mark.parametrize("path", ["/api/search", "/api/uploads?name=a.mp4"])
 def test_a_body_that_trickles_in_is_refused(library, path):
-    with running(library, patience=1.0) as site:
+    with running(library, timeout=1.0) as site:
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         began = time.monotonic()
         with socket.create_connection(("127.0.0.1", site.port), timeout=10) as connection:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import torch
 import torch._dynamo  # what an optimiser's first step would load in every process
+import torch.utils.tensorboard  # as above
 from safetensors import safe_open
 from tests.training import kill_cases
 

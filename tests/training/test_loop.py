@@ -192,7 +192,6 @@ def test_what_a_run_leaves_behind(tmp_path):
     assert facts["training"]["validation"]["t2v_r1"] == found.figures.t2v.r1
     assert (tmp_path / "loss.svg").read_text().startswith("<svg")
     assert "R@10" in (tmp_path / "recall.svg").read_text()
-    assert next(tmp_path.glob("events.out.tfevents.*")).stat().st_size > 300
     told = [one for one in heard if not isinstance(one, dict)]
     assert told[-1].done == told[-1].total == 9
     assert told[-1].steps_per_second > 0

@@ -1,7 +1,6 @@
-"""Training from libraries and trees, by the command line; events and searches."""
+"""Training from libraries and trees, by the command line; searches."""
 
 import json
-import struct
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +18,6 @@ from wordreel.datasets.types import Caption, Item, Split  # noqa: E402
 from wordreel.errors import TrainingError  # noqa: E402
 from wordreel.library import LibraryStore, add  # noqa: E402
 from wordreel.models.config import Text  # noqa: E402
-from wordreel.training import events  # noqa: E402
 from wordreel.training import recipe as recipes  # noqa: E402
 from wordreel.training.data import from_library, from_tree  # noqa: E402
 from wordreel.training.loop import train  # noqa: E402
@@ -107,25 +105,6 @@ def test_captions_encoded_on_the_device_are_the_sources():
     for one, other in zip(usual, _on_device(told, text, torch.device("cpu")), strict=True):
         assert one.shape == other.shape
         assert np.allclose(one, other, atol=2e-3)
-
-
-def test_events_are_what_tensorboard_reads(tmp_path):
-    made = events.Events(tmp_path)
-    made.add(7, {"loss": 0.5})
-    data = made.path.read_bytes()
-    found = []
-    while data:
-        (length,) = struct.unpack("<Q", data[:8])
-        assert struct.unpack("<I", data[8:12])[0] == events.masked(data[:8])
-        body = data[12 : 12 + length]
-        assert struct.unpack("<I", data[12 + length : 16 + length])[0] == events.masked(body)
-        found.append(body)
-        data = data[16 + length :]
-    assert len(found) == 2
-    assert found[0].endswith(b"brain.Event:2")
-    assert b"loss" in found[1]
-    assert struct.pack("<f", 0.5) in found[1]
-    assert found[1][9:11] == b"\x10\x07"
 
 
 def test_a_search_stops_what_lags_behind(tmp_path):

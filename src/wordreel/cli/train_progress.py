@@ -41,6 +41,8 @@ def check_out_folders(folders: Iterable[Path], resume: bool, overwrite: bool) ->
 
 def print_data_summary(recipe: Recipe, opened: Opened) -> None:
     """How much data there is, and what a user wants to know before hours of training."""
+    from wordreel.training.logs import tensorboard_installed
+
     train, val = opened.train, opened.val
     parts = [f"{len(train):,} videos, {int(train.counts.sum()):,} captions"]
     if val is not None:
@@ -61,6 +63,8 @@ def print_data_summary(recipe: Recipe, opened: Opened) -> None:
             "new videos",
             err=True,
         )
+    if not tensorboard_installed():
+        typer.echo("note: no TensorBoard events: tensorboard is not installed", err=True)
 
 
 def progress_printer() -> TrainCallback:

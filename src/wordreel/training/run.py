@@ -16,7 +16,7 @@ from wordreel.atomic import make_dir
 from wordreel.errors import TrainingError
 from wordreel.models.trained import save
 from wordreel.training.interrupt import StopRequest, TrainingInterrupted
-from wordreel.training.logs import Row, draw_curves, write_logs
+from wordreel.training.logs import Row, TensorBoardLog, draw_curves, write_logs
 from wordreel.training.lr_schedules import lr_factor
 from wordreel.training.measure import Measured
 from wordreel.training.progress import StepTimer, TrainCallback, TrainProgress
@@ -116,10 +116,14 @@ class Run:
         self.timer = StepTimer(self.total_steps)
         if session.world.is_main_process:
             make_dir(self.folder)
-        for epoch in range(self.step // each, settings.epochs):
-            if self._stopped():
-                break
-            self._epoch(epoch, each)
+        self.tensorboard = TensorBoardLog(self.folder, self.step)
+        try:
+            for epoch in range(self.step // each, settings.epochs):
+                if self._stopped():
+                    break
+                self._epoch(epoch, each)
+        finally:
+            self.tensorboard.close()
         return self._finish()
 
     def _epoch(self, number: int, each: int) -> None:
@@ -157,7 +161,7 @@ class Run:
         self._measure(number + 1, row)
         self.history.append(row)
         if self.session.world.is_main_process:
-            self.session.events(self.folder).add(self.step, {k: v for k, v in row.items() if k != "step"})
+            self.tensorboard.add(row)
             write_logs(self.folder, self.history)
         if self.on_progress:
             self._report(number, each, row["loss"])

@@ -18,7 +18,6 @@ from wordreel.training.data.shelf import Shelf
 from wordreel.training.data.texts import Texts, frozen_states, is_frozen
 from wordreel.training.data.transcripts import Stretches, Transcripts
 from wordreel.training.distributed import World
-from wordreel.training.events import Events
 from wordreel.training.losses import build_loss
 from wordreel.training.losses.distil import Distil
 from wordreel.training.material import Material
@@ -56,7 +55,6 @@ class Session:
         captured = run.compile and device.type == "cuda" and world.size == 1 and run.precision != "float16"
         self.optimiser = build_optimiser(recipe.optimiser, self.module, self.loss, captured)
         self.stepper = self._stepper()
-        self._events: Events | None = None
 
     def _texts(self) -> Texts | Stretches:
         data, text, words = self.recipe.data, self.recipe.model.text, self.material.train_words
@@ -143,11 +141,6 @@ class Session:
         copy_tokenizer(self.recipe.model.text, self.material.tokenizer, folder)
         if now is not None:
             self.module.load_state_dict(now)
-
-    def events(self, folder: Path) -> Events:
-        if self._events is None:
-            self._events = Events(folder)
-        return self._events
 
 
 def _plain(value: Any) -> Any:

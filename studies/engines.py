@@ -25,13 +25,13 @@ from wordreel.evaluate.retrieval import Captions
 from wordreel.hubness import Direction
 from wordreel.library.records import StoredClip, StoredFile, TrackRow, WordRow
 from wordreel.library.store import LibraryStore
-from wordreel.models.base import Model
+from wordreel.models.base import Explanation, Model, mixture_weights
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel import checkpoint
 from wordreel.models.reel.encoder import encoder
 from wordreel.models.reel.model import VERSION, Reel
 from wordreel.models.reel.tower import caption
-from wordreel.search.embedding import embed_library, looks_at
+from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 from wordreel.types import Absent, Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.store import WeightStore
@@ -146,7 +146,7 @@ class Kept:
         return kept
 
 
-class Encoded:
+class Encoded(Model):
     """A model that encodes each caption once: the learned row by checkpoint, the bridge's rows for all."""
 
     def __init__(self, store: WeightStore, cache: Path, path: Path | None = None) -> None:
@@ -154,14 +154,14 @@ class Encoded:
         bridge = Bridge(store)
         model: Model = bridge if path is None else Reel(store, path)
         self.name, self.experts, self.dim = model.name, model.experts, model.dim
-        self.fingerprint, self.looks_at = model.fingerprint, looks_at(model)
+        self.track_experts, self.calibration = model.track_experts, model.calibration
         self._model = model
-        self.expert_weights: tuple[float, ...] = getattr(model, "expert_weights")  # noqa: B009 - not in Model
-        self._weights = np.array(self.expert_weights, np.float32)
+        self.expert_weights = model.expert_weights
+        self._weights = mixture_weights(model)
         folder = cache / "captions"
         self._known = Kept(
             folder / f"bridge-{bridge.fingerprint}",
-            lambda texts: np.stack([query.vectors for query in bridge.queries(texts)]),
+            lambda texts: np.stack([query.vectors for query in bridge.encode(texts)]),
         )
         self._learned: Kept | None = None
         if path is not None:
@@ -172,10 +172,14 @@ class Encoded:
                 lambda texts: caption(kept.tower, encode(texts)),
             )
 
+    @property
+    def fingerprint(self) -> str:
+        return self._model.fingerprint
+
     def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
         return self._model.embed(tracks, clips)
 
-    def queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+    def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         """As the model has them, from the cache."""
         rows = self._known.rows(texts, "bridge")
         if self._learned is not None:
@@ -188,7 +192,7 @@ class Encoded:
         for kept in filter(None, (self._known, self._learned)):
             kept.rows(clean, self.fingerprint)
 
-    def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> dict[str, Any]:
+    def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         return self._model.explain(query, tracks, clip)
 
 

@@ -63,9 +63,9 @@ def present(library: Path, told: Told) -> dict[str, float]:
         }
         speaks: dict[str, set[str]] = {}
         for row in store.tracks():
-            if row.present and row.content in names and row.expert in Reel.looks_at:
+            if row.present and row.content in names and row.expert in Reel.track_experts:
                 speaks.setdefault(row.expert, set()).add(row.content)
-    return {name: len(speaks[name]) / len(names) for name in Reel.looks_at if name in speaks}
+    return {name: len(speaks[name]) / len(names) for name in Reel.track_experts if name in speaks}
 
 
 def parts_of(experts: Sequence[str], order: Sequence[str]) -> list[Part]:

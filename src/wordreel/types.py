@@ -1,4 +1,4 @@
-"""The few types every room agrees on. All are frozen; arrays carry their shape in the comment."""
+"""The few types every package agrees on. All are frozen; arrays carry their shape in the comment."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from wordreel.errors import HubnessError
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
@@ -99,3 +101,16 @@ class QueryEmbedding:
     vectors: Float32
     weights: Float32
     text: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How a model's scores become confidences: `slope` and `toll`, see `wordreel.hubness.confidence`."""
+
+    slope: float
+    toll: float
+
+    def __post_init__(self) -> None:
+        for name, value, least, most in (("slope", self.slope, 1e-3, 1e3), ("toll", self.toll, -1e4, 1e4)):
+            if not least <= value <= most:
+                raise HubnessError(f"{name} must be between {least:g} and {most:g}, not {value!r}")

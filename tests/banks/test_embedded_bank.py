@@ -21,8 +21,8 @@ def searcher(store, model):
 
 def test_embeddings_are_made_once(store, model, searcher, monkeypatch):
     asked = []
-    plain = type(model).queries
-    monkeypatch.setattr(type(model), "queries", lambda self, texts: asked.extend(texts) or plain(self, texts))
+    plain = type(model).encode
+    monkeypatch.setattr(type(model), "encode", lambda self, texts: asked.extend(texts) or plain(self, texts))
     bank = make_bank(store, "colours", BANK, "test")
     first = embedded(store, model, bank)
     assert asked == BANK

@@ -148,15 +148,17 @@ def test_search_without_a_model_for_these_features_says_what_to_do(wordreel, tmp
 
 
 def test_search_shows_the_id_where_a_model_fits(wordreel, opened, tmp_path):
+    from wordreel.models.base import Model
     from wordreel.search.embedding import embed_library
     from wordreel.search.fitting import check_model_fits
     from wordreel.search.searcher import Searcher
     from wordreel.types import QueryEmbedding
 
-    class Direction:
+    class Direction(Model):
         """Finds the item whose first number of one foreign expert is largest."""
 
-        name, experts, dim, fingerprint = "direction", ("ce/scene.densenet161.0",), 7, "d" * 16
+        name, dim, fingerprint = "direction", 7, "d" * 16
+        experts = track_experts = ("ce/scene.densenet161.0",)
 
         def embed(self, tracks, clips):
             vectors = np.zeros((len(clips), 1, 7), np.float32)
@@ -164,11 +166,8 @@ def test_search_shows_the_id_where_a_model_fits(wordreel, opened, tmp_path):
                 vectors[:, 0] = tracks[expert].values.mean(axis=0)
             return vectors, np.full((len(clips), 1), bool(tracks))
 
-        def queries(self, texts):
+        def encode(self, texts):
             return [QueryEmbedding(np.eye(1, 7, dtype=np.float32), np.ones(1, np.float32), t) for t in texts]
-
-        def explain(self, query, tracks, clip):
-            return {}
 
     said = write_ce(tmp_path / "MSRVTT")
     wordreel("import", tmp_path / "MSRVTT")

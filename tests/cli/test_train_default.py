@@ -23,7 +23,7 @@ def test_a_library_and_captions_become_a_model(shell, tmp_path):
     from wordreel.weights.store import WeightStore
 
     model = Reel(WeightStore(), Path(written))
-    assert model.queries(["bread"])[0].vectors.shape == (6, 384)
+    assert model.encode(["bread"])[0].vectors.shape == (6, 384)
     assert model.facts["settings"]["teachers"] == 1
     assert model.fingerprint != Reel(WeightStore()).fingerprint
     before = Path(written).read_bytes()

@@ -9,10 +9,11 @@ from safetensors import safe_open
 from tests.hubness.cases import case
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.confidence import CHECKED, LEVEL, PRIOR, USUAL, Calibration, Confidence
+from wordreel.hubness.confidence import CHECKED, LEVEL, PRIOR, USUAL, Confidence
 from wordreel.hubness.embeddings import product
 from wordreel.hubness.inverted_softmax import InvertedSoftmax
 from wordreel.hubness.standard_score import FURTHEST, SHRINK, StandardScore
+from wordreel.types import Calibration
 
 
 def naive_levels(bank):

@@ -110,8 +110,8 @@ def test_embedding_equals_the_plain_definition(model):
 
 
 def test_queries_do_not_depend_on_their_neighbours(model):
-    alone = model.queries(["a dog runs"])[0]
-    together = model.queries(["a man plays the guitar", "a dog runs"])[1]
+    alone = model.encode(["a dog runs"])[0]
+    together = model.encode(["a man plays the guitar", "a dog runs"])[1]
     np.testing.assert_allclose(alone.vectors, together.vectors, atol=1e-5)
     assert alone.text == "a dog runs"
 
@@ -143,7 +143,7 @@ def test_what_two_clips_share(model):
         "speech": Track(lines[::-1].copy(), np.array([[0.0, 1.0], [2.0, 3.0]]), words),
     }
     one, two = Clip("x", 0, 4, whole=True), Clip("y", 0, 4)
-    said = model.shared(mine, one, theirs, two)
+    said = model.compare(mine, one, theirs, two)
     assert set(said) == {"appearance", "speech"}
     assert said["speech"] == ("“a dog barks”", (2.0, 3.0))
     space = model._spaces["appearance"]
@@ -152,7 +152,7 @@ def test_what_two_clips_share(model):
         max(0.0, a - logits[0].mean()) * max(0.0, b - logits[1].mean()) for a, b in zip(*logits, strict=True)
     ]
     assert said["appearance"] == (space.recogniser.names[int(np.argmax(products))], None)
-    assert set(model.shared(mine, one, theirs, Clip("y", 1.0, 2.0))) == {"appearance"}
+    assert set(model.compare(mine, one, theirs, Clip("y", 1.0, 2.0))) == {"appearance"}
 
 
 def test_what_is_remembered_of_a_clip_is_what_its_track_says(model, monkeypatch):

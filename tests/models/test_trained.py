@@ -85,20 +85,20 @@ def test_clips_are_embedded_from_the_rows_they_share_time_with(folder, tracks):
 
 def test_queries_carry_text_vectors_and_weights(folder):
     found = trained.load(folder)
-    queries = found.queries(["a dog runs", "cat", ""])
+    queries = found.encode(["a dog runs", "cat", ""])
     assert [query.text for query in queries] == ["a dog runs", "cat", ""]
     for query in queries:
         assert query.vectors.shape == (3, 8)
         np.testing.assert_allclose(query.weights.sum(), 1, rtol=1e-5)
         np.testing.assert_allclose(np.linalg.norm(query.vectors, axis=1), 1, rtol=1e-5)
-    alone = found.queries(["cat"])[0]
+    alone = found.encode(["cat"])[0]
     np.testing.assert_allclose(alone.vectors, queries[1].vectors, atol=1e-6)
-    assert found.queries([]) == []
+    assert found.encode([]) == []
 
 
 def test_explain_quotes_or_weighs(folder, tracks):
     found = trained.load(folder)
-    query = found.queries(["dog"])[0]
+    query = found.encode(["dog"])[0]
     said = found.explain(query, tracks, CLIPS[1])
     assert set(said) == {"motion", "speech"}
     assert said["speech"][0] == "“hello there”"

@@ -7,6 +7,7 @@ import pytest
 from tests.library.fakes import Colour, FakeFence, Talk, write_media
 
 from wordreel.library import LibraryStore, add
+from wordreel.models.base import Model
 from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 from wordreel.types import QueryEmbedding
@@ -14,11 +15,11 @@ from wordreel.types import QueryEmbedding
 PALETTE = {"red": 0, "green": 1, "blue": 2}
 
 
-class ColourModel:
+class ColourModel(Model):
     """A video is its mean colour, a query the colours it names; words weigh through "talk"."""
 
     name = "colours"
-    experts = ("colour", "talk")
+    experts = track_experts = ("colour", "talk")
     dim = 3
     fingerprint = "0123456789abcdef"
 
@@ -37,7 +38,7 @@ class ColourModel:
                     available[number, place] = True
         return vectors, available
 
-    def queries(self, texts):
+    def encode(self, texts):
         made = []
         for text in texts:
             wanted = np.zeros(3, np.float32)

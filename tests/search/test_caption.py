@@ -28,7 +28,7 @@ def sample(store, model, films):
 
 def fits(model, text, tracks, clips):
     """The best item of a video for a caption, by the definition."""
-    query = model.queries([text])[0]
+    query = model.encode([text])[0]
     vectors, available = model.embed(tracks, clips)
     found = []
     for row in range(len(clips)):

@@ -11,7 +11,8 @@ from tests.library.fakes import Colour, FakeFence, Shots, Talk, write_media
 from wordreel.errors import MediaError, QueryError
 from wordreel.library import add
 from wordreel.library.outside import study_outside
-from wordreel.models.similarity import alike, expert_weights
+from wordreel.models.base import mixture_weights
+from wordreel.models.similarity import alike
 from wordreel.search import like as like_module
 from wordreel.search.embedding import tracks_of
 from wordreel.search.filters import Filters
@@ -80,7 +81,7 @@ def test_ranking_equals_the_naive_one(searcher, store, model, films, number, wei
     monkeypatch.setattr(like_module, "AT_ONCE", 2)
     if weights:
         model.expert_weights = weights
-    assert expert_weights(model, 2).tolist() == list(weights or (1.0, 1.0))
+    assert mixture_weights(model).tolist() == list(weights or (1.0, 1.0))
     sample = encode_video(store, model, films[number], never)
     expected = naive(store, model, sample.clips, sample.tracks, sample.content, weights or (1.0, 1.0))
     matches = searcher.like(sample, 100)
@@ -196,7 +197,7 @@ def test_reasons_name_what_is_shared(searcher, store, model, films):
         assert set(others) <= {"colour", "talk"}
         return {"colour": (f"from {clip.start:g}", None), "talk": ("“dogs”", (1.0, 2.0))}
 
-    model.shared = shared
+    model.compare = shared
     said = {reason.expert: reason for reason in searcher.like(sample, 1)[0].why}
     assert said["colour"].what.startswith("from ")
     assert said["talk"].at == (1.0, 2.0)
@@ -216,7 +217,7 @@ def test_files_that_are_no_media(store, model, tmp_path):
 def test_who_looks_at_a_file_outside(store, model):
     with pytest.raises(QueryError, match="imported features"):
         experts_for(store, model)
-    model.looks_at = ("colour", "motion", "speech")
+    model.track_experts = ("colour", "motion", "speech")
     with pytest.raises(QueryError, match="imported features"):
         experts_for(store, model)  # nobody in the library has seen motion: it could not be compared
     store.catalogue.run("UPDATE tracks SET expert = 'motion' WHERE expert = 'colour'")

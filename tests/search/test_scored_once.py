@@ -30,7 +30,7 @@ def searcher(searcher, model, monkeypatch):
             for seed, text in zip(seeds, texts, strict=True)
         ]
 
-    monkeypatch.setattr(model, "queries", queries, raising=False)
+    monkeypatch.setattr(model, "encode", queries, raising=False)
     available = searcher.gallery.available
     vectors = rng.normal(size=(len(searcher), 2, DIM)).astype(np.float32) / DIM**0.5 * available[..., None]
     searcher.gallery = Gallery(searcher.gallery.ids, vectors, available)
@@ -55,7 +55,7 @@ def sure(scores, best):
 
 def twice(searcher, text, limit, moments, norm, least):
     """The path that scores all items for their confidence, and again for every depth of the ranking."""
-    query, bonus = searcher.model.queries([text])[0], searcher.bonus(text)
+    query, bonus = searcher.model.encode([text])[0], searcher.bonus(text)
     vectors, weights = query.vectors[None], query.weights[None]
 
     def plain_of(rows):

@@ -24,7 +24,7 @@ def work(searcher, store):
 def dense(work, method, text):
     """The method applied to the whole matrix of similarities, item by item."""
     searcher = work.searcher
-    query, bank = searcher.model.queries([text])[0], work.current()
+    query, bank = searcher.model.encode([text])[0], work.current()
     gallery = searcher.gallery
     rows = mixtures(query.vectors[None], query.weights[None], gallery.vectors, gallery.available).read(0, 1)
     fitted = method.fit(mixtures(bank.vectors, bank.weights, gallery.vectors, gallery.available))

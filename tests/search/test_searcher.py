@@ -15,7 +15,7 @@ from wordreel.search.searcher import Searcher
 
 def naive(searcher, store, model, text):
     """Every item scored by the definition, one by one; a video is as good as its best item."""
-    query = model.queries([text])[0]
+    query = model.encode([text])[0]
     terms = {t: store.search_words([t], limit=10**6) for t in lexical.terms_of(text)}
     counts = {t: len({w.content for w in rows}) for t, rows in terms.items()}
     best = {}

@@ -36,7 +36,7 @@ MARK = {"X-Wordreel": "1"}
 class Model(ColourModel):
     """Its words are speech, so that filters know them."""
 
-    experts = ("colour", "speech")
+    experts = track_experts = ("colour", "speech")
 
     def embed(self, tracks, clips):
         with np.errstate(invalid="ignore"):  # black has no colour

@@ -13,7 +13,7 @@ import pytest
 from tests.serve.conftest import Model, opened
 
 from wordreel.serve.access.rate import TokenBuckets
-from wordreel.serve.encoder import Encoder, RememberingModel
+from wordreel.serve.encoder import CachedQueryModel, Encoder
 from wordreel.serve.live import Live
 from wordreel.serve.metrics import Metrics, standard
 from wordreel.serve.options import Options
@@ -26,17 +26,17 @@ class Counting(Model):
     def __init__(self, delay=0.0):
         self.batches, self.delay = [], delay
 
-    def queries(self, texts):
+    def encode(self, texts):
         self.batches.append(list(texts))
         time.sleep(self.delay)
         if "bad" in texts:
             raise RuntimeError("cannot encode")
-        return super().queries(texts)
+        return super().encode(texts)
 
 
 def test_texts_of_concurrent_requests_are_encoded_together():
     model = Counting(0.05)
-    remembering = RememberingModel(model)
+    remembering = CachedQueryModel(model)
 
     async def crowd():
         encoder = Encoder(remembering, standard())
@@ -48,7 +48,7 @@ def test_texts_of_concurrent_requests_are_encoded_together():
     assert len(model.batches) <= 3  # the first alone or with all, then the rest
     assert sorted(text for batch in model.batches for text in batch) == sorted(f"red {n}" for n in range(40))
     for got, wanted in zip(
-        remembering.queries(["red 3", "blue"]), Model().queries(["red 3", "blue"]), strict=True
+        remembering.encode(["red 3", "blue"]), Model().encode(["red 3", "blue"]), strict=True
     ):
         np.testing.assert_array_equal(got.vectors, wanted.vectors)
 
@@ -57,7 +57,7 @@ def test_one_that_goes_away_does_not_take_the_others_along():
     model = Counting(0.1)
 
     async def crowd():
-        encoder = Encoder(RememberingModel(model), standard())
+        encoder = Encoder(CachedQueryModel(model), standard())
         first = asyncio.create_task(encoder.encode(["red"]))
         second = asyncio.create_task(encoder.encode(["red"]))
         await asyncio.sleep(0.02)
@@ -72,9 +72,9 @@ def test_one_that_goes_away_does_not_take_the_others_along():
 
 
 def test_a_bank_does_not_push_out_what_people_ask():
-    remembering = RememberingModel(Model())
-    remembering.queries(["red"])
-    remembering.queries([str(n) for n in range(5000)])
+    remembering = CachedQueryModel(Model())
+    remembering.encode(["red"])
+    remembering.encode([str(n) for n in range(5000)])
     assert remembering.latest.get("red") is not None
 
 

@@ -114,13 +114,13 @@ def test_encoded_queries_are_the_models_own(tmp_path):
     try:
         store_ = WeightStore()
         models = {checkpoint.SHIPPED: Reel(store_), None: Bridge(store_)}
-        expected = {path: model.queries([t.strip() for t in texts]) for path, model in models.items()}
+        expected = {path: model.encode([t.strip() for t in texts]) for path, model in models.items()}
     except WeightsMissing as error:
         pytest.skip(f"needs weights: {error}")
     for path, model in models.items():
         encoded = Encoded(store_, tmp_path, path)
         encoded.prepare(texts)
-        found = Encoded(store_, tmp_path, path).queries([t.strip() for t in texts])
+        found = Encoded(store_, tmp_path, path).encode([t.strip() for t in texts])
         assert encoded.fingerprint == model.fingerprint
         for mine, own in zip(found, expected[path], strict=True):
             np.testing.assert_allclose(mine.vectors, own.vectors, atol=1e-5)

@@ -205,7 +205,7 @@ def test_a_library_is_trained_on_from_the_command_line(store, tmp_path):
 
     model = load(tmp_path / "run" / "seed-1" / "best")
     assert model.experts == ("colour",)
-    assert len(model.queries(["a dog"])) == 1
+    assert len(model.encode(["a dog"])) == 1
 
 
 def test_a_published_tree_is_trained_on_from_the_command_line(tmp_path):

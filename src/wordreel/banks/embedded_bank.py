@@ -11,7 +11,7 @@ from wordreel.banks.fitted_states import FittedState, load_or_fit
 from wordreel.banks.query_embeddings import BankEmbeddings, Progress, bank_cache_dir, embedded
 from wordreel.errors import BankError
 from wordreel.hubness import METHODS, Method, mixtures
-from wordreel.hubness.confidence import CHECKED, Calibration, Confidence
+from wordreel.hubness.confidence import CHECKED, Confidence
 from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.hubness.sorted_columns import SortedColumns
 from wordreel.hubness.standard_score import StandardScore
@@ -62,8 +62,7 @@ class EmbeddedBank:
         if len(self.bank) < FEWEST_FOR_CONFIDENCE or not len(self.gallery.ids):
             return None
         found = self.fit(StandardScore())
-        own = getattr(self.searcher.model, "calibration", None)
-        calibration = CHECKED if own is None else Calibration(*own)
+        calibration = self.searcher.model.calibration or CHECKED
         return SearchConfidence(Confidence(found.state, calibration), found.rows_of(self.gallery.ids))
 
     def norm(self, method: Method) -> FittedNorm:

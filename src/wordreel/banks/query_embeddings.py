@@ -59,7 +59,7 @@ def embedded(
         return known
     made = []
     for start in range(0, len(new), BATCH):
-        made += model.queries([bank.texts[number] for number in new[start : start + BATCH]])
+        made += model.encode([bank.texts[number] for number in new[start : start + BATCH]])
         if progress:
             progress(len(made), len(new))
     alive = np.isin(known.ids, np.array(bank.ids))

@@ -31,10 +31,9 @@ from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import LARGEST, Array, Blocks, Ids, widen
-from wordreel.hubness.method import check_number
 from wordreel.hubness.standard_score import FURTHEST, StandardScore, levels
 from wordreel.hubness.state import State
-from wordreel.types import Float32, Float64
+from wordreel.types import Calibration, Float32, Float64
 
 LEVEL = 0.3  # of the height of t against how far it stands out
 PRIOR = 10  # items that the bank's idea of a query counts for
@@ -43,18 +42,6 @@ GROWTH = 0.5  # of the logarithm of the number of items that compete
 FEW = 50
 USUAL_COUNT = 400  # items at which the calibration holds as it is
 AT_ONCE = 1 << 20  # confidences worked out at a time
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """`slope` and `toll` of p, for a gallery of USUAL_COUNT items."""
-
-    slope: float
-    toll: float
-
-    def __post_init__(self) -> None:
-        check_number("slope", self.slope, 1e-3, 1e3)
-        check_number("toll", self.toll, -1e4, 1e4)
 
 
 CHECKED = Calibration(slope=1.1, toll=6.1)

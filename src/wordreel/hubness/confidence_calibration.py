@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.confidence import CHECKED, Calibration
-from wordreel.types import Bool, Float64
+from wordreel.hubness.confidence import CHECKED
+from wordreel.types import Bool, Calibration, Float64
 
 STEPS = 100
 PRIOR = 1e-4  # of the squared distance to the shipped numbers, against the mean loss of a hit

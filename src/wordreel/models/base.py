@@ -1,36 +1,112 @@
-"""What search asks of any joint embedding."""
+"""The contract between search and every joint embedding."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
-from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
+import numpy as np
+
+from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track
+
+Explanation = dict[str, tuple[str, tuple[float, float] | None]]
+"""Expert → what it recognised, and when (seconds), if that is known."""
 
 
-class Model(Protocol):
-    """Turns stored tracks and words into vectors of one space.
+class Model(ABC):
+    """A joint embedding: maps stored tracks and text into one space of `[experts, dim]`.
 
-    `experts` names the rows of every embedding, in order; `fingerprint` changes whenever any vector would.
+    Everything search may ask of a model is declared here. What only some models can do has a default that
+    says so: `expert_weights` and `calibration` are None, `explain` and `compare` return an empty mapping.
+
+    Attributes:
+        name: What users call the model.
+        experts: The rows of every embedding, in order.
+        dim: The length of a row.
+        track_experts: The experts whose tracks `embed` reads; more than `experts` where a row joins several.
+        expert_weights: Mixture weights `[experts]` where they do not depend on the query, else None.
+        calibration: What turns this model's scores into confidences; None means the general calibration.
+
+    >>> class Brightness(Model):
+    ...     name, experts, dim, track_experts, fingerprint = "brightness", ("light",), 1, ("light",), "1"
+    ...
+    ...     def embed(self, tracks, clips):
+    ...         return np.ones((len(clips), 1, 1), np.float32), np.full((len(clips), 1), "light" in tracks)
+    ...
+    ...     def encode(self, texts):
+    ...         row, weights = np.ones((1, 1), np.float32), np.ones(1, np.float32)
+    ...         return [QueryEmbedding(row, weights, text) for text in texts]
+    >>> Brightness().encode(["a bright room"])[0].vectors.shape
+    (1, 1)
+    >>> Brightness().calibration is None
+    True
     """
 
     name: str
     experts: tuple[str, ...]
     dim: int
+    track_experts: tuple[str, ...]
+    expert_weights: tuple[float, ...] | None = None
+    calibration: Calibration | None = None
 
     @property
-    def fingerprint(self) -> str: ...
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Identifies model, weights and preprocessing: it changes whenever any vector would."""
 
+    @abstractmethod
     def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
-        """`vectors [clips, experts, dim]` and `available [clips, experts]` for clips of one video."""
-        ...
+        """Embed clips of one video.
 
-    def queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
-        """Each text to one vector and one weight per expert."""
-        ...
+        Args:
+            tracks: The video's tracks by expert; an expert that is not in the mapping is absent.
+            clips: The clips to embed.
 
-    def explain(
-        self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip
-    ) -> dict[str, tuple[str, tuple[float, float] | None]]:
-        """For each expert that speaks for this clip: what it recognised that fits the query, and when."""
-        ...
+        Returns:
+            `vectors [clips, experts, dim]` and `available [clips, experts]`.
+        """
+
+    @abstractmethod
+    def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        """Encode each text as one vector and one weight per expert."""
+
+    def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
+        """What each expert recognised in a clip that fits the query; some may be silent."""
+        return {}
+
+    def compare(
+        self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
+    ) -> Explanation:
+        """What a clip of one video has in common with a clip of another, by expert; times are the other's."""
+        return {}
+
+
+class CheckpointModel(Model):
+    """A model loaded from a checkpoint folder, which a library can copy.
+
+    Attributes:
+        folder: The checkpoint folder.
+        text_files: Files in the folder, relative to it, that `encode` needs beside the weights.
+        external_text: What `encode` needs that is not in the folder; empty if there is nothing.
+        track_dims: The size of each expert's features; empty if any will do.
+    """
+
+    folder: Path
+    text_files: tuple[str, ...] = ()
+    external_text: str = ""
+    track_dims: Mapping[str, int] = MappingProxyType({})
+
+    @property
+    @abstractmethod
+    def facts(self) -> Mapping[str, Any]:
+        """The checkpoint's description, as written to `model.json`."""
+
+
+def mixture_weights(model: Model) -> Float32:
+    """`[experts]`: a model's fixed weights, or 1 for every expert where they depend on the query."""
+    if model.expert_weights is None:
+        return np.ones(len(model.experts), np.float32)
+    return np.asarray(model.expert_weights, np.float32)

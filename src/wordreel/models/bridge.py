@@ -29,6 +29,7 @@ from wordreel.experts import registry
 from wordreel.experts.base import Recogniser
 from wordreel.experts.head import Head
 from wordreel.lru_cache import LRUCache
+from wordreel.models.base import Explanation, Model
 from wordreel.nets.sentences import DIM, SentenceEncoder
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.derived import derived
@@ -70,12 +71,13 @@ class ClassSpace:
         return self.recogniser.names[int(np.argmax(chances * evidence))]
 
 
-class Bridge:
+class Bridge(Model):
     """The zero-training joint embedding."""
 
     name = "bridge"
     experts = tuple(WEIGHTS)
     dim = DIM
+    track_experts = experts
     expert_weights = tuple(WEIGHTS.values())
 
     def __init__(self, store: WeightStore) -> None:
@@ -106,7 +108,7 @@ class Bridge:
                     available[number, place] = True
         return vectors, available
 
-    def queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+    def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         weights = np.array(list(WEIGHTS.values()), np.float32)
         return [
             QueryEmbedding(
@@ -115,12 +117,10 @@ class Bridge:
             for text, sentence in zip(texts, self._encoder.encode(list(texts)), strict=True)
         ]
 
-    def explain(
-        self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip
-    ) -> dict[str, tuple[str, tuple[float, float] | None]]:
+    def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """The class or the line that fits the words best, per expert that has something in this clip."""
         sentence = self._encoder.encode([query.text])[0]
-        said: dict[str, tuple[str, tuple[float, float] | None]] = {}
+        said: Explanation = {}
         for expert in self.experts:
             if expert not in tracks:
                 continue
@@ -138,27 +138,27 @@ class Bridge:
                 said[expert] = (self._spaces[expert].best(chances, mean), None)
         return said
 
-    def shared(
-        self, tracks: Mapping[str, Track], clip: Clip, others: Mapping[str, Track], other: Clip
-    ) -> dict[str, tuple[str, tuple[float, float] | None]]:
-        """What two clips have in common, per expert: the class that both show, or the second's line that is
-        closest to what is said in the first."""
-        found: dict[str, tuple[str, tuple[float, float] | None]] = {}
+    def compare(
+        self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
+    ) -> Explanation:
+        """The class that both clips show, or the other clip's line that is closest to this one's."""
+        common: Explanation = {}
         for expert in self.experts:
-            if expert not in tracks or expert not in others:
+            if expert not in tracks or expert not in other_tracks:
                 continue
-            one, two = self._mean(expert, tracks[expert], clip), self._mean(expert, others[expert], other)
+            theirs = other_tracks[expert]
+            one, two = self._mean(expert, tracks[expert], clip), self._mean(expert, theirs, other_clip)
             if one is None or two is None:
                 continue
             if expert in SENTENCES:
-                values, times = self._rows(expert, others[expert])
-                at = int(np.argmax(np.where(overlap(times, other) > 0, values @ one, -np.inf)))
+                values, times = self._rows(expert, theirs)
+                at = int(np.argmax(np.where(overlap(times, other_clip) > 0, values @ one, -np.inf)))
                 span = (float(times[at, 0]), float(times[at, 1]))
-                found[expert] = (f"“{words_in(others[expert], *span)}”", span)
+                common[expert] = (f"“{words_in(theirs, *span)}”", span)
             else:
                 both = np.maximum(one - one.mean(), 0) * np.maximum(two - two.mean(), 0)
-                found[expert] = (self._spaces[expert].recogniser.names[int(np.argmax(both))], None)
-        return found
+                common[expert] = (self._spaces[expert].recogniser.names[int(np.argmax(both))], None)
+        return common
 
     def _asked_for(self, expert: str, text: str, sentence: Float32) -> Float32:
         """How much the words speak of each class; every hit of a query wants to know."""

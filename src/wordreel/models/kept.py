@@ -13,19 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wordreel.atomic import atomic_write, make_dir, sync_dir
 from wordreel.errors import LibraryError, WeightsCorrupt, WordreelError
 from wordreel.library.settings import read_setting
 from wordreel.library.store import LibraryStore
-from wordreel.models.base import Model
-from wordreel.models.config import Config
+from wordreel.models.base import CheckpointModel, Model
 from wordreel.weights.store import WeightStore
-
-if TYPE_CHECKING:
-    from wordreel.models.reel.model import Reel
-    from wordreel.models.trained import TrainedModel
 
 DEFAULT = "reel"  # the model that comes with wordreel
 BUILT_IN = (DEFAULT, "bridge")  # the bridge needs no training
@@ -88,7 +83,7 @@ def open_kept(store: LibraryStore, weights: WeightStore, key: str | None = None)
 _BACK = "`wordreel use reel` goes back to the model that comes with wordreel"
 
 
-def open_checkpoint(folder: Path, weights: WeightStore) -> TrainedModel | Reel:
+def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
     """The model in a folder: one trained here, or the default one after tuning, which needs no torch."""
     if is_reel(folder / WEIGHTS):
         from wordreel.models.reel.model import Reel
@@ -102,7 +97,7 @@ def open_checkpoint(folder: Path, weights: WeightStore) -> TrainedModel | Reel:
         raise WordreelError(
             f"{folder} is a trained model, which needs torch: pip install 'wordreel[train]'"
         ) from None
-    model: TrainedModel = trained.load(folder, weights)
+    model: CheckpointModel = trained.load(folder, weights)
     return model
 
 
@@ -124,7 +119,7 @@ def find_checkpoint(path: Path) -> Path:
     return path / BEST if not (path / WEIGHTS).exists() and (path / BEST / WEIGHTS).exists() else path
 
 
-def keep(store: LibraryStore, model: TrainedModel | Reel, weights: WeightStore) -> Model:
+def keep(store: LibraryStore, model: CheckpointModel, weights: WeightStore) -> Model:
     """Copy a checkpoint into the library and open it there; the old copy stays if it is whole.
 
     The copy gets its name when all of it is on the disk, so that a kill leaves all of it or nothing.
@@ -142,12 +137,11 @@ def keep(store: LibraryStore, model: TrainedModel | Reel, weights: WeightStore) 
             for left in place.parent.glob(f"{UNFINISHED}-*"):
                 shutil.rmtree(left)
             fresh.mkdir()
-            config = getattr(model, "config", None)
-            for name in (WEIGHTS, *(words_files(folder, config) if config else ())):
+            for name in (WEIGHTS, *model.text_files):
                 make_dir((fresh / name).parent)
                 shutil.copyfile(folder / name, fresh / name)
                 _sync(fresh / name)
-            atomic_write(fresh / FACTS, json.dumps(model.facts, indent=2, ensure_ascii=False).encode())
+            atomic_write(fresh / FACTS, json.dumps(dict(model.facts), indent=2, ensure_ascii=False).encode())
             if open_checkpoint(fresh, weights).fingerprint != model.fingerprint:
                 raise WeightsCorrupt(f"{folder} changed while it was being copied; try again")
             fresh.rename(place)
@@ -157,31 +151,6 @@ def keep(store: LibraryStore, model: TrainedModel | Reel, weights: WeightStore) 
                 f"the model cannot be copied into {place.parent}: {error.strerror or error}"
             ) from error
     return open_kept(store, weights, model.fingerprint)
-
-
-def words_files(folder: Path, config: Config) -> list[str]:
-    """The files of a checkpoint folder, relative to it, that its captions need."""
-    kind, _, place = config.text.source.partition(":")
-    if config.text.words == "huggingface" or not _inside(place):
-        return []
-    names = {"wordpiece": ("tokenizer.json", "vocab.txt"), "tokenizer": ("tokenizer.json", "vocab.txt")}
-    wanted = [str(Path(place) / name) for name in names.get(kind, ())] or (
-        [place] if kind == "word2vec" else []
-    )
-    return [name for name in wanted if (folder / name).is_file()]
-
-
-def words_elsewhere(config: Config) -> str:
-    """What a model's captions need that is not in its folder; empty if there is nothing."""
-    kind, _, place = config.text.source.partition(":")
-    if config.text.words == "huggingface":
-        return config.text.source
-    return "" if kind not in ("wordpiece", "tokenizer", "word2vec") or _inside(place) else place
-
-
-def _inside(place: str) -> bool:
-    path = Path(place)
-    return not path.is_absolute() and ".." not in path.parts
 
 
 def _sync(path: Path) -> None:

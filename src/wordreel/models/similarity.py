@@ -59,9 +59,3 @@ def alike(videos: Float32, available: Bool, others: Float32, also: Bool, weights
     [[0.15000000596046448, 0.6000000238418579]]
     """
     return mixture(videos, available * weights, others, also)
-
-
-def expert_weights(model: object, experts: int) -> Float32:
-    """wₘ of a model: its own where they do not depend on a query, otherwise 1 for every expert."""
-    own = getattr(model, "expert_weights", None)
-    return np.ones(experts, np.float32) if own is None else np.asarray(own, np.float32)

@@ -20,13 +20,14 @@ from torch import Tensor
 
 from wordreel.atomic import atomic_write, make_dir
 from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
+from wordreel.models.base import CheckpointModel, Explanation
 from wordreel.models.base_module import JointEmbedding
 from wordreel.models.batch import Tokens
 from wordreel.models.bridge import words_in
 from wordreel.models.build import build
 from wordreel.models.config import Config, from_json, to_json
 from wordreel.models.rows import clip_rows, collate
-from wordreel.models.text.sources import Source, open_source
+from wordreel.models.text.sources import Source, external_text, open_source, text_files
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.store import WeightStore
 
@@ -110,21 +111,28 @@ def load_module(folder: Path) -> tuple[JointEmbedding, dict[str, Any]]:
     return module.eval(), facts
 
 
-class TrainedModel:
-    """A `wordreel.models.base.Model` from a checkpoint folder, on the CPU."""
+class TrainedModel(CheckpointModel):
+    """A model from a checkpoint folder, on the CPU."""
 
     def __init__(self, folder: Path, store: WeightStore | None = None) -> None:
         self.folder, self._store = folder, store
-        self._module, self.facts = load_module(folder)
-        self.name: str = str(self.facts.get("name", folder.name))
+        self._module, self._facts = load_module(folder)
+        self.name: str = str(self._facts.get("name", folder.name))
         self.experts: tuple[str, ...] = self._module.rows
         self.config: Config = self._module.config
-        self.looks_at: tuple[str, ...] = self.config.names  # whose tracks it takes
+        self.track_experts: tuple[str, ...] = self.config.names
         self.dim: int = self._module.dim
+        self.text_files = text_files(folder, self.config.text)
+        self.external_text = external_text(self.config.text)
+        self.track_dims = {expert.name: expert.dim for expert in self.config.experts}
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return self._facts
 
     @cached_property
     def fingerprint(self) -> str:
-        described = json.dumps(self.facts, sort_keys=True)
+        described = json.dumps(self._facts, sort_keys=True)
         parts = (self.name, described, self._source.fingerprint)
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
 
@@ -143,7 +151,7 @@ class TrainedModel:
             available[start : start + len(some)] = videos.available.numpy()
         return vectors, available
 
-    def queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+    def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         found: list[QueryEmbedding] = []
         for start in range(0, len(texts), BATCH):
             some = list(texts[start : start + BATCH])
@@ -154,11 +162,9 @@ class TrainedModel:
             found += [QueryEmbedding(vectors[n], weights[n], text) for n, text in enumerate(some)]
         return found
 
-    def explain(
-        self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip
-    ) -> dict[str, tuple[str, tuple[float, float] | None]]:
+    def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """What was said or shown, or how much the words ask for an expert."""
-        said: dict[str, tuple[str, tuple[float, float] | None]] = {}
+        said: Explanation = {}
         for place, expert in enumerate(self.experts):
             if expert not in tracks or clip_rows(tracks[expert], clip) is None:
                 continue

@@ -103,7 +103,7 @@ def _embedded(searcher: Searcher, texts: Sequence[str]) -> list[QueryEmbedding]:
     return [
         query
         for start in range(0, len(words), BATCH)
-        for query in searcher.model.queries(words[start : start + BATCH])
+        for query in searcher.model.encode(words[start : start + BATCH])
     ]
 
 

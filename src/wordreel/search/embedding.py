@@ -55,9 +55,4 @@ def embed_library(store: LibraryStore, model: Model, progress: Progress | None =
 
 def tracks_of(store: LibraryStore, model: Model, content: str) -> dict[str, Track]:
     """The tracks of one video that the model can use."""
-    return store.present_tracks(content, looks_at(model))
-
-
-def looks_at(model: Model) -> tuple[str, ...]:
-    """The experts whose tracks a model takes: those of its rows, unless it joins several into one row."""
-    return getattr(model, "looks_at", model.experts)
+    return store.present_tracks(content, model.track_experts)

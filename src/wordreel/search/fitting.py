@@ -6,7 +6,6 @@ from wordreel.errors import NextStep, QueryError
 from wordreel.library.paths import IMPORTED
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
-from wordreel.search.embedding import looks_at
 
 
 def check_model_fits(store: LibraryStore, model: Model) -> None:
@@ -21,7 +20,7 @@ def check_model_fits(store: LibraryStore, model: Model) -> None:
     )
     if foreign is None or not foreign[0] or foreign[0] != foreign[1]:
         return
-    wanted = looks_at(model)
+    wanted = model.track_experts
     marks = ",".join("?" * len(wanted))
     known = store.catalogue.one(
         f"SELECT 1 FROM tracks WHERE state = 'present' AND expert IN ({marks}) LIMIT 1",  # noqa: S608

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.models.similarity import alike, expert_weights
+from wordreel.models.base import mixture_weights
+from wordreel.models.similarity import alike
 from wordreel.search.embedding import tracks_of
 from wordreel.search.explain import strongest_first
 from wordreel.search.filters import Filters
@@ -61,7 +62,7 @@ def like(
 def best_pairs(searcher: Searcher, sample: VideoQuery, allowed: Bool) -> tuple[Float32, Int64]:
     """For every item its best similarity to any clip of the sample, and which clip that was, the first of
     equals; −inf for items that are not allowed or cannot be compared."""
-    gallery, weights = searcher.gallery, expert_weights(searcher.model, sample.vectors.shape[1])
+    gallery, weights = searcher.gallery, mixture_weights(searcher.model)
     best: Float32 = np.full(len(allowed), -np.inf, np.float32)
     pairs = np.zeros(len(allowed), np.int64)
     for start in range(0, len(allowed), BLOCK):
@@ -103,7 +104,7 @@ def _moments(searcher: Searcher, sample: VideoQuery, content: str) -> tuple[int,
     theirs = [row for row in searcher.rows(content) if not searcher.items[row].whole] or searcher.rows(
         content
     )
-    weights = expert_weights(searcher.model, sample.vectors.shape[1])
+    weights = mixture_weights(searcher.model)
     seen, vectors = sample.some(mine), np.asarray(searcher.gallery.vectors[theirs])
     scores = _comparable(seen.vectors, seen.available, vectors, searcher.gallery.available[theirs], weights)
     first, second = np.unravel_index(int(scores.argmax()), scores.shape)
@@ -118,7 +119,7 @@ def _comparable(videos: Float32, available: Bool, others: Float32, also: Bool, w
 
 def _shares(searcher: Searcher, sample: VideoQuery, asked: int, row: int) -> Float32:
     """`[experts]`: each expert's part of the similarity."""
-    weights = expert_weights(searcher.model, sample.vectors.shape[1])
+    weights = mixture_weights(searcher.model)
     weights = weights * sample.available[asked] * searcher.gallery.available[row]
     dots = (sample.vectors[asked] * np.asarray(searcher.gallery.vectors[row])).sum(axis=1)
     return np.asarray(weights * dots / weights.sum(), np.float32)
@@ -129,9 +130,8 @@ def _reasons(
 ) -> tuple[Reason, ...]:
     """The experts that both have, by what they agree on."""
     item, model = searcher.items[row], searcher.model
-    told = getattr(model, "shared", None)
-    others = tracks_of(searcher.store, model, item.content) if told else {}
-    said = told(sample.tracks, sample.clips[asked], others, item.clip) if told else {}
+    others = tracks_of(searcher.store, model, item.content)
+    said = model.compare(sample.tracks, sample.clips[asked], others, item.clip)
     both = sample.available[asked] & searcher.gallery.available[row]
     dots = (sample.vectors[asked] * np.asarray(searcher.gallery.vectors[row])).sum(axis=1)
     return strongest_first(

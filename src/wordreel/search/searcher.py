@@ -114,7 +114,7 @@ class Searcher:
     def ask(self, words: str) -> EncodedText:
         """Some words as a question to this searcher."""
         spoken = self._spoken(words)
-        return EncodedText(self.model.queries([words])[0], spoken, self._bonus(spoken))
+        return EncodedText(self.model.encode([words])[0], spoken, self._bonus(spoken))
 
     def facts(self) -> Mapping[str, Facts]:
         """What filters want to know of every video."""
@@ -134,7 +134,7 @@ class Searcher:
 
     def item_scores(self, texts: Sequence[str], norms: Sequence[FittedNorm]) -> Iterator[Scores]:
         """`[texts, items]` under each norm in turn; float64 where one rescores, float32 elsewhere."""
-        queries = self.model.queries([text.strip() for text in texts])
+        queries = self.model.encode([text.strip() for text in texts])
         vectors, weights = np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries])
         plain = self._index.scores(vectors, weights, slice(None))
         first = plain.argmax(axis=1) if len(self) else np.zeros(len(texts), np.int64)

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from wordreel.errors import LibraryError, WeightsError, WordreelError
 from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
 from wordreel.library.settings import write_setting
 from wordreel.library.store import LibraryStore
 from wordreel.models import kept
-from wordreel.models.base import Model
-from wordreel.models.reel.model import Reel
+from wordreel.models.base import CheckpointModel, Model
 from wordreel.search.embedding import embed_library
 from wordreel.weights.store import WeightStore
-
-if TYPE_CHECKING:
-    from wordreel.models.trained import TrainedModel
 
 
 @dataclass(frozen=True)
@@ -58,10 +53,11 @@ def use(
             key, model = asked, kept.open_kept(store, weights, asked)
         else:
             trained = _trained(store, weights, asked)
-            if not isinstance(trained, Reel):
-                notes += check_experts(store, trained)
-                if elsewhere := kept.words_elsewhere(trained.config):
-                    notes.append(f"its captions need {elsewhere}, which is not in its folder: leave it there")
+            notes += check_experts(store, trained)
+            if trained.external_text:
+                notes.append(
+                    f"its captions need {trained.external_text}, which is not in its folder: leave it there"
+                )
             key, model = trained.fingerprint, kept.keep(store, trained, weights)
         return model, Used(model.name, model.fingerprint, switch(store, model, key, progress), tuple(notes))
 
@@ -79,25 +75,25 @@ def switch(
     return embedded
 
 
-def check_experts(store: LibraryStore, model: TrainedModel) -> list[str]:
+def check_experts(store: LibraryStore, model: CheckpointModel) -> list[str]:
     """What a model will miss, in words; an error where it would see nothing, or features of another shape."""
     dims: dict[str, set[int]] = {}
     rows = store.catalogue.rows("SELECT DISTINCT expert, dim FROM tracks WHERE state = 'present'")
     for expert, dim in rows:
         dims.setdefault(expert, set()).add(dim)
-    wrong = [e for e in model.config.experts if dims.get(e.name, {e.dim}) != {e.dim}]
+    wrong = {name: dim for name, dim in model.track_dims.items() if dims.get(name, {dim}) != {dim}}
     if wrong:
         said = "; ".join(
-            f"{e.name} of {e.dim} numbers, where the library has {', '.join(map(str, sorted(dims[e.name])))}"
-            for e in wrong
+            f"{name} of {dim} numbers, where the library has {', '.join(map(str, sorted(dims[name])))}"
+            for name, dim in wrong.items()
         )
         raise LibraryError(f"the model {model.name!r} was trained on other features: it takes {said}")
-    missing = [name for name in model.looks_at if name not in dims]
+    missing = [name for name in model.track_dims if name not in dims]
     if not missing:
         return []
     said = f"this library has no {', '.join(missing)}"
     more = f"`wordreel add FOLDER --experts {','.join(missing)}` adds them"
-    if dims and len(missing) == len(model.looks_at):
+    if dims and len(missing) == len(model.track_dims):
         raise LibraryError(f"the model {model.name!r} would see nothing: {said}; {more}")
     return [f"{said}, which the model {model.name!r} looks at; it does without. {more}"]
 
@@ -130,7 +126,7 @@ def _embedded(store: LibraryStore, fingerprint: str, clips: int) -> tuple[tuple[
         return manifest.experts, clips
 
 
-def _trained(store: LibraryStore, weights: WeightStore, asked: str) -> TrainedModel | Reel:
+def _trained(store: LibraryStore, weights: WeightStore, asked: str) -> CheckpointModel:
     """The checkpoint that was asked for: a folder, or one of the library's own."""
     path = Path(asked).expanduser()
     if path.is_dir():

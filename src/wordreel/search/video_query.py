@@ -14,7 +14,7 @@ from wordreel.library.outside import Outside, content_of
 from wordreel.library.store import LibraryStore
 from wordreel.library.study import SHOTS
 from wordreel.models.base import Model
-from wordreel.search.embedding import looks_at, tracks_of
+from wordreel.search.embedding import tracks_of
 from wordreel.types import Bool, Clip, Float32, Track
 
 Study = Callable[[Path], Outside]
@@ -39,7 +39,7 @@ class VideoQuery:
         if not available.any():
             raise QueryError(
                 f"no expert that the model {model.name!r} looks at has anything to say about {name}; "
-                f"it looks at {', '.join(looks_at(model))}"
+                f"it looks at {', '.join(model.track_experts)}"
             )
         shown = np.where(available[..., None], vectors, np.float32(0))
         return VideoQuery(name, content, tracks, clips, shown, available)
@@ -74,7 +74,7 @@ def encode_video(store: LibraryStore, model: Model, path: Path, study: Study) ->
         clips = tuple(clip.clip for clip in store.clips(content))
         return VideoQuery.of(model, str(path), content, tracks_of(store, model, content), clips)
     found = study(path)
-    wanted = looks_at(model)
+    wanted = model.track_experts
     tracks = {name: track for name, track in found.tracks.items() if name in wanted}
     return VideoQuery.of(model, str(path), "", tracks, found.clips)
 
@@ -82,11 +82,11 @@ def encode_video(store: LibraryStore, model: Model, path: Path, study: Study) ->
 def experts_for(store: LibraryStore, model: Model) -> list[str]:
     """Who must look at a file outside so that it can be compared with the library."""
     have = {str(name) for (name,) in store.catalogue.rows("SELECT DISTINCT expert FROM tracks")}
-    able = [name for name in looks_at(model) if name in registry.cards()]
+    able = [name for name in model.track_experts if name in registry.cards()]
     wanted = [name for name in able if name in have] if have else able
     if not wanted:
         raise QueryError(
-            f"the model {model.name!r} looks at {', '.join(looks_at(model))}, imported features that "
+            f"the model {model.name!r} looks at {', '.join(model.track_experts)}, imported features that "
             "wordreel cannot compute for a file; ask about an item of the library"
         )
     return [*wanted, *([SHOTS] if (SHOTS in have or not have) and SHOTS not in wanted else [])]

@@ -120,7 +120,7 @@ def filters_of(asked: schemas.FilterFields) -> Filters:
 
 
 def weights_of(snapshot: Snapshot, text: str) -> Float32:
-    return np.asarray(snapshot.searcher.model.queries([text.strip()])[0].weights, np.float32)
+    return np.asarray(snapshot.searcher.model.encode([text.strip()])[0].weights, np.float32)
 
 
 def _bank_norm(snapshot: Snapshot, asked: schemas.SearchRequest) -> str:

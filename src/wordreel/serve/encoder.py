@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from wordreel.lru_cache import LRUCache
-from wordreel.models.base import Model
+from wordreel.models.base import Explanation, Model
 from wordreel.serve.metrics import Metrics
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 
@@ -20,12 +19,14 @@ MOST = 64  # texts in a batch
 REMEMBERED = 4096
 
 
-class RememberingModel:
-    """A model that knows the latest queries' embeddings; everything else is the model's own."""
+class CachedQueryModel(Model):
+    """A model behind an LRU cache of query embeddings; everything else is the model's own."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self.name, self.experts, self.dim = model.name, model.experts, model.dim
+        self.track_experts, self.expert_weights = model.track_experts, model.expert_weights
+        self.calibration = model.calibration
         self.latest = LRUCache[str, QueryEmbedding](REMEMBERED)
 
     @property
@@ -35,24 +36,24 @@ class RememberingModel:
     def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
         return self._model.embed(tracks, clips)
 
-    def queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+    def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         if len(texts) > MOST:  # a bank: remembering it would push out what people ask
-            return self._model.queries(texts)
+            return self._model.encode(texts)
         known = {text: self.latest.get(text) for text in texts}
         new = [text for text, query in known.items() if query is None]
         if new:
-            for text, made in zip(new, self._model.queries(new), strict=True):
+            for text, made in zip(new, self._model.encode(new), strict=True):
                 known[text] = made
                 self.latest.put(text, made)
         return [query for text in texts if (query := known[text]) is not None]
 
-    def explain(
-        self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip
-    ) -> dict[str, tuple[str, tuple[float, float] | None]]:
+    def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         return self._model.explain(query, tracks, clip)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)  # what only some models have: `looks_at`, `shared`, …
+    def compare(
+        self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
+    ) -> Explanation:
+        return self._model.compare(tracks, clip, other_tracks, other_clip)
 
 
 class Encoder:
@@ -61,7 +62,7 @@ class Encoder:
     `model` may be exchanged at any time: who searches with another one encodes the words again.
     """
 
-    def __init__(self, model: RememberingModel, metrics: Metrics) -> None:
+    def __init__(self, model: CachedQueryModel, metrics: Metrics) -> None:
         self.model, self._metrics = model, metrics
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
         self._waiting: dict[str, asyncio.Future[None]] = {}
@@ -90,9 +91,7 @@ class Encoder:
                 del self._waiting[text]
             self._metrics.observe("wordreel_encode_batch", len(batch))
             try:
-                await asyncio.get_running_loop().run_in_executor(
-                    self._thread, self.model.queries, list(batch)
-                )
+                await asyncio.get_running_loop().run_in_executor(self._thread, self.model.encode, list(batch))
             except Exception as error:
                 for future in batch.values():
                     if not future.done():

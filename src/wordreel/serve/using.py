@@ -7,7 +7,7 @@ import threading
 from wordreel.api import Library
 from wordreel.errors import WordreelError
 from wordreel.models.kept import in_use, open_kept
-from wordreel.serve.encoder import RememberingModel
+from wordreel.serve.encoder import CachedQueryModel
 
 
 class UsedModel:
@@ -16,10 +16,10 @@ class UsedModel:
     def __init__(self, library: Library) -> None:
         self._library, self._lock = library, threading.Lock()
         self.key = in_use(library.store)  # what `wordreel use` takes
-        self.now = RememberingModel(library.model)
+        self.now = CachedQueryModel(library.model)
         self.problem: WordreelError | None = None
 
-    def look(self) -> RememberingModel:
+    def look(self) -> CachedQueryModel:
         """The library's model. One that cannot be opened leaves the old one at work."""
         with self._lock:
             key = in_use(self._library.store)
@@ -34,5 +34,5 @@ class UsedModel:
                     )
                 else:
                     self._library.__dict__["model"] = model  # as `Library.use` would have left it
-                    self.now, self.problem = RememberingModel(model), None
+                    self.now, self.problem = CachedQueryModel(model), None
             return self.now

@@ -28,7 +28,7 @@ def test_the_learned_row_wants_pictures(model):
         vectors, available = model.embed(tracks(*names), [WHOLE])
         assert available[0, 0] == speaks == any(name in PICTURES for name in names)
         assert bool(vectors[0, 0].any()) == speaks
-        assert ("seen" in model.explain(model.queries(["a dog"])[0], tracks(*names), WHOLE)) == speaks
+        assert ("seen" in model.explain(model.encode(["a dog"])[0], tracks(*names), WHOLE)) == speaks
 
 
 def test_sound_alone_is_found_by_sound(model):

@@ -149,7 +149,7 @@ def test_kept_model_is_the_embedding_that_search_uses(tuned):
     changed = {name for name, array in base.tower.items() if not np.array_equal(file.tower[name], array)}
     assert changed <= {"caption.straight.weight", "caption.straight.bias", "out.weight", "out.bias"}
     assert layers_of(file).startswith("layers-")
-    query = library.model.queries(["a zorp", "nothing of yours"])
+    query = library.model.encode(["a zorp", "nothing of yours"])
     np.testing.assert_allclose(np.linalg.norm([q.vectors[0] for q in query], axis=1), 1, atol=1e-5)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from wordreel.models.base import CheckpointModel, Explanation
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel import checkpoint as files
 from wordreel.models.reel.encoder import encoder
@@ -23,10 +24,8 @@ from wordreel.models.reel.stretches import inside, scaled, stretches
 from wordreel.models.reel.tower import caption, video
 from wordreel.models.reel.words import OwnWords
 from wordreel.nets.sentences import SentenceEncoder
-from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
+from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.store import WeightStore
-
-Said = dict[str, tuple[str, tuple[float, float] | None]]
 
 VERSION = 2  # raise it when any embedding would change
 LEARNED = "seen"
@@ -35,15 +34,15 @@ PICTURES = ("appearance", "motion")  # it was never trained on sound alone, and 
 AT_ONCE = 256  # clips
 
 
-class Reel:
+class Reel(CheckpointModel):
     """The model that comes with wordreel."""
 
     name: str = "reel"  # a tuned one has its own
     experts = tuple(WEIGHTS)
     dim = DIM
     expert_weights = tuple(WEIGHTS.values())
-    calibration = (1.4, 6.0)  # slope and toll of its confidences, from MSVD val and Flickr8k dev captions
-    looks_at = tuple(dict.fromkeys([*(seen.name for seen in SEEN), *Bridge.experts]))
+    calibration = Calibration(slope=1.4, toll=6.0)  # from MSVD val and Flickr8k dev captions
+    track_experts = tuple(dict.fromkeys([*(seen.name for seen in SEEN), *Bridge.experts]))
 
     def __init__(self, store: WeightStore, path: Path = files.SHIPPED) -> None:
         self.folder = path.parent
@@ -74,7 +73,7 @@ class Reel:
 
     def others(self, texts: Sequence[str]) -> Float32:
         """`[texts, experts − 1, dim]`: the rows that were not learned."""
-        return np.stack([known.vectors for known in self._bridge.queries(texts)])
+        return np.stack([known.vectors for known in self._bridge.encode(texts)])
 
     @cached_property
     def _encoder(self) -> SentenceEncoder:
@@ -93,25 +92,25 @@ class Reel:
         vectors[~available] = 0
         return vectors, available
 
-    def queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+    def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         weights = np.array(list(WEIGHTS.values()), np.float32)
         learned = caption(self._kept.tower, self.sentences(texts), self._words.add(texts))
         return [
             QueryEmbedding(np.concatenate([row[None], known.vectors]), weights, known.text)
-            for row, known in zip(learned, self._bridge.queries(texts), strict=True)
+            for row, known in zip(learned, self._bridge.encode(texts), strict=True)
         ]
 
-    def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Said:
+    def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """What the bridge recognised; the learned row is put into the words of what it saw."""
         said = self._bridge.explain(query, tracks, clip)
         return _with_learned(said) if _sees(tracks, clip) else said
 
-    def shared(
-        self, tracks: Mapping[str, Track], clip: Clip, others: Mapping[str, Track], other: Clip
-    ) -> Said:
+    def compare(
+        self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
+    ) -> Explanation:
         """What two clips have in common, in the bridge's words."""
-        said = self._bridge.shared(tracks, clip, others, other)
-        return _with_learned(said) if _sees(tracks, clip) and _sees(others, other) else said
+        common = self._bridge.compare(tracks, clip, other_tracks, other_clip)
+        return _with_learned(common) if _sees(tracks, clip) and _sees(other_tracks, other_clip) else common
 
     def tokens(self, tracks: Mapping[str, Track], clip: Clip) -> dict[str, Float32]:
         """What the learned row reads in a clip."""
@@ -129,7 +128,7 @@ def _sees(tracks: Mapping[str, Track], clip: Clip) -> bool:
     return any(name in tracks and inside(tracks[name], clip).any() for name in PICTURES)
 
 
-def _with_learned(said: Said) -> Said:
+def _with_learned(said: Explanation) -> Explanation:
     """The learned row speaks in the words of what was recognised."""
     shown = [said[expert][0] for expert in ("motion", "appearance") if expert in said]
     return {**said, LEARNED: (", ".join(shown) or "the whole of it", None)}

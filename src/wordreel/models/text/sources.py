@@ -107,6 +107,31 @@ def open_source(text: Text, folder: Path | None = None, store: WeightStore | Non
     )
 
 
+def text_files(folder: Path, text: Text) -> tuple[str, ...]:
+    """The files of a checkpoint folder, relative to it, that its captions need."""
+    kind, _, path = text.source.partition(":")
+    if text.words == "huggingface" or not _inside(path):
+        return ()
+    names = {"wordpiece": ("tokenizer.json", "vocab.txt"), "tokenizer": ("tokenizer.json", "vocab.txt")}
+    wanted = [str(Path(path) / name) for name in names.get(kind, ())] or (
+        [path] if kind == "word2vec" else []
+    )
+    return tuple(name for name in wanted if (folder / name).is_file())
+
+
+def external_text(text: Text) -> str:
+    """What captions need that is not in the checkpoint folder; empty if there is nothing."""
+    kind, _, path = text.source.partition(":")
+    if text.words == "huggingface":
+        return text.source
+    return "" if kind not in ("wordpiece", "tokenizer", "word2vec") or _inside(path) else path
+
+
+def _inside(name: str) -> bool:
+    path = Path(name)
+    return not path.is_absolute() and ".." not in path.parts
+
+
 def _source(text: Text, rows: Rows, facts: str) -> Source:
     # Tokenizers with an end mark cut their own; the rest is cut here.
     return Source(rows, f"{text.source}:{facts}", text.max_tokens, text.stop_words)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from wordreel.hubness import make_method, torch_blocks, torch_fit, triton_fit
+from wordreel.hubness import make_method, torch_fit, triton_fit
 
 BETA, K = 20.0, 10
 METHODS = [make_method("is", beta=BETA), make_method("dis", beta=BETA), make_method("csls", k=K)]
@@ -115,21 +115,27 @@ def measure(name: str, bank_size: int, items: int, dim: int, repeat: int, blocke
         "square": square(KINDS[name]),
         "product": work / median(product(bank, gallery), repeat),
         "pass": work
-        / median(lambda: triton_fit.gather(torch, bank, gallery, "cuda", asked, precision), repeat),
+        / median(lambda: triton_fit.run_fused(torch, bank, gallery, "cuda", asked, precision), repeat),
         "fit": work
-        / clock(lambda: torch_fit.fit_many_torch(METHODS, bank, gallery, precision=precision), repeat),
+        / clock(
+            lambda: torch_fit.fit_embeddings_on_device(METHODS, bank, gallery, precision=precision), repeat
+        ),
     }
     if blocked:
         away = bank.cpu(), gallery.cpu()
-        rates["from_main_memory"] = work / clock(lambda: torch_fit.fit_many_torch(METHODS, *away), 2)
+        rates["from_main_memory"] = work / clock(
+            lambda: torch_fit.fit_embeddings_on_device(METHODS, *away), 2
+        )
         some = gallery[: items // 20]
         keys = [("logsum", BETA), ("winners", 1), ("best", K, K + 8)]
         rates["blocked"] = (
             work
             / 20
             / median(
-                lambda: torch_blocks.gather(
-                    torch, bank, some, {key: torch_blocks.maker_of(key) for key in keys}
+                lambda: torch_fit.accumulate_blocks(
+                    torch,
+                    torch_fit.EmbeddingBank(bank, some).blocks(torch, "cuda"),
+                    {key: torch_fit.builder_of(key) for key in keys},
                 ),
                 2,
             )

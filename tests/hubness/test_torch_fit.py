@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from wordreel.errors import HubnessError
-from wordreel.hubness import fit_embeddings, make_method, torch_blocks, torch_fit
+from wordreel.hubness import device as devices_of
+from wordreel.hubness import fit_embeddings, fit_many, make_method, mixtures, product, torch_fit
 
 NAMES = ["none", "is", "dis", "csls", "nnn", "cent", "dsl", "dual-is", "dual-dis"]
 
@@ -31,8 +32,8 @@ def test_the_device_gathers_the_same_state(name, parameters, monkeypatch):
     wanted = fit_embeddings(method, bank, gallery, extra)
     for device in devices():
         for block in (23, 23 * 16, 1 << 20):
-            monkeypatch.setattr(torch_blocks, "BLOCK", block)
-            found = torch_fit.fit_embeddings_torch(method, bank, gallery, extra, device=device)
+            monkeypatch.setattr(torch_fit, "BLOCK", block)
+            found = torch_fit.fit_embeddings_on_device([method], bank, gallery, extra, device=device)[0]
             for key, one in wanted.banks.items():
                 for part, numbers in one.statistics.items():
                     other = found.banks[key].statistics[part].arrays()
@@ -50,11 +51,11 @@ def test_what_the_device_refuses():
     pytest.importorskip("torch")
     good = np.eye(3, dtype=np.float32)
     for bad in (
-        lambda: torch_fit.fit_embeddings_torch(make_method("sinkhorn"), good, good, device="cpu"),
-        lambda: torch_fit.fit_embeddings_torch(make_method("gc"), good, good, device="cpu"),
-        lambda: torch_fit.fit_embeddings_torch(make_method("dual-is"), good, good, device="cpu"),
-        lambda: torch_fit.fit_embeddings_torch(make_method("is"), good[:0], good, device="cpu"),
-        lambda: torch_fit.fit_embeddings_torch(make_method("is"), good * np.nan, good, device="cpu"),
+        lambda: torch_fit.fit_embeddings_on_device([make_method("sinkhorn")], good, good, device="cpu"),
+        lambda: torch_fit.fit_embeddings_on_device([make_method("gc")], good, good, device="cpu"),
+        lambda: torch_fit.fit_embeddings_on_device([make_method("dual-is")], good, good, device="cpu"),
+        lambda: torch_fit.fit_embeddings_on_device([make_method("is")], good[:0], good, device="cpu"),
+        lambda: torch_fit.fit_embeddings_on_device([make_method("is")], good * np.nan, good, device="cpu"),
     ):
         with pytest.raises(HubnessError):
             bad()
@@ -65,4 +66,80 @@ def test_without_torch_the_extra_is_named(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(HubnessError, match=r"wordreel\[train\]"):
-        torch_fit.fit_embeddings_torch(make_method("is"), np.eye(3), np.eye(3))
+        torch_fit.fit_embeddings_on_device([make_method("is")], np.eye(3), np.eye(3))
+
+
+@pytest.fixture
+def torch_as_gpu(monkeypatch):
+    """torch on the CPU stands in for a GPU, however small the bank is."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr(devices_of, "find_gpu", lambda: "cpu")
+    monkeypatch.setattr(devices_of, "AUTO_FROM", 0)
+    used = []
+    run = torch_fit.accumulate_blocks
+    monkeypatch.setattr(torch_fit, "accumulate_blocks", lambda *given: used.append(1) or run(*given))
+    return used
+
+
+def banks_of_every_kind(rng):
+    """Each with the matrix it stands for."""
+    queries, items = whole_numbers(rng, 40, 3, 4), whole_numbers(rng, 15, 3, 4)
+    weights = rng.integers(0, 4, (40, 3)).astype(np.float32) / 4
+    available = rng.uniform(size=(15, 3)) < 0.7
+    mixed = mixtures(queries, weights, items, available)
+    one = mixtures(queries[:, :1], weights[:, :1] + 1, items[:, :1], np.ones((15, 1), bool))
+    flat = product(queries[:, 0], items[:, 0])
+    yield "matrix", lambda: flat.read(0, 40), flat.read(0, 40)
+    yield "float64", lambda: flat.read(0, 40).astype(np.float64), flat.read(0, 40)
+    yield "stream", lambda: (rows for rows in np.array_split(flat.read(0, 40), 3)), flat.read(0, 40)
+    yield "product", lambda: flat, flat.read(0, 40)
+    yield "one expert", lambda: one, one.read(0, 40)
+    yield "mixtures", lambda: mixed, mixed.read(0, 40)
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+@pytest.mark.parametrize("name", ["is", "dis", "csls", "cent"])
+def test_every_bank_is_fitted_on_the_device(name, device, torch_as_gpu):
+    method = make_method(name)
+    for kind, bank, matrix in banks_of_every_kind(np.random.default_rng(1)):
+        torch_as_gpu.clear()
+        wanted = method.fit(matrix)
+        for found in (method.fit(bank(), device=device), fit_many([method], bank(), device=device)[0]):
+            assert (found.bank_size, found.items) == (40, 15)
+            assert np.allclose(found.bias(), wanted.bias(), atol=1e-5), kind
+            if method.gated:
+                assert np.array_equal(found.activation, wanted.activation), kind
+        assert len(torch_as_gpu) == 2
+
+
+def test_a_method_without_a_device_version_is_fitted_on_the_cpu_or_refused(torch_as_gpu):
+    bank = np.random.default_rng(2).normal(size=(30, 7)).astype(np.float32)
+    for name in ("gc", "sinkhorn"):
+        method = make_method(name)
+        rows = bank[:3]
+        wanted = method.apply(rows, method.fit(bank))
+        assert np.array_equal(method.apply(rows, method.fit(bank, device="auto")), wanted)
+        with pytest.raises(HubnessError, match="no GPU version"):
+            method.fit(bank, device="cuda")
+    assert torch_as_gpu == []
+
+
+def test_small_banks_and_machines_without_a_gpu_stay_on_the_cpu(monkeypatch):
+    bank = np.eye(3, dtype=np.float32)
+    monkeypatch.setattr(devices_of, "find_gpu", lambda: pytest.fail("too small to look for a GPU"))
+    make_method("is").fit(bank, device="auto")
+    monkeypatch.setattr(devices_of, "find_gpu", lambda: None)
+    monkeypatch.setattr(devices_of, "AUTO_FROM", 0)
+    make_method("is").fit(bank, device="auto")
+    with pytest.raises(HubnessError, match="no CUDA GPU"):
+        make_method("is").fit(bank, device="cuda")
+    with pytest.raises(HubnessError, match="no device 'tpu'"):
+        make_method("is").fit(bank, device="tpu")
+
+
+def test_without_a_driver_torch_is_not_imported(monkeypatch):
+    import sys
+
+    monkeypatch.setattr(devices_of, "_has_driver", lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", None)  # importing it would fail
+    assert devices_of.find_gpu() is None

@@ -9,7 +9,7 @@ import os
 import numpy as np
 import pytest
 
-from wordreel.hubness import make_method, torch_blocks, torch_fit, triton_fit
+from wordreel.hubness import make_method, torch_fit, triton_fit
 
 torch = pytest.importorskip("torch")
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -118,9 +118,9 @@ def test_the_fused_states_are_those_of_the_blocks(monkeypatch):
         make_method("cent"),
     ]
     methods += [make_method("nnn", k=10, reserve=0)]
-    slow = torch_fit.fit_many_torch(methods, bank / 8, gallery / 8, device=DEVICE)
-    monkeypatch.setattr(torch_fit, "WORTH", 0)
-    fast = torch_fit.fit_many_torch(methods, bank / 8, gallery / 8, device=DEVICE)
+    slow = torch_fit.fit_embeddings_on_device(methods, bank / 8, gallery / 8, device=DEVICE)
+    monkeypatch.setattr(torch_fit, "FUSE_FROM", 0)
+    fast = torch_fit.fit_embeddings_on_device(methods, bank / 8, gallery / 8, device=DEVICE)
     for one, other in zip(slow, fast, strict=True):
         assert np.abs(one.bias() - other.bias()).max() < 1e-5
         if one.method.gated:
@@ -129,7 +129,7 @@ def test_the_fused_states_are_those_of_the_blocks(monkeypatch):
         wrong = bank.clone()
         wrong[7, 3] = broken
         with pytest.raises(Exception, match="not finite"):
-            torch_fit.fit_embeddings_torch(methods[0], wrong, gallery, device=DEVICE)
+            torch_fit.fit_embeddings_on_device(methods[:1], wrong, gallery, device=DEVICE)
 
 
 def test_what_is_fused_and_what_is_not():
@@ -146,15 +146,15 @@ def test_several_methods_share_one_pass(monkeypatch):
     rng = np.random.default_rng(0)
     bank, gallery = whole_numbers(rng, 70, 6), whole_numbers(rng, 23, 6)
     asked = []
-    maker_of = torch_blocks.maker_of
-    monkeypatch.setattr(torch_blocks, "maker_of", lambda key: asked.append(key) or maker_of(key))
+    builder_of = torch_fit.builder_of
+    monkeypatch.setattr(torch_fit, "builder_of", lambda key: asked.append(key) or builder_of(key))
     methods = [
         make_method("is"),
         make_method("dis"),
         make_method("csls"),
         make_method("nnn", k=10, reserve=8),
     ]
-    states = torch_fit.fit_many_torch(methods, bank, gallery, device="cpu")
+    states = torch_fit.fit_embeddings_on_device(methods, bank, gallery, device="cpu")
     assert sorted(asked) == [("best", 10, 18), ("logsum", 20.0), ("winners", 1)]
     for method, state in zip(methods, states, strict=True):
         assert state.method == method
@@ -166,11 +166,13 @@ def test_tensors_and_arrays_of_every_precision(kind):
     rng = np.random.default_rng(1)
     bank, gallery = (whole_numbers(rng, size, 6).to(getattr(torch, kind)) for size in (40, 9))
     wanted = make_method("is").fit((bank.float() @ gallery.float().T).numpy()).bias()
-    found = torch_fit.fit_embeddings_torch(make_method("is"), bank, gallery, device="cpu")
+    found = torch_fit.fit_embeddings_on_device([make_method("is")], bank, gallery, device="cpu")[0]
     assert np.allclose(found.bias(), wanted, atol=1e-5)
     if kind != "bfloat16":
         arrays = bank.numpy(), gallery.numpy()
         arrays[0].flags.writeable = False
         assert np.allclose(
-            torch_fit.fit_embeddings_torch(make_method("is"), *arrays, device="cpu").bias(), wanted, atol=1e-5
+            torch_fit.fit_embeddings_on_device([make_method("is")], *arrays, device="cpu")[0].bias(),
+            wanted,
+            atol=1e-5,
         )

@@ -79,7 +79,7 @@ def update_or_fit(
             with suppress(KeyError, HubnessError):  # a query left with its embedding, say: fit again
                 return _Follower(vectors, gallery).follow(before, wanted)
     sims = _Follower(vectors, gallery).sims(wanted, gallery.ids)
-    return FittedState(method.fit(sims), gallery.ids, wanted)
+    return FittedState(method.fit(sims, device="auto"), gallery.ids, wanted)
 
 
 def fit_all(
@@ -89,9 +89,11 @@ def fit_all(
     wanted = np.array(bank.ids, np.int64)
     sims = _Follower(vectors, gallery).sims(wanted, gallery.ids)
     shared = [method for method in methods if is_single_pass(method)]
-    states = iter(fit_many(shared, sims))
+    states = iter(fit_many(shared, sims, device="auto"))
     return [
-        FittedState(next(states) if is_single_pass(method) else method.fit(sims), gallery.ids, wanted)
+        FittedState(
+            next(states) if is_single_pass(method) else method.fit(sims, device="auto"), gallery.ids, wanted
+        )
         for method in methods
     ]
 

@@ -1,8 +1,8 @@
-"""Fit a method from embeddings: similarities are computed block by block and never kept.
+"""Fit a method from embeddings: similarities are computed block by block and never stored.
 
 `product` is for single vectors (one matrix product per block), `mixtures` for mixtures of experts (see
 `models.similarity`). Both can be read again, so Sinkhorn can be fitted too. Memory: one batch of
-128 MB at most beside the embeddings (see `batches`).
+128 MB at most beside the embeddings (see `accumulate`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wordreel.types import Bool, Float32
 
 
 @dataclass(frozen=True)
-class Product:
+class ProductSource:
     """Rows of `queries [m, d] · items [n, d]ᵀ`."""
 
     queries: Array
@@ -41,7 +41,7 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Mixtures:
+class MixtureSource:
     """Rows of the mixture similarity; `items` is flat, `[n, e · d]`, with zeros where not available."""
 
     queries: Float32  # [m, e, d]
@@ -78,7 +78,7 @@ def product(queries: Array, items: Array) -> SimilaritySource:
         raise HubnessError(
             f"embeddings are matrices [rows, dim] of one dim, not {queries.shape} and {items.shape}"
         )
-    return Product(queries, _floats(items))
+    return ProductSource(queries, _floats(items))
 
 
 def mixtures(queries: Float32, weights: Float32, items: Float32, available: Bool) -> SimilaritySource:
@@ -94,16 +94,34 @@ def mixtures(queries: Float32, weights: Float32, items: Float32, available: Bool
         )
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise HubnessError("mixture weights must be finite and not negative")
-    shown = np.where(available[:, :, None], items, 0).reshape(len(items), -1)
-    return Mixtures(queries, weights, shown.astype(np.float32), available.astype(np.float32))
+    masked = np.where(available[:, :, None], items, 0).reshape(len(items), -1)
+    return MixtureSource(queries, weights, masked.astype(np.float32), available.astype(np.float32))
 
 
 def fit_embeddings(
-    method: Method, bank: Array, gallery: Array, extra: Array | None = None, *, threads: int | None = None
+    method: Method,
+    bank: Array,
+    gallery: Array,
+    extra: Array | None = None,
+    *,
+    threads: int | None = None,
+    device: str = "cpu",
 ) -> State:
-    """Fit on a bank of embeddings `[m, d]` and gallery embeddings `[n, d]`, without the m × n matrix.
+    """Fit on embeddings, without storing the similarity matrix.
 
-    `extra [g, d]` are the gallery bank's embeddings, for the methods with two banks.
+    Args:
+        method: What to fit (`make_method`).
+        bank: Embeddings of the bank queries, `[m, d]`.
+        gallery: Embeddings of the gallery items, `[n, d]`.
+        extra: Embeddings of the gallery bank, `[g, d]`, for the methods with two banks.
+        threads: CPU threads; all cores by default.
+        device: `cpu`, `cuda`, or `auto` for a GPU where there is one.
+
+    Returns:
+        The fitted state over the `n` gallery items.
+
+    Raises:
+        HubnessError: The shapes do not fit, or a similarity is not finite.
 
     >>> from wordreel.hubness.inverted_softmax import InvertedSoftmax
     >>> rng = np.random.default_rng(0)
@@ -116,7 +134,7 @@ def fit_embeddings(
     if extra is not None:
         # Sinkhorn compares the gallery bank with the queries, the others with the gallery.
         second = product(extra, gallery) if method.streaming else product(bank, extra)
-    return method.fit(product(bank, gallery), second, threads=threads)
+    return method.fit(product(bank, gallery), second, threads=threads, device=device)
 
 
 def fit_mixtures(
@@ -127,9 +145,10 @@ def fit_mixtures(
     available: Bool,
     *,
     threads: int | None = None,
+    device: str = "cpu",
 ) -> State:
     """Fit on bank `[m, e, d]` with `weights [m, e]` and gallery `[n, e, d]` with `available [n, e]`."""
-    return method.fit(mixtures(bank, weights, gallery, available), threads=threads)
+    return method.fit(mixtures(bank, weights, gallery, available), threads=threads, device=device)
 
 
 def _floats(values: Array) -> Array:

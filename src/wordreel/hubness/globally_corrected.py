@@ -22,6 +22,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from wordreel.hubness.blocks import Array, Block, Blocks
+from wordreel.hubness.device import no_gpu_version
 from wordreel.hubness.method import Method, Scorer, check_count
 from wordreel.hubness.sorted_columns import SortedColumns, SortedColumnsBuilder, compress
 from wordreel.hubness.state import QUERIES, BankState, State
@@ -46,7 +47,15 @@ class GloballyCorrected(Method):
     def builders(self, bank: str) -> dict[str, StatisticBuilder]:
         return {"columns": SortedColumnsBuilder()}
 
-    def fit(self, blocks: Blocks, gallery: Blocks | None = None, *, threads: int | None = None) -> State:
+    def fit(
+        self,
+        blocks: Blocks,
+        gallery: Blocks | None = None,
+        *,
+        threads: int | None = None,
+        device: str = "cpu",
+    ) -> State:
+        no_gpu_version(device, self.name)
         state = super().fit(blocks, gallery, threads=threads)
         bank = state.banks[QUERIES]
         columns = replace(cast(SortedColumns, bank.statistics["columns"]), levels=self.levels)

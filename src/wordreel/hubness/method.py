@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from wordreel.errors import HubnessError
 from wordreel.hubness.accumulate import accumulate, warn_if_logits
 from wordreel.hubness.blocks import Array, ArraySource, Block, Blocks, blocks_of, each_span, matrix
+from wordreel.hubness.device import no_gpu_version, pick_gpu
 from wordreel.hubness.gated import GatedScores
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
 from wordreel.hubness.statistic import StatisticBuilder
@@ -47,20 +49,35 @@ class Method:
         """β of a bank, 0 where the method has none."""
         return 0.0
 
-    def fit(self, blocks: Blocks, gallery: Blocks | None = None, *, threads: int | None = None) -> State:
-        """Gather the bank: `[bank, items]` similarities, as an array, memory map, source or row blocks.
+    def fit(
+        self,
+        blocks: Blocks,
+        gallery: Blocks | None = None,
+        *,
+        threads: int | None = None,
+        device: str = "cpu",
+    ) -> State:
+        """Fit the bank: `[bank, items]` similarities, as an array, memory map, source or row blocks.
 
         Methods with a second bank take `gallery`, `[gallery bank, items]` similarities between items.
+        `device` is `cpu`, `cuda`, or `auto` for a GPU where there is one.
         """
         given = {QUERIES: blocks} | ({} if gallery is None else {GALLERY: gallery})
         if set(given) != set(self.banks):
             raise HubnessError(f"{self.name!r} is fitted with {' and '.join(self.banks)}, not {list(given)}")
+        gpu = pick_gpu(device, given.values())
+        if gpu is not None:
+            from wordreel.hubness.torch_fit import fit_on_device, runs_on_device
+
+            if runs_on_device(self):
+                return fit_on_device([self], blocks, gallery, device=gpu)[0]
+            no_gpu_version(device, self.name)
         banks, items = {}, None
         for name, rows in given.items():
-            found = accumulate(rows, lambda name=name: self.builders(name), items, threads)  # type: ignore[misc]
-            warn_if_logits(found.max_abs, self.inverse_temperature(name))
-            items = found.items
-            banks[name] = BankState(found.size, found.statistics)
+            result = accumulate(rows, partial(self.builders, name), items, threads)
+            warn_if_logits(result.max_abs, self.inverse_temperature(name))
+            items = result.items
+            banks[name] = BankState(result.size, result.statistics)
         assert items is not None  # noqa: S101 - every method has a bank
         return State(self, items, banks)
 

@@ -11,15 +11,34 @@ from functools import partial
 from wordreel.errors import HubnessError
 from wordreel.hubness.accumulate import Accumulated, accumulate, warn_if_logits
 from wordreel.hubness.blocks import Blocks
+from wordreel.hubness.device import no_gpu_version, pick_gpu
 from wordreel.hubness.method import Method
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
 from wordreel.hubness.statistic import StatisticBuilder
 
 
 def fit_many(
-    methods: Sequence[Method], blocks: Blocks, gallery: Blocks | None = None, *, threads: int | None = None
+    methods: Sequence[Method],
+    blocks: Blocks,
+    gallery: Blocks | None = None,
+    *,
+    threads: int | None = None,
+    device: str = "cpu",
 ) -> list[State]:
-    """One state per method, each as its own `fit` gives it; `gallery` is for those with a second bank.
+    """Fit several methods in one pass over the bank.
+
+    Args:
+        methods: Methods that need only one pass (`is_single_pass`).
+        blocks: `[bank, items]` similarities: an array, memory map, source (`product`) or row blocks.
+        gallery: `[gallery bank, items]` similarities between items, for the methods with a second bank.
+        threads: CPU threads; all cores by default.
+        device: `cpu`, `cuda`, or `auto` for a GPU where there is one.
+
+    Returns:
+        One state per method, each as its own `fit` returns it.
+
+    Raises:
+        HubnessError: A method needs more than one pass or another bank, or a similarity is not finite.
 
     >>> import numpy as np
     >>> from wordreel.hubness.registry import make_method
@@ -35,6 +54,14 @@ def fit_many(
             raise HubnessError(f"{method.name!r} is fitted with {' and '.join(method.banks)}")
     if not methods:
         return []
+    gpu = pick_gpu(device, given.values())
+    if gpu is not None:
+        from wordreel.hubness.torch_fit import fit_on_device, runs_on_device
+
+        unable = [method.name for method in methods if not runs_on_device(method)]
+        if not unable:
+            return fit_on_device(methods, blocks, gallery, device=gpu)
+        no_gpu_version(device, unable[0])
     found: dict[str, Accumulated] = {}
     items = None
     for bank, rows in given.items():

@@ -38,6 +38,7 @@ from wordreel.hubness.blocks import (
     check,
     each_span,
 )
+from wordreel.hubness.device import no_gpu_version
 from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, check_beta, check_count
 from wordreel.hubness.state import QUERIES, BankState, State
@@ -106,7 +107,15 @@ class Sinkhorn(Method):
     def offset(self, state: State) -> Float64:
         return -cast(Potentials, state.banks[QUERIES].statistics["potentials"]).g
 
-    def fit(self, blocks: Blocks, gallery: Blocks | None = None, *, threads: int | None = None) -> State:
+    def fit(
+        self,
+        blocks: Blocks,
+        gallery: Blocks | None = None,
+        *,
+        threads: int | None = None,
+        device: str = "cpu",
+    ) -> State:
+        no_gpu_version(device, self.name)
         if gallery is not None:
             raise HubnessError("'sinkhorn' has one bank; use 'dual-sinkhorn' for a second one")
         return self._fit(readable(blocks), None, threads)
@@ -148,8 +157,16 @@ class DualSinkhorn(Sinkhorn):
 
     name: ClassVar[str] = "dual-sinkhorn"
 
-    def fit(self, blocks: Blocks, gallery: Blocks | None = None, *, threads: int | None = None) -> State:
+    def fit(
+        self,
+        blocks: Blocks,
+        gallery: Blocks | None = None,
+        *,
+        threads: int | None = None,
+        device: str = "cpu",
+    ) -> State:
         """`blocks [bank, items]` and `gallery [bank, extra items]`, both with the same queries as rows."""
+        no_gpu_version(device, self.name)
         if gallery is None:
             raise HubnessError(
                 "'dual-sinkhorn' needs gallery=[bank, extra items], the bank's similarities to a gallery bank"

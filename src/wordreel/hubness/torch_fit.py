@@ -1,52 +1,61 @@
-"""Fit methods from embeddings on a GPU (or any device torch knows). torch is an optional extra.
+"""Fit methods on a GPU (or any device torch supports). torch is an optional extra.
 
-The same statistics as `embeddings.fit_embeddings`, gathered on the device in one pass. On an NVIDIA GPU with
-Triton, which comes with torch there, that pass is fused (`triton_fit`): log-sum-exp, winners and up to 31
-largest values are taken from similarities that never reach memory. Everything else, and every other device,
-goes block by block: a float32 matrix product, and of each block, before the next one, all statistics. Only
-O(gallery + bank) numbers come back; the state that is returned is an ordinary one. Similarities differ from
-those of the CPU in the last bits.
+The same statistics as `accumulate`, computed on the device in one pass over the similarities: those of
+embeddings, of mixtures of experts, or of a matrix that is copied block by block. On an NVIDIA GPU with
+Triton, which comes with torch there, the pass over embeddings is fused (`triton_fit`): log-sum-exp,
+activation set and up to 31 largest values are taken from similarities that never reach memory. Everything
+else goes block by block: a float32 matrix product, and of each block, before the next one, all statistics.
+Only O(gallery + bank) numbers come back, as an ordinary state. Similarities differ from those of the CPU in
+the last bits. Memory on the device: the embeddings in float32 and a few blocks of 256 MB.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from wordreel.errors import HubnessError
-from wordreel.hubness import torch_blocks, triton_fit
-from wordreel.hubness.accumulate import warn_if_logits
+from wordreel.errors import HubnessError, NextStep
+from wordreel.hubness import triton_fit
+from wordreel.hubness.accumulate import check_bank_shape, stream_of, warn_if_logits
 from wordreel.hubness.activation_set import ActivationSet
-from wordreel.hubness.blocks import LARGEST, Array
+from wordreel.hubness.blocks import LARGEST, Array, Blocks, SimilaritySource, as_source, matrix
+from wordreel.hubness.embeddings import MixtureSource, ProductSource
 from wordreel.hubness.log_sum_exp import LogSumExp
 from wordreel.hubness.method import Method
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
 from wordreel.hubness.statistic import Statistic
 from wordreel.hubness.top_k import TopK
-from wordreel.hubness.torch_blocks import Key, to_numpy
+from wordreel.hubness.torch_statistics import BUILDERS, Key, builder_of, to_numpy
 
-WORTH = 1 << 28  # similarities from which on the fused pass repays being compiled
+BLOCK = 1 << 26  # similarities in a block
+FUSE_FROM = 1 << 28  # similarities from which on the fused pass repays being compiled
 
 Precision = Literal["full", "tf32"]
 
 
-def fit_embeddings_torch(
-    method: Method,
-    bank: Array | Any,
-    gallery: Array | Any,
-    extra: Array | Any | None = None,
-    *,
-    device: str = "cuda",
-    precision: Precision = "full",
-) -> State:
-    """Fit on a bank `[m, d]` and a gallery `[n, d]`; `extra [g, d]` is the gallery bank of dual methods."""
-    return fit_many_torch([method], bank, gallery, extra, device=device, precision=precision)[0]
+def runs_on_device(method: Method) -> bool:
+    """Whether all statistics of a method have a device version."""
+    if type(method).fit is not Method.fit:
+        return False
+    return all(set(method.builders(bank)) <= set(BUILDERS) for bank in method.banks)
 
 
-def fit_many_torch(
+def fit_on_device(
+    methods: Sequence[Method], blocks: Blocks, gallery: Blocks | None = None, *, device: str = "cuda"
+) -> list[State]:
+    """`fit_many` on a device: one state per method from one pass over the similarities."""
+    torch = import_torch()
+    given: dict[str, DeviceBank] = {QUERIES: _device_bank(torch, blocks, device)}
+    if gallery is not None:
+        given[GALLERY] = _device_bank(torch, gallery, device)
+    return _fit(torch, methods, given, device, "full")
+
+
+def fit_embeddings_on_device(
     methods: Sequence[Method],
     bank: Array | Any,
     gallery: Array | Any,
@@ -55,40 +64,144 @@ def fit_many_torch(
     device: str = "cuda",
     precision: Precision = "full",
 ) -> list[State]:
-    """Fit several methods in one pass over the product; a state for each.
+    """Fit several methods on a bank `[m, d]` and a gallery `[n, d]` in one pass; a state for each.
 
     Embeddings are arrays or tensors, of float16, bfloat16 or float32 (others become float32). A gallery in
-    main memory is brought to the device in pieces. `precision="tf32"` lets the fused pass round float32
-    embeddings to 11 bits, over three times as fast; half-precision ones are multiplied exactly either way.
+    main memory is copied to the device in chunks. `extra [g, d]` is the gallery bank of the dual methods.
+    `precision="tf32"` lets the fused pass round float32 embeddings to 11 bits, over three times as fast;
+    half-precision ones are multiplied exactly either way.
     """
+    torch = import_torch()
+    if precision not in ("full", "tf32"):
+        raise HubnessError(f"precision is 'full' or 'tf32', not {precision!r}")
+    items = _tensor(torch, gallery)
+    given: dict[str, DeviceBank] = {QUERIES: EmbeddingBank(_tensor(torch, bank), items)}
+    if extra is not None:
+        given[GALLERY] = EmbeddingBank(_tensor(torch, extra), items)
+    for one in given.values():
+        _check(one.rows, items)  # type: ignore[attr-defined]
+    return _fit(torch, methods, given, device, precision)
+
+
+def import_torch() -> Any:
     try:
         import torch  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
-        raise HubnessError("fitting on a GPU needs torch: pip install 'wordreel[train]'") from None
-    given = {QUERIES: bank} | ({} if extra is None else {GALLERY: extra})
+        raise HubnessError(
+            "fitting on a GPU needs torch", NextStep("install it: pip install 'wordreel[train]'")
+        ) from None
+    return torch
+
+
+class DeviceBank(Protocol):
+    """A bank whose similarities to the gallery come in blocks on a device."""
+
+    def blocks(self, torch: Any, device: str) -> Iterator[Any]:
+        """`[some queries, items]` float32 tensors on the device, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class EmbeddingBank:
+    """Inner products of two sets of embeddings, tensors wherever they are."""
+
+    rows: Any  # [m, d]
+    items: Any  # [n, d]
+
+    def blocks(self, torch: Any, device: str) -> Iterator[Any]:
+        rows, items = self.rows.to(device), self.items.to(device).float().T
+        step = max(1, BLOCK // items.shape[1])
+        for start in range(0, len(rows), step):
+            yield rows[start : start + step].float() @ items
+
+
+@dataclass(frozen=True)
+class MixtureBank:
+    """Mixture-of-experts similarities: one product divided by another, as in `models.similarity`."""
+
+    source: MixtureSource
+
+    def blocks(self, torch: Any, device: str) -> Iterator[Any]:
+        source = self.source
+        queries, weights, items, available = (
+            torch.from_numpy(np.array(array, np.float32)).to(device)
+            for array in (source.queries, source.weights, source.items, source.available)
+        )
+        step = max(1, BLOCK // len(items))
+        for start in range(0, len(queries), step):
+            own = weights[start : start + step]
+            top = (queries[start : start + step] * own[:, :, None]).flatten(1) @ items.T
+            bottom = own @ available.T
+            yield torch.where(bottom > 0, top / bottom.clamp_min(torch.finfo(torch.float32).tiny), 0.0)
+
+
+@dataclass(frozen=True)
+class MatrixBank:
+    """Similarities that are read: an array, perhaps memory-mapped, or any other source."""
+
+    source: SimilaritySource
+
+    def blocks(self, torch: Any, device: str) -> Iterator[Any]:
+        rows, items = self.source.shape
+        step = max(1, BLOCK // items)
+        for start in range(0, rows, step):
+            block = np.array(self.source.read(start, min(start + step, rows)), np.float32)
+            yield torch.from_numpy(block).to(device)
+
+
+@dataclass(frozen=True)
+class StreamBank:
+    """Row blocks that are read once."""
+
+    stream: Blocks
+
+    def blocks(self, torch: Any, device: str) -> Iterator[Any]:
+        items: int | None = None
+        for rows in stream_of(self.stream):
+            rows = matrix(rows, "a block of the bank", items)
+            items = rows.shape[1]
+            yield torch.from_numpy(np.array(rows, np.float32)).to(device)
+
+
+def _device_bank(torch: Any, blocks: Blocks, device: str) -> DeviceBank:
+    source = as_source(blocks)
+    if source is None:
+        return StreamBank(blocks)
+    check_bank_shape(source.shape)
+    if isinstance(source, ProductSource):
+        return EmbeddingBank(_tensor(torch, source.queries), _tensor(torch, source.items))
+    if isinstance(source, MixtureSource):
+        if source.queries.shape[1] == 1 and source.available.all() and (source.weights > 0).all():
+            return EmbeddingBank(_tensor(torch, source.queries[:, 0]), _tensor(torch, source.items))
+        return MixtureBank(source)
+    return MatrixBank(source)
+
+
+def _fit(
+    torch: Any, methods: Sequence[Method], given: Mapping[str, DeviceBank], device: str, precision: Precision
+) -> list[State]:
     for method in methods:
-        if not method.streaming or method.name == "gc":
-            raise HubnessError(f"{method.name!r} is not gathered in one pass; use fit_embeddings")
+        if not runs_on_device(method):
+            raise HubnessError(f"{method.name!r} is not fitted in one pass on a GPU; fit it on the CPU")
         if set(given) != set(method.banks):
             raise HubnessError(
                 f"{method.name!r} is fitted with {' and '.join(method.banks)}, not {list(given)}"
             )
-    if precision not in ("full", "tf32"):
-        raise HubnessError(f"precision is 'full' or 'tf32', not {precision!r}")
-    items = _tensor(torch, gallery)
     banks: list[dict[str, BankState]] = [{} for _ in methods]
+    items = 0
     with torch.inference_mode():
-        for name, vectors in given.items():
-            rows = _tensor(torch, vectors)
-            _check(rows, items)
-            keys = [{key: _key(key, method, name) for key in method.builders(name)} for method in methods]
+        for name, bank in given.items():
+            keys = [{key: one.key for key, one in method.builders(name).items()} for method in methods]
             wanted = {key for one in keys for key in one.values()}
-            parts, max_abs = _gather(torch, rows, items, wanted, device, precision)
-            for place, (method, one) in enumerate(zip(methods, keys, strict=True)):
-                warn_if_logits(max_abs, method.inverse_temperature(name))
-                own = {key: parts[statistic] for key, statistic in one.items()}
-                banks[place][name] = BankState(len(rows), own)
-    return [State(method, len(items), found) for method, found in zip(methods, banks, strict=True)]
+            result = _accumulate(torch, bank, wanted, device, precision)
+            if items and result.items != items:
+                raise HubnessError(f"the bank has {result.items} columns but the gallery has {items} items")
+            items = result.items
+            for number, (method, one) in enumerate(zip(methods, keys, strict=True)):
+                warn_if_logits(result.max_abs, method.inverse_temperature(name))
+                own = {key: result.statistics[statistic] for key, statistic in one.items()}
+                banks[number][name] = BankState(result.size, own)
+    return [State(method, items, own) for method, own in zip(methods, banks, strict=True)]
 
 
 def _tensor(torch: Any, vectors: Any) -> Any:
@@ -99,8 +212,8 @@ def _tensor(torch: Any, vectors: Any) -> Any:
         array = np.ascontiguousarray(array, kind)
         # torch warns of arrays it could write to and must not; nothing here writes.
         vectors = torch.from_numpy(array if array.flags.writeable else array.copy())
-    kept = (torch.float16, torch.bfloat16, torch.float32)
-    return vectors if vectors.dtype in kept else vectors.to(torch.float32)
+    floats = (torch.float16, torch.bfloat16, torch.float32)
+    return vectors if vectors.dtype in floats else vectors.to(torch.float32)
 
 
 def _check(rows: Any, items: Any) -> None:
@@ -111,30 +224,50 @@ def _check(rows: Any, items: Any) -> None:
         raise HubnessError("the bank and the gallery need at least one embedding each")
 
 
-def _key(key: str, method: Method, bank: str) -> Key:
-    untyped: Any = method
-    if key == "logsum":
-        return key, method.inverse_temperature(bank)
-    if key == "winners":
-        return key, untyped.k
-    return (key, untyped.k, untyped.k + untyped.reserve) if key == "best" else (key,)
+@dataclass(frozen=True)
+class _Result:
+    statistics: dict[Key, Statistic]
+    size: int
+    items: int
+    max_abs: float
 
 
-def _gather(
-    torch: Any, rows: Any, items: Any, wanted: set[Key], device: str, precision: Precision
-) -> tuple[dict[Key, Statistic], float]:
-    """Every wanted part of one bank, and the largest absolute similarity."""
-    parts: dict[Key, Statistic] = {}
+def _accumulate(torch: Any, bank: DeviceBank, wanted: set[Key], device: str, precision: Precision) -> _Result:
+    """Every wanted statistic of one bank, fused where that is possible."""
+    statistics: dict[Key, Statistic] = {}
     max_abs = 0.0
-    fused = {key for key in wanted if _can_fuse(key)}
-    if fused and len(rows) * len(items) >= WORTH and triton_fit.available(torch, device):
-        parts, max_abs = fuse(torch, rows, items, fused, device, precision)
-    left = wanted - set(parts)
-    if left or not parts:
-        makers = {key: torch_blocks.maker_of(key) for key in sorted(left, key=str)}
-        max_abs = max(max_abs, torch_blocks.gather(torch, rows.to(device), items.to(device), makers))
-        parts |= {key: maker.build(len(rows)) for key, maker in makers.items()}
-    return parts, max_abs
+    if isinstance(bank, EmbeddingBank):
+        rows, items = bank.rows, bank.items
+        fused = {key for key in wanted if _can_fuse(key)}
+        if fused and len(rows) * len(items) >= FUSE_FROM and triton_fit.available(torch, device):
+            statistics, max_abs = fuse(torch, rows, items, fused, device, precision)
+            if set(statistics) == wanted:
+                return _Result(statistics, len(rows), len(items), max_abs)
+    builders = {key: builder_of(key) for key in sorted(wanted - set(statistics), key=str)}
+    size, count, largest = accumulate_blocks(torch, bank.blocks(torch, device), builders)
+    statistics |= {key: builder.build(size) for key, builder in builders.items()}
+    return _Result(statistics, size, count, max(max_abs, largest))
+
+
+def accumulate_blocks(
+    torch: Any, blocks: Iterator[Any], builders: Mapping[Key, Any]
+) -> tuple[int, int, float]:
+    """Update the builders with every block; the numbers of queries and items and the largest similarity."""
+    size = items = 0
+    max_abs: Any = None
+    for block in blocks:
+        size, items = size + len(block), block.shape[1]
+        # amax passes NaN on, and is read only once, at the end, so that the device never waits.
+        here = block.abs().amax()
+        max_abs = here if max_abs is None else torch.maximum(max_abs, here)
+        for builder in builders.values():
+            builder.update(torch, block)
+    if not size:
+        raise HubnessError("the bank has no queries; give it at least one")
+    largest = float(max_abs)
+    if not largest <= LARGEST:
+        raise HubnessError(f"a similarity is {largest}; leave out or mend the embeddings that are not finite")
+    return size, items, largest
 
 
 def _can_fuse(key: Key) -> bool:
@@ -147,32 +280,32 @@ def _can_fuse(key: Key) -> bool:
 def fuse(
     torch: Any, rows: Any, items: Any, wanted: set[Key], device: Any, precision: Precision
 ) -> tuple[dict[Key, Statistic], float]:
-    """The parts of the fused pass; none where the embeddings may be too large for it, or not finite."""
+    """The statistics of the fused pass; none where the embeddings may be too large for it, or not finite."""
     if rows.dtype != items.dtype:
         rows, items = rows.float(), items.float()
     size, count = len(rows), len(items)
     betas = sorted(key[1] for key in wanted if key[0] == "logsum")
     lists = sorted(key for key in wanted if key[0] == "best")
     widths = [max(key[2] for key in lists)] if lists else []
-    parts: dict[Key, Statistic] = {}
+    statistics: dict[Key, Statistic] = {}
     max_abs = 0.0
     # One pass, unless there are several β.
     for beta, width in zip_longest(betas or [None], widths):
-        asked = triton_fit.FusedRequest(beta, width or 0)
-        found = triton_fit.gather(torch, rows, items, device, asked, precision)
-        if not found.max_abs <= LARGEST:
+        request = triton_fit.FusedRequest(beta, width or 0)
+        result = triton_fit.run_fused(torch, rows, items, device, request, precision)
+        if not result.max_abs <= LARGEST:
             return {}, 0.0
-        max_abs = found.max_abs
+        max_abs = result.max_abs
         if beta is not None:
-            parts["logsum", beta] = LogSumExp(beta, size, found.shift, found.total, found.total)
-        if ("winners", 1) in wanted and ("winners", 1) not in parts:
-            parts["winners", 1] = ActivationSet(
-                1, count, to_numpy(found.ids)[:, None], to_numpy(found.scores)[:, None]
+            statistics["logsum", beta] = LogSumExp(beta, size, result.shift, result.total, result.total)
+        if ("winners", 1) in wanted and ("winners", 1) not in statistics:
+            statistics["winners", 1] = ActivationSet(
+                1, count, to_numpy(result.ids)[:, None], to_numpy(result.scores)[:, None]
             )
         if width:
-            values, floor = found.values, found.floor
+            values, floor = result.values, result.floor
             for name, k, wide in lists:
                 rest = floor if wide == width else values[:, wide].copy()
                 kept = values if wide == width else values[:, :wide].copy()
-                parts[name, k, wide] = TopK(k, size, kept, rest)
-    return parts, max_abs
+                statistics[name, k, wide] = TopK(k, size, kept, rest)
+    return statistics, max_abs

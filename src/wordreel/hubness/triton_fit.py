@@ -10,11 +10,13 @@ Memory on the device: the bank, two chunks of the gallery and 1 GB of scratch at
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from wordreel.hubness.blocks import LARGEST
-from wordreel.hubness.triton_home import Home
 
 MOST_KEPT = 31  # largest similarities of an item that are kept, and one more for the floor
 LEAST_BETA = 0.1  # below it exponentials in float32 lose digits that a division by β brings out
@@ -35,7 +37,7 @@ class FusedRequest:
 
 @dataclass(frozen=True)
 class FusedResult:
-    """`shift` and `total` as in `LogSumExp`, `values` and `floor` as in `TopK`; None where not wanted."""
+    """`shift` and `total` as in `LogSumExp`, `values` and `floor` as in `TopK`; None where not request."""
 
     ids: Any  # [bank], a tensor on the device
     scores: Any
@@ -72,24 +74,24 @@ def available(torch: Any, device: Any) -> bool:
     return bool(torch.cuda.get_device_capability(device)[0] >= 8)
 
 
-def gather(
-    torch: Any, bank: Any, gallery: Any, device: Any, wanted: FusedRequest, precision: str
+def run_fused(
+    torch: Any, bank: Any, gallery: Any, device: Any, request: FusedRequest, precision: str
 ) -> FusedResult:
     """One pass. `bank` and `gallery` are tensors of one kind; only chunks of the gallery go to the device."""
-    work = _Pass(torch, bank, device, wanted, _tile(torch, bank, device, precision))
-    home = Home(torch, device, len(gallery), wanted.beta is not None, wanted.width)
+    work = _Pass(torch, bank, device, request, _tile(torch, bank, device, precision))
+    host = HostBuffers(torch, device, len(gallery), request.beta is not None, request.width)
     for span in work.spans(len(gallery)):
-        home.expect(torch, span, work.chunk(torch, gallery, span))
-    home.bring(torch)
-    shift, total, values, floor = home.arrays
+        host.enqueue(torch, span, work.chunk(torch, gallery, span))
+    host.flush(torch)
+    shift, total, values, floor = host.arrays
     return FusedResult(work.ids, work.scores, shift, total, values, floor, work.max_abs())
 
 
 class _Pass:
     """The bank on the device, and what is merged over chunks of the gallery."""
 
-    def __init__(self, torch: Any, bank: Any, device: Any, wanted: FusedRequest, tile: Tile) -> None:
-        self.bank, self.device, self.wanted, self.tile = _ready(torch, bank, device), device, wanted, tile
+    def __init__(self, torch: Any, bank: Any, device: Any, request: FusedRequest, tile: Tile) -> None:
+        self.bank, self.device, self.request, self.tile = _ready(torch, bank, device), device, request, tile
         self.rows, self.tiles = len(bank), -(-len(bank) // tile.tall)
         self.best = torch.full((self.rows,), -(1 << 63), dtype=torch.int64, device=device)
         self.ids = torch.zeros(self.rows, dtype=torch.int32, device=device)
@@ -97,7 +99,7 @@ class _Pass:
         self.longest = _longest(torch, self.bank)
         self.bound = 0.0  # on every absolute similarity so far
         # Of the w largest of an item, C(w, 2) / n pairs are expected to meet in one of n slots.
-        pairs = math.comb(wanted.width + 1, 2) / MEETINGS / tile.slots
+        pairs = math.comb(request.width + 1, 2) / MEETINGS / tile.slots
         run = max(1, min(RUN // 4, int(self.tiles / max(1, pairs))))
         self.run, self.segments = run, -(-self.tiles // run)  # tiles to a segment
 
@@ -116,7 +118,7 @@ class _Pass:
         values = floor = None
         if lists is not None:
             lists[lists <= NONE] = -math.inf
-            width = self.wanted.width
+            width = self.request.width
             values, floor = lists[:, :width].contiguous(), lists[:, width].contiguous()
         found = (shift, total, values, floor)
         return [None if part is None else part[: stop - start] for part in found]
@@ -142,7 +144,7 @@ class _Pass:
 
         from wordreel.hubness import triton_kernels as kernels
 
-        tile, wanted, segments, dim = self.tile, self.wanted, self.segments, self.bank.shape[1]
+        tile, request, segments, dim = self.tile, self.request, self.segments, self.bank.shape[1]
         count = -(-len(items) // tile.wide)
         columns = count * tile.wide
         if columns > len(items):
@@ -152,11 +154,11 @@ class _Pass:
         def scratch(*shape: int) -> Any:
             return torch.empty(shape, dtype=torch.float32, device=self.device)
 
-        scale = (wanted.beta or 0.0) / math.log(2)
-        logsum = 0 if wanted.beta is None else 1 if scale * self.bound <= SAFE_BITS else 2
+        scale = (request.beta or 0.0) / math.log(2)
+        logsum = 0 if request.beta is None else 1 if scale * self.bound <= SAFE_BITS else 2
         sums = scratch(segments, columns) if logsum else scratch(1)
         shifts = torch.zeros_like(sums)
-        tops = scratch(segments, 2 * tile.slots, columns) if wanted.width else scratch(1)
+        tops = scratch(segments, 2 * tile.slots, columns) if request.width else scratch(1)
         kernels.strips[(count * segments,)](
             TensorDescriptor.from_tensor(self.bank, [tile.tall, tile.deep]),
             TensorDescriptor.from_tensor(items, [tile.wide, tile.deep]),
@@ -174,7 +176,7 @@ class _Pass:
             WIDE=tile.wide,
             DEEP=tile.deep,
             LOGSUM=logsum,
-            TOP=wanted.width > 0,
+            TOP=request.width > 0,
             PRECISION=tile.precision,
             num_warps=tile.warps,
             num_stages=tile.stages,
@@ -182,8 +184,8 @@ class _Pass:
         shift = total = lists = None
         if logsum:
             shift = shifts.amax(0).double()
-            total = (((shifts.double() - shift) * wanted.beta).exp() * sums.double()).sum(0)
-        if wanted.width:
+            total = (((shifts.double() - shift) * request.beta).exp() * sums.double()).sum(0)
+        if request.width:
             lists = self._lists(scratch, items, tops)
         return shift, total, lists
 
@@ -191,7 +193,7 @@ class _Pass:
         """The largest similarities of each item, sorted, `[items, width + 1 or more]`."""
         from wordreel.hubness import triton_kernels as kernels
 
-        tile, columns, width = self.tile, len(items), self.wanted.width
+        tile, columns, width = self.tile, len(items), self.request.width
         keep, each = 16 if width < 16 else 32, 8
         lists, bounds = scratch(columns, keep), scratch(columns)
         kernels.select[(-(-columns // each),)](
@@ -258,3 +260,32 @@ def _longest(torch: Any, vectors: Any) -> float:
     """The largest norm; infinite where one is or is not a number."""
     found = float(torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float32).amax())
     return found if found < math.inf else math.inf
+
+
+class HostBuffers:
+    """Results in main memory. Those of a chunk are copied while the next one is computed."""
+
+    def __init__(self, torch: Any, device: Any, items: int, sums: bool, width: int) -> None:
+        self.arrays: list[Any] = [None, None, None, None]  # shift, total, values and floor
+        if sums:
+            self.arrays[:2] = np.empty(items), np.empty(items)
+        if width:
+            self.arrays[2:] = np.empty((items, width), np.float32), np.empty(items, np.float32)
+        self.pending: list[Any] = []
+        self.stream = torch.cuda.Stream(device) if torch.device(device).type == "cuda" else None
+
+    def enqueue(self, torch: Any, span: tuple[int, int], tensors: list[Any]) -> None:
+        """Queue a chunk that is being computed, and copy the one before it."""
+        done = None if self.stream is None else torch.cuda.current_stream(self.stream.device).record_event()
+        self.flush(torch)
+        self.pending = [(span, tensors, done)]
+
+    def flush(self, torch: Any) -> None:
+        for (start, stop), tensors, done in self.pending:
+            with nullcontext() if self.stream is None else torch.cuda.stream(self.stream):
+                if self.stream is not None:
+                    self.stream.wait_event(done)
+                for array, tensor in zip(self.arrays, tensors, strict=True):
+                    if array is not None:
+                        torch.from_numpy(array[start:stop]).copy_(tensor)
+        self.pending = []

@@ -1,7 +1,4 @@
-"""Gather statistics on any device torch knows, block by block: the path of everything that is not fused.
-
-Memory on the device: the embeddings in float32 and a few blocks of 256 MB.
-"""
+"""The statistics of `accumulate` on a torch device: updated block by block, returned as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -9,42 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.errors import HubnessError
 from wordreel.hubness.activation_set import ActivationSet
-from wordreel.hubness.blocks import LARGEST, Array
+from wordreel.hubness.blocks import Array
 from wordreel.hubness.column_mean import ColumnMean
 from wordreel.hubness.log_sum_exp import LogSumExp
 from wordreel.hubness.statistic import Statistic
 from wordreel.hubness.top_k import TopK
 
-BLOCK = 1 << 26  # similarities in a block
-
-Key = tuple[Any, ...]  # a statistic and its parameters, shared by the methods that want it
+Key = tuple[Any, ...]  # a statistic and its parameters (`StatisticBuilder.key`)
 
 
-def gather(torch: Any, rows: Any, items: Any, makers: dict[Key, Any]) -> float:
-    """One product over all blocks; the largest absolute similarity."""
-    step = max(1, BLOCK // len(items))
-    items = items.float().T
-    max_abs = torch.zeros((), device=rows.device)
-    for start in range(0, len(rows), step):
-        block = rows[start : start + step].float() @ items
-        # amax passes NaN on, and is read only once, at the end, so that the device never waits.
-        max_abs = torch.maximum(max_abs, block.abs().amax())
-        for maker in makers.values():
-            maker.update(torch, block)
-    found = float(max_abs)
-    if not found <= LARGEST:
-        raise HubnessError(f"a similarity is {found}; leave out or mend the embeddings that are not finite")
-    return found
-
-
-def maker_of(key: Key) -> Any:
-    name, *numbers = key
-    return {"logsum": _LogSum, "winners": _Winners, "best": _Best, "mean": _Mean}[name](*numbers)
-
-
-class _LogSum:
+class _LogSumExp:
     def __init__(self, beta: float) -> None:
         self.beta, self.shift, self.total = beta, None, None
 
@@ -61,10 +33,10 @@ class _LogSum:
         return LogSumExp(self.beta, size, shift, total, total)
 
 
-class _Winners:
+class _ActivationSet:
     def __init__(self, k: int) -> None:
         self.k, self.items = k, 0
-        self.found: list[tuple[Any, Any]] = []
+        self.blocks: list[tuple[Any, Any]] = []
 
     def update(self, torch: Any, block: Any) -> None:
         self.items = block.shape[1]
@@ -76,36 +48,36 @@ class _Winners:
         else:
             best, ids = block.sort(dim=1, descending=True, stable=True)
             best, ids = best[:, : self.k].clone(), ids[:, : self.k].clone()
-        self.found.append((ids, best))
+        self.blocks.append((ids, best))
 
     def build(self, size: int) -> Statistic:
-        ids, scores = (np.concatenate([to_numpy(pair[i]) for pair in self.found]) for i in (0, 1))
+        ids, scores = (np.concatenate([to_numpy(pair[i]) for pair in self.blocks]) for i in (0, 1))
         missing = ((0, 0), (0, self.k - ids.shape[1]))
         ids = np.pad(ids.astype(np.int32), missing, constant_values=-1)
         return ActivationSet(self.k, self.items, ids, np.pad(scores, missing, constant_values=-np.inf))
 
 
-class _Best:
+class _TopK:
     def __init__(self, k: int, width: int) -> None:
         self.k, self.width = k, width
-        self.kept: Any = None
+        self.top: Any = None
         self.floor: Any = None
 
     def update(self, torch: Any, block: Any) -> None:
-        every: Any = block.T if self.kept is None else torch.cat([self.kept, block.T], dim=1)
+        every: Any = block.T if self.top is None else torch.cat([self.top, block.T], dim=1)
         floor: Any = torch.full_like(every[:, 0], -torch.inf) if self.floor is None else self.floor
         top = every.topk(min(self.width + 1, every.shape[1]), dim=1).values
         if top.shape[1] > self.width:
             floor = torch.maximum(floor, top[:, self.width])
-        self.kept, self.floor = top[:, : self.width].contiguous(), floor
+        self.top, self.floor = top[:, : self.width].contiguous(), floor
 
     def build(self, size: int) -> Statistic:
-        values = to_numpy(self.kept)
+        values = to_numpy(self.top)
         values = np.pad(values, ((0, 0), (0, self.width - values.shape[1])), constant_values=-np.inf)
         return TopK(self.k, size, values, to_numpy(self.floor))
 
 
-class _Mean:
+class _ColumnMean:
     def __init__(self) -> None:
         self.total: Any = 0
 
@@ -114,6 +86,15 @@ class _Mean:
 
     def build(self, size: int) -> Statistic:
         return ColumnMean(size, to_numpy(self.total))
+
+
+BUILDERS = {"logsum": _LogSumExp, "winners": _ActivationSet, "best": _TopK, "mean": _ColumnMean}
+
+
+def builder_of(key: Key) -> Any:
+    """A builder with `update(torch, block)` and `build(size)`."""
+    name, *numbers = key
+    return BUILDERS[name](*numbers)
 
 
 def to_numpy(tensor: Any) -> Array:

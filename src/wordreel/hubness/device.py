@@ -1,0 +1,71 @@
+"""Where a bank is fitted: by NumPy on the CPU, or by torch on a GPU.
+
+`auto` takes the GPU where there is one, torch is installed and the bank is large enough to repay importing
+it; torch is not imported to find out that there is no GPU.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+from wordreel.errors import HubnessError, NextStep
+from wordreel.hubness.blocks import Blocks, as_source
+
+AUTO_FROM = 1 << 26  # similarities: fewer take NumPy less time than torch takes to start
+USE_CPU = NextStep("fit on the CPU instead (--device cpu)")
+
+
+def pick_gpu(device: str, banks: Iterable[Blocks]) -> str | None:
+    """The torch device to fit on; None for NumPy on the CPU.
+
+    Args:
+        device: `cpu`, `auto`, `cuda` or one of several GPUs, as `cuda:1`.
+        banks: The similarities to fit, whose size decides for `auto`; a stream counts as large.
+
+    Raises:
+        HubnessError: The device is unknown, or a GPU was requested that is not there.
+
+    >>> import numpy as np
+    >>> pick_gpu("cpu", [np.zeros((2, 3))]) is None, pick_gpu("auto", [np.zeros((2, 3))]) is None
+    (True, True)
+    """
+    if device == "cpu":
+        return None
+    if device == "auto":
+        return find_gpu() if _size(banks) >= AUTO_FROM else None
+    name, _, number = device.partition(":")
+    if name != "cuda" or not (number.isdecimal() or (not number and device == name)):
+        raise HubnessError(f"there is no device {device!r}", NextStep("choose auto, cpu, cuda or cuda:1"))
+    found = find_gpu()
+    if found is None:
+        raise HubnessError("there is no CUDA GPU that torch can use", USE_CPU)
+    return device if found == "cuda" else found
+
+
+def find_gpu() -> str | None:
+    """`cuda` if torch can use a GPU; looks for a driver before it imports torch."""
+    if not _has_driver() or find_spec("torch") is None:
+        return None
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    return "cuda" if torch.cuda.is_available() else None
+
+
+def no_gpu_version(device: str, method: str) -> None:
+    """Refuse a GPU that was asked for by name; `auto` falls back to the CPU."""
+    if device not in ("cpu", "auto"):
+        raise HubnessError(f"{method!r} has no GPU version", USE_CPU)
+
+
+def _has_driver() -> bool:
+    return Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi") is not None
+
+
+def _size(banks: Iterable[Blocks]) -> int:
+    sources = [as_source(blocks) for blocks in banks]
+    if None in sources:
+        return AUTO_FROM
+    return sum(source.shape[0] * source.shape[1] for source in sources if source and len(source.shape) == 2)

@@ -19,8 +19,8 @@ from wordreel.weights.store import WeightStore
 
 if TYPE_CHECKING:
     from wordreel.banks.manager import BankManager
-    from wordreel.library.outside import Outside
-    from wordreel.library.progress import AddReport, Progress
+    from wordreel.library.add_report import AddProgress, AddProgressCallback, AddReport
+    from wordreel.library.extract import ExtractedFile
     from wordreel.library.records import Video
     from wordreel.models.base import Model
     from wordreel.search.caption import CaptionMatch
@@ -105,7 +105,7 @@ class Library:
         experts: Sequence[str] | None = None,
         jobs: int | None = None,
         retry_failed: bool = False,
-        progress: Callable[[Progress], None] | None = None,
+        progress: AddProgressCallback | None = None,
         embedding: Callable[[int, int], None] | None = None,
     ) -> AddReport:
         """Add files and folders, or bring them up to date. Interrupted, it goes on where it stopped.
@@ -125,7 +125,7 @@ class Library:
             loaded = [registry.load(name, self.weights) for name in names]
         embedded = time.monotonic()
 
-        def moved(now: Progress) -> None:
+        def moved(now: AddProgress) -> None:
             nonlocal embedded
             if progress:
                 progress(now)
@@ -235,15 +235,15 @@ class Library:
 
         return encode_video(self.store, self.model, Path(video).expanduser(), self._study)
 
-    def _study(self, path: Path) -> Outside:
+    def _study(self, path: Path) -> ExtractedFile:
         from wordreel.experts import registry
-        from wordreel.library.outside import study_outside
+        from wordreel.library.extract import extract_file
         from wordreel.media import Fence
         from wordreel.search.video_query import experts_for
 
         experts = [registry.load(name, self.weights) for name in experts_for(self.store, self.model)]
         with Fence() as fence:
-            return study_outside(path, experts, fence)
+            return extract_file(path, experts, fence)
 
     @cached_property
     def banks(self) -> BankManager:

@@ -113,7 +113,15 @@ def test_verify_and_repair(shell):
     track.write_bytes(b"damaged")
     problems = shell.json("verify", code=1)
     assert [problem["kind"] for problem in problems] == ["track"]
-    assert "Everything holds." in shell("verify", "--repair")
+    assert problems[0]["next_step"] == "repair the library: `wordreel verify --repair`"
+    listed = shell("verify", code=1).splitlines()
+    assert listed[0].startswith("problem: track: ")
+    assert listed[1:] == ["→ repair the library: `wordreel verify --repair`", "1 problem."]
+    assert shell("verify", "--repair").splitlines() == [
+        "1 problem repaired.",
+        "→ extract the dropped tracks again: `wordreel add FOLDER`",
+        "No problems.",
+    ]
 
 
 def test_reindex_embeds_everything(shell):

@@ -22,7 +22,7 @@ def age(*paths: Path) -> None:
 @pytest.fixture(autouse=True)
 def _no_race(monkeypatch):
     """These tests run within one tick of the clock; what happens in a tick has a test of its own."""
-    monkeypatch.setattr("wordreel.library.plan.RACE", -(10**12))
+    monkeypatch.setattr("wordreel.library.ingest.CLOCK_TICK_NS", -(10**12))
 
 
 def names(paths) -> list[str]:
@@ -139,7 +139,7 @@ def test_touched_file_is_hashed_and_left(store, media):
 
 
 def test_a_change_within_one_tick_is_seen(store, media, monkeypatch):
-    monkeypatch.setattr("wordreel.library.plan.RACE", 50_000_000)
+    monkeypatch.setattr("wordreel.library.ingest.CLOCK_TICK_NS", 50_000_000)
     path = write_media(media / "a.mp4", seed=1)
     status = path.stat()
     add(store, [media], experts(), FakeFence())
@@ -147,7 +147,7 @@ def test_a_change_within_one_tick_is_seen(store, media, monkeypatch):
     path.write_bytes(path.read_bytes().replace(b'"seed": 1', b'"seed": 2'))
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     monkeypatch.setattr(
-        "wordreel.library.scan.Stamp.of",
+        "wordreel.library.scan.FileStamp.of",
         classmethod(lambda cls, s: cls(s.st_size, status.st_mtime_ns, status.st_ctime_ns, s.st_ino)),
     )
     assert names(add(store, [media], experts(), FakeFence()).changed) == ["a.mp4"]
@@ -233,11 +233,11 @@ def test_progress_ends_complete(store, media):
         write_media(media / f"{i}.mp4", seconds=130.0, seed=i)
     seen = []
     add(store, [media], experts(), FakeFence(), progress=seen.append)
-    assert seen[-1].files_done == seen[-1].files_total == 4
+    assert seen[-1].done == seen[-1].total == 4
     assert seen[-1].bytes_done == seen[-1].bytes_total
     assert seen[-1].media_seconds == 520.0
     assert seen[-1].seconds_left == 0.0
-    assert [p.files_done for p in seen] == sorted(p.files_done for p in seen)
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
     assert any(0 < p.bytes_done < p.bytes_total and p.current for p in seen)
 
 

@@ -122,7 +122,7 @@ def test_senseless_tracks_are_refused(store, media, values, times):
     write_media(media / "a.mp4")
     report = add(store, [media], [Senseless()], FakeFence())
     assert len(report.failed) == 1
-    assert report.failed[0][1].startswith("expert colour: gave")
+    assert report.failed[0][1].startswith("expert colour: returned")
     assert store.files() == []
 
 
@@ -186,7 +186,7 @@ def test_file_that_changes_while_it_is_read(store, media):
     path = write_media(media / "a.mp4")
     fence = FakeFence(on_stream=lambda p: write_media(Path(p), seed=5, seconds=99.0))
     report = add(store, [media], [Colour()], fence)
-    assert report.failed == [(str(path), "changed while it was being read; add again")]
+    assert report.failed == [(str(path), "changed while it was being read; add it again")]
     assert len(add(store, [media], [Colour()], FakeFence()).added) == 1
 
 
@@ -195,7 +195,7 @@ def test_interrupt_leaves_a_sound_library(store, media):
         write_media(media / f"{i}.mp4", seed=i)
 
     def interrupt(progress):
-        if progress.files_done == 3:
+        if progress.done == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -221,7 +221,10 @@ def test_second_writer_is_refused_and_readers_are_not(store, media, tmp_path):
         )
         assert done.stdout == "0\n"
         assert f"LibraryBusy: another wordreel (process {os.getpid()}) is writing" in done.stderr
-        with LibraryStore.open(store.path) as other, pytest.raises(LibraryBusy, match="this very process"):
+        with (
+            LibraryStore.open(store.path) as other,
+            pytest.raises(LibraryBusy, match="this process is already writing"),
+        ):
             add(other, [media], [Colour()], FakeFence())
         caught = []
 
@@ -239,7 +242,7 @@ def test_second_writer_is_refused_and_readers_are_not(store, media, tmp_path):
 
 
 def test_interrupt_does_not_wait_for_a_long_expert(store, media, monkeypatch):
-    monkeypatch.setattr("wordreel.library.ingest.PATIENCE", 0.1)
+    monkeypatch.setattr("wordreel.library.ingest.STOP_TIMEOUT", 0.1)
     write_media(media / "a.mp4")
     began, release = threading.Event(), threading.Event()
 

@@ -5,7 +5,7 @@ from tests.library.fakes import FakeFence, experts, write_media
 
 from wordreel.library import add, verify
 from wordreel.library.captions import put_captions, same_captions
-from wordreel.library.paths import exists, imported_path, named
+from wordreel.library.paths import imported_path, library_path, may_exist
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_imported_paths_survive_pathlib_and_are_apart(item):
 
     path = imported_path("Set", item)
     assert str(Path(path)) == path
-    assert named(Path(path)) == path
-    assert exists(path)
+    assert library_path(Path(path)) == path
+    assert may_exist(path)
     others = {imported_path("Set", other) for other in ("a", "b", ".", "a/c", "%2E") if other != item}
     assert path not in others

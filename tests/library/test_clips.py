@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordreel.library.clips import LONGEST, PIECE, SHORTEST, Cut, cut, merge_short, split_long
+from wordreel.library.clips import LONGEST, PIECE, SHORTEST, ClipBounds, cut_clips, merge_short, split_long
 from wordreel.media.types import MediaInfo
 
 
@@ -20,8 +20,8 @@ def film(seconds: float, kind: str = "video") -> MediaInfo:
 )
 def test_clips_tile_the_video(end, begins, kind):
     edges = sorted(begins)
-    cuts = cut(film(end, kind), list(pairwise(edges)) or None)
-    assert cuts[0] == Cut(0.0, end, whole=True)
+    cuts = cut_clips(film(end, kind), list(pairwise(edges)) or None)
+    assert cuts[0] == ClipBounds(0.0, end, whole=True)
     pieces = cuts[1:]
     assert len(pieces) != 1
     if pieces:
@@ -34,17 +34,19 @@ def test_clips_tile_the_video(end, begins, kind):
 
 
 def test_pictures_and_short_films_are_one_item():
-    assert cut(film(0.0, "image"), None) == [Cut(0.0, 0.0, whole=True)]
-    assert cut(film(15.0), None) == [Cut(0.0, 15.0, whole=True)]
-    assert cut(film(15.0), [(0.0, 15.0)]) == [Cut(0.0, 15.0, whole=True)]
-    assert cut(film(0.0), None) == [Cut(0.0, 0.0, whole=True)], "a film whose length nobody knows"
+    assert cut_clips(film(0.0, "image"), None) == [ClipBounds(0.0, 0.0, whole=True)]
+    assert cut_clips(film(15.0), None) == [ClipBounds(0.0, 15.0, whole=True)]
+    assert cut_clips(film(15.0), [(0.0, 15.0)]) == [ClipBounds(0.0, 15.0, whole=True)]
+    assert cut_clips(film(0.0), None) == [ClipBounds(0.0, 0.0, whole=True)], (
+        "a film whose length nobody knows"
+    )
 
 
 def test_shots_are_numbered_and_sound_is_cut_evenly():
-    cuts = cut(film(40.0), [(0.0, 6.0), (6.0, 7.0), (7.0, 40.0)])
+    cuts = cut_clips(film(40.0), [(0.0, 6.0), (6.0, 7.0), (7.0, 40.0)])
     assert [(c.start, c.shot) for c in cuts[1:3]] == [(0.0, 0), (6.0, 1)]
     assert {c.shot for c in cuts[2:]} == {1}
-    assert [c.end - c.start for c in cut(film(35.0, "audio"), None)[1:]] == [8.75] * 4
+    assert [c.end - c.start for c in cut_clips(film(35.0, "audio"), None)[1:]] == [8.75] * 4
 
 
 def test_split_and_merge():

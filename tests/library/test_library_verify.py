@@ -34,11 +34,11 @@ def _shape(store):
 
 
 def _orphan(store):
-    store.track_files.place(store.track_files.stage(Track(np.ones((1, 1), np.float32), np.zeros((1, 2)))))
+    store.track_files.commit(store.track_files.stage(Track(np.ones((1, 1), np.float32), np.zeros((1, 2)))))
 
 
 def _stray(store):
-    (store.track_files.passing / "abc").write_bytes(b"half a track")
+    (store.track_files.staging / "abc").write_bytes(b"half a track")
 
 
 def _gap(store):
@@ -109,8 +109,8 @@ def test_dead_experts_are_noticed(store, media):
         write_media(media / f"{i}.mp4", seconds=30.0 + i, seed=i)
     add(store, [media], [Constant("constant"), Same("same"), Colour()], FakeFence())
     found = [p.what for p in verify(store)]
-    assert sum("constant gave the same number everywhere" in w for w in found) == 4
-    assert any("expert same gave the same rows for 4 of 4" in w for w in found)
+    assert sum("constant returned one constant" in w for w in found) == 4
+    assert any("expert same returned the same rows for 4 of 4" in w for w in found)
     assert not any("colour" in w for w in found)
 
 

@@ -65,7 +65,7 @@ class Changes(RuleBasedStateMachine):
     @rule(jobs=st.integers(1, 3), interrupt=st.booleans())
     def add(self, jobs: int, interrupt: bool) -> None:
         def stop(progress) -> None:
-            if interrupt and progress.files_done == 1:
+            if interrupt and progress.done == 1:
                 raise KeyboardInterrupt
 
         try:

@@ -7,11 +7,11 @@ import pytest
 from tests.library.fakes import Colour, FakeFence, write_media
 
 from wordreel.library import add
-from wordreel.library.scan import Found, Ignored, Unreadable, scan
+from wordreel.library.scan import IgnoredFile, ScannedFile, UnreadableFile, resolves_within, scan
 
 
 def found(*roots, skip: str = "") -> list[str]:
-    return [item.path for item in scan(roots, skip) if isinstance(item, Found)]
+    return [item.path for item in scan(roots, skip) if isinstance(item, ScannedFile)]
 
 
 def test_walk_is_sorted_and_skips_hidden_and_own_folder(tmp_path):
@@ -34,11 +34,11 @@ def test_first_bytes_decide_for_unknown_names(tmp_path):
     (tmp_path / "stream.ts").write_bytes((b"\x47" + bytes(187)) * 20)
     (tmp_path / "empty").write_bytes(b"")
     items = {Path(i.path).name: i for i in scan([tmp_path])}
-    assert isinstance(items["film"], Found)
+    assert isinstance(items["film"], ScannedFile)
     assert not items["film"].expected
-    assert isinstance(items["stream.ts"], Found)
-    assert isinstance(items["app.ts"], Ignored)
-    assert isinstance(items["empty"], Ignored)
+    assert isinstance(items["stream.ts"], ScannedFile)
+    assert isinstance(items["app.ts"], IgnoredFile)
+    assert isinstance(items["empty"], IgnoredFile)
 
 
 def test_links(tmp_path):
@@ -50,12 +50,44 @@ def test_links(tmp_path):
     (inside / "link.mp4").symlink_to(target)
     (inside / "dead.mp4").symlink_to(tmp_path / "nowhere.mp4")
     items = list(scan([inside]))
-    assert [Path(i.path).name for i in items if isinstance(i, Found)] == ["link.mp4", "own.mp4"]
-    assert [(Path(i.path).name, i.reason) for i in items if isinstance(i, Unreadable)] == [
+    assert [Path(i.path).name for i in items if isinstance(i, ScannedFile)] == ["link.mp4", "own.mp4"]
+    assert [(Path(i.path).name, i.reason) for i in items if isinstance(i, UnreadableFile)] == [
         ("dead.mp4", "no such file or folder")
     ]
     (tmp_path / "shortcut").symlink_to(inside)
     assert found(tmp_path / "shortcut") == found(inside), "a folder has one spelling"
+
+
+def test_links_are_judged_by_where_they_lead(tmp_path):
+    inside, outside, library = tmp_path / "in", tmp_path / "out", tmp_path / "in" / "lib"
+    write_media(inside / "own.mp4")
+    (inside / "same.mp4").symlink_to(inside / "own.mp4")
+    (inside / "out.mp4").symlink_to(write_media(outside / "real.mp4"))
+    (inside / "out.txt").symlink_to(outside / "real.mp4")
+    (inside / "track.mp4").symlink_to(write_media(library / "tracks" / "x.mp4"))
+    (tmp_path / "in2").mkdir()
+    (tmp_path / "in2" / "a.mp4").symlink_to(inside / "own.mp4")
+    items = {Path(i.path).name: i for i in scan([inside], skip=str(library), within=[inside])}
+    assert {name for name, item in items.items() if isinstance(item, ScannedFile)} == {"own.mp4", "same.mp4"}
+    assert isinstance(items["out.mp4"], UnreadableFile)
+    assert "outside the allowed folders" in items["out.mp4"].reason
+    assert isinstance(items["out.txt"], IgnoredFile)
+    assert isinstance(items["track.mp4"], IgnoredFile), "the library's own files are not media to add"
+    assert resolves_within(inside / "same.mp4", [inside])
+    assert not resolves_within(inside / "out.mp4", [inside])
+    assert not resolves_within(tmp_path / "in2", [inside]), "a folder whose name begins the same is another"
+    assert resolves_within(tmp_path / "in2" / "a.mp4", [inside])
+
+
+def test_files_outside_the_allowed_folders_fail_with_the_reason(store, media, tmp_path):
+    (media / "secret.mp4").symlink_to(write_media(tmp_path / "out" / "secret.mp4", seed=3))
+    write_media(media / "own.mp4")
+    report = add(store, [media], [Colour()], FakeFence(), within=[media])
+    assert [Path(path).name for path in report.added] == ["own.mp4"]
+    assert [(Path(path).name, "outside" in reason) for path, reason in report.failed] == [
+        ("secret.mp4", True)
+    ]
+    assert len(store.files()) == 1
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tests.library.fakes import Colour, FakeFence, Talk, write_media
 
 from wordreel.errors import DatasetError, QueryError
 from wordreel.hubness import make_method
-from wordreel.library.outside import study_outside
+from wordreel.library.extract import extract_file
 from wordreel.search import caption as module
 from wordreel.search.caption import NORMS, caption
 from wordreel.search.caption_files import read_texts
@@ -107,7 +107,7 @@ def test_a_large_library_is_sampled(searcher, sample, monkeypatch):
 def test_a_file_outside(searcher, store, model, tmp_path):
     film = write_media(tmp_path / "new.mp4", seconds=30.0, seed=5)
     sample = encode_video(
-        store, model, film, lambda path: study_outside(path, [Colour(), Talk()], FakeFence())
+        store, model, film, lambda path: extract_file(path, [Colour(), Talk()], FakeFence())
     )
     expected = [fits(model, text, sample.tracks, sample.clips) for text in TEXTS]
     assert [one.text for one in caption(searcher, sample, TEXTS, 100)] == order(expected)

@@ -10,7 +10,7 @@ from tests.library.fakes import Colour, FakeFence, Shots, Talk, write_media
 
 from wordreel.errors import MediaError, QueryError
 from wordreel.library import add
-from wordreel.library.outside import study_outside
+from wordreel.library.extract import extract_file
 from wordreel.models.base import mixture_weights
 from wordreel.models.similarity import alike
 from wordreel.search import like as like_module
@@ -24,7 +24,7 @@ def never(path):
 
 
 def look(path, experts=(Colour, Talk)):
-    return study_outside(path, [kind() for kind in experts], FakeFence())
+    return extract_file(path, [kind() for kind in experts], FakeFence())
 
 
 def twin(v, a, u, b, w):

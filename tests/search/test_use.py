@@ -18,7 +18,6 @@ from wordreel.api import Library
 from wordreel.errors import LibraryBusy, LibraryError, WeightsError, WordreelError
 from wordreel.library import LibraryStore, add, verify
 from wordreel.library.lock import writer_lock
-from wordreel.library.settings import read_setting, write_setting
 from wordreel.models import kept
 from wordreel.search import embedding as embedding_module
 from wordreel.search.embedding import embed_library, embedding_cache
@@ -40,12 +39,12 @@ class SlowModel(ColourModel):
 
 
 def test_settings_are_kept(store):
-    assert read_setting(store, "model") is None
-    write_setting(store, "model", "a")
-    write_setting(store, "model", "b")
-    assert read_setting(store, "model") == "b"
+    assert store.setting("model") is None
+    store.set_setting("model", "a")
+    store.set_setting("model", "b")
+    assert store.setting("model") == "b"
     with LibraryStore.open(store.path) as again:
-        assert read_setting(again, "model") == "b"
+        assert again.setting("model") == "b"
 
 
 def test_a_new_library_uses_the_default(store):
@@ -100,7 +99,7 @@ def test_killed_at_any_moment_the_old_model_stays(store, monkeypatch):
             assert kept.in_use(store) == SLOW
         if kept.in_use(store) == SLOW or whole:
             embedding_cache(store, SlowModel()).clear()
-            write_setting(store, "model", "reel")
+            store.set_setting("model", "reel")
     switch(store, SlowModel(), SLOW)
     assert kept.in_use(store) == SLOW
     embed_library(store, ColourModel())

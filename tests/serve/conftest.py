@@ -17,7 +17,7 @@ from tests.search.conftest import ColourModel
 
 from wordreel.api import Library
 from wordreel.library import LibraryStore, add
-from wordreel.library.outside import study_outside
+from wordreel.library.extract import extract_file
 from wordreel.media import Fence
 from wordreel.search.embedding import embed_library
 
@@ -174,7 +174,7 @@ def running(path: Path, work=None, **options):
     fence = Fence()
 
     def study(file):
-        return study_outside(file, [Colour(), Talk("speech", rate=1000)], fence)
+        return extract_file(file, [Colour(), Talk("speech", rate=1000)], fence)
 
     service = Service(library, chosen, work=work or ThreadWork(path, library.model), fence=fence, study=study)
     made = server(service, chosen)

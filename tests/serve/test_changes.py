@@ -9,7 +9,6 @@ from tests.serve.conftest import Model, opened, running
 
 from wordreel.errors import NextStep, WordreelError
 from wordreel.library import LibraryStore
-from wordreel.library.settings import write_setting
 from wordreel.search.embedding import embed_library, embedding_cache
 from wordreel.search.use import switch
 from wordreel.serve import service as timing
@@ -67,7 +66,7 @@ def test_a_model_that_cannot_be_opened_leaves_the_old_one_at_work(site, library,
     monkeypatch.setattr(using, "open_kept", broken)
     before = order(site.get("/api/search?text=red").json)
     with LibraryStore.open(library) as other:
-        write_setting(other, "model", "0000111122223333")
+        other.set_setting("model", "0000111122223333")
     told = site.until("/api/status", lambda found: found["problem"])
     assert "'colours' still answers" in told["problem"]
     assert "needs torch" in told["problem"]

@@ -21,7 +21,7 @@ from wordreel.cli.common import (
 
 if TYPE_CHECKING:
     from wordreel.api import Library
-    from wordreel.library.progress import AddReport
+    from wordreel.library.add_report import AddProgress, AddReport
 
 
 def add(
@@ -64,17 +64,15 @@ def run(
     quiet: bool = False,
 ) -> AddReport:
     """Add with a bar of progress and a summary at the end."""
-    from wordreel.library.progress import Progress
-
     with progress_bars(quiet) as bars:
         files = bars.add_task("Looking", total=None, note="")
         clips = bars.add_task("Embedding", total=None, note="", visible=False)
 
-        def looked(now: Progress) -> None:
+        def looked(now: AddProgress) -> None:
             left = f", {long_time(now.seconds_left)} left" if now.seconds_left is not None else ""
             failed = f", {now.failures} failed" if now.failures else ""
             note = (
-                f"{now.files_done}/{now.files_total} files, {now.files_per_minute:.0f}/min, "
+                f"{now.done}/{now.total} files, {now.files_per_minute:.0f}/min, "
                 f"{now.times_real_time:.1f}× real time{left}{failed}"
             )
             bars.update(files, completed=now.bytes_done, total=now.bytes_total, note=note)

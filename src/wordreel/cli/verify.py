@@ -3,40 +3,63 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wordreel.cli.common import JsonOption, LibraryOption, print_json, printable
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wordreel.library import LibraryProblem
+
 
 def verify(
     library: LibraryOption,
-    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Do not read every track.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check everything that must hold in a library, and say what does not.
+    """Check the integrity of a library and list every problem with its next step.
+
+    Exits with status 1 if problems remain; files that moved or changed are notes, not problems.
 
     Example: wordreel verify --repair
     """
     from wordreel.api import Library
-    from wordreel.library.repair import repair as mend
-    from wordreel.library.verify import verify as check
+    from wordreel.library import repair as repair_problems
+    from wordreel.library import verify as check
 
     store = Library(library, create=False).store
-    problems = check(store, deep=not quick)
+    before = problems = check(store, deep=not quick)
     if repair and problems:
-        mend(store, problems)
+        repair_problems(store, problems)
         problems = check(store, deep=not quick)
     wrong = [problem for problem in problems if not problem.note]
     if as_json:
-        print_json([asdict(problem) for problem in problems])
+        print_json([_json(problem) for problem in problems])
     else:
-        for problem in problems:
-            mark = "note" if problem.note else "wrong"
-            hint = "  (--repair mends it)" if problem.repairable and not repair else ""
-            typer.echo(f"{mark}: {printable(problem.kind)}: {printable(problem.what)}{hint}")
-        typer.echo("Everything holds." if not wrong else f"{len(wrong)} things are wrong.")
+        _print(problems, repaired=[problem for problem in before if problem not in problems])
     if wrong:
         raise typer.Exit(1)
+
+
+def _json(problem: LibraryProblem) -> dict[str, Any]:
+    step = problem.next_step
+    return {**asdict(problem), "next_step": step.for_command_line() if step else None}
+
+
+def _print(problems: Sequence[LibraryProblem], repaired: Sequence[LibraryProblem]) -> None:
+    for problem in problems:
+        mark = "note" if problem.note else "problem"
+        typer.echo(f"{mark}: {printable(problem.kind)}: {printable(problem.what)}")
+    for step in dict.fromkeys(problem.next_step for problem in problems if problem.next_step):
+        typer.echo(f"→ {step.for_command_line()}")
+    count = sum(not problem.note for problem in problems)
+    fixed = sum(not problem.note for problem in repaired)
+    if fixed:
+        typer.echo(f"{fixed} {'problem' if fixed == 1 else 'problems'} repaired.")
+    if any(problem.kind == "track" for problem in repaired):
+        typer.echo("→ extract the dropped tracks again: `wordreel add FOLDER`")
+    typer.echo("No problems." if not count else f"{count} {'problem' if count == 1 else 'problems'}.")

@@ -1,21 +1,20 @@
-"""The library on disk: which files there are, what the experts made of them, and where it is kept."""
+"""The library on disk: files, tracks, clips, words, captions, query banks and embeddings."""
 
+from wordreel.library.add_report import AddProgress, AddReport
 from wordreel.library.embeddings import EmbeddingCache, Gallery
 from wordreel.library.ingest import add
-from wordreel.library.progress import AddReport, Progress
 from wordreel.library.records import Failure, Stats, StoredClip, StoredFile, TrackRow, Video, WordRow
-from wordreel.library.repair import repair
 from wordreel.library.store import LibraryStore
-from wordreel.library.verify import Problem, verify
+from wordreel.library.verify import LibraryProblem, repair, verify
 
 __all__ = [
+    "AddProgress",
     "AddReport",
     "EmbeddingCache",
     "Failure",
     "Gallery",
+    "LibraryProblem",
     "LibraryStore",
-    "Problem",
-    "Progress",
     "Stats",
     "StoredClip",
     "StoredFile",

@@ -1,4 +1,4 @@
-"""What people wrote about the items of a library: captions by dataset and split."""
+"""Captions of the items of a library, by dataset and split."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ def read_captions(
     catalogue: Catalogue, split: str | None = None, dataset: str | None = None, content: str | None = None
 ) -> list[CaptionRow]:
     """The captions of one split, dataset or item (or of all), in order, of items that are still there."""
-    found = catalogue.rows(
+    rows = catalogue.rows(
         """SELECT content, text, start, end, split, dataset FROM captions c
            WHERE (? IS NULL OR split = ?) AND (? IS NULL OR dataset = ?) AND (? IS NULL OR content = ?)
              AND EXISTS (SELECT 1 FROM files f WHERE f.content = c.content) ORDER BY id""",
         split, split, dataset, dataset, content, content,
     )  # fmt: skip
-    return [CaptionRow(*row) for row in found]
+    return [CaptionRow(*row) for row in rows]
 
 
 def count_splits(catalogue: Catalogue) -> dict[tuple[str, str], tuple[int, int]]:
     """(dataset, split) → (items with captions, captions)."""
-    found = catalogue.rows(
+    rows = catalogue.rows(
         """SELECT dataset, split, count(DISTINCT content), count(*) FROM captions
            GROUP BY dataset, split ORDER BY dataset, split"""
     )
-    return {(dataset, split): (items, lines) for dataset, split, items, lines in found}
+    return {(dataset, split): (items, lines) for dataset, split, items, lines in rows}
 
 
 def put_captions(catalogue: Catalogue, content: str, dataset: str, split: str, lines: Iterable[Line]) -> int:
-    """Make these the captions of an item in a split, whatever was there before; how many there are."""
+    """Replace the captions of an item in a split; returns how many there are."""
     rows = [(content, dataset, split, clean(text), start, end) for text, start, end in lines]
     with catalogue.transaction():
         catalogue.run(
@@ -58,5 +58,5 @@ def same_captions(
 
 
 def clean(text: str) -> str:
-    """Text that a database can hold: foreign files may have half characters in theirs."""
+    """Text that SQLite can store: valid Unicode without NUL."""
     return text.encode("utf-8", "replace").decode().replace("\0", " ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
@@ -9,16 +10,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from wordreel.errors import LibraryError
+from wordreel.errors import LibraryError, NextStep
 from wordreel.library.migrations import migrate
 
 NAME = "catalogue.sqlite"
+REPAIR = NextStep("repair the library", "verify --repair")
 
 Row = tuple[Any, ...]
 
+# Ids, clocks, inodes and file times are left out: they say when and where, not what.
+_DIGEST_QUERIES = (
+    "SELECT path, content, size FROM files ORDER BY path",
+    """SELECT content, size, kind, container, duration, width, height, rotation, frame_rate, video_codec,
+              audio_codec, sample_rate FROM contents ORDER BY content""",
+    "SELECT content, expert, fingerprint, state, hash, reason, rows, dim FROM tracks ORDER BY 1, 2",
+    "SELECT content, start, end, whole, shot FROM clips ORDER BY content, whole DESC, start, end",
+    "SELECT content, expert, start, end, text, score FROM words ORDER BY 1, 2, 3, 4, 5, 6",
+    "SELECT content, dataset, split, text, start, end FROM captions ORDER BY content, dataset, split, id",
+    "SELECT path, size, reason FROM failures ORDER BY path",
+)
+
 
 class Catalogue:
-    """Rows in, rows out. Writes happen inside `transaction()`; outside it each statement stands alone.
+    """Runs SQL. ExtractedFile `transaction()` each statement commits by itself.
 
     Write-ahead logging lets readers work while one process writes. `synchronous = FULL` makes a commit
     survive a power cut: track files are deleted only after the commit that forgets them, so a commit that
@@ -52,8 +66,8 @@ class Catalogue:
                 raise explain(error, self.path) from error
 
     def one(self, sql: str, *values: Any) -> Row | None:
-        found = self.rows(sql, *values)
-        return found[0] if found else None
+        rows = self.rows(sql, *values)
+        return rows[0] if rows else None
 
     def run(self, sql: str, *values: Any) -> int:
         """Execute one statement; the number of rows it changed."""
@@ -72,9 +86,9 @@ class Catalogue:
 
     @contextmanager
     def transaction(self, reading: bool = False) -> Iterator[None]:
-        """All of what happens inside, or none of it. Inside another one it is part of that one.
+        """Commit everything inside, or nothing. A nested transaction is part of the outer one.
 
-        With `reading`, everything seen inside is of one moment, and no writer is kept waiting.
+        With `reading`, all statements inside see one snapshot, and no writer has to wait.
         """
         with self._lock:
             if self._depth:
@@ -92,26 +106,41 @@ class Catalogue:
             finally:
                 self._depth = 0
 
+    def digest(self) -> str:
+        """A sha256 over all tables but ids, clocks and inodes: equal for two libraries of the same files."""
+        total = hashlib.sha256()
+        with self.transaction(reading=True):  # a snapshot of all tables
+            for query in _DIGEST_QUERIES:
+                total.update(query.encode())
+                for row in self.rows(query):
+                    total.update(repr(row).encode("utf-8", "surrogatepass"))
+        return total.hexdigest()
+
 
 def explain(error: sqlite3.Error, path: Path) -> LibraryError:
-    """Turn what SQLite says into what the user can do."""
+    """Turn an SQLite error into one that says what the user can do."""
     text = str(error)
     if "disk is full" in text or "disk I/O" in text:
         return disk_full(path, text)
     if "not a database" in text or "malformed" in text:
         return LibraryError(
-            f"{path} is damaged or is not a wordreel catalogue ({text}); "
-            "restore it from a backup, or delete the library folder and run `wordreel add` again"
+            f"{path} is damaged or is not a wordreel catalogue ({text})",
+            NextStep("restore it from a backup, or delete the library folder and add again", "add FOLDER"),
         )
     if "locked" in text:
-        return LibraryError(f"{path} is in use by another program ({text}); try again when it is done")
+        return LibraryError(
+            f"{path} is in use by another program ({text})", NextStep("try again when it is done")
+        )
     if "readonly" in text or "unable to open" in text:
-        return LibraryError(f"{path} cannot be opened for writing ({text}); check its permissions")
-    return LibraryError(f"{path}: {text}; run `wordreel verify`")
+        return LibraryError(
+            f"{path} cannot be opened for writing ({text})", NextStep("check its permissions")
+        )
+    return LibraryError(f"{path}: {text}", NextStep("check the library", "verify"))
 
 
 def disk_full(path: Path, text: str) -> LibraryError:
+    """The error of a write that failed for want of space."""
     return LibraryError(
-        f"cannot write to {path}: {text}. What was added so far is kept; free some space and run the same "
-        "command again"
+        f"cannot write to {path}: {text}; everything added so far is saved",
+        NextStep("free some space and run the same command again"),
     )

@@ -1,4 +1,4 @@
-"""Cut a video into the moments that can be found: pure functions of times."""
+"""Cut a video into clips, the items of the gallery: pure functions of times."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from wordreel.media import find_shots
 from wordreel.media.types import MediaInfo
+from wordreel.types import Absent, Track
 
 SHORTEST = 2.0  # a shot shorter than this joins a neighbour
 LONGEST = 20.0  # a shot longer than this is cut ...
 PIECE = 10.0  # ... into equal pieces no longer than this
 
-FEATURES = "features"  # the container of items imported without a file: the whole is all there is
+SHOTS_EXPERT = "shots"  # the expert whose track says where shots begin
+FEATURES = "features"  # the container of items imported without a file: they have one clip
 
 Span = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Cut:
-    """One clip to be: `shot` is the number of the (merged) shot it lies in, -1 where there are none."""
+class ClipBounds:
+    """A clip before it has an id. `shot` is the index of the (merged) shot it lies in, -1 without shots."""
 
     start: float
     end: float
@@ -28,29 +31,36 @@ class Cut:
     shot: int = -1
 
 
-def cut(info: MediaInfo, shots: Sequence[Span] | None) -> list[Cut]:
-    """The whole first, then its moments in order; they cover it without gap or overlap.
+def cut_clips(info: MediaInfo, shots: Sequence[Span] | None) -> list[ClipBounds]:
+    """The whole video first, then its moments in order, which cover it without gap or overlap.
 
-    >>> cut(MediaInfo("video", "mp4", 30.0), [(0.0, 1.0), (1.0, 8.0), (8.0, 30.0)])[1]
-    Cut(start=0.0, end=8.0, whole=False, shot=0)
+    >>> cut_clips(MediaInfo("video", "mp4", 30.0), [(0.0, 1.0), (1.0, 8.0), (8.0, 30.0)])[1]
+    ClipBounds(start=0.0, end=8.0, whole=False, shot=0)
     """
     end = info.duration
-    whole = Cut(0.0, end, whole=True)
+    whole = ClipBounds(0.0, end, whole=True)
     if info.kind == "image" or end <= 0:
-        return [Cut(0.0, 0.0, whole=True)]
+        return [ClipBounds(0.0, 0.0, whole=True)]
     if info.container == FEATURES:
         return [whole]
     if info.kind == "video" and shots:
         merged = merge_short(_covering(shots, end), SHORTEST)
         pieces = [
-            Cut(*part, shot=number)
+            ClipBounds(*part, shot=number)
             for number, span in enumerate(merged)
             for part in split_long(span, LONGEST, PIECE)
         ]
     else:
         longest = PIECE if info.kind == "audio" else LONGEST
-        pieces = [Cut(*part) for part in split_long((0.0, end), longest, PIECE)]
+        pieces = [ClipBounds(*part) for part in split_long((0.0, end), longest, PIECE)]
     return [whole] if len(pieces) == 1 else [whole, *pieces]
+
+
+def shots_of(track: Track | Absent | None, end: float) -> list[Span] | None:
+    """The shots of a video of `end` seconds, from the track of the shots expert; None without a track."""
+    if not isinstance(track, Track):
+        return None
+    return list(find_shots(track.values, track.times[:, 0], end))
 
 
 def merge_short(spans: Sequence[Span], shortest: float) -> list[Span]:
@@ -81,6 +91,6 @@ def split_long(span: Span, longest: float, piece: float) -> list[Span]:
 
 
 def _covering(shots: Sequence[Span], end: float) -> list[Span]:
-    """Shots made to tile `[0, end]`: only where they begin is believed."""
-    begins = sorted({0.0, *(float(s) for s, _ in shots if 0.0 < s < end)})
-    return list(zip(begins, [*begins[1:], end], strict=True))
+    """Shots that tile `[0, end]`: only their starts are trusted."""
+    starts = sorted({0.0, *(float(s) for s, _ in shots if 0.0 < s < end)})
+    return list(zip(starts, [*starts[1:], end], strict=True))

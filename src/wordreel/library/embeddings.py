@@ -14,19 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.atomic import atomic_write, make_dir, sync_dir
-from wordreel.errors import FingerprintMismatch, LibraryError
+from wordreel.errors import FingerprintMismatch, LibraryError, NextStep
 from wordreel.library.catalogue import disk_full
 from wordreel.library.store import LibraryStore
 from wordreel.types import Bool, Float32
 
 FOLDER = "embeddings"
 PARTS = ("ids", "vectors", "available")
+REINDEX = NextStep("embed the library again", "reindex", "Library")
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """`ids [n]` of clips, ascending in the order they were embedded; `vectors [n, experts, dim]`, mapped from
-    the file; `available [n, experts]`. Row i of each belongs to clip `ids[i]`."""
+    """Embeddings of clips: `ids [n]`, `vectors [n, experts, dim]` (memory-mapped), `available [n, experts]`.
+
+    Row i of each belongs to clip `ids[i]`; rows are in the order they were embedded.
+    """
 
     ids: NDArray[np.int64]
     vectors: Float32
@@ -38,23 +41,23 @@ class Gallery:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What of the files counts. Rows beyond `rows` are what an interrupted append left, and are ignored."""
+    """Which part of the files is valid. Rows beyond `rows` are from an interrupted append and are ignored."""
 
     fingerprint: str
     experts: tuple[str, ...]
     dim: int
     generation: int
     rows: int
-    checksums: tuple[int, int, int]  # crc32 of the rows that count, in the order of PARTS
+    checksums: tuple[int, int, int]  # crc32 of the valid rows, in the order of PARTS
 
 
 class EmbeddingCache:
     """`cache/embeddings/<fingerprint>/`: three raw files that only grow, and `manifest.json`, replaced last.
 
-    An append writes rows behind those that count, syncs them, then replaces the manifest: killed at any
-    moment, the old manifest and its rows stand. Rows of clips that no longer exist are left out when
-    loading; `compact` writes the files anew without them. Files that a reader has mapped are never
-    shortened below the rows it was told of, and compaction makes new files, so readers are never disturbed.
+    An append writes rows after the valid ones, syncs them, then replaces the manifest: killed at any
+    moment, the old manifest and its rows stay valid. `load` leaves out rows of clips that no longer exist;
+    `compact` rewrites the files without them. Files mapped by a reader are never truncated below its rows,
+    and compaction writes new files, so readers are never disturbed.
     """
 
     def __init__(self, store: LibraryStore, fingerprint: str, experts: Sequence[str], dim: int) -> None:
@@ -63,17 +66,17 @@ class EmbeddingCache:
         self.experts = tuple(experts)
         self.dim = dim
         self.folder = store.cache / FOLDER / fingerprint
-        self._manifest()  # refuse a cache of another shape now, not at the first append
+        self._manifest()  # fail now, not at the first append, if the cache has another shape
 
     def missing(self) -> list[int]:
-        """Ids of clips in the library that have no embedding here yet, in order."""
+        """Ids of clips of the library that are not embedded yet, in order."""
         have = set(self._ids(self._manifest()).tolist())
         return [clip for clip in self.store.clip_ids() if clip not in have]
 
     def append(
         self, ids: Sequence[int], vectors: Float32, available: Bool, fingerprint: str | None = None
     ) -> None:
-        """Add rows: `vectors [n, experts, dim]`, `available [n, experts]`. Afterwards all count, or none."""
+        """Append rows atomically: `vectors [n, experts, dim]`, `available [n, experts]`."""
         if fingerprint is not None and fingerprint != self.fingerprint:
             raise mismatch(self.fingerprint, fingerprint)
         shape = (len(ids), len(self.experts), self.dim)
@@ -101,7 +104,7 @@ class EmbeddingCache:
                 raise disk_full(self.folder, str(error)) from error
 
     def load(self) -> Gallery:
-        """Everything embedded that the library still has. Only rows of clips that are gone cost a copy."""
+        """The embeddings of all clips still in the library, memory-mapped unless some clips are gone."""
         whole = self.raw()
         alive = np.isin(whole.ids, np.asarray(self.store.clip_ids(), np.int64))
         if alive.all():
@@ -109,7 +112,7 @@ class EmbeddingCache:
         return Gallery(whole.ids[alive], whole.vectors[alive], whole.available[alive])
 
     def raw(self) -> Gallery:
-        """Every row that counts, also of clips that are gone."""
+        """Every valid row, also of clips that are gone."""
         now = self._manifest()
         shape = (now.rows, len(self.experts), self.dim)
         if not now.rows:
@@ -124,12 +127,12 @@ class EmbeddingCache:
         return Gallery(ids, vectors, flags)
 
     def drop(self, ids: Iterable[int]) -> None:
-        """Forget these clips' rows, by writing the files anew without them."""
+        """Remove the rows of these clips by rewriting the files."""
         whole = self.raw()
         self._rewrite(whole, ~np.isin(whole.ids, np.asarray(list(ids), np.int64)))
 
     def compact(self) -> int:
-        """Forget the rows of clips the library no longer has; how many there were."""
+        """Remove the rows of clips no longer in the library; returns how many there were."""
         whole = self.raw()
         alive = np.isin(whole.ids, np.asarray(self.store.clip_ids(), np.int64))
         if not alive.all():
@@ -137,28 +140,30 @@ class EmbeddingCache:
         return int((~alive).sum())
 
     def clear(self) -> None:
-        """Forget everything this model embedded."""
+        """Delete all embeddings of this model."""
         with self.store.writing():
             remove_cache(self.folder)
 
     def problems(self) -> list[str]:
-        """What is wrong with the files, if anything: too short, or not the bytes that were written."""
+        """Problems with the files: too short, or not the bytes that were written."""
         now = self._manifest()
-        found = []
+        problems = []
         for part, width, checksum in zip(PARTS, self._widths(), now.checksums, strict=True):
             path = self._file(part, now.generation)
             size = path.stat().st_size if path.exists() else 0
             if size < now.rows * width:
-                found.append(f"{path} has {size} bytes instead of {now.rows * width}")
+                problems.append(f"{path} has {size} bytes instead of {now.rows * width}")
             elif now.rows and _checksum(path, now.rows * width) != checksum:
-                found.append(f"{path} does not hold what was written to it")
-        return found
+                problems.append(f"{path} does not hold what was written to it")
+        return problems
 
-    def _rewrite(self, whole: Gallery, keep: Bool) -> None:
+    def _rewrite(self, whole: Gallery, alive: Bool) -> None:
         with self.store.writing():
             now = self._manifest()
-            blocks = _blocks(whole.ids[keep], whole.vectors[keep], whole.available[keep])
-            fresh = replace(now, generation=now.generation + 1, rows=int(keep.sum()), checksums=_sums(blocks))
+            blocks = _blocks(whole.ids[alive], whole.vectors[alive], whole.available[alive])
+            fresh = replace(
+                now, generation=now.generation + 1, rows=int(alive.sum()), checksums=_sums(blocks)
+            )
             try:
                 make_dir(self.folder)
                 for part, block in zip(PARTS, blocks, strict=True):
@@ -167,7 +172,7 @@ class EmbeddingCache:
                 self._commit(fresh)
             except OSError as error:
                 raise disk_full(self.folder, str(error)) from error
-            for path in self.folder.glob("*.bin"):  # also what an earlier, interrupted rewriting left
+            for path in self.folder.glob("*.bin"):  # also of an earlier, interrupted rewrite
                 if not path.name.endswith(f"-{fresh.generation}.bin"):
                     path.unlink(missing_ok=True)
 
@@ -204,7 +209,7 @@ class EmbeddingCache:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a cache; None if there is none or it cannot be read, which is the same for a cache."""
+    """The manifest of a cache; None if it is missing or cannot be read."""
     try:
         raw = json.loads((folder / "manifest.json").read_bytes())
         sums = [int(c) for c in raw["checksums"]]
@@ -226,20 +231,17 @@ def caches(store: LibraryStore) -> list[Path]:
 
 
 def remove_cache(folder: Path) -> None:
-    """Delete a cache: the manifest first, so that half of it is never taken for one."""
+    """Delete a cache, its manifest first, so that half of it is never taken for a cache."""
     (folder / "manifest.json").unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _damaged(folder: Path) -> LibraryError:
-    return LibraryError(f"the embeddings in {folder} are damaged; run `wordreel reindex` to make them anew")
+    return LibraryError(f"the embeddings in {folder} are damaged", REINDEX)
 
 
 def mismatch(have: str, other: str) -> FingerprintMismatch:
-    return FingerprintMismatch(
-        f"the embeddings kept here were made by {have}, not by {other}; "
-        "run `wordreel reindex` to make them anew"
-    )
+    return FingerprintMismatch(f"the stored embeddings are by {have}, not by {other}", REINDEX)
 
 
 def _blocks(ids: NDArray[np.int64], vectors: Float32, available: Bool) -> tuple[bytes, bytes, bytes]:
@@ -253,7 +255,7 @@ def _sums(blocks: tuple[bytes, bytes, bytes]) -> tuple[int, int, int]:
 
 
 def _append(path: Path, size: int, block: bytes) -> None:
-    """Cut off what an interrupted append left behind the rows that count, and write behind them."""
+    """Truncate what an interrupted append left after the valid rows, and write there."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     with os.fdopen(handle, "r+b") as out:
         out.truncate(size)

@@ -1,4 +1,4 @@
-"""Add files to the library: workers look into them, this thread alone writes what they found."""
+"""Add files to a library: scan and plan, process files in worker threads, record results in one writer."""
 
 from __future__ import annotations
 
@@ -6,174 +6,295 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from wordreel.experts.base import Expert
-from wordreel.library.extract import Decoder, Panel
-from wordreel.library.plan import Job, Plan, plan, recipe
-from wordreel.library.progress import AddReport, Progress
-from wordreel.library.record import forget_foreign, forget_lost_failures, record, record_failure
+from wordreel.library.add_report import AddProgress, AddProgressCallback, AddReport
+from wordreel.library.catalogue import Catalogue
+from wordreel.library.extract import ExpertRunner, MediaDecoder
+from wordreel.library.ingest_file import (
+    AddTask,
+    ContentLocks,
+    Deferred,
+    FailedFile,
+    FileProcessor,
+    NotMediaFile,
+    ProcessedFile,
+    ProcessOutcome,
+    expert_set_id,
+    missing_experts,
+    record_failure,
+    record_file,
+    remove_lost_failures,
+    remove_not_media,
+)
+from wordreel.library.paths import canonical_path, from_blob, may_exist, prefix_bounds, to_blob
 from wordreel.library.remove import drop_tracks, drop_unreferenced
+from wordreel.library.scan import FileStamp, IgnoredFile, ScannedFile, scan
 from wordreel.library.store import LibraryStore
-from wordreel.library.study import Claims, Desk, Failed, Foreign, Outcome, Ready, Waits, study
 from wordreel.media.types import Window
 
-PATIENCE = 5.0  # seconds a worker gets to notice that it should stop
-
-
-@dataclass(frozen=True)
-class _Began:
-    job: Job
-
-
-@dataclass(frozen=True)
-class _Advanced:
-    job: Job
-    seconds: float
-    share: float
-
-
-_Message = _Began | _Advanced | Outcome | BaseException
+STOP_TIMEOUT = 5.0  # seconds a worker gets to notice that it should stop
+CLOCK_TICK_NS = 50_000_000  # file times tick this coarsely at worst
 
 
 def add(
     store: LibraryStore,
     paths: Sequence[str | os.PathLike[str]],
     experts: Sequence[Expert],
-    fence: Decoder,
+    decoder: MediaDecoder,
     jobs: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: AddProgressCallback | None = None,
     retry_failed: bool = False,
+    within: Sequence[Path] | None = None,
 ) -> AddReport:
-    """Bring the library up to date with the files and folders named.
+    """Bring the library up to date with files and folders.
 
-    Unchanged files are not read. Every file is one transaction, so this can be interrupted or killed at any
-    moment and run again; it goes on where it stopped. Files that are gone are reported, not removed.
+    Every file is one transaction, so an interrupted or killed run resumes with the same call. Unchanged
+    files are not read. Files that are gone are reported, not removed.
+
+    Args:
+        store: The library to add to.
+        paths: Files and folders; folders are walked recursively.
+        experts: Loaded experts to run on every file.
+        decoder: Decodes the files, usually a `wordreel.media.Fence`.
+        jobs: Files processed at once; `default_jobs()` if None.
+        progress: Called with an `AddProgress` whenever a file starts, advances or ends.
+        retry_failed: Also process unchanged files that failed before.
+        within: Refuse files whose real path, links resolved, is in none of these folders.
+
+    Raises:
+        LibraryBusy: Another process is writing to the library.
+        LibraryError: The disk is full or the catalogue is damaged.
+        WeightsError: An expert's weights are missing or damaged.
     """
-    began = time.monotonic()
+    started = time.monotonic()
     report = AddReport()
     with store.writing():
         fingerprints = {expert.card.name: expert.fingerprint for expert in experts}
-        made = plan(store.catalogue, paths, fingerprints, str(store.path), retry_failed, report)
-        forget_lost_failures(store, paths)
-        store.track_files.discard_passing()
-        if made.jobs:
-            crew = _Crew(store, made, Panel(experts), fence, fingerprints, report, progress, began)
-            crew.work(max(1, min(jobs or default_jobs(), len(made.jobs))))
+        tasks = _plan(store, paths, fingerprints, retry_failed, within, report)
+        remove_lost_failures(store, paths)
+        store.track_files.clear_staging()
+        if tasks:
+            run = _AddRun(
+                store, tasks, ExpertRunner(experts), decoder, fingerprints, report, progress, started
+            )
+            run.run(max(1, min(jobs or default_jobs(), len(tasks))))
         drop_unreferenced(store.catalogue, store.track_files)
-    report.seconds = time.monotonic() - began
+    report.seconds = time.monotonic() - started
     return report
 
 
 def default_jobs() -> int:
-    """One file more than there are cores, so that none waits while a file is decoded; eight are enough."""
+    """One file more than there are cores, so that none waits while a file is decoded; at most eight."""
     return min(8, len(os.sched_getaffinity(0)) + 1)
 
 
+def _plan(
+    store: LibraryStore,
+    paths: Sequence[str | os.PathLike[str]],
+    fingerprints: dict[str, str],
+    retry_failed: bool,
+    within: Sequence[Path] | None,
+    report: AddReport,
+) -> list[AddTask]:
+    """List the files to process and count the others in `report`; reads only folders and first bytes."""
+    tasks: list[AddTask] = []
+    seen: set[str] = set()
+    for item in scan(paths, skip=str(store.path), within=within):
+        seen.add(item.path)
+        if isinstance(item, IgnoredFile):
+            report.ignored += 1
+        elif isinstance(item, ScannedFile):
+            task = _task(store.catalogue, item, fingerprints, retry_failed, report)
+            if task is not None:
+                tasks.append(task)
+        else:
+            report.failed.append((item.path, item.reason))
+    report.gone = _gone(store.catalogue, paths, seen)
+    return tasks
+
+
+def _task(
+    catalogue: Catalogue, item: ScannedFile, fingerprints: dict[str, str], retry: bool, report: AddReport
+) -> AddTask | None:
+    """The task for one file; None if it is up to date or failed before in the same way."""
+    now = time.time_ns()
+    stamp, key = item.stamp, to_blob(item.path)
+    failed = catalogue.one("SELECT size, mtime_ns, recipe, reason FROM failures WHERE path = ?", key)
+    if failed and not retry and failed[:3] == (stamp.size, stamp.mtime_ns, expert_set_id(fingerprints)):
+        report.still_failed.append((item.path, failed[3]))
+        return None
+    row = catalogue.one(
+        "SELECT size, mtime_ns, ctime_ns, inode, checked_ns, content FROM files WHERE path = ?", key
+    )
+    content = None
+    if row and FileStamp(*row[:4]) == stamp and max(stamp.mtime_ns, stamp.ctime_ns) + CLOCK_TICK_NS < row[4]:
+        content = row[5]
+        if not missing_experts(catalogue, content, fingerprints):
+            report.skipped += 1
+            return None
+    return AddTask(item.path, stamp, item.expected, now, content)
+
+
+def _gone(catalogue: Catalogue, paths: Sequence[str | os.PathLike[str]], seen: set[str]) -> list[str]:
+    """Known files at or below the given paths that are no longer there."""
+    known: set[str] = set()
+    for root in map(canonical_path, paths):
+        low, high = prefix_bounds(root)
+        rows = catalogue.rows(
+            "SELECT path FROM files WHERE path = ? OR (path >= ? AND path < ?)", to_blob(root), low, high
+        )
+        known.update(from_blob(path) for (path,) in rows)
+    return sorted((path for path in known - seen if not may_exist(path)), key=to_blob)
+
+
+@dataclass(frozen=True)
+class _Started:
+    task: AddTask
+
+
+@dataclass(frozen=True)
+class _Advanced:
+    task: AddTask
+    seconds: float
+    fraction: float
+
+
+_Message = _Started | _Advanced | ProcessOutcome | BaseException
+
+
 @dataclass
-class _Crew:
+class _AddRun:
+    """Worker threads that process files, and the writer (the calling thread) that records the results."""
+
     store: LibraryStore
-    plan: Plan
-    panel: Panel
-    fence: Decoder
+    tasks: list[AddTask]
+    experts: ExpertRunner
+    decoder: MediaDecoder
     fingerprints: dict[str, str]
     report: AddReport
-    progress: Callable[[Progress], None] | None
-    began: float
-    todo: queue.SimpleQueue[Job | None] = field(default_factory=queue.SimpleQueue)
+    progress: AddProgressCallback | None
+    started: float
+    todo: queue.SimpleQueue[AddTask | None] = field(default_factory=queue.SimpleQueue)
     messages: queue.SimpleQueue[_Message] = field(default_factory=queue.SimpleQueue)
     stop: threading.Event = field(default_factory=threading.Event)
-    claims: Claims = field(default_factory=Claims)
-    waiting: dict[str, list[Job]] = field(default_factory=dict)
+    locks: ContentLocks = field(default_factory=ContentLocks)
+    deferred: dict[str, list[AddTask]] = field(default_factory=dict)  # content -> files that wait for it
     current: dict[str, tuple[float, float]] = field(default_factory=dict)  # path -> (bytes, seconds) so far
     replaced: set[str] = field(default_factory=set)  # track files that may have lost their last use
     done: int = 0
     done_bytes: int = 0
+    total_bytes: int = 0
 
-    def work(self, count: int) -> None:
-        for job in self.plan.jobs:
-            self.todo.put(job)
+    def __post_init__(self) -> None:
+        self.total_bytes = sum(task.stamp.size for task in self.tasks)
+
+    def run(self, workers: int) -> None:
+        for task in self.tasks:
+            self.todo.put(task)
         # Daemons: an expert deep in a long file must not keep an interrupted program from ending.
-        workers = [threading.Thread(target=self._worker, daemon=True, name=f"add-{n}") for n in range(count)]
-        for worker in workers:
-            worker.start()
+        threads = [threading.Thread(target=self._work, daemon=True, name=f"add-{n}") for n in range(workers)]
+        for thread in threads:
+            thread.start()
         try:
-            while self.done < len(self.plan.jobs):
+            while self.done < len(self.tasks):
                 self._handle(self.messages.get())
         finally:
             self.stop.set()
-            for _ in workers:
+            for _ in threads:
                 self.todo.put(None)
-            deadline = time.monotonic() + PATIENCE
-            for worker in workers:
-                worker.join(max(0.0, deadline - time.monotonic()))
-            self.store.track_files.discard_passing()
+            deadline = time.monotonic() + STOP_TIMEOUT
+            for thread in threads:
+                thread.join(max(0.0, deadline - time.monotonic()))
+            self.store.track_files.clear_staging()
         drop_tracks(self.store.catalogue, self.store.track_files, sorted(self.replaced))
 
-    def _worker(self) -> None:
-        desk = Desk(
-            self.store, self.fence, self.panel, self.fingerprints, self.claims, self.stop, self._on_window
+    def _work(self) -> None:
+        processor = FileProcessor(
+            self.store, self.decoder, self.experts, self.fingerprints, self.locks, self.stop, self._on_window
         )
-        while (job := self.todo.get()) is not None and not self.stop.is_set():
-            self.messages.put(_Began(job))
+        while (task := self.todo.get()) is not None and not self.stop.is_set():
+            self.messages.put(_Started(task))
             try:
-                self.messages.put(study(desk, job))
+                self.messages.put(processor.process(task))
             except BaseException as error:
                 self.messages.put(error)
 
-    def _on_window(self, job: Job, window: Window, duration: float) -> None:
-        share = min(1.0, window.start / duration) if duration > 0 else 0.0
-        self.messages.put(_Advanced(job, window.start, share))
+    def _on_window(self, task: AddTask, window: Window, duration: float) -> None:
+        fraction = min(1.0, window.start / duration) if duration > 0 else 0.0
+        self.messages.put(_Advanced(task, window.start, fraction))
 
     def _handle(self, message: _Message) -> None:
         if isinstance(message, BaseException):
             raise message
-        if isinstance(message, _Began):
-            self.current[message.job.path] = (0.0, 0.0)
+        if isinstance(message, _Started):
+            self.current[message.task.path] = (0.0, 0.0)
         elif isinstance(message, _Advanced):
-            self.current[message.job.path] = (message.share * message.job.stamp.size, message.seconds)
-        elif isinstance(message, Waits):
-            self.current.pop(message.job.path, None)
-            if message.content in self.claims:
-                self.waiting.setdefault(message.content, []).append(message.job)
+            self.current[message.task.path] = (message.fraction * message.task.stamp.size, message.seconds)
+        elif isinstance(message, Deferred):
+            self.current.pop(message.task.path, None)
+            if message.content in self.locks:
+                self.deferred.setdefault(message.content, []).append(message.task)
             else:
-                self.todo.put(message.job)
+                self.todo.put(message.task)
         else:
             self._finish(message)
         if self.progress:
             self.progress(self._snapshot())
 
-    def _finish(self, outcome: Ready | Failed | Foreign) -> None:
-        job = outcome.job
+    def _finish(self, outcome: ProcessedFile | FailedFile | NotMediaFile) -> None:
+        task = outcome.task
         content = ""
-        if isinstance(outcome, Ready):
+        if isinstance(outcome, ProcessedFile):
             content = outcome.content
-            self.replaced.update(t.hash for t in self.store.tracks(content) if t.hash)
-            record(self.store, outcome, self.report)
-        elif isinstance(outcome, Failed):
+            self.replaced.update(track.hash for track in self.store.tracks(content) if track.hash)
+            self._count(outcome)
+        elif isinstance(outcome, FailedFile):
             content = outcome.content
-            record_failure(self.store, outcome, recipe(self.fingerprints))
-            self.report.failed.append((job.path, outcome.reason))
+            record_failure(self.store, outcome, expert_set_id(self.fingerprints))
+            self.report.failed.append((task.path, outcome.reason))
         else:
-            forget_foreign(self.store, job)
+            remove_not_media(self.store, task)
             self.report.ignored += 1
-        self.current.pop(job.path, None)
+        self.current.pop(task.path, None)
         self.done += 1
-        self.done_bytes += job.stamp.size
+        self.done_bytes += task.stamp.size
         if content:
-            self.claims.release(content)
-            for waiting in self.waiting.pop(content, []):
+            self.locks.release(content)
+            for waiting in self.deferred.pop(content, []):
                 self.todo.put(waiting)
 
-    def _snapshot(self) -> Progress:
-        return Progress(
-            files_done=self.done,
-            files_total=len(self.plan.jobs),
-            bytes_done=self.done_bytes + sum(b for b, _ in self.current.values()),
-            bytes_total=self.plan.bytes,
-            media_seconds=self.report.media_seconds + sum(s for _, s in self.current.values()),
-            seconds=time.monotonic() - self.began,
+    def _count(self, processed: ProcessedFile) -> None:
+        """Record a processed file and count what changed."""
+        path, report = processed.task.path, self.report
+        change, old_path = record_file(self.store, processed)
+        if change == "moved":
+            report.moved.append((old_path, path))
+            if old_path in report.gone:
+                report.gone.remove(old_path)
+        elif change == "unchanged":
+            report.skipped += 1
+        else:
+            {
+                "added": report.added,
+                "changed": report.changed,
+                "updated": report.updated,
+                "duplicate": report.duplicates,
+            }[change].append(path)
+        report.media_seconds += processed.seconds
+
+    def _snapshot(self) -> AddProgress:
+        return AddProgress(
+            "adding files",
+            self.done,
+            len(self.tasks),
+            bytes_done=self.done_bytes + sum(size for size, _ in self.current.values()),
+            bytes_total=self.total_bytes,
+            media_seconds=self.report.media_seconds + sum(seconds for _, seconds in self.current.values()),
+            seconds=time.monotonic() - self.started,
             failures=len(self.report.failed),
             current=tuple(self.current),
         )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from wordreel.errors import LibraryBusy, LibraryError
+from wordreel.errors import LibraryBusy, LibraryError, NextStep
 
 _held: dict[str, int] = {}  # lock file -> the thread of this process that holds it
 _guard = threading.Lock()
@@ -17,17 +17,17 @@ _guard = threading.Lock()
 
 @contextmanager
 def writer_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock; yields True if the previous writer died without letting go.
+    """Hold the lock; yields True if the previous writer died without releasing it.
 
     The file holds the writer's process id while it works and is empty otherwise, so an id that is still
-    there when the lock is free tells of a kill or a power cut. This is a POSIX record lock: it goes with the
+    there when the lock is free means a kill or a power cut. This is a POSIX record lock: it goes with the
     process however that ends, and the decoding workers it started do not inherit it.
     """
     key = os.path.realpath(path)
     with _guard:
         if key in _held:
             raise LibraryBusy(
-                "this library is already being written to by this very process; let it finish first"
+                "this process is already writing to this library", NextStep("wait until it is done")
             )
         _held[key] = threading.get_ident()
     try:
@@ -35,7 +35,7 @@ def writer_lock(path: Path) -> Iterator[bool]:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise LibraryError(
-                f"{path} cannot be written: {error.strerror}; check its permissions"
+                f"{path} cannot be written: {error.strerror}", NextStep("check its permissions")
             ) from error
         try:
             try:
@@ -43,8 +43,8 @@ def writer_lock(path: Path) -> Iterator[bool]:
             except OSError as error:
                 holder = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
                 raise LibraryBusy(
-                    f"another wordreel (process {holder}) is writing to this library; "
-                    "wait until it is done, or stop it, and try again"
+                    f"another wordreel (process {holder}) is writing to this library",
+                    NextStep("wait until it is done, or stop it, and try again"),
                 ) from error
             died = os.fstat(handle).st_size > 0
             name = f"{os.getpid()}\n".encode()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 
-from wordreel.errors import LibraryError
+from wordreel.errors import LibraryError, NextStep
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ def migrations() -> list[Migration]:
     >>> [m.number for m in migrations()] == list(range(1, len(migrations()) + 1))
     True
     """
-    found = []
+    steps = []
     for entry in resources.files("wordreel.library").joinpath("migrations").iterdir():
         if entry.name.endswith(".sql"):
             number, _, name = entry.name.removesuffix(".sql").partition("_")
-            found.append(Migration(int(number), name, entry.read_text(encoding="utf-8")))
-    return sorted(found, key=lambda m: m.number)
+            steps.append(Migration(int(number), name, entry.read_text(encoding="utf-8")))
+    return sorted(steps, key=lambda m: m.number)
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -44,8 +44,8 @@ def migrate(connection: sqlite3.Connection, steps: list[Migration] | None = None
         at = version(connection)
         if at > newest:
             raise LibraryError(
-                f"this library was written by a newer wordreel (version {at}, this one knows {newest}); "
-                "upgrade wordreel to use it"
+                f"this library was written by a newer wordreel (version {at}, this one knows {newest})",
+                NextStep("upgrade wordreel to use it"),
             )
         if step.number > at:
             _apply(connection, step)

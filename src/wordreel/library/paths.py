@@ -1,4 +1,4 @@
-"""File names are bytes. Inside wordreel they are `str` with surrogate escapes; in the catalogue, BLOBs."""
+"""File names are bytes. In memory they are `str` with surrogate escapes; in the catalogue, BLOBs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
-IMPORTED = "dataset:"  # items of a dataset have no file: their path is `dataset:NAME/id`
+IMPORTED = "dataset:"  # imported items have no file: their path is `dataset:NAME/id`
 
 
-def settle(path: str | os.PathLike[str]) -> str:
-    """The one spelling of a path: absolute, its folder resolved, its own name kept.
+def canonical_path(path: str | os.PathLike[str]) -> str:
+    """The one spelling of a path: absolute, its parent resolved, its own name unchanged.
 
-    A link to a file stays itself (its name may be the only meaningful one); a link to a folder that was
-    named on purpose becomes that folder.
+    A link to a file keeps its own name (it may be the only meaningful one); a link to a folder becomes that
+    folder.
     """
     absolute = Path(os.path.normpath(Path.cwd() / path))
     if absolute.is_dir():
@@ -22,7 +22,7 @@ def settle(path: str | os.PathLike[str]) -> str:
 
 
 def imported_path(dataset: str, item: str) -> str:
-    """The path of an item that was imported without a file; ids that no path can hold are escaped.
+    """The path of an item imported without a file; ids that no path can hold are escaped.
 
     >>> imported_path("MSVD", "vid12"), imported_path("LSMDC", "0001_Juno/a.b"), imported_path("X", "../y")
     ('dataset:MSVD/vid12', 'dataset:LSMDC/0001_Juno/a.b', 'dataset:X/%2E%2E%2Fy')
@@ -34,17 +34,18 @@ def imported_path(dataset: str, item: str) -> str:
 
 
 def is_imported(path: str) -> bool:
+    """Whether a path is that of an item imported without a file."""
     return path.startswith(IMPORTED)
 
 
-def named(path: str | os.PathLike[str]) -> str:
-    """The one spelling of a path that may also be an imported item's, or a whole imported dataset's."""
+def library_path(path: str | os.PathLike[str]) -> str:
+    """The one spelling of a path in the library: of a file, an imported item or an imported dataset."""
     text = os.fspath(path)
-    return text.rstrip("/") if is_imported(text) else settle(path)
+    return text.rstrip("/") if is_imported(text) else canonical_path(path)
 
 
-def exists(path: str) -> bool:
-    """Whether something is there, or may be: a folder that may not be looked into does not count as gone.
+def may_exist(path: str) -> bool:
+    """False only if a file is certainly gone: one in an unreadable folder may exist.
 
     Imported items have no file that could be gone.
     """
@@ -59,20 +60,22 @@ def exists(path: str) -> bool:
     return True
 
 
-def stored(path: str | Path) -> bytes:
+def to_blob(path: str | Path) -> bytes:
+    """A path as the catalogue stores it."""
     return os.fsencode(path)
 
 
-def shown(path: bytes) -> str:
+def from_blob(path: bytes) -> str:
+    """A path from the catalogue."""
     return os.fsdecode(path)
 
 
-def inside(folder: str) -> tuple[bytes, bytes]:
-    """Bounds `[low, high)` that hold exactly the stored paths below a folder: "/" is followed by "0".
+def prefix_bounds(folder: str) -> tuple[bytes, bytes]:
+    """Bounds `[low, high)` of exactly the stored paths below a folder: "/" is followed by "0".
 
-    >>> low, high = inside("/films")
+    >>> low, high = prefix_bounds("/films")
     >>> low <= b"/films/a.mp4" < high, low <= b"/films2/a.mp4" < high
     (True, False)
     """
-    base = stored(folder).rstrip(b"/")
+    base = to_blob(folder).rstrip(b"/")
     return base + b"/", base + b"0"

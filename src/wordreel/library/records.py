@@ -1,4 +1,4 @@
-"""What the library hands out: one small frozen record per kind of row."""
+"""The records a `LibraryStore` returns, one frozen dataclass per kind of row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wordreel.types import Clip
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A path in the library and the content it had when it was last looked at."""
+    """A path in the library and its content when it was last added."""
 
     path: str
     content: str
@@ -31,7 +31,7 @@ class Video:
 
 @dataclass(frozen=True)
 class TrackRow:
-    """What one expert made of one content, without the values."""
+    """The output of one expert on one content, without the values."""
 
     content: str
     expert: str
@@ -61,7 +61,7 @@ class StoredClip:
 
 @dataclass(frozen=True)
 class WordRow:
-    """Words said or shown in one content."""
+    """Spoken or on-screen words of one content."""
 
     content: str
     expert: str
@@ -69,7 +69,7 @@ class WordRow:
     end: float
     text: str
     score: float
-    rank: float = 0.0  # bm25, larger is better; 0 where nothing was searched for
+    rank: float = 0.0  # bm25, larger is better; 0 outside a search
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,8 @@ class Failure:
 
 @dataclass(frozen=True)
 class Stats:
+    """Counts and sizes of a library."""
+
     files: int
     contents: int
     videos: int

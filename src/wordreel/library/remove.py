@@ -1,4 +1,4 @@
-"""Take files out of the library, and what nothing points at any more."""
+"""Remove files from the library, and whatever nothing refers to any more."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ import os
 from collections.abc import Iterable
 
 from wordreel.library.catalogue import Catalogue
-from wordreel.library.paths import exists, inside, named, shown, stored
+from wordreel.library.paths import from_blob, library_path, may_exist, prefix_bounds, to_blob
 from wordreel.library.tracks import TrackFiles
 
 
 def remove_paths(catalogue: Catalogue, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Forget files, and everything below folders; the media themselves are not touched."""
+    """Remove files, and everything below folders; the media themselves are not touched."""
     gone: list[str] = []
     with catalogue.transaction():
-        for path in map(named, paths):
-            low, high = inside(path)
-            bounds = (stored(path), low, high)
+        for path in map(library_path, paths):
+            low, high = prefix_bounds(path)
+            bounds = (to_blob(path), low, high)
             where = "WHERE path = ? OR (path >= ? AND path < ?)"
-            found = catalogue.rows(f"SELECT path FROM files {where} ORDER BY path", *bounds)  # noqa: S608
-            gone += [shown(p) for (p,) in found]
+            rows = catalogue.rows(f"SELECT path FROM files {where} ORDER BY path", *bounds)  # noqa: S608
+            gone += [from_blob(p) for (p,) in rows]
             catalogue.run(f"DELETE FROM files {where}", *bounds)  # noqa: S608
             catalogue.run(f"DELETE FROM failures {where}", *bounds)  # noqa: S608
     return gone
 
 
 def remove_missing(catalogue: Catalogue) -> list[str]:
-    """Forget every file that is no longer on the disk."""
+    """Remove every file that is no longer on disk."""
     gone: list[str] = []
     with catalogue.transaction():
         for table in ("files", "failures"):
             for (path,) in catalogue.rows(f"SELECT path FROM {table} ORDER BY path"):  # noqa: S608
-                if not exists(shown(path)):
+                if not may_exist(from_blob(path)):
                     catalogue.run(f"DELETE FROM {table} WHERE path = ?", path)  # noqa: S608
                     if table == "files":
-                        gone.append(shown(path))
+                        gone.append(from_blob(path))
     return gone
 
 
 def drop_unreferenced(catalogue: Catalogue, track_files: TrackFiles) -> int:
-    """Forget contents no file holds, then delete the track files of theirs that nothing else uses.
+    """Remove contents without a file, then delete those of their track files that nothing else uses.
 
     The commit comes first: killed in between, files are left that nobody points at, which the next writer
     sweeps; the other order would leave rows that point at nothing.
@@ -65,10 +65,10 @@ def drop_tracks(catalogue: Catalogue, track_files: TrackFiles, hashes: Iterable[
 
 def sweep(catalogue: Catalogue, track_files: TrackFiles) -> int:
     """Delete what killed writers left behind; the number of files deleted."""
-    named = {
+    referenced = {
         digest for (digest,) in catalogue.rows("SELECT DISTINCT hash FROM tracks WHERE hash IS NOT NULL")
     }
-    orphans = [digest for digest in track_files.all() if digest not in named]
+    orphans = [digest for digest in track_files.all() if digest not in referenced]
     strays = track_files.strays()
     for digest in orphans:
         track_files.remove(digest)

@@ -1,4 +1,4 @@
-"""Walk what the user named and list the files that may be media, always in the same order."""
+"""Walk files and folders and list what may be media, always in the same order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wordreel.errors import MediaError
-from wordreel.library.paths import settle, stored
+from wordreel.library.paths import canonical_path, to_blob
 from wordreel.media.formats import HEAD, sniff
 
 # ".ts" and ".mts" are not here: most files of that name are programs, so their first bytes decide.
@@ -24,8 +24,8 @@ EXTENSIONS = frozenset(
 
 
 @dataclass(frozen=True)
-class Stamp:
-    """What tells, without reading it, that a file is the one seen before."""
+class FileStamp:
+    """Identifies an unchanged file without reading it."""
 
     size: int
     mtime_ns: int
@@ -33,81 +33,98 @@ class Stamp:
     inode: int
 
     @classmethod
-    def of(cls, status: os.stat_result) -> Stamp:
+    def of(cls, status: os.stat_result) -> FileStamp:
         # Some file systems number files with 64 bits; SQLite's integers have 63 and a sign.
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & (2**63 - 1))
 
 
 @dataclass(frozen=True)
-class Found:
-    """A regular file. `expected` says the user would want to hear of it if it is not media."""
+class ScannedFile:
+    """A regular file that may be media. `expected`: report it if it turns out not to be."""
 
     path: str
-    stamp: Stamp
+    stamp: FileStamp
     expected: bool
 
 
 @dataclass(frozen=True)
-class Ignored:
-    """Not media, and nobody said it was: a note, a subtitle, a program."""
+class IgnoredFile:
+    """Not media, and not expected to be: a note, a subtitle, a program."""
 
     path: str
 
 
 @dataclass(frozen=True)
-class Unreadable:
-    """Named by the user, or looking like media, and not a file that can be opened."""
+class UnreadableFile:
+    """Named by the user, or looking like media, but not a file that may be opened."""
 
     path: str
     reason: str
 
 
-def scan(paths: Sequence[str | os.PathLike[str]], skip: str = "") -> Iterator[Found | Ignored | Unreadable]:
-    """Every file named, and every file below every folder named, once each.
+Scanned = ScannedFile | IgnoredFile | UnreadableFile
 
-    Hidden files and folders are passed over unless named themselves; so is `skip`, the library's own
-    folder. A link to a folder is not followed (it may lead back here, or out of the folder that was meant);
-    a link to a file counts as a file under the link's own name. Sockets, pipes and devices are never opened.
+
+def scan(
+    paths: Sequence[str | os.PathLike[str]], skip: str = "", within: Sequence[Path] | None = None
+) -> Iterator[Scanned]:
+    """Yield every file named, and every file below every folder named, once each.
+
+    Hidden files and folders are skipped unless named themselves; so is `skip`, the library's own folder. A
+    link to a folder is not followed: it may lead back here, or out of the folder. A link to a file is listed
+    under its own name and judged by the file it leads to: that file must be a regular one outside `skip`
+    and, with `within`, inside one of those folders. Sockets, pipes and devices are never opened.
     """
     seen: set[str] = set()
     for root in paths:
-        settled = settle(root)
-        for item in _walk(settled, skip) if Path(settled).is_dir() else [_look(settled, named=True)]:
+        path = canonical_path(root)
+        for item in _walk(path, skip, within) if Path(path).is_dir() else [_look(path, True, skip, within)]:
             if item.path not in seen:
                 seen.add(item.path)
                 yield item
 
 
-def _walk(folder: str, skip: str) -> Iterator[Found | Ignored | Unreadable]:
+def resolves_within(path: str | os.PathLike[str], folders: Sequence[str | os.PathLike[str]]) -> bool:
+    """Whether a path, all links resolved, is in (or is) one of some folders, themselves resolved."""
+    target = Path(os.path.realpath(path))
+    return any(target.is_relative_to(os.path.realpath(folder)) for folder in folders)
+
+
+def _walk(folder: str, skip: str, within: Sequence[Path] | None) -> Iterator[Scanned]:
     try:
         with os.scandir(folder) as listing:
-            entries = sorted(listing, key=lambda e: stored(e.name))
+            entries = sorted(listing, key=lambda entry: to_blob(entry.name))
     except OSError as error:
-        yield Unreadable(folder, f"the folder cannot be read: {_why(error)}")
+        yield UnreadableFile(folder, f"the folder cannot be read: {_reason(error)}")
         return
     for entry in entries:
         if entry.name.startswith("."):
             continue
         if entry.is_dir(follow_symlinks=False):
             if entry.path != skip:
-                yield from _walk(entry.path, skip)
+                yield from _walk(entry.path, skip, within)
         elif not (entry.is_symlink() and entry.is_dir()):
-            yield _look(entry.path, named=False)
+            yield _look(entry.path, False, skip, within)
 
 
-def _look(path: str, named: bool) -> Found | Ignored | Unreadable:
+def _look(path: str, named: bool, skip: str, within: Sequence[Path] | None) -> Scanned:
     expected = named or Path(path).suffix.lower() in EXTENSIONS
     try:
         status = Path(path).stat()
         if not stat.S_ISREG(status.st_mode):
-            return Unreadable(path, "not a regular file") if named else Ignored(path)
+            return UnreadableFile(path, "not a regular file") if named else IgnoredFile(path)
+        if within is not None and not resolves_within(path, within):
+            reason = "it is, or leads to, a file outside the allowed folders"
+            return UnreadableFile(path, reason) if expected else IgnoredFile(path)
+        if skip and Path(path).is_symlink() and resolves_within(path, [skip]):
+            return IgnoredFile(path)
         if not expected:
             _sniff(path)
-        return Found(path, Stamp.of(status), expected)
+        return ScannedFile(path, FileStamp.of(status), expected)
     except MediaError:
-        return Ignored(path)
+        return IgnoredFile(path)
     except (OSError, ValueError) as error:
-        return Unreadable(path, _why(error)) if expected else Ignored(path)
+        return UnreadableFile(path, _reason(error)) if expected else IgnoredFile(path)
 
 
 def _sniff(path: str) -> None:
@@ -118,7 +135,7 @@ def _sniff(path: str) -> None:
         os.close(handle)
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
         return "no such file or folder"
     return str(getattr(error, "strerror", None) or error)

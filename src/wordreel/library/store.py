@@ -12,12 +12,11 @@ from typing import Any
 
 from wordreel.atomic import make_dir
 from wordreel.errors import LibraryError, NextStep
-from wordreel.library import words as words_module
+from wordreel.library import full_text
 from wordreel.library.captions import count_splits, read_captions
 from wordreel.library.catalogue import NAME, Catalogue
-from wordreel.library.digest import digest
 from wordreel.library.lock import writer_lock
-from wordreel.library.paths import named, shown, stored
+from wordreel.library.paths import from_blob, library_path, to_blob
 from wordreel.library.records import (
     CaptionRow,
     Failure,
@@ -29,7 +28,7 @@ from wordreel.library.records import (
     WordRow,
 )
 from wordreel.library.remove import drop_unreferenced, remove_missing, remove_paths, sweep
-from wordreel.library.tracks import TrackFiles
+from wordreel.library.tracks import STAGING, TrackFiles
 from wordreel.media.types import MediaInfo
 from wordreel.types import Absent, Track
 
@@ -37,7 +36,7 @@ _INFO = (
     "kind, container, duration, width, height, rotation, frame_rate, video_codec, audio_codec, sample_rate"
 )
 _CLIP = "id, content, start, end, whole, shot"
-_SEEN = "EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
+_HAS_FILE = "EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
 
 
 class LibraryStore:
@@ -52,21 +51,21 @@ class LibraryStore:
 
     @classmethod
     def create_or_open(cls, path: str | Path) -> LibraryStore:
-        """The library in a folder, made first if it is not there."""
+        """Open the library in a folder, creating it first if needed."""
         folder = Path(path)
         try:
             make_dir(folder)
-            make_dir(folder / "tracks" / "passing")
+            make_dir(folder / "tracks" / STAGING)
             make_dir(folder / "cache")
         except OSError as error:
             raise LibraryError(
-                f"a library cannot be made at {folder}: {error.strerror}; choose another folder"
+                f"cannot create a library at {folder}: {error.strerror}", NextStep("choose another folder")
             ) from error
         return cls(folder)
 
     @classmethod
     def open(cls, path: str | Path) -> LibraryStore:
-        """The library in a folder; an error if there is none."""
+        """Open the library in a folder; a LibraryError if there is none."""
         folder = Path(path)
         if not (folder / NAME).is_file():
             raise LibraryError(
@@ -92,7 +91,7 @@ class LibraryStore:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the one writer. The same thread may enter again; anyone else gets a LibraryError."""
+        """Hold the write lock. The same thread may enter again; anyone else gets `LibraryBusy`."""
         if self._writer == threading.get_ident():
             yield
             return
@@ -105,51 +104,68 @@ class LibraryStore:
             finally:
                 self._writer = None
 
-    # What is in it
+    # Settings
+
+    def setting(self, name: str) -> str | None:
+        """The value of a setting; None if it was never set."""
+        row = self.catalogue.one("SELECT value FROM settings WHERE name = ?", name)
+        return str(row[0]) if row else None
+
+    def set_setting(self, name: str, value: str) -> None:
+        """Set a setting, atomically."""
+        with self.writing():
+            self.catalogue.run(
+                "INSERT INTO settings VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                name,
+                value,
+            )
+
+    # Contents
 
     def files(self) -> list[StoredFile]:
         """Every file, by path."""
-        found = self.catalogue.rows("SELECT path, content, size, mtime_ns, added_at FROM files ORDER BY path")
-        return [StoredFile(shown(path), *rest) for path, *rest in found]
+        rows = self.catalogue.rows("SELECT path, content, size, mtime_ns, added_at FROM files ORDER BY path")
+        return [StoredFile(from_blob(path), *rest) for path, *rest in rows]
 
     def file(self, path: str | os.PathLike[str]) -> StoredFile | None:
         row = self.catalogue.one(
-            "SELECT path, content, size, mtime_ns, added_at FROM files WHERE path = ?", stored(named(path))
+            "SELECT path, content, size, mtime_ns, added_at FROM files WHERE path = ?",
+            to_blob(library_path(path)),
         )
-        return StoredFile(shown(row[0]), *row[1:]) if row else None
+        return StoredFile(from_blob(row[0]), *row[1:]) if row else None
 
     def videos(self) -> list[Video]:
         """Every content that some file holds, by hash, with all its paths."""
         paths: dict[str, list[str]] = {}
         for content, path in self.catalogue.rows("SELECT content, path FROM files ORDER BY path"):
-            paths.setdefault(content, []).append(shown(path))
-        found = self.catalogue.rows(f"SELECT content, size, {_INFO} FROM contents ORDER BY content")  # noqa: S608
-        return [Video(c, MediaInfo(*info), tuple(paths[c]), size) for c, size, *info in found if c in paths]
+            paths.setdefault(content, []).append(from_blob(path))
+        rows = self.catalogue.rows(f"SELECT content, size, {_INFO} FROM contents ORDER BY content")  # noqa: S608
+        return [Video(c, MediaInfo(*info), tuple(paths[c]), size) for c, size, *info in rows if c in paths]
 
     def video(self, content: str) -> Video | None:
         row = self.catalogue.one(f"SELECT size, {_INFO} FROM contents WHERE content = ?", content)  # noqa: S608
         if row is None:
             return None
         paths = self.catalogue.rows("SELECT path FROM files WHERE content = ? ORDER BY path", content)
-        return Video(content, MediaInfo(*row[1:]), tuple(shown(p) for (p,) in paths), row[0])
+        return Video(content, MediaInfo(*row[1:]), tuple(from_blob(p) for (p,) in paths), row[0])
 
     def info(self, content: str) -> MediaInfo | None:
         row = self.catalogue.one(f"SELECT {_INFO} FROM contents WHERE content = ?", content)  # noqa: S608
         return MediaInfo(*row) if row else None
 
-    def size_known(self, size: int) -> bool:
-        """Whether some content has this many bytes: only then can a new file be an old one."""
+    def has_content_of_size(self, size: int) -> bool:
+        """Whether some content has this many bytes: only then can a new file be a known one."""
         return self.catalogue.one("SELECT 1 FROM contents WHERE size = ? LIMIT 1", size) is not None
 
     def tracks(self, content: str | None = None) -> list[TrackRow]:
-        """What every expert made of one content (or of all), without reading the values."""
-        found = self._select(
+        """The tracks of one content (or of all), without their values."""
+        rows = self._select(
             "content, expert, fingerprint, state = 'present', hash, reason, rows, dim", "tracks", content
         )
-        return [TrackRow(a, b, c, bool(p), h, r, n, d) for a, b, c, p, h, r, n, d in found]
+        return [TrackRow(a, b, c, bool(p), h, r, n, d) for a, b, c, p, h, r, n, d in rows]
 
     def track(self, content: str, expert: str) -> Track | Absent | None:
-        """What one expert made of one content; None if it was never asked."""
+        """The output of one expert on one content; None if it was never run."""
         row = self.catalogue.one(
             "SELECT hash, reason FROM tracks WHERE content = ? AND expert = ?", content, expert
         )
@@ -158,38 +174,38 @@ class LibraryStore:
         return Absent(row[1]) if row[0] is None else self.track_files.load(row[0])
 
     def present_tracks(self, content: str, experts: Iterable[str]) -> dict[str, Track]:
-        """The tracks of one content that some experts have, in one look at the catalogue."""
+        """The tracks of one content by these experts, those that are present, in one query."""
         held = {row.expert: row.hash for row in self.tracks(content)}
-        found = {name: held.get(name) for name in experts}
-        return {name: self.track_files.load(digest) for name, digest in found.items() if digest is not None}
+        hashes = {name: held.get(name) for name in experts}
+        return {name: self.track_files.load(digest) for name, digest in hashes.items() if digest is not None}
 
     def clips(self, content: str | None = None) -> list[StoredClip]:
         """The clips of one content (or of all that have a file), in order of id."""
         chosen, values = ("c.content = ?", (content,)) if content else ("1", ())
-        found = self.catalogue.rows(
-            f"SELECT {_CLIP} FROM clips c WHERE {chosen} AND {_SEEN} ORDER BY id",  # noqa: S608
+        rows = self.catalogue.rows(
+            f"SELECT {_CLIP} FROM clips c WHERE {chosen} AND {_HAS_FILE} ORDER BY id",  # noqa: S608
             *values,
         )
-        return [_clip(row) for row in found]
+        return [_clip(row) for row in rows]
 
     def clip(self, clip: int) -> StoredClip | None:
         row = self.catalogue.one(f"SELECT {_CLIP} FROM clips WHERE id = ?", clip)  # noqa: S608
         return _clip(row) if row else None
 
     def clip_ids(self) -> list[int]:
-        return [i for (i,) in self.catalogue.rows(f"SELECT id FROM clips c WHERE {_SEEN} ORDER BY id")]  # noqa: S608
+        return [i for (i,) in self.catalogue.rows(f"SELECT id FROM clips c WHERE {_HAS_FILE} ORDER BY id")]  # noqa: S608
 
     def words(
         self, content: str, expert: str | None = None, start: float | None = None, end: float | None = None
     ) -> list[WordRow]:
-        """What was said or shown in a content, or in the part of it that overlaps `[start, end)`."""
-        found = self.catalogue.rows(
+        """Spoken and on-screen words of a content, or of the part that overlaps `[start, end)`."""
+        rows = self.catalogue.rows(
             """SELECT content, expert, start, end, text, score FROM words
                WHERE content = ? AND (? IS NULL OR expert = ?) AND (? IS NULL OR end > ? OR start >= ?)
                  AND (? IS NULL OR start < ?) ORDER BY start, end, expert, id""",
             content, expert, expert, start, start, start, end, end,
         )  # fmt: skip
-        return [WordRow(*row) for row in found]
+        return [WordRow(*row) for row in rows]
 
     def search_words(
         self,
@@ -200,12 +216,12 @@ class LibraryStore:
         limit: int = 1000,
     ) -> list[WordRow]:
         """Rows of words that hold any (or `mode="all"`) of the terms, best first; a term may be a phrase."""
-        return words_module.search_words(self.catalogue, terms, mode, experts, prefix, limit)
+        return full_text.search_words(self.catalogue, terms, mode, experts, prefix, limit)
 
     def captions(
         self, split: str | None = None, dataset: str | None = None, content: str | None = None
     ) -> list[CaptionRow]:
-        """What people wrote about the items: all of it, or of one split, in the order of the dataset."""
+        """Captions of items, of one split, dataset or content if given, in the order of the dataset."""
         return read_captions(self.catalogue, split, dataset, content)
 
     def caption_splits(self) -> dict[tuple[str, str], tuple[int, int]]:
@@ -213,10 +229,10 @@ class LibraryStore:
         return count_splits(self.catalogue)
 
     def failures(self) -> list[Failure]:
-        found = self.catalogue.rows(
+        rows = self.catalogue.rows(
             "SELECT path, reason, size, mtime_ns, failed_at FROM failures ORDER BY path"
         )
-        return [Failure(shown(path), *rest) for path, *rest in found]
+        return [Failure(from_blob(path), *rest) for path, *rest in rows]
 
     def stats(self) -> Stats:
         kinds = {
@@ -250,19 +266,19 @@ class LibraryStore:
 
     def digest(self) -> str:
         """A hash over everything but clocks and ids: equal for two libraries of the same files."""
-        return digest(self.catalogue)
+        return self.catalogue.digest()
 
-    # Taking things out
+    # Removing
 
     def remove(self, paths: Sequence[str | os.PathLike[str]]) -> list[str]:
-        """Forget files and all files below folders; the paths forgotten. The media are not touched."""
+        """Remove files, and all files below folders; returns their paths. The media are not touched."""
         with self.writing():
             gone = remove_paths(self.catalogue, paths)
             drop_unreferenced(self.catalogue, self.track_files)
         return gone
 
     def remove_missing(self) -> list[str]:
-        """Forget every file that is no longer on the disk; the paths forgotten."""
+        """Remove every file that is no longer on disk; returns their paths."""
         with self.writing():
             gone = remove_missing(self.catalogue)
             drop_unreferenced(self.catalogue, self.track_files)

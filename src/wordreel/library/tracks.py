@@ -14,12 +14,13 @@ import numpy as np
 
 from wordreel.atomic import make_dir, sync_dir, write_and_sync
 from wordreel.errors import LibraryError
-from wordreel.library.catalogue import disk_full
+from wordreel.library.catalogue import REPAIR, disk_full
 from wordreel.types import Track, Words
 
 SUFFIX = ".safetensors"
+STAGING = "passing"
 WRITERS = 16  # threads that wait for the disk
-FOREIGN = "imported:"  # how the fingerprints of tracks begin that no expert of ours made
+IMPORTED_FINGERPRINT = "imported:"  # prefix of the fingerprints of tracks computed elsewhere
 
 
 def encode(track: Track) -> bytes:
@@ -56,26 +57,26 @@ def decode(data: bytes) -> Track:
 
 
 @dataclass(frozen=True)
-class Staged:
-    """A track that is on the disk under a passing name, not yet in its place."""
+class StagedTrack:
+    """A track on disk under a temporary name, not yet committed."""
 
     hash: str
     path: Path
 
 
 class TrackFiles:
-    """The `tracks` folder. `stage` may be called from any thread, everything else by the one writer."""
+    """The `tracks` folder. `stage` may be called from any thread, everything else only by the one writer."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.passing = root / "passing"
+        self.staging = root / STAGING
 
     def path(self, digest: str) -> Path:
         return self.root / digest[:2] / f"{digest}{SUFFIX}"
 
-    def stage(self, track: Track) -> Staged:
+    def stage(self, track: Track) -> StagedTrack:
         data = encode(track)
-        staged = Staged(hashlib.sha256(data).hexdigest(), self.passing / uuid.uuid4().hex)
+        staged = StagedTrack(hashlib.sha256(data).hexdigest(), self.staging / uuid.uuid4().hex)
         try:
             write_and_sync(staged.path, data)
         except OSError as error:
@@ -83,8 +84,8 @@ class TrackFiles:
             raise disk_full(self.root, str(error)) from error
         return staged
 
-    def place(self, staged: Staged) -> None:
-        """Move a staged track to its name; the catalogue may point at it afterwards."""
+    def commit(self, staged: StagedTrack) -> None:
+        """Move a staged track to its final name; the catalogue may point at it afterwards."""
         target = self.path(staged.hash)
         try:
             make_dir(target.parent)
@@ -93,13 +94,13 @@ class TrackFiles:
         except OSError as error:
             raise disk_full(self.root, str(error)) from error
 
-    def stage_all(self, tracks: Sequence[Track]) -> list[Staged]:
-        """Stage many at once: a disk that is asked to sync many files does so in about the time of one."""
+    def stage_all(self, tracks: Sequence[Track]) -> list[StagedTrack]:
+        """Stage many tracks in parallel: a disk syncs many files in about the time of one."""
         with ThreadPoolExecutor(WRITERS) as pool:
             return list(pool.map(self.stage, tracks))
 
-    def place_all(self, staged: Iterable[Staged]) -> None:
-        """Move many staged tracks to their names, and sync each folder once."""
+    def commit_all(self, staged: Iterable[StagedTrack]) -> None:
+        """Commit many staged tracks and sync each folder once."""
         try:
             folders = set()
             for one in staged:
@@ -117,11 +118,9 @@ class TrackFiles:
         try:
             return decode(path.read_bytes())
         except FileNotFoundError as error:
-            raise LibraryError(f"the track file {path} is missing; run `wordreel verify --repair`") from error
+            raise LibraryError(f"the track file {path} is missing", REPAIR) from error
         except Exception as error:
-            raise LibraryError(
-                f"the track file {path} cannot be read ({error}); run `wordreel verify --repair`"
-            ) from error
+            raise LibraryError(f"the track file {path} cannot be read ({error})", REPAIR) from error
 
     def remove(self, digest: str) -> None:
         self.path(digest).unlink(missing_ok=True)
@@ -134,15 +133,15 @@ class TrackFiles:
             )
 
     def strays(self) -> list[Path]:
-        """Files that are in nobody's place: left over from writers that were killed."""
-        placed = (
+        """Files left behind by writers that were killed."""
+        misnamed = (
             p for folder in self.root.glob("??") for p in folder.iterdir() if not p.name.endswith(SUFFIX)
         )
-        passing = self.passing.iterdir() if self.passing.is_dir() else ()
-        return sorted([*passing, *placed])
+        staged = self.staging.iterdir() if self.staging.is_dir() else ()
+        return sorted([*staged, *misnamed])
 
-    def discard_passing(self) -> None:
-        for path in self.passing.iterdir():
+    def clear_staging(self) -> None:
+        for path in self.staging.iterdir():
             path.unlink(missing_ok=True)
 
     def bytes(self) -> int:

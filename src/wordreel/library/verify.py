@@ -1,30 +1,34 @@
-"""Check every promise the library makes about itself. One function per promise."""
+"""Check every invariant of a library (one function each), and repair what is broken."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from wordreel.errors import LibraryError
-from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
-from wordreel.library.paths import is_imported, shown
+from wordreel.errors import LibraryError, NextStep
+from wordreel.library.catalogue import REPAIR
+from wordreel.library.clips import SHOTS_EXPERT, cut_clips, shots_of
+from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest, remove_cache
+from wordreel.library.ingest_file import insert_clips
+from wordreel.library.paths import from_blob, is_imported
 from wordreel.library.records import TrackRow
-from wordreel.library.scan import Stamp
+from wordreel.library.remove import drop_tracks, drop_unreferenced
+from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
-from wordreel.library.tracks import FOREIGN, decode
+from wordreel.library.tracks import IMPORTED_FINGERPRINT, decode
 
-ALIKE = 4  # an expert is suspected only when it has seen at least this many contents
+MIN_CONTENTS = 4  # an expert is suspected only after this many contents
 
 
 @dataclass(frozen=True)
-class Problem:
-    """One broken promise. A `note` is not the library's fault: a file moved away, say."""
+class LibraryProblem:
+    """One broken invariant. A `note` is not the library's fault: a file that moved away, say."""
 
     kind: str
     what: str
@@ -32,42 +36,111 @@ class Problem:
     note: bool = False
     key: tuple[str, ...] = ()  # what `repair` needs to find it again
 
+    @property
+    def next_step(self) -> NextStep | None:
+        """What the user can do about it; None if there is nothing to do but look at it."""
+        if self.repairable:
+            return REPAIR
+        if self.kind == "gone":
+            return NextStep("remove files that are gone from the disk", "remove --missing", "Library")
+        if self.kind == "changed":
+            return NextStep("bring the library up to date", "add FOLDER", "Library")
+        if self.kind == "database":
+            return NextStep("restore the library from a backup, or delete its folder and add again")
+        return None
 
-def verify(store: LibraryStore, deep: bool = True) -> list[Problem]:
-    """Every problem found; empty for a sound library. `deep` also reads every track file and cache."""
-    checks: list[Callable[[LibraryStore], Iterator[Problem]]] = [
+
+def verify(store: LibraryStore, deep: bool = True) -> list[LibraryProblem]:
+    """Check every invariant of a library.
+
+    Args:
+        store: The library to check.
+        deep: Also read every track file and every embedding.
+
+    Returns:
+        All problems; empty for a sound library.
+    """
+    checks: list[Callable[[LibraryStore], Iterator[LibraryProblem]]] = [
         _database, _orphans, _contents, _clips, _words_index, _caches, _files
     ]  # fmt: skip
     checks.append(_tracks if deep else _tracks_exist)
     return [problem for check in checks for problem in check(store)]
 
 
-def _database(store: LibraryStore) -> Iterator[Problem]:
+def repair(store: LibraryStore, problems: Sequence[LibraryProblem]) -> list[LibraryProblem]:
+    """Repair what can be repaired and return the other problems.
+
+    Nothing is invented: broken tracks are dropped, and the next `wordreel add` extracts them again.
+    """
+    repairs: dict[str, Callable[[LibraryStore, LibraryProblem], object]] = {
+        "track": _drop_track,
+        "clips": _cut_again,
+        "orphan": lambda s, p: drop_tracks(s.catalogue, s.track_files, p.key),
+        "stray": lambda s, p: Path(p.key[0]).unlink(missing_ok=True),
+        "unreferenced": lambda s, p: drop_unreferenced(s.catalogue, s.track_files),
+        "words": lambda s, p: s.catalogue.run("INSERT INTO words_fts (words_fts) VALUES ('rebuild')"),
+        "cache": lambda s, p: remove_cache(Path(p.key[0])),
+        "unfinished": lambda s, p: remove_cache(Path(p.key[0])),
+    }
+    left = []
+    # Broken tracks first: clips are cut from one of them.
+    for problem in sorted(problems, key=lambda p: p.kind != "track"):
+        fix = repairs.get(problem.kind)
+        if problem.repairable and fix:
+            with store.writing():
+                fix(store, problem)
+        else:
+            left.append(problem)
+    return left
+
+
+def _drop_track(store: LibraryStore, problem: LibraryProblem) -> None:
+    content, expert = problem.key
+    with store.catalogue.transaction():
+        hashes = store.catalogue.rows(
+            "SELECT hash FROM tracks WHERE content = ? AND expert = ? AND hash IS NOT NULL", content, expert
+        )
+        store.catalogue.run("DELETE FROM tracks WHERE content = ? AND expert = ?", content, expert)
+    # Where the bytes are wrong, each content that names them is a problem of its own and loses them too.
+    drop_tracks(store.catalogue, store.track_files, (digest for (digest,) in hashes))
+
+
+def _cut_again(store: LibraryStore, problem: LibraryProblem) -> None:
+    content = problem.key[0]
+    info = store.info(content)
+    if info is None:
+        return
+    shots = shots_of(store.track(content, SHOTS_EXPERT), info.duration)
+    with store.catalogue.transaction():
+        insert_clips(store.catalogue, content, cut_clips(info, shots))
+
+
+def _database(store: LibraryStore) -> Iterator[LibraryProblem]:
     for (text,) in store.catalogue.rows("PRAGMA integrity_check"):
         if text != "ok":
-            yield Problem("database", str(text), repairable=False)
+            yield LibraryProblem("database", str(text), repairable=False)
     for table, _, parent, _ in store.catalogue.rows("PRAGMA foreign_key_check"):
-        yield Problem(
+        yield LibraryProblem(
             "database", f"a row of {table} points at a row of {parent} that is not there", repairable=False
         )
 
 
-def _orphans(store: LibraryStore) -> Iterator[Problem]:
+def _orphans(store: LibraryStore) -> Iterator[LibraryProblem]:
     named = {row.hash for row in store.tracks()}
     for digest in store.track_files.all():
         if digest not in named:
-            yield Problem("orphan", f"track file {digest} belongs to nothing", key=(digest,))
+            yield LibraryProblem("orphan", f"track file {digest} is used by nothing", key=(digest,))
     for path in store.track_files.strays():
-        yield Problem("stray", f"{path} was left by an interrupted run", key=(str(path),))
+        yield LibraryProblem("stray", f"{path} was left by an interrupted run", key=(str(path),))
 
 
-def _contents(store: LibraryStore) -> Iterator[Problem]:
+def _contents(store: LibraryStore) -> Iterator[LibraryProblem]:
     query = "SELECT content FROM contents WHERE content NOT IN (SELECT content FROM files)"
     for (content,) in store.catalogue.rows(query):
-        yield Problem("unreferenced", f"content {content[:12]} belongs to no file", key=(content,))
+        yield LibraryProblem("unreferenced", f"content {content[:12]} belongs to no file", key=(content,))
 
 
-def _clips(store: LibraryStore) -> Iterator[Problem]:
+def _clips(store: LibraryStore) -> Iterator[LibraryProblem]:
     for video in store.videos():
         clips = store.clips(video.content)
         wholes = [c for c in clips if c.whole]
@@ -77,65 +150,67 @@ def _clips(store: LibraryStore) -> Iterator[Problem]:
         if [(c.start, c.end) for c in wholes] != [(0.0, end)]:
             why = "has no clip of its whole"
         elif pieces and (pieces[0].start != 0.0 or pieces[-1].end != end):
-            why = "is not covered by its clips from beginning to end"
+            why = "is not covered by its clips from start to end"
         elif any(a.end != b.start for a, b in pairwise(pieces)):
             why = "has clips with gaps or overlaps between them"
         elif any(c.end <= c.start for c in pieces):
             why = "has an empty clip"
         if why:
-            yield Problem("clips", f"content {video.content[:12]} {why}", key=(video.content,))
+            yield LibraryProblem("clips", f"content {video.content[:12]} {why}", key=(video.content,))
 
 
-def _words_index(store: LibraryStore) -> Iterator[Problem]:
+def _words_index(store: LibraryStore) -> Iterator[LibraryProblem]:
     try:
         store.catalogue.run("INSERT INTO words_fts (words_fts, rank) VALUES ('integrity-check', 1)")
     except LibraryError as error:
-        yield Problem("words", f"the index of words does not match the words: {error}")
+        yield LibraryProblem("words", f"the full-text index does not match the words: {error.message}")
 
 
-def _caches(store: LibraryStore) -> Iterator[Problem]:
+def _caches(store: LibraryStore) -> Iterator[LibraryProblem]:
     for folder in caches(store):
         manifest = read_manifest(folder)
         if manifest is None:
             if any(folder.iterdir()):
                 # Killed in its first append, or robbed of its manifest: none of its rows count either way.
-                yield Problem("unfinished", f"{folder} has no manifest", key=(str(folder),))
+                yield LibraryProblem("unfinished", f"{folder} has no manifest", key=(str(folder),))
             continue
         try:
-            found = EmbeddingCache(store, folder.name, manifest.experts, manifest.dim).problems()
+            errors = EmbeddingCache(store, folder.name, manifest.experts, manifest.dim).problems()
         except LibraryError as error:
-            found = [str(error)]
-        for text in found:
-            yield Problem("cache", text, key=(str(folder),))
+            errors = [str(error)]
+        for text in errors:
+            yield LibraryProblem("cache", text, key=(str(folder),))
 
 
-def _files(store: LibraryStore) -> Iterator[Problem]:
-    """What happened to the files since; `wordreel add` deals with it."""
+def _files(store: LibraryStore) -> Iterator[LibraryProblem]:
+    """Files that changed or are gone since they were added."""
     for raw, *stamp in store.catalogue.rows(
         "SELECT path, size, mtime_ns, ctime_ns, inode FROM files ORDER BY path"
     ):
-        path = shown(raw)
+        path = from_blob(raw)
         if is_imported(path):
             continue
         try:
-            now = Stamp.of(Path(path).stat())
+            now = FileStamp.of(Path(path).stat())
         except OSError:
-            yield Problem("gone", f"{path} is no longer there", repairable=False, note=True, key=(path,))
+            yield LibraryProblem(
+                "gone", f"{path} is no longer there", repairable=False, note=True, key=(path,)
+            )
             continue
-        then = Stamp(*stamp)
+        then = FileStamp(*stamp)
         if (now.size, now.mtime_ns) != (then.size, then.mtime_ns):
-            yield Problem(
+            yield LibraryProblem(
                 "changed", f"{path} has changed since it was added", repairable=False, note=True, key=(path,)
             )
 
 
-def _tracks_exist(store: LibraryStore) -> Iterator[Problem]:
+def _tracks_exist(store: LibraryStore) -> Iterator[LibraryProblem]:
     for row in store.tracks():
         if row.hash and not store.track_files.path(row.hash).is_file():
             yield _broken(row, "is missing")
 
 
-def _tracks(store: LibraryStore) -> Iterator[Problem]:
+def _tracks(store: LibraryStore) -> Iterator[LibraryProblem]:
     """Each file: there, named after its bytes, of the shape the catalogue says, and of sane values."""
     words = {
         (content, expert): n
@@ -166,38 +241,38 @@ def _tracks(store: LibraryStore) -> Iterator[Problem]:
         elif len(track.words) != words.get((row.content, row.expert), 0):
             yield _broken(row, "has other words than the catalogue")
         elif not (np.isfinite(values).all() and np.isfinite(track.times).all()):
-            yield _broken(row, "holds values that are not finite numbers")
+            yield _broken(row, "holds values that are not finite")
         elif row.dim > 1 and (values == values.flat[0]).all():
-            # Redoing would give the same: this is for a person to look at.
-            yield Problem(
+            # Extracting again would give the same: a person has to look at this.
+            yield LibraryProblem(
                 "degenerate",
-                f"expert {row.expert} gave the same number everywhere for content {row.content[:12]}",
+                f"expert {row.expert} returned one constant for content {row.content[:12]}",
                 repairable=False,
-                note=_foreign(row.fingerprint),
+                note=_is_imported(row.fingerprint),
             )
         rows = hashlib.sha256(np.unique(values, axis=0).tobytes()).hexdigest()
-        if not _foreign(row.fingerprint):  # others may mark what is missing with zeros
+        if not _is_imported(row.fingerprint):  # others may mark what is missing with zeros
             bodies.setdefault(row.expert, Counter())[rows] += 1
-    yield from _alike(bodies)
+    yield from _degenerate(bodies)
 
 
-def _foreign(fingerprint: str) -> bool:
-    """Whether a track was imported: what others computed is theirs to answer for."""
-    return fingerprint.startswith(FOREIGN)
+def _is_imported(fingerprint: str) -> bool:
+    """Whether a track was computed elsewhere and imported."""
+    return fingerprint.startswith(IMPORTED_FINGERPRINT)
 
 
-def _alike(bodies: dict[str, Counter[str]]) -> Iterator[Problem]:
-    """Two videos may share a black leader or a song; most of a library doing so is a dead expert."""
+def _degenerate(bodies: dict[str, Counter[str]]) -> Iterator[LibraryProblem]:
+    """Two videos may share a black leader or a song; if most of a library does, the expert is broken."""
     for expert, counts in bodies.items():
         total, most = counts.total(), max(counts.values())
-        if total >= ALIKE and most > total / 2:
-            yield Problem(
+        if total >= MIN_CONTENTS and most > total / 2:
+            yield LibraryProblem(
                 "degenerate",
-                f"expert {expert} gave the same rows for {most} of {total} different contents",
+                f"expert {expert} returned the same rows for {most} of {total} different contents",
                 repairable=False,
             )
 
 
-def _broken(row: TrackRow, what: str) -> Problem:
+def _broken(row: TrackRow, what: str) -> LibraryProblem:
     text = f"the {row.expert} track {row.hash} of content {row.content[:12]} {what}"
-    return Problem("track", text, key=(row.content, row.expert))
+    return LibraryProblem("track", text, key=(row.content, row.expert))

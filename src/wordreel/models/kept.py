@@ -17,7 +17,6 @@ from typing import Any
 
 from wordreel.atomic import atomic_write, make_dir, sync_dir
 from wordreel.errors import LibraryError, WeightsCorrupt, WordreelError
-from wordreel.library.settings import read_setting
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import CheckpointModel, Model
 from wordreel.weights.store import WeightStore
@@ -46,7 +45,7 @@ class Kept:
 
 def in_use(store: LibraryStore) -> str:
     """What the library uses: the name of a built-in model, or the fingerprint of a kept one."""
-    return read_setting(store, SETTING) or DEFAULT
+    return store.setting(SETTING) or DEFAULT
 
 
 def kept(store: LibraryStore) -> list[Kept]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from wordreel.errors import LibraryError, WeightsError, WordreelError
 from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
-from wordreel.library.settings import write_setting
 from wordreel.library.store import LibraryStore
 from wordreel.models import kept
 from wordreel.models.base import CheckpointModel, Model
@@ -71,7 +70,7 @@ def switch(
             embedded = embed_library(store, model, progress)
         except ValueError as error:
             raise WeightsError(f"the model {model.name!r} cannot embed this library: {error}") from error
-        write_setting(store, kept.SETTING, key)
+        store.set_setting(kept.SETTING, key)
     return embedded
 
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from wordreel.errors import QueryError
 from wordreel.experts import registry
-from wordreel.library.outside import Outside, content_of
+from wordreel.library.clips import SHOTS_EXPERT
+from wordreel.library.extract import ExtractedFile, content_hash
 from wordreel.library.store import LibraryStore
-from wordreel.library.study import SHOTS
 from wordreel.models.base import Model
 from wordreel.search.embedding import tracks_of
 from wordreel.types import Bool, Clip, Float32, Track
 
-Study = Callable[[Path], Outside]
+Study = Callable[[Path], ExtractedFile]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +89,16 @@ def experts_for(store: LibraryStore, model: Model) -> list[str]:
             f"the model {model.name!r} looks at {', '.join(model.track_experts)}, imported features that "
             "wordreel cannot compute for a file; ask about an item of the library"
         )
-    return [*wanted, *([SHOTS] if (SHOTS in have or not have) and SHOTS not in wanted else [])]
+    return [
+        *wanted,
+        *([SHOTS_EXPERT] if (SHOTS_EXPERT in have or not have) and SHOTS_EXPERT not in wanted else []),
+    ]
 
 
 def _known_bytes(store: LibraryStore, path: Path) -> str:
     """The content of a file that the library has under another name; empty if it has not."""
     try:
-        content = content_of(path) if store.size_known(path.stat().st_size) else ""
+        content = content_hash(path) if store.has_content_of_size(path.stat().st_size) else ""
     except (OSError, ValueError) as error:
         raise QueryError(
             f"{path} is neither in the library nor a file that can be read: "

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from wordreel.banks.sources import LONGEST
 from wordreel.errors import LibraryBusy
 from wordreel.library import banks
-from wordreel.library.settings import read_setting, write_setting
 from wordreel.library.store import LibraryStore
 
 SWITCH, BANK = "serve.log_queries", "serve.log_bank"
@@ -29,13 +28,13 @@ class QueryLog:
         self._lock = threading.Lock()
         self._typing: dict[str, tuple[str, float]] = {}
         self._settled: list[str] = []
-        self.on = read_setting(store, SWITCH) == "1"
-        self.bank = read_setting(store, BANK) or "asked"
+        self.on = store.setting(SWITCH) == "1"
+        self.bank = store.setting(BANK) or "asked"
 
     def set(self, on: bool, bank: str) -> None:
         """Turn it on or off; what waits is forgotten when it is turned off."""
-        write_setting(self._store, SWITCH, "1" if on else "0")
-        write_setting(self._store, BANK, bank)
+        self._store.set_setting(SWITCH, "1" if on else "0")
+        self._store.set_setting(BANK, bank)
         with self._lock:
             self.on, self.bank = on, bank
             if not on:

@@ -8,7 +8,7 @@ from pathlib import Path
 from wordreel.api import Library
 from wordreel.experts import registry
 from wordreel.experts.base import Expert
-from wordreel.library.outside import Outside, study_outside
+from wordreel.library.extract import ExtractedFile, extract_file
 from wordreel.library.store import LibraryStore
 from wordreel.lru_cache import LRUCache
 from wordreel.media import Fence
@@ -29,7 +29,7 @@ class OwnExperts:
         self._loaded: dict[str, Expert] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, path: Path) -> Outside:
+    def __call__(self, path: Path) -> ExtractedFile:
         still = self._fence.probe(path).kind == "image"
         names = experts_for(self._library.store, self._library.model)
         if still:
@@ -38,7 +38,7 @@ class OwnExperts:
             for name in names:
                 if name not in self._loaded:
                     self._loaded[name] = registry.load(name, self._library.weights)
-            return study_outside(path, [self._loaded[name] for name in names], self._fence)
+            return extract_file(path, [self._loaded[name] for name in names], self._fence)
 
 
 class Samples:

@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 
 from wordreel.errors import MediaError
-from wordreel.library.outside import content_of
-from wordreel.library.paths import is_imported, shown
+from wordreel.library.extract import content_hash
+from wordreel.library.paths import from_blob, is_imported
 from wordreel.library.store import LibraryStore
 from wordreel.lru_cache import LRUCache
 from wordreel.media.files import OpenFile, open_media
@@ -34,7 +34,7 @@ class VerifiedFiles:
         """A path that holds this content; a `Problem` where there is none."""
         found = self._rows(content)
         for raw, size, mtime in found:
-            path = shown(raw)
+            path = from_blob(raw)
             try:
                 if self._same(path, os.stat(path), size, mtime, content):  # noqa: PTH116
                     return Path(path)
@@ -66,7 +66,7 @@ class VerifiedFiles:
         )
         if not found:
             raise Problem(404, "not_found", "there is no such video in the library; see /api/videos")
-        files = [(raw, size, mtime) for raw, size, mtime in found if not is_imported(shown(raw))]
+        files = [(raw, size, mtime) for raw, size, mtime in found if not is_imported(from_blob(raw))]
         if not files:
             raise Problem(404, "no_media", "this item was imported as features; there is no file to show")
         return files
@@ -79,7 +79,7 @@ class VerifiedFiles:
         key = (path, (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
         known = self._proved.get(key)
         if known is None:
-            known = content_of(Path(path))
+            known = content_hash(Path(path))
             self._proved.put(key, known)
         return known == content
 

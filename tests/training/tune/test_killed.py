@@ -10,7 +10,7 @@ from tests.training.tune.test_tune import QUICK, _few_everyday_queries, captions
 
 from wordreel import atomic
 from wordreel.api import Library
-from wordreel.library import embeddings
+from wordreel.library import LibraryStore, embeddings
 from wordreel.models import kept
 from wordreel.search import use as using
 from wordreel.search.embedding import embedding_cache
@@ -37,7 +37,7 @@ MOMENTS = [
     (shutil, "copyfile", half_copied),
     (embeddings.EmbeddingCache, "append", None),
     (using, "embed_library", None),
-    (using, "write_setting", None),
+    (LibraryStore, "set_setting", None),
 ]
 
 

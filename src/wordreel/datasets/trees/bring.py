@@ -44,13 +44,13 @@ def bring(
     items = _items(tree, names, chosen)
     report = ImportReport(tree.kind, tree.dataset, missing=[*tree.missing, *left_out])
     with store.writing():
-        store.track_files.discard_passing()
+        store.track_files.clear_staging()
         work = Items(store, tree, chosen, report) if chosen else Captions(store, tree, report)
         for start in range(0, len(items), BATCH):
             work.batch(items[start : start + BATCH])
             if progress:
                 progress(min(start + BATCH, len(items)), len(items), len(report.failed))
-        store.track_files.discard_passing()
+        store.track_files.clear_staging()
     report.seconds = time.monotonic() - began
     return report
 

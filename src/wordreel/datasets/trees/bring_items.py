@@ -13,20 +13,25 @@ from wordreel.datasets.trees.bring_captions import tell
 from wordreel.datasets.trees.bring_report import Entry, ImportReport
 from wordreel.datasets.trees.layout import Tree
 from wordreel.errors import DatasetError, UnsafePickle
-from wordreel.library.clips import FEATURES, cut
+from wordreel.library.clips import FEATURES, cut_clips
+from wordreel.library.ingest_file import (
+    AddTask,
+    ExpertResult,
+    FailedFile,
+    ProcessedFile,
+    missing_experts,
+    record_failure,
+    record_file,
+)
 from wordreel.library.paths import imported_path
-from wordreel.library.plan import Job, missing
-from wordreel.library.progress import AddReport
-from wordreel.library.record import record, record_failure
 from wordreel.library.remove import drop_tracks
-from wordreel.library.scan import Stamp
+from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
-from wordreel.library.study import Failed, Made, Ready
-from wordreel.library.tracks import FOREIGN, Staged
+from wordreel.library.tracks import IMPORTED_FINGERPRINT, StagedTrack
 from wordreel.media.types import MediaInfo
 from wordreel.types import Absent, Track
 
-NO_FILE = Stamp(0, 0, 0, 0)
+NO_FILE = FileStamp(0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,8 @@ class Items:
         kind = self.tree.kind
         self.names = {expert: f"{kind}/{expert}" for expert in self.experts}
         self.fingerprints = {
-            self.names[expert]: f"{FOREIGN}{kind}/{self.tree.source(expert)}" for expert in self.experts
+            self.names[expert]: f"{IMPORTED_FINGERPRINT}{kind}/{self.tree.source(expert)}"
+            for expert in self.experts
         }
 
     def batch(self, entries: Sequence[Entry]) -> None:
@@ -63,28 +69,28 @@ class Items:
         read = list(self._read_all(entries))
         tracks = [a for _, known in read if isinstance(known, _Answers) for a in known.tracks]
         staged = self.store.track_files.stage_all(tracks)
-        self.store.track_files.place_all(staged)
+        self.store.track_files.commit_all(staged)
         places = iter(staged)
         replaced: list[str] = []
         with self.store.catalogue.transaction():
             for entry, answers in read:
-                if isinstance(answers, Failed):
+                if isinstance(answers, FailedFile):
                     record_failure(self.store, answers, "")
                     continue
                 ready = self._ready(entry.item.id, answers, places)
-                if ready.made or ready.info:
+                if ready.results or ready.info:
                     replaced += [row.hash for row in self.store.tracks(ready.content) if row.hash]
-                    record(self.store, ready, AddReport(), placed=True)
+                    record_file(self.store, ready, commit_tracks=False)
                 changed = tell(self.store, ready.content, self.tree.dataset, entry, self.report)
                 if ready.info:
                     self.report.added += 1
-                elif ready.made or changed:
+                elif ready.results or changed:
                     self.report.updated += 1
                 else:
                     self.report.skipped += 1
         drop_tracks(self.store.catalogue, self.store.track_files, replaced)
 
-    def _read_all(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, _Answers | Failed]]:
+    def _read_all(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, _Answers | FailedFile]]:
         for entry in entries:
             path = imported_path(self.tree.dataset, entry.item.id)
             if not _storable(path):
@@ -99,12 +105,12 @@ class Items:
             except Exception as error:
                 reason = str(error) if isinstance(error, DatasetError) else f"{type(error).__name__}: {error}"
                 self.report.failed.append((path, reason))
-                yield entry, Failed(Job(path, NO_FILE, True, 0), reason, content)
+                yield entry, FailedFile(AddTask(path, NO_FILE, True, 0), reason, content)
 
     def _read(self, path: str, item: str, content: str) -> _Answers:
         wanted = set(self.fingerprints)
         if content:
-            wanted = set(missing(self.store.catalogue, content, self.fingerprints))
+            wanted = set(missing_experts(self.store.catalogue, content, self.fingerprints))
         answers: dict[str, Track | Absent] = {}
         errors: list[str] = []
         for expert, name in self.names.items():
@@ -122,17 +128,19 @@ class Items:
             self.report.experts[name] = (present + there, absent + (not there))
         return _Answers(path, content, answers)
 
-    def _ready(self, item: str, known: _Answers, places: Iterator[Staged]) -> Ready:
+    def _ready(self, item: str, known: _Answers, places: Iterator[StagedTrack]) -> ProcessedFile:
         made = tuple(
-            Made(name, self.fingerprints[name], answer, next(places) if isinstance(answer, Track) else None)
+            ExpertResult(
+                name, self.fingerprints[name], answer, next(places) if isinstance(answer, Track) else None
+            )
             for name, answer in known.answers.items()
         )
         info = None if known.content else MediaInfo("video", FEATURES, _duration(known.tracks))
         content = known.content or _content(self.tree.dataset, item, made)
         facts = info or self.store.info(content)
         # Cut anew, for new ids: embeddings kept under the old ones are of other features.
-        cuts = tuple(cut(facts, None)) if made and facts else ()
-        return Ready(Job(known.path, NO_FILE, True, 0, content), content, info, made, cuts, 0.0)
+        cuts = tuple(cut_clips(facts, None)) if made and facts else ()
+        return ProcessedFile(AddTask(known.path, NO_FILE, True, 0, content), content, info, made, cuts, 0.0)
 
 
 def _storable(path: str) -> bool:
@@ -143,7 +151,7 @@ def _storable(path: str) -> bool:
     return True
 
 
-def _content(dataset: str, item: str, made: Sequence[Made]) -> str:
+def _content(dataset: str, item: str, made: Sequence[ExpertResult]) -> str:
     """What stands for the hash of a file: dataset, id and what the item first came with."""
     parts = sorted((one.expert, one.staged.hash if one.staged else "") for one in made)
     return hashlib.sha256(json.dumps([FEATURES, dataset, item, parts]).encode()).hexdigest()

@@ -10,7 +10,6 @@ import threading
 from pathlib import Path
 
 from wordreel.errors import WordreelError
-from wordreel.library.settings import read_setting, write_setting
 from wordreel.library.store import LibraryStore
 
 SETTING = "serve.token"
@@ -74,7 +73,7 @@ class TokenVerifier:
 def load_token_hash(store: LibraryStore, file: Path | None) -> str | None:
     """The hash of the token, from a file or from the library; None if none was made."""
     if file is None:
-        return read_setting(store, SETTING)
+        return store.setting(SETTING)
     try:
         return file.read_text(encoding="ascii").strip() if file.exists() else None
     except (OSError, ValueError) as error:
@@ -84,7 +83,7 @@ def load_token_hash(store: LibraryStore, file: Path | None) -> str | None:
 def keep(store: LibraryStore, file: Path | None, kept: str) -> None:
     """Keep the hash of a new token; the one before it opens nothing any more."""
     if file is None:
-        write_setting(store, SETTING, kept)
+        store.set_setting(SETTING, kept)
         return
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -9,7 +9,7 @@ from typing import Any
 
 from wordreel.api import Library
 from wordreel.errors import WordreelError
-from wordreel.library.progress import AddReport, Progress
+from wordreel.library.add_report import AddProgress, AddReport
 
 ReportProgress = Callable[[dict[str, Any]], None]
 MAX_LISTED = 100  # paths and failures in a report
@@ -67,13 +67,13 @@ def _bank(library: Library, request: dict[str, Any], on_progress: ReportProgress
     return {"name": bank.name, "size": len(bank)}
 
 
-def files_progress(now: Progress) -> dict[str, Any]:
+def files_progress(now: AddProgress) -> dict[str, Any]:
     return {
         "step": "files",
-        "done": now.files_done,
-        "total": now.files_total,
-        "files_done": now.files_done,
-        "files_total": now.files_total,
+        "done": now.done,
+        "total": now.total,
+        "files_done": now.done,
+        "files_total": now.total,
         "seconds_left": None if now.seconds_left is None else round(now.seconds_left, 1),
         "failures": now.failures,
         "media_seconds": round(now.media_seconds, 1),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from wordreel.library.paths import is_imported, shown
+from wordreel.library.paths import from_blob, is_imported
 from wordreel.search.caption import caption
 from wordreel.search.describe import describe
 from wordreel.serve import asking, view
@@ -174,9 +174,9 @@ def _list(service: Service, offset: int, limit: int, folder: str | None, q: str)
     items = [
         VideoSummary(content=content, path=path, name=name, kind=kind, duration=duration, added_at=since)
         for content, raw, kind, duration, since in rows
-        for path in [display_path(shown(raw))]
+        for path in [display_path(from_blob(raw))]
         if path.startswith(root)
-        for name in [display_name(shown(raw), service.uploaded)]
+        for name in [display_name(from_blob(raw), service.uploaded)]
         if wanted in path.casefold() or wanted in name.casefold()
     ]
     return VideosResponse(total=len(items), items=items[offset : offset + limit])

@@ -1,4 +1,4 @@
-"""Finding words that were said or shown."""
+"""Full-text search over spoken and on-screen words (SQLite FTS5)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wordreel.library.records import WordRow
 
 
 def match_expression(terms: Sequence[str], mode: str = "any", prefix: bool = False) -> str:
-    """A full-text query that holds the terms as plain text, whatever characters they have.
+    """An FTS5 query for the terms as plain text, whatever characters they contain.
 
     A term of several words is a phrase.
 
@@ -36,7 +36,7 @@ def search_words(
     if not expression:
         return []
     chosen = "" if experts is None else f"AND w.expert IN ({','.join('?' * len(experts))})"
-    found = catalogue.rows(
+    rows = catalogue.rows(
         f"""SELECT w.content, w.expert, w.start, w.end, w.text, w.score, -bm25(words_fts) AS rank
             FROM words_fts JOIN words w ON w.id = words_fts.rowid
             WHERE words_fts MATCH ? {chosen} AND EXISTS (SELECT 1 FROM files f WHERE f.content = w.content)
@@ -45,4 +45,4 @@ def search_words(
         *(experts or ()),
         limit,
     )
-    return [WordRow(*row) for row in found]
+    return [WordRow(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""Spans against their obvious twin: decode everything at once, then slice by time."""
+"""Chunks against their obvious twin: decode everything at once, then slice by time."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.library.fakes import FakeFence, write_media
 
-from wordreel.library.spans import FrameSpans, SoundSpans
+from wordreel.library.chunks import FrameChunker, SoundChunker
 from wordreel.media.types import AudioNeed, FrameNeed, Frames, Sound
 
 
@@ -33,21 +33,21 @@ def expected_edges(seconds: float, span: float) -> list[tuple[float, float]]:
 @example(seconds=61.75, span=61.44, window=60.0)
 @example(seconds=90.5, span=90.0, window=30.0)
 @example(seconds=91.0, span=90.0, window=30.0)
-def test_spans_hold_everything_once(seconds, span, window):
+def test_chunks_hold_everything_once(seconds, span, window):
     rate = 4.0
     times = np.arange(int(np.ceil(seconds * rate))) / rate
     images = np.arange(len(times), dtype=np.uint8)[:, None, None, None].repeat(3, axis=3)
     samples = np.arange(round(seconds * 100), dtype=np.float32)
-    frames, sounds = FrameSpans(span), SoundSpans(span)
+    frames, sounds = FrameChunker(span), SoundChunker(span)
     got_frames: list[Frames] = []
     got_sounds: list[Sound] = []
     for a, b in windows(seconds, window):
         here = (times >= a) & ((times < b) | (b == seconds))
-        got_frames += frames.take(Frames(images[here], times[here], 1 / rate), b)
+        got_frames += frames.push(Frames(images[here], times[here], 1 / rate), b)
         first, last = round(a * 100), round(b * 100)
-        got_sounds += sounds.take(Sound(samples[first:last], 100, first / 100), b)
-    got_frames += frames.rest()
-    got_sounds += sounds.rest()
+        got_sounds += sounds.push(Sound(samples[first:last], 100, first / 100), b)
+    got_frames += frames.flush()
+    got_sounds += sounds.flush()
     assert np.array_equal(np.concatenate([f.times for f in got_frames]), times)
     assert np.array_equal(np.concatenate([f.images for f in got_frames]), images)
     assert np.array_equal(np.concatenate([s.samples for s in got_sounds]), samples)
@@ -60,23 +60,23 @@ def test_spans_hold_everything_once(seconds, span, window):
 
 
 def test_hole_in_the_sound_is_silence():
-    spans = SoundSpans(100.0)
-    spans.take(Sound(np.ones(10, np.float32), 10, 0.0), 1.0)
-    spans.take(Sound(np.ones(10, np.float32), 10, 3.0), 4.0)
-    (whole,) = spans.rest()
+    chunks = SoundChunker(100.0)
+    chunks.push(Sound(np.ones(10, np.float32), 10, 0.0), 1.0)
+    chunks.push(Sound(np.ones(10, np.float32), 10, 3.0), 4.0)
+    (whole,) = chunks.flush()
     assert whole.samples.tolist() == [1.0] * 10 + [0.0] * 20 + [1.0] * 10
 
 
 def test_sound_that_begins_late_keeps_its_time():
-    spans = SoundSpans(60.0)
-    assert spans.take(Sound(np.zeros(0, np.float32), 10, 0.0), 60.0) == []
-    assert spans.take(Sound(np.ones(100, np.float32), 10, 110.0), 120.0)[0].start == 110.0
+    chunks = SoundChunker(60.0)
+    assert chunks.push(Sound(np.zeros(0, np.float32), 10, 0.0), 60.0) == []
+    assert chunks.push(Sound(np.ones(100, np.float32), 10, 110.0), 120.0)[0].start == 110.0
 
 
-def test_a_picture_is_one_span(tmp_path):
+def test_a_picture_is_one_chunk(tmp_path):
     path = write_media(tmp_path / "a.png", kind="image", seconds=0)
     (window,) = FakeFence().stream(path, [FrameNeed(1.0, 4), AudioNeed(100)])
-    spans = FrameSpans(60.0)
-    assert spans.take(window.parts[0], window.end) == []
-    assert len(spans.rest()[0]) == 1
+    chunks = FrameChunker(60.0)
+    assert chunks.push(window.parts[0], window.end) == []
+    assert len(chunks.flush()[0]) == 1
     assert window.parts[1] is None

@@ -1,0 +1,342 @@
+"""Process one file (hash, decode, run the experts) in a worker thread, then record it from the writer thread.
+
+`FileProcessor` writes no catalogue; each `record_*` and `remove_*` function is one transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from wordreel.errors import LibraryError, MediaError, NextStep, NotMedia, WeightsError
+from wordreel.library.catalogue import Catalogue
+from wordreel.library.clips import SHOTS_EXPERT, ClipBounds, cut_clips, shots_of
+from wordreel.library.extract import ExpertFailed, ExpertRunner, Extracted, MediaDecoder, extract
+from wordreel.library.paths import canonical_path, from_blob, may_exist, prefix_bounds, to_blob
+from wordreel.library.scan import FileStamp
+from wordreel.library.store import LibraryStore
+from wordreel.library.tracks import StagedTrack
+from wordreel.media.types import MediaInfo, Window
+from wordreel.types import Absent, Track
+
+CHUNK = 1 << 22
+
+FileChange = Literal["added", "changed", "updated", "unchanged", "moved", "duplicate"]
+
+
+class AddStopped(Exception):
+    """The user interrupted, or another file met an error that ends the whole run."""
+
+
+class ContentLocks:
+    """Contents being processed, so that two copies of a file met at once are processed once."""
+
+    def __init__(self) -> None:
+        self._held: set[str] = set()
+        self._lock = threading.Lock()
+
+    def acquire(self, content: str) -> bool:
+        """Lock a content; False if another worker holds it."""
+        with self._lock:
+            if content in self._held:
+                return False
+            self._held.add(content)
+            return True
+
+    def release(self, content: str) -> None:
+        with self._lock:
+            self._held.discard(content)
+
+    def __contains__(self, content: str) -> bool:
+        with self._lock:
+            return content in self._held
+
+
+@dataclass(frozen=True)
+class AddTask:
+    """A file to process. `content` is set if the file is unchanged and only experts are missing."""
+
+    path: str
+    stamp: FileStamp
+    expected: bool  # report it if it is not media
+    checked_ns: int
+    content: str | None = None
+
+
+@dataclass(frozen=True)
+class ExpertResult:
+    """One expert's output; a present track is staged on disk."""
+
+    expert: str
+    fingerprint: str
+    output: Track | Absent
+    staged: StagedTrack | None
+
+
+@dataclass(frozen=True)
+class ProcessedFile:
+    """Everything to record about a file. `info` is None if the content is already in the library."""
+
+    task: AddTask
+    content: str
+    info: MediaInfo | None
+    results: tuple[ExpertResult, ...]
+    clips: tuple[ClipBounds, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """Another worker is processing the same content; try again when it is done."""
+
+    task: AddTask
+    content: str
+
+
+@dataclass(frozen=True)
+class FailedFile:
+    """A file that could not be processed, and why. `content` is the lock to release, if one was acquired."""
+
+    task: AddTask
+    reason: str
+    content: str = ""
+
+
+@dataclass(frozen=True)
+class NotMediaFile:
+    """Not media after all, and not expected to be."""
+
+    task: AddTask
+
+
+ProcessOutcome = ProcessedFile | Deferred | FailedFile | NotMediaFile
+
+
+def expert_set_id(fingerprints: dict[str, str]) -> str:
+    """Identify a set of experts: a failed file is tried again when the experts change."""
+    return hashlib.sha256(repr(sorted(fingerprints.items())).encode()).hexdigest()[:16]
+
+
+def missing_experts(catalogue: Catalogue, content: str, fingerprints: dict[str, str]) -> list[str]:
+    """Experts whose track of a content is absent from the library or from another version of the expert."""
+    have: dict[str, str] = dict(
+        catalogue.rows("SELECT expert, fingerprint FROM tracks WHERE content = ?", content)
+    )
+    return [name for name, fingerprint in fingerprints.items() if have.get(name) != fingerprint]
+
+
+@dataclass(frozen=True)
+class FileProcessor:
+    """Hashes, decodes and runs experts on files; one per worker thread, over shared state."""
+
+    store: LibraryStore
+    decoder: MediaDecoder
+    experts: ExpertRunner
+    fingerprints: dict[str, str]
+    locks: ContentLocks
+    stop: threading.Event
+    on_window: Callable[[AddTask, Window, float], None]  # the last is the duration in the file's header
+
+    def process(self, task: AddTask) -> ProcessOutcome:
+        """Process one file, or say why not. Errors that concern all files are raised."""
+        locked = ""
+        try:
+            content = task.content
+            info: MediaInfo | None = None
+            if content is None and self.store.has_content_of_size(task.stamp.size):
+                content = self._hash(task.path)  # it may have moved here: then it needs no decoding
+            if content is None or self.store.info(content) is None:
+                info = self.decoder.probe(Path(task.path))
+                content = content or self._hash(task.path)
+            if not self.locks.acquire(content):
+                return Deferred(task, content)
+            locked = content
+            return self._run_experts(task, content, info)
+        except NotMedia as error:
+            return FailedFile(task, error.message, locked) if task.expected else NotMediaFile(task)
+        except MediaError as error:
+            return FailedFile(task, error.message, locked)
+        except ExpertFailed as error:
+            return FailedFile(task, str(error), locked)
+        except (AddStopped, LibraryError, WeightsError):
+            raise
+        except MemoryError as error:
+            raise LibraryError(
+                f"out of memory at {task.path!r}; everything added so far is saved",
+                NextStep(
+                    "close other programs, or use fewer experts or jobs, and run the same command again"
+                ),
+            ) from error
+        except OSError as error:
+            return FailedFile(task, f"cannot be read: {error.strerror or error}", locked)
+        except Exception as error:
+            return FailedFile(task, f"{type(error).__name__}: {error}", locked)
+
+    def _run_experts(self, task: AddTask, content: str, info: MediaInfo | None) -> ProcessOutcome:
+        known = self.store.info(content)  # a copy may have been recorded since this file was opened
+        names = list(self.fingerprints)
+        if known:
+            names = missing_experts(self.store.catalogue, content, self.fingerprints)
+        media: MediaInfo = known or info or self.decoder.probe(Path(task.path))
+        duration = media.duration
+
+        def on_window(window: Window) -> None:
+            self._check_stop()
+            self.on_window(task, window, duration)
+
+        extracted = extract(self.decoder, Path(task.path), self.experts, names, on_window)
+        if FileStamp.of(Path(task.path).stat()) != task.stamp:
+            return FailedFile(task, "changed while it was being read; add it again", content)
+        if known is None and media.kind != "image" and extracted.end > 0:
+            media = replace(media, duration=extracted.end)  # the header's duration may be wrong
+        clips: Sequence[ClipBounds] = ()
+        if known is None or names:
+            clips = cut_clips(media, shots_of(self._shots_track(content, extracted), media.duration))
+        self._check_stop()
+        results = tuple(
+            ExpertResult(name, self.fingerprints[name], output, self._stage(output))
+            for name, output in extracted.outputs.items()
+        )
+        new_info = media if known is None else None
+        return ProcessedFile(task, content, new_info, results, tuple(clips), media.duration if names else 0.0)
+
+    def _shots_track(self, content: str, extracted: Extracted) -> Track | Absent | None:
+        if SHOTS_EXPERT in extracted.outputs:
+            return extracted.outputs[SHOTS_EXPERT]
+        return self.store.track(content, SHOTS_EXPERT)
+
+    def _stage(self, output: Track | Absent) -> StagedTrack | None:
+        return self.store.track_files.stage(output) if isinstance(output, Track) else None
+
+    def _hash(self, path: str) -> str:
+        digest = hashlib.sha256()
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        with os.fdopen(handle, "rb", buffering=0) as source:
+            while block := source.read(CHUNK):
+                self._check_stop()
+                digest.update(block)
+        return digest.hexdigest()
+
+    def _check_stop(self) -> None:
+        if self.stop.is_set():
+            raise AddStopped
+
+
+def record_file(
+    store: LibraryStore, processed: ProcessedFile, commit_tracks: bool = True
+) -> tuple[FileChange, str]:
+    """Record content, tracks, clips, words and path; return what changed and, for "moved", the old path.
+
+    Track files are committed before the transaction, unless the caller has done so (`commit_tracks=False`).
+    """
+    if commit_tracks:
+        for result in processed.results:
+            if result.staged:
+                store.track_files.commit(result.staged)
+    catalogue, task = store.catalogue, processed.task
+    with catalogue.transaction():
+        if processed.info:
+            catalogue.run(
+                f"INSERT INTO contents VALUES ({','.join('?' * 13)})",  # noqa: S608
+                processed.content, task.stamp.size, *astuple(processed.info), time.time(),
+            )  # fmt: skip
+        for result in processed.results:
+            _insert_track(catalogue, processed.content, result)
+        if processed.clips:
+            insert_clips(catalogue, processed.content, processed.clips)
+        return _insert_path(catalogue, processed)
+
+
+def insert_clips(catalogue: Catalogue, content: str, clips: Iterable[ClipBounds]) -> None:
+    """Replace the clips of a content; the new ones get new ids."""
+    catalogue.run("DELETE FROM clips WHERE content = ?", content)
+    catalogue.run_many(
+        "INSERT INTO clips (content, start, end, whole, shot) VALUES (?, ?, ?, ?, ?)",
+        [(content, c.start, c.end, int(c.whole), c.shot) for c in clips],
+    )
+
+
+def _insert_track(catalogue: Catalogue, content: str, result: ExpertResult) -> None:
+    # Deleting a track deletes its words too.
+    catalogue.run("DELETE FROM tracks WHERE content = ? AND expert = ?", content, result.expert)
+    insert = "INSERT INTO tracks VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    key, output = (content, result.expert, result.fingerprint), result.output
+    if not isinstance(output, Track) or result.staged is None:
+        reason = "" if isinstance(output, Track) else output.reason
+        catalogue.run(insert, *key, "absent", None, reason, 0, 0)
+        return
+    catalogue.run(insert, *key, "present", result.staged.hash, "", len(output), output.dim)
+    catalogue.run_many(
+        "INSERT INTO words (content, expert, start, end, text, score) VALUES (?, ?, ?, ?, ?, ?)",
+        [(content, result.expert, w.start, w.end, w.text, w.score) for w in output.words],
+    )
+
+
+def _insert_path(catalogue: Catalogue, processed: ProcessedFile) -> tuple[FileChange, str]:
+    """Point the path at the content."""
+    task, content, key = processed.task, processed.content, to_blob(processed.task.path)
+    before = catalogue.one("SELECT content FROM files WHERE path = ?", key)
+    rows = catalogue.rows("SELECT path FROM files WHERE content = ? ORDER BY path", content)
+    holders = [from_blob(path) for (path,) in rows]
+    lost = next((path for path in holders if path != task.path and not may_exist(path)), "")
+    change: FileChange
+    if before:
+        change = "changed" if before[0] != content else "updated" if processed.results else "unchanged"
+    elif lost:
+        catalogue.run("DELETE FROM files WHERE path = ?", to_blob(lost))
+        change = "moved"
+    else:
+        change = "duplicate" if holders else "added"
+    catalogue.run(
+        """INSERT INTO files (path, content, size, mtime_ns, ctime_ns, inode, checked_ns, added_at)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+           ON CONFLICT (path) DO UPDATE SET content = excluded.content, size = excluded.size,
+               mtime_ns = excluded.mtime_ns, ctime_ns = excluded.ctime_ns, inode = excluded.inode,
+               checked_ns = excluded.checked_ns""",
+        key, content, *astuple(task.stamp), task.checked_ns, time.time(),
+    )  # fmt: skip
+    catalogue.run("DELETE FROM failures WHERE path = ?", key)
+    return change, lost if change == "moved" else ""
+
+
+def record_failure(store: LibraryStore, failed: FailedFile, expert_set: str) -> None:
+    """Record that a file failed. If the path had other content before, that content is no longer there."""
+    key, stamp = to_blob(failed.task.path), failed.task.stamp
+    with store.catalogue.transaction():
+        store.catalogue.run("DELETE FROM files WHERE path = ? AND content != ?", key, failed.content)
+        store.catalogue.run(
+            """INSERT INTO failures VALUES (?, ?, ?, ?, ?, ?)
+               ON CONFLICT (path) DO UPDATE SET size = excluded.size,
+               mtime_ns = excluded.mtime_ns, recipe = excluded.recipe, reason = excluded.reason,
+               failed_at = excluded.failed_at""",
+            key, stamp.size, stamp.mtime_ns, expert_set, failed.reason, time.time(),
+        )  # fmt: skip
+
+
+def remove_not_media(store: LibraryStore, task: AddTask) -> None:
+    """Remove a path that was media once and no longer is."""
+    with store.catalogue.transaction():
+        store.catalogue.run("DELETE FROM files WHERE path = ?", to_blob(task.path))
+        store.catalogue.run("DELETE FROM failures WHERE path = ?", to_blob(task.path))
+
+
+def remove_lost_failures(store: LibraryStore, roots: Iterable[str | os.PathLike[str]]) -> None:
+    """Remove failures at or below `roots` whose files are no longer there."""
+    with store.catalogue.transaction():
+        for root in map(canonical_path, roots):
+            low, high = prefix_bounds(root)
+            rows = store.catalogue.rows(
+                "SELECT path FROM failures WHERE path = ? OR (path >= ? AND path < ?)",
+                to_blob(root),
+                low,
+                high,
+            )
+            for (path,) in rows:
+                if not may_exist(from_blob(path)):
+                    store.catalogue.run("DELETE FROM failures WHERE path = ?", path)

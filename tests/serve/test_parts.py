@@ -10,12 +10,13 @@ import time
 
 import numpy as np
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from tests.serve.conftest import Model, opened
 
 from wordreel.serve.access.rate import TokenBuckets
 from wordreel.serve.encoder import CachedQueryModel, Encoder
 from wordreel.serve.live import Live
-from wordreel.serve.metrics import Metrics, standard
+from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
 from wordreel.serve.tracks_memory import RememberedTracks
 
@@ -39,7 +40,7 @@ def test_texts_of_concurrent_requests_are_encoded_together():
     remembering = CachedQueryModel(model)
 
     async def crowd():
-        encoder = Encoder(remembering, standard())
+        encoder = Encoder(remembering, Metrics())
         await asyncio.gather(*(encoder.encode([f"red {n % 40}"]) for n in range(100)))
         await encoder.encode(["red 1", "red 2"])
         encoder.close()
@@ -57,7 +58,7 @@ def test_one_that_goes_away_does_not_take_the_others_along():
     model = Counting(0.1)
 
     async def crowd():
-        encoder = Encoder(CachedQueryModel(model), standard())
+        encoder = Encoder(CachedQueryModel(model), Metrics())
         first = asyncio.create_task(encoder.encode(["red"]))
         second = asyncio.create_task(encoder.encode(["red"]))
         await asyncio.sleep(0.02)
@@ -114,28 +115,29 @@ def test_buckets():
 
 
 def test_metrics_are_text_that_prometheus_reads():
-    metrics = Metrics()
-    metrics.describe("seen_total", "counter", "Things.")
-    metrics.describe("took_seconds", "histogram", "Time.", (0.1, 1.0))
-    metrics.gauge("now", "A level.", lambda: 2.5)
-    metrics.count("seen_total", kind='a"b\\c\n')
-    for value in (0.05, 0.1, 0.5, 7.0):
-        metrics.observe("took_seconds", value)
-    assert metrics.text().splitlines() == [
-        "# HELP seen_total Things.",
-        "# TYPE seen_total counter",
-        'seen_total{kind="a\\"b\\\\c\\n"} 1',
-        "# HELP took_seconds Time.",
-        "# TYPE took_seconds histogram",
-        'took_seconds_bucket{le="0.1"} 2',
-        'took_seconds_bucket{le="1"} 3',
-        'took_seconds_bucket{le="+Inf"} 4',
-        "took_seconds_sum 7.650000",
-        "took_seconds_count 4",
-        "# HELP now A level.",
-        "# TYPE now gauge",
-        "now 2.5",
-    ]
+    metrics, other = Metrics(), Metrics()
+    metrics.refused.labels('a"b\\c\n').inc()
+    metrics.items.set_function(lambda: 2.5)
+    for value in (0.005, 0.01, 0.04, 7.0):
+        metrics.search_seconds.observe(value)
+    families = {family.name: family for family in text_string_to_metric_families(metrics.text().decode())}
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in families.values()
+        for sample in family.samples
+    }
+    assert families["wordreel_refused"].type == "counter"
+    assert families["wordreel_search_seconds"].type == "histogram"
+    assert families["wordreel_items"].type == "gauge"
+    assert samples["wordreel_refused_total", ("reason", 'a"b\\c\n')] == 1
+    assert samples["wordreel_search_seconds_bucket", ("le", "0.01")] == 2
+    assert samples["wordreel_search_seconds_bucket", ("le", "0.05")] == 3
+    assert samples["wordreel_search_seconds_bucket", ("le", "+Inf")] == 4
+    assert samples[("wordreel_search_seconds_sum",)] == pytest.approx(7.055)
+    assert samples[("wordreel_search_seconds_count",)] == 4
+    assert samples[("wordreel_items",)] == 2.5
+    assert not any("_created" in name for name, *_ in samples)
+    assert b"wordreel_refused_total{" not in other.text()  # every server counts for itself
 
 
 def test_metrics_of_a_server(site):

@@ -35,8 +35,8 @@ class Clock:
     def took(self, service: Service) -> schemas.TimingModel:
         search = self.queue + self.lap()
         total = time.perf_counter() - self._began
-        service.metrics.observe("wordreel_encode_seconds", self.encode)
-        service.metrics.observe("wordreel_search_seconds", search)
+        service.metrics.encode_seconds.observe(self.encode)
+        service.metrics.search_seconds.observe(search)
         return schemas.TimingModel(
             encode_ms=round(self.encode * 1e3, 3),
             search_ms=round(search * 1e3, 3),

@@ -73,7 +73,7 @@ class Encoder:
         waits = []
         for text in dict.fromkeys(text.strip() for text in texts):
             if self.model.latest.get(text) is not None:
-                self._metrics.count("wordreel_encode_cached_total")
+                self._metrics.encode_cached.inc()
                 continue
             if text not in self._waiting:
                 self._waiting[text] = asyncio.get_running_loop().create_future()
@@ -89,7 +89,7 @@ class Encoder:
             batch = dict(list(self._waiting.items())[:MOST])
             for text in batch:
                 del self._waiting[text]
-            self._metrics.observe("wordreel_encode_batch", len(batch))
+            self._metrics.encode_batch.observe(len(batch))
             try:
                 await asyncio.get_running_loop().run_in_executor(self._thread, self.model.encode, list(batch))
             except Exception as error:

@@ -1,89 +1,61 @@
-"""Counters and histograms in the text format that Prometheus reads."""
+"""The server's counters and histograms, for Prometheus."""
 
 from __future__ import annotations
 
-import threading
-from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
 
-BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
+__all__ = ["CONTENT_TYPE", "Metrics"]
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
-Labels = tuple[tuple[str, str], ...]
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each, of no use here
 
 
 class Metrics:
-    """Everything that is counted. Gauges are asked for their value when the page is read."""
+    """The metrics of one server, in a registry of their own: tests run several servers in one process."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._counts: dict[tuple[str, Labels], float] = {}
-        self._histograms: dict[tuple[str, Labels], list[float]] = {}
-        self._about: dict[str, tuple[str, str, tuple[float, ...]]] = {}
-        self._gauges: dict[str, Callable[[], float]] = {}
+        self.registry = CollectorRegistry()
+        self.requests = self._counter(
+            "wordreel_requests_total", "Requests by route, method and status.", "route", "method", "status"
+        )
+        self.request_seconds = self._histogram(
+            "wordreel_request_seconds", "Time until a response was complete, by route.", SECONDS, "route"
+        )
+        self.encode_seconds = self._histogram(
+            "wordreel_encode_seconds", "Time a search waited for the embedding of its text.", SECONDS
+        )
+        self.encode_batch = self._histogram("wordreel_encode_batch", "Texts encoded together.", SIZES)
+        self.encode_cached = self._counter(
+            "wordreel_encode_cached_total", "Texts whose embedding was cached."
+        )
+        self.search_seconds = self._histogram(
+            "wordreel_search_seconds", "Time a search took after its embedding.", SECONDS
+        )
+        self.refused = self._counter("wordreel_refused_total", "Requests refused, by reason.", "reason")
+        self.jobs = self._counter(
+            "wordreel_jobs_total", "Jobs that ended, by kind and state.", "kind", "state"
+        )
+        self.jobs_waiting = Gauge(
+            "wordreel_jobs_waiting", "Jobs that wait or run.", registry=self.registry
+        )  # the service sets these two functions
+        self.items = Gauge("wordreel_items", "Clips and videos in the index.", registry=self.registry)
 
-    def describe(self, name: str, kind: str, text: str, bounds: tuple[float, ...] = BOUNDS) -> None:
-        self._about[name] = (kind, text, bounds)
+    def text(self) -> bytes:
+        """All metrics in the text format."""
+        return generate_latest(self.registry)
 
-    def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
-        self.describe(name, "gauge", text)
-        self._gauges[name] = value
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
 
-    def count(self, name: str, amount: float = 1.0, **labels: str) -> None:
-        key = (name, tuple(sorted(labels.items())))
-        with self._lock:
-            self._counts[key] = self._counts.get(key, 0.0) + amount
-
-    def observe(self, name: str, value: float, **labels: str) -> None:
-        """Put a value into its histogram."""
-        key = (name, tuple(sorted(labels.items())))
-        bounds = self._about[name][2]
-        with self._lock:
-            held = self._histograms.setdefault(key, [0.0] * (len(bounds) + 2))
-            held[bisect_left(bounds, value)] += 1
-            held[-1] += value
-
-    def text(self) -> str:
-        """All of it, one family after the other."""
-        with self._lock:
-            counts = dict(self._counts)
-            histograms = {key: list(held) for key, held in self._histograms.items()}
-        lines: list[str] = []
-        for name, (kind, about, bounds) in self._about.items():
-            lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
-            if kind == "gauge":
-                lines.append(f"{name} {self._gauges[name]():g}")
-            lines += [f"{name}{_shown(at)} {value:g}" for (of, at), value in counts.items() if of == name]
-            for (of, at), held in histograms.items():
-                if of == name:
-                    lines += _histogram(name, at, held, bounds)
-        return "\n".join(lines) + "\n"
-
-
-def standard() -> Metrics:
-    """The metrics of a server."""
-    made = Metrics()
-    made.describe("wordreel_requests_total", "counter", "Requests by route, method and status.")
-    made.describe("wordreel_request_seconds", "histogram", "Time until a response was complete, by route.")
-    made.describe("wordreel_encode_seconds", "histogram", "Time a search waited for its words' embedding.")
-    made.describe("wordreel_encode_batch", "histogram", "Texts encoded together.", SIZES)
-    made.describe("wordreel_encode_cached_total", "counter", "Texts whose embedding was known.")
-    made.describe("wordreel_search_seconds", "histogram", "Time a search took after its embedding.")
-    made.describe("wordreel_refused_total", "counter", "Requests turned away, by reason.")
-    made.describe("wordreel_jobs_total", "counter", "JobQueue that ended, by kind and state.")
-    return made
-
-
-def _histogram(name: str, labels: Labels, held: list[float], bounds: Iterable[float]) -> list[str]:
-    lines, total = [], 0.0
-    for bound, number in zip((*(f"{b:g}" for b in bounds), "+Inf"), held, strict=False):
-        total += number
-        lines.append(f"{name}_bucket{_shown((*labels, ('le', bound)))} {total:g}")
-    return [*lines, f"{name}_sum{_shown(labels)} {held[-1]:.6f}", f"{name}_count{_shown(labels)} {total:g}"]
-
-
-def _shown(labels: Labels) -> str:
-    if not labels:
-        return ""
-    escaped = ((k, v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")) for k, v in labels)
-    return "{" + ",".join(f'{key}="{value}"' for key, value in escaped) + "}"
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        return Histogram(name, text, labels, buckets=buckets, registry=self.registry)

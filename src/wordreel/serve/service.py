@@ -18,7 +18,6 @@ from wordreel.models.base import Model
 from wordreel.nets.runtime import cores
 from wordreel.search.embedding import embedding_cache
 from wordreel.search.video_query import Study
-from wordreel.serve import metrics
 from wordreel.serve.access.sessions import Sessions
 from wordreel.serve.disk_cache import DiskCache
 from wordreel.serve.display import uploaded_names
@@ -26,6 +25,7 @@ from wordreel.serve.encoder import Encoder
 from wordreel.serve.jobs.process import JobProcess
 from wordreel.serve.jobs.queue import JobQueue, JobRunner
 from wordreel.serve.live import Live
+from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
 from wordreel.serve.problems import Problem, page_message
 from wordreel.serve.query_log import QueryLog
@@ -93,7 +93,7 @@ class Service:
         self.store = library.store
         self.store.track_files = RememberedTracks(self.store.track_files.root)
         self.used = UsedModel(library)
-        self.metrics = metrics.standard()
+        self.metrics = Metrics()
         self.sessions = Sessions()
         self.live = Live(self.store, self.used.look, options.read_only)
         self.encoder = Encoder(self.used.now, self.metrics)
@@ -111,10 +111,8 @@ class Service:
         self.uploaded = uploaded_names(self.store)
         self.listeners = 0  # to the progress of jobs
         self._watching: asyncio.Task[None] | None = None
-        self.metrics.gauge("wordreel_jobs_waiting", "JobQueue that wait or run.", lambda: self.jobs.waiting())
-        self.metrics.gauge(
-            "wordreel_items", "Clips and videos in the index.", lambda: len(self.live.now.searcher)
-        )
+        self.metrics.jobs_waiting.set_function(lambda: self.jobs.waiting())
+        self.metrics.items.set_function(lambda: len(self.live.now.searcher))
 
     @property
     def model(self) -> Model:
@@ -164,7 +162,7 @@ class Service:
             self.reopen()
 
     def _job_ended(self, job: Job) -> None:
-        self.metrics.count("wordreel_jobs_total", kind=job.kind, state=job.state)
+        self.metrics.jobs.labels(job.kind, job.state).inc()
         if job.kind in ("add", "embed"):
             self.reopen()
         elif job.state == DONE:

@@ -53,11 +53,9 @@ class Guard:
             nonlocal status, started
             if message["type"] == "http.response.start":
                 status, started = message["status"], True
-            if not message.get("more_body"):
-                await send(message)
-                return
-            try:  # a part of something long: who does not read it is let go
-                await asyncio.wait_for(send(message), self._options.timeout)
+            try:
+                async with asyncio.timeout(self._options.timeout):  # for the client to read what came before
+                    await send(message)
             except TimeoutError:
                 abort_connection(scope)
 
@@ -67,14 +65,12 @@ class Guard:
         except Problem as problem:
             if started:
                 raise
-            self._metrics.count("wordreel_refused_total", reason=problem.code)
+            self._metrics.refused.labels(problem.code).inc()
             await problem.response()(scope, receive, noted)
         finally:
             route = getattr(scope.get("route"), "path", "other")
-            self._metrics.count(
-                "wordreel_requests_total", route=route, method=_method(scope), status=str(status)
-            )
-            self._metrics.observe("wordreel_request_seconds", time.perf_counter() - began, route=route)
+            self._metrics.requests.labels(route, _method(scope), str(status)).inc()
+            self._metrics.request_seconds.labels(route).observe(time.perf_counter() - began)
 
     async def _look(self, scope: Scope, receive: Receive) -> Receive:
         """The body to read on with; a `Problem` where the request is refused."""

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response
 from wordreel import __version__
 from wordreel.banks.embedded_bank import SEARCHABLE
 from wordreel.serve.display import display_path, largest_folders
+from wordreel.serve.metrics import CONTENT_TYPE
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.routes.banks import listed
 from wordreel.serve.schemas_library import ModelSummary, OkResponse, StatusResponse
@@ -31,7 +32,7 @@ async def health() -> OkResponse:
 async def metrics(service: Served) -> Response:
     """Counters and histograms for Prometheus."""
     text = await service.searching(service.metrics.text)
-    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(text, headers={"content-type": CONTENT_TYPE})
 
 
 def _status(service: Service) -> StatusResponse:

@@ -1,20 +1,24 @@
 """Thumbnails, and the bytes of files in whole and in part."""
 
+import asyncio
+import gzip
+import hashlib
 import os
+import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.serve.conftest import running
 
 from wordreel.errors import MediaError, NotMedia
+from wordreel.media.files import OpenFile
 from wordreel.media.types import MediaInfo
 from wordreel.serve.disk_cache import DiskCache
-from wordreel.serve.media_response import media_type_of
-from wordreel.serve.ranges import Unsatisfiable, asked_range
+from wordreel.serve.media_response import MediaResponse, media_type_of
 
 
 @pytest.fixture
@@ -74,13 +78,39 @@ def test_abuse_of_ranges(site, film):
     assert site.get(address, Range="bytes=" + "9" * 5000 + "-").status == 200
 
 
-@given(st.text(alphabet="bytes=-0123456789, x", max_size=30), st.integers(0, 1000))
+def get_range(header, size):
+    """The status and the bytes of a response to a `Range` header."""
+    file = OpenFile(os.memfd_create("film"), size, None)
+    os.truncate(file.descriptor, size)
+    response = MediaResponse(file, MediaInfo("video", "mp4", 1.0), "c" * 64, "film.mp4")
+    sent = []
+
+    async def ask():
+        async def send(message):
+            sent.append(message)
+
+        headers = [(b"range", header.encode())]
+        scope = {"type": "http", "method": "GET", "headers": headers, "asgi": {"spec_version": "2.4"}}
+        await response(scope, None, send)
+
+    asyncio.run(ask())
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(file.descriptor)
+    status, headers = sent[0]["status"], dict(sent[0]["headers"])
+    return status, headers, sum(len(message.get("body", b"")) for message in sent[1:])
+
+
+@given(st.text(alphabet="bytes=-0123456789, x", max_size=30), st.integers(1, 1000))
+@settings(deadline=None)
 def test_ranges_lie_inside_the_file(header, size):
-    try:
-        found = asked_range(header, size)
-    except Unsatisfiable:
-        return
-    assert found is None or 0 <= found[0] < found[1] <= size
+    status, headers, sent = get_range(header, size)
+    if status == 206:
+        match = re.fullmatch(rb"bytes ([0-9]+)-([0-9]+)/([0-9]+)", headers[b"content-range"])
+        first, last, total = (int(number) for number in match.groups())
+        assert 0 <= first <= last < total == size
+        assert sent == last + 1 - first
+    else:
+        assert (status, sent) in ((200, size), (416, 0))
 
 
 def test_pictures_of_moments(site, film):
@@ -189,3 +219,19 @@ def test_the_cache_of_pictures_is_bounded(tmp_path):
     for _ in range(2):
         with pytest.raises(MediaError):
             cache.get("bad", fail)
+
+
+def test_the_page_is_compressed_and_asked_for_once(site):
+    plain = site.get("/js/api.js")
+    assert plain.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert plain.headers["cache-control"] == "no-cache"
+    packed = site.get("/js/api.js", **{"Accept-Encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    tag = plain.headers["etag"]
+    assert tag == f'"{hashlib.sha256(plain.body).hexdigest()[:32]}"'
+    again = site.get("/js/api.js", **{"If-None-Match": tag})
+    assert (again.status, again.body) == (304, b"")
+    assert site.get("/").body == site.get("/index.html").body
+    assert site.ask("HEAD", "/").headers["content-length"] == str(len(site.get("/").body))
+    assert site.post("/js/api.js").code == "method_not_allowed"

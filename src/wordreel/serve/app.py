@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from wordreel import __version__
-from wordreel.serve import problems, static
+from wordreel.serve import problems
 from wordreel.serve.access.guard import Guard
 from wordreel.serve.access.headers import SecurityHeaders
+from wordreel.serve.page_files import page_files
 from wordreel.serve.routes import about, banks, jobs, login, media, search, videos
 from wordreel.serve.service import Service
 
@@ -46,15 +47,7 @@ def build(service: Service) -> ASGIApp:
     problems.install(app)
     for part in (search, videos, media, jobs, banks, about, login):
         app.include_router(part.router)
-    assets = static.read_page()
-
-    @app.api_route("/{name:path}", methods=["GET", "HEAD"], include_in_schema=False)
-    async def page(name: str, request: Request) -> Response:
-        asset = assets.get(f"/{name}")
-        if asset is None:
-            raise problems.Problem(404, *problems.CODES[404])
-        return static.respond(asset, request)
-
+    app.mount("/", page_files())
     guard = Guard(app, service.options, service.sessions, service.metrics)
     app.state.verifier = guard.verifier
     return SecurityHeaders(guard)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from email.utils import formatdate
-from urllib.parse import quote
+import re
 
-import anyio.to_thread
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.responses import FileResponse, Response
+from starlette.types import Message, Receive, Scope, Send
 
 from wordreel.media.files import OpenFile
 from wordreel.media.types import MediaInfo
-from wordreel.serve.ranges import Unsatisfiable, asked_range
 
-CHUNK = 256 * 1024
 DOWNLOAD = "application/octet-stream"
 TYPES = {
     "mp4": ("video/mp4", "audio/mp4"),
@@ -32,13 +28,13 @@ TYPES = {
     "webp": ("image/webp", "image/webp"),
     "bmp": ("image/bmp", "image/bmp"),
 }
-"""Containers that browsers show; the second is for files without pictures. Others are saved, not shown."""
+"""Containers that browsers play; the second type is for files without pictures. Others are downloads."""
 
 WEBM = {"vp8", "vp9", "av1", "opus", "vorbis", ""}
 
 
 def media_type_of(info: MediaInfo) -> str:
-    """The content type by what the file is, never by its name; an unknown one is only for saving.
+    """The content type by what the file is, never by its name; an unknown one is a download.
 
     >>> media_type_of(MediaInfo("video", "mp4", 3.0, video_codec="h264"))
     'video/mp4'
@@ -48,72 +44,67 @@ def media_type_of(info: MediaInfo) -> str:
     codecs = {info.video_codec, info.audio_codec}
     if info.container == "matroska" and not codecs <= WEBM:
         return "video/x-matroska"
-    shown_as = TYPES.get(info.container)
-    if shown_as is None:
+    types = TYPES.get(info.container)
+    if types is None:
         return DOWNLOAD
-    return shown_as[0] if info.has_video or info.kind != "audio" else shown_as[1]
+    return types[0] if info.has_video or info.kind != "audio" else types[1]
 
 
-class MediaResponse(Response):
-    """Sends an open file and closes it, at its end or when the client goes."""
+RANGE = re.compile(r"bytes=\s*([0-9]{0,20})-([0-9]{0,20})\s*")
 
-    def __init__(
-        self, file: OpenFile, info: MediaInfo, content: str, name: str, asked: dict[str, str]
-    ) -> None:
-        self.file = file
+
+class MediaResponse(FileResponse):
+    """Sends a file that is already open, and closes it.
+
+    Starlette opens files by path, which may lead elsewhere by now: it gets the path of the open descriptor.
+    Of `Range` headers only one range of bytes is passed on to it: it answers 400 to what is none, where
+    RFC 9110 says to ignore the header, and several ranges at once can be made expensive.
+    """
+
+    chunk_size = 256 * 1024
+
+    def __init__(self, file: OpenFile, info: MediaInfo, content: str, name: str) -> None:
+        self._file: OpenFile | None = file
         kind = media_type_of(info)
-        self.start, self.end, status = 0, file.size, 200
-        tag = f'"{content}"'
-        headers = {
-            "accept-ranges": "bytes",
-            "etag": tag,
-            "content-type": kind,
-            "cache-control": "private, max-age=86400",
-            "content-security-policy": "default-src 'none'; sandbox",
-            "last-modified": formatdate(os.fstat(file.descriptor).st_mtime, usegmt=True),
-        }
-        if kind == DOWNLOAD:
-            headers["content-disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
-        if asked.get("if-none-match") == tag:
-            status, self.end = 304, 0
-        elif asked.get("if-range", tag) == tag:
-            try:
-                part = asked_range(asked.get("range"), file.size)
-            except Unsatisfiable:
-                status, self.end = 416, 0
-                headers["content-range"] = f"bytes */{file.size}"
-            else:
-                if part is not None:
-                    status, (self.start, self.end) = 206, part
-                    headers["content-range"] = f"bytes {self.start}-{self.end - 1}/{file.size}"
-        if status != 304:
-            headers["content-length"] = str(self.end - self.start)
-        super().__init__(None, status, headers)
-        self.raw_headers = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in headers.items()]
+        super().__init__(
+            f"/dev/fd/{file.descriptor}",
+            headers={
+                "etag": f'"{content}"',
+                "cache-control": "private, max-age=86400",
+                "content-security-policy": "default-src 'none'; sandbox",
+            },
+            media_type=kind,
+            filename=name if kind == DOWNLOAD else None,
+            stat_result=os.fstat(file.descriptor),
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        left = asyncio.create_task(_left(receive))
+        async def send_and_release(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                self.close()  # Starlette has its own descriptor of the same file now
+            await send(message)
+
+        headers = Headers(scope=scope)
         try:
-            head = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
-            await send(head)
-            at = self.start if scope["method"] != "HEAD" else self.end
-            while at < self.end:
-                wanted = min(CHUNK, self.end - at)
-                block = await anyio.to_thread.run_sync(os.pread, self.file.descriptor, wanted, at)
-                if not block:
-                    raise OSError("the file became shorter while it was sent")
-                at += len(block)
-                part = {"type": "http.response.body", "body": block, "more_body": True}
-                await send(part)
-                if left.done():  # a player that seeks goes away often; the rest of the file is not read
-                    return
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            if headers.get("if-none-match") == self.headers["etag"]:
+                kept = {name: self.headers[name] for name in ("etag", "cache-control", "last-modified")}
+                await Response(None, 304, kept)(scope, receive, send)
+            else:
+                await super().__call__(_with_one_range(scope, headers), receive, send_and_release)
         finally:
-            left.cancel()
-            self.file.close()
+            self.close()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
-async def _left(receive: Receive) -> None:
-    """Comes back when the client is gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
+def _with_one_range(scope: Scope, headers: Headers) -> Scope:
+    """The scope without a `Range` header that is to be ignored."""
+    match = RANGE.fullmatch(headers.get("range", ""))
+    if match is not None:
+        first, last = match.groups()
+        if (first or last) and not (first and last and int(last) < int(first)):
+            return scope
+    return {**scope, "headers": [(name, value) for name, value in scope["headers"] if name != b"range"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
 from wordreel.media.types import MediaInfo
 from wordreel.serve.display import display_name
@@ -18,7 +18,6 @@ router = APIRouter(tags=["media"])
 
 CACHED = {"cache-control": "private, max-age=86400"}
 SHOWN = sorted({kind for kinds in TYPES.values() for kind in kinds} | {"video/x-matroska"})
-RANGES = ("range", "if-range", "if-none-match")
 
 
 def _binary(*kinds: str) -> dict[int | str, dict[str, Any]]:
@@ -66,14 +65,13 @@ async def preview(
         416: {"description": "there is no such part"},
     },
 )
-async def media(content: ContentPath, service: Served, request: Request) -> Response:
+async def media(content: ContentPath, service: Served) -> Response:
     """The file itself; one range of bytes at a time."""
     info = await service.decoding(_info, service, content)
     file = await service.decoding(service.files.open, content)
     try:
         name = await service.decoding(_name, service, content)
-        asked = {key: value for key in RANGES if (value := request.headers.get(key)) is not None}
-        return MediaResponse(file, info, content, name, asked)
+        return MediaResponse(file, info, content, name)
     except BaseException:
         file.close()
         raise

@@ -43,7 +43,15 @@ class Tree:
         dim = 6 if expert == "scene" else 5
         return Track(rng.normal(size=(2, dim)).astype(np.float32), np.array([[0.0, 1.0], [-1.0, -1.0]]))
 
-    def words(self, name, item):
+    def for_split(self, split):
+        return self
+
+    def caption_index(self, split):
+        return {}
+
+    word_feature_names = ("w2v",)
+
+    def word_features(self, name, item):
         if item == "untold":
             return []
         rng = np.random.default_rng(len(item))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
-from wordreel.types import Absent, Float32, Track
+from wordreel.types import Float32
 
 
 @dataclass(frozen=True)
@@ -66,21 +64,3 @@ class Split:
     def captions(self) -> dict[str, list[str]]:
         """Item id → its sentences."""
         return {item.id: [caption.text for caption in item.captions] for item in self.items}
-
-
-class Features(Protocol):
-    """Extracted features of a dataset, expert by expert; nothing is read before it is asked for."""
-
-    @property
-    def experts(self) -> Sequence[str]: ...
-
-    @property
-    def missing(self) -> Sequence[Missing]: ...
-
-    def ids(self, expert: str) -> Sequence[str]:
-        """The items that the expert's file names, absent or not."""
-        ...
-
-    def read(self, expert: str, item: str) -> Track | Absent:
-        """One item's features; `Absent` where the files hold NaN, nothing, or an empty array."""
-        ...

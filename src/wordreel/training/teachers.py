@@ -103,7 +103,7 @@ def from_tree(names: Sequence[str], tree: TeachTextTree, pairs: Pairs) -> Teache
 
 
 def _published(name: str, tree: TeachTextTree, pairs: Pairs) -> Teacher:
-    lessons = [tree.lesson(name, item) for item in pairs.ids]
+    lessons = [tree.teacher_embeddings(name, item) for item in pairs.ids]
     experts = sorted({expert for lesson in lessons if lesson is not None for expert in lesson.video})
     if not experts:
         raise TrainingError(f"the teacher {name} knows none of the videos of {pairs.name}")
@@ -159,7 +159,7 @@ def masked_by_tree(tree: TeachTextTree, name: str, pairs: Pairs) -> Bool:
     """`[captions]` by a published mask of a TeachText tree; a video keeps all rather than none."""
     found = []
     for item, captions in zip(pairs.ids, pairs.captions, strict=True):
-        mask = tree.mask(name, item)
+        mask = tree.caption_mask(name, item)
         here = np.ones(len(captions), bool) if mask is None else np.asarray(mask[: len(captions)], bool)
         if len(here) < len(captions) or not here.any():
             here = np.ones(len(captions), bool)

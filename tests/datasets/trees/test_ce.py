@@ -29,7 +29,7 @@ def test_every_expert_reads_back_as_it_was_written(tmp_path, protocol):
                 assert isinstance(found, Track)
                 assert np.array_equal(found.values, np.atleast_2d(value).astype("f4"))
     for item in IDS:
-        read = tree.words("openai", item)
+        read = tree.word_features("openai", item)
         assert [np.array_equal(a, b) for a, b in zip(read, words[item], strict=True)] == [True, True]
 
 
@@ -47,12 +47,12 @@ def test_splits_and_captions(tmp_path):
 
 
 def test_nothing_is_read_before_it_is_asked_for_and_then_once(tmp_path, monkeypatch):
-    from wordreel.datasets.trees import tables
+    from wordreel.datasets.trees import feature_files
 
     write_ce(tmp_path / "MSRVTT")
     read = []
-    real = tables.read_value
-    monkeypatch.setattr(tables, "read_value", lambda path: (read.append(path.name), real(path))[1])
+    real = feature_files.read_value
+    monkeypatch.setattr(feature_files, "read_value", lambda path: (read.append(path.name), real(path))[1])
     tree = open_tree(tmp_path / "MSRVTT")
     assert tree.experts
     assert tree.splits
@@ -153,7 +153,7 @@ def test_vatex_word_features_lie_in_a_folder_with_a_hyphen(tmp_path):
     root = tmp_path / "VaTeX" / "structured-symlinks"
     dump(root / "aggregated_audio" / "vggish-raw.pickle", {item: np.ones(2) for item in IDS})
     dump(root / "text-embeddings" / "w2v.pkl", {"video0": [np.ones((3, 4)), np.zeros((2, 4))]})
-    words = open_tree(tmp_path / "VaTeX").words("w2v", "video0")
+    words = open_tree(tmp_path / "VaTeX").word_features("w2v", "video0")
     assert [rows.shape for rows in words] == [(3, 4), (2, 4)]
 
 

@@ -81,17 +81,19 @@ def places(tmp_path):
     )
     yield (
         root / "aggregated_text_feats" / "w2v_MSRVTT_openAIGPT.pickle",
-        lambda: open_tree(tmp_path / "MSRVTT").words("openai", "video0"),
+        lambda: open_tree(tmp_path / "MSRVTT").word_features("openai", "video0"),
     )
     said = write_teachtext(tmp_path / "MSVD")
     root = tmp_path / "MSVD" / "high-quality" / "structured-symlinks"
     yield (
         root / "teachers" / "train-full-ce-refined-text-w2v.pkl",
-        lambda: open_tree(tmp_path / "MSVD").lesson("train-full-ce-refined-text-w2v", said["ids"][0]),
+        lambda: open_tree(tmp_path / "MSVD").teacher_embeddings(
+            "train-full-ce-refined-text-w2v", said["ids"][0]
+        ),
     )
     yield (
         root / "denoise-less100.pkl",
-        lambda: open_tree(tmp_path / "MSVD").mask("denoise-less100", said["ids"][0]),
+        lambda: open_tree(tmp_path / "MSVD").caption_mask("denoise-less100", said["ids"][0]),
     )
     yield (
         root / "dict_youtube_mapping.pkl",

@@ -20,7 +20,7 @@ def test_msrvtt_reads_back(tmp_path):
             else:
                 assert np.array_equal(found.values, np.atleast_2d(values[item]))
     assert [item.id for item in tree.split("test").items] == list(TEST)
-    assert [words.shape for words in tree.words("video0")] == [(3, 4)]
+    assert [words.shape for words in tree.word_features("w2v", "video0")] == [(3, 4)]
     assert "raw captions" in {found.what for found in tree.missing}
 
 
@@ -42,7 +42,7 @@ def test_lsmdc_reads_back_by_row(tmp_path):
     assert len(tree.read("face", "test-0")) == 1
     assert isinstance(tree.read("visual", "test-2"), Absent)
     assert [item.id for item in tree.split("test").items] == ["test-0", "test-1"]
-    assert tree.words("test-1")[0].shape == (4, 3)
+    assert tree.word_features("w2v", "test-1")[0].shape == (4, 3)
 
 
 def test_both_in_one_folder_must_be_told_apart(tmp_path):

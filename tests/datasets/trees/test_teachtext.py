@@ -16,21 +16,21 @@ def test_features_words_teachers_and_masks_read_back(tmp_path):
         assert np.array_equal(found.values[0], said["objects"][item])
         found = tree.read("r2p1d.r2p1d-ig65m-kinetics.0", item)  # kept under the name "vid…"
         assert np.array_equal(found.values[0], said["action"][said["names"][item]])
-        for read, written in zip(tree.words("w2v", item), said["words"][item], strict=True):
+        for read, written in zip(tree.word_features("w2v", item), said["words"][item], strict=True):
             assert np.array_equal(read, written)
     assert list(tree.ids("r2p1d.r2p1d-ig65m-kinetics.0")) == list(said["ids"])
     assert tree.splits == ("test", "train", "val")
     assert tree.split("test").captions == {said["ids"][2]: ["a dog", "it barks"]}
 
     [teacher] = tree.teachers
-    lesson = tree.lesson(teacher, said["ids"][0])
+    lesson = tree.teacher_embeddings(teacher, said["ids"][0])
     written = said["lessons"][said["ids"][0]]
     for expert in ("audio", "scene.densenet161.0"):
         assert np.array_equal(lesson.video[expert], written["vid_embds"][expert])
         assert np.array_equal(lesson.text[expert], np.stack(written["text_embds"][expert]))
-    assert tree.lesson(teacher, said["ids"][1]) is None
-    assert tree.masks == ("denoise-less100",)
-    assert tree.mask("denoise-less100", said["ids"][0]).tolist() == [True, False]
+    assert tree.teacher_embeddings(teacher, said["ids"][1]) is None
+    assert tree.caption_masks == ("denoise-less100",)
+    assert tree.caption_mask("denoise-less100", said["ids"][0]).tolist() == [True, False]
 
 
 def test_masks_in_a_folder_of_their_own(tmp_path):
@@ -39,8 +39,8 @@ def test_masks_in_a_folder_of_their_own(tmp_path):
     (root / "denoising_masks").mkdir()
     (root / "denoise-less100.pkl").rename(root / "denoising_masks" / "denoise-less100.pkl")
     tree = open_tree(tmp_path / "MSVD")
-    assert tree.masks == ("denoise-less100",)
-    assert tree.mask("denoise-less100", said["ids"][0]).tolist() == [True, False]
+    assert tree.caption_masks == ("denoise-less100",)
+    assert tree.caption_mask("denoise-less100", said["ids"][0]).tolist() == [True, False]
 
 
 def test_a_teacher_that_is_none(tmp_path):
@@ -49,7 +49,7 @@ def test_a_teacher_that_is_none(tmp_path):
     for number, entry in enumerate(({"vid_embds": 3}, [1], {"vid_embds": {"a": "b"}, "text_embds": {}})):
         dump(root / "teachers" / f"bad{number}.pkl", {said["ids"][0]: entry})
         with pytest.raises(DatasetError, match="no teacher's entry"):
-            open_tree(tmp_path / "MSVD").lesson(f"bad{number}", said["ids"][0])
+            open_tree(tmp_path / "MSVD").teacher_embeddings(f"bad{number}", said["ids"][0])
 
 
 def test_missing_experts_are_those_the_download_should_have(tmp_path):

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from wordreel.datasets.trees.bring_captions import Captions
 from wordreel.datasets.trees.bring_items import Items
 from wordreel.datasets.trees.bring_report import Entry, ImportReport
-from wordreel.datasets.trees.layout import Tree
-from wordreel.datasets.trees.lists import all_ids
+from wordreel.datasets.trees.split_lists import unique_ids
+from wordreel.datasets.trees.tree import Tree
 from wordreel.datasets.types import Item, Missing
 from wordreel.errors import DatasetError, NextStep
 from wordreel.library.store import LibraryStore
@@ -93,11 +93,11 @@ def _items(tree: Tree, names: Sequence[str], experts: Sequence[str]) -> list[Ent
             entry = entries.setdefault(item.id, Entry(item, {}))
             entry.captions[split.name] = item.captions
     if not names:
-        entries = {item: Entry(Item(item), {}) for item in all_ids(map(tree.ids, experts))}
+        entries = {item: Entry(Item(item), {}) for item in unique_ids(map(tree.ids, experts))}
     if not entries:
         raise DatasetError(f"{tree.root} names no items to import")
     if experts and names:
-        known = set(all_ids(map(tree.ids, experts)))
+        known = set(unique_ids(map(tree.ids, experts)))
         if known and not any(item in known for item in entries):
             listed = next(iter(entries))
             raise DatasetError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wordreel.datasets.trees.bring_report import Entry, ImportReport
-from wordreel.datasets.trees.layout import Tree
+from wordreel.datasets.trees.tree import Tree
 from wordreel.library.captions import put_captions, same_captions
 from wordreel.library.store import LibraryStore
 

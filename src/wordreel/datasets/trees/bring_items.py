@@ -11,7 +11,7 @@ import numpy as np
 
 from wordreel.datasets.trees.bring_captions import tell
 from wordreel.datasets.trees.bring_report import Entry, ImportReport
-from wordreel.datasets.trees.layout import Tree
+from wordreel.datasets.trees.tree import Tree
 from wordreel.errors import DatasetError, UnsafePickle
 from wordreel.library.clips import FEATURES, cut_clips
 from wordreel.library.ingest_file import (

@@ -1,4 +1,4 @@
-"""Collaborative Experts' tree: `data/<DATASET>/structured-symlinks`, one pickle per expert.
+"""The feature tree of Collaborative Experts: `data/<DATASET>/structured-symlinks`, one pickle per expert.
 
     aggregated_{type}_{fps}fps_{px}px_stride{s}[_offset{o}][_inner_stride{i}]/{model}-{agg}[-logits][-tag].pickle
     aggregated_{audio,face,ocr,speech}…/*.pickle        (file names differ from dataset to dataset)
@@ -6,8 +6,8 @@
     (QuerYD: text_embeddings/, VATEX: text-embeddings/)
     raw-captions.pkl, *_list*.txt, dict_youtube_mapping.pkl (MSVD: the id of the video → the name "vid12")
 
-Experts have the names of the published configurations: `imagenet.senet154.0`, `audio`, `face`. Files that
-those do not name (other aggregations, other strides) have it behind theirs: `imagenet.senet154.0.max`.
+Experts have the names of the published configurations: `imagenet.senet154.0`, `audio`, `face`. Other
+aggregations and strides of the same network append theirs: `imagenet.senet154.0.max`.
 
 MSR-VTT's 1k-B (the splits `miech-train` and `miech-test`) reads `face`, `audio`, `flow` and `antoine-rgb`
 from `antoine/`, where the other splits read `aggregated_…`; see `PickledTree.for_split`.
@@ -24,9 +24,9 @@ from typing import Self
 
 import numpy as np
 
-from wordreel.datasets.trees.lists import Lists, pick_split
-from wordreel.datasets.trees.tables import SUFFIXES, Table, read_mapping
-from wordreel.datasets.trees.values import as_rows, as_track
+from wordreel.datasets.trees.feature_files import SUFFIXES, FeatureFile, read_mapping
+from wordreel.datasets.trees.split_lists import SplitLists, pick_split
+from wordreel.datasets.trees.track_conversion import as_rows, as_track
 from wordreel.datasets.types import Missing, Split
 from wordreel.errors import DatasetError, WordreelError
 from wordreel.types import Absent, Float32, Track
@@ -34,8 +34,8 @@ from wordreel.types import Absent, Float32, Track
 FOLDER = "structured-symlinks"
 MAPPING = "dict_youtube_mapping.pkl"
 TEXT_FOLDERS = ("aggregated_text_feats", "text_embeddings", "text-embeddings")
-PLAIN = ("audio", "face", "ocr", "speech")  # experts whose files lie in folders of their name
-CANONICAL = {  # the file the published code reads, where a folder has several or lies elsewhere
+FOLDER_EXPERTS = ("audio", "face", "ocr", "speech")  # their files lie in folders of their name
+CANONICAL = {  # the file that the published code reads where a folder has several
     "Audio_MSRVTT_new.pickle": "audio",
     "facefeats-avg.pickle": "face",
     "face-avg.pickle": "face",
@@ -79,19 +79,19 @@ TEXT_NAMES = {"w2v_MSRVTT_openAIGPT": "openai", "w2v_MSRVTT_transformer": "bertx
 
 @dataclass
 class PickledTree:
-    """A folder of pickled features; CE's and TeachText's trees differ in what else lies there."""
+    """A folder of pickled features. TeachText's tree extends it with teachers and caption masks."""
 
     root: Path
     dataset: str
     kind: str = "ce"
     expected: tuple[str, ...] = tuple(EXPECTED)
     miech: bool = False  # whether the features are those of 1k-B
-    _tables: dict[str, Table] = field(default_factory=dict, repr=False)
-    _texts: dict[str, list[Table]] = field(default_factory=dict, repr=False)
+    _expert_files: dict[str, FeatureFile] = field(default_factory=dict, repr=False)
+    _word_files: dict[str, list[FeatureFile]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def files(self) -> dict[str, Path]:
-        """Expert → file, by name."""
+        """Expert → file, sorted by expert."""
         files = _experts(self.root)
         if self.miech:
             files = {expert: path for expert, path in files.items() if path.parent.name != "antoine"}
@@ -110,34 +110,34 @@ class PickledTree:
         locations = {**EXPECTED, **(MIECH_FILES if self.miech else {})}
         silent = SILENT if self.dataset == "MSVD" else ()
         without = "the other experts; models trained with this one see it as absent everywhere"
-        found = [
+        missing = [
             Missing(f"features of {expert}", self.root / locations[expert], without)
             for expert in self.expected
             if expert not in self.files and expert not in silent
         ]
-        return (*found, *self.lists.missing)
+        return (*missing, *self.lists.missing)
 
     @cached_property
     def aliases(self) -> dict[str, str]:
-        """MSVD's item → the name that some of its files have for it; empty for other datasets."""
+        """Item → the id that some files use for it (MSVD); empty for other datasets."""
         path = self.root / MAPPING
         return {item: str(name) for item, name in read_mapping(path).items()} if path.is_file() else {}
 
     @cached_property
-    def lists(self) -> Lists:
-        return Lists(self.root, self.dataset, aliases=self.aliases)
+    def lists(self) -> SplitLists:
+        return SplitLists(self.root, self.dataset, aliases=self.aliases)
 
     def ids(self, expert: str) -> Sequence[str]:
-        return self._table(expert).ids
+        return self._expert_file(expert).ids
 
     def read(self, expert: str, item: str) -> Track | Absent:
-        table = self._table(expert)
-        if item not in table:
-            return Absent(f"not in {table.path.name}")
+        file = self._expert_file(expert)
+        if item not in file:
+            return Absent(f"not in {file.path.name}")
         try:
-            return as_track(table[item])
+            return as_track(file[item])
         except DatasetError as error:
-            raise DatasetError(f"{item} in {table.path}: {error}") from None
+            raise DatasetError(f"{item} in {file.path}: {error.message}", error.next_step) from None
 
     def source(self, expert: str) -> str:
         path = self._file(expert)
@@ -161,33 +161,35 @@ class PickledTree:
 
     @cached_property
     def _miech_tree(self) -> Self:
-        return replace(self, dataset=f"{self.dataset}-{MIECH_DATASET}", miech=True, _tables={})
+        return replace(self, dataset=f"{self.dataset}-{MIECH_DATASET}", miech=True, _expert_files={})
 
     @cached_property
     def text_files(self) -> dict[str, list[Path]]:
         """Word features → their files (MSVD and ActivityNet have one per split)."""
-        found: dict[str, list[Path]] = {}
+        files: dict[str, list[Path]] = {}
         for folder in TEXT_FOLDERS:
             for path in sorted((self.root / folder).glob("*")):
                 if path.suffix in SUFFIXES:
                     stem = TEXT_NAMES.get(path.stem, TEXT_TAIL.sub("", path.stem))
-                    found.setdefault(stem, []).append(path)
-        return found
+                    files.setdefault(stem, []).append(path)
+        return files
 
-    def chosen(self, split: str) -> dict[str, int]:
-        """Item → the number of its one caption that counts in this split; empty where all do."""
-        return self.lists.chosen(split)
+    def caption_index(self, split: str) -> dict[str, int]:
+        return self.lists.caption_index(split)
 
-    def words(self, text: str, item: str) -> list[Float32]:
-        """Word features `[words, dim]` of each caption of an item; empty where the files have none."""
-        if text not in self.text_files:
+    @property
+    def word_feature_names(self) -> Sequence[str]:
+        return tuple(self.text_files)
+
+    def word_features(self, name: str, item: str) -> list[Float32]:
+        if name not in self.text_files:
             known = ", ".join(self.text_files) or "none"
-            raise DatasetError(f"there are no {text!r} word features in {self.root}; there are {known}")
-        if text not in self._texts:
-            self._texts[text] = [Table(path, self.aliases) for path in self.text_files[text]]
-        for table in self._texts[text]:
-            if item in table:
-                return [word_rows(value, item) for value in table[item]]
+            raise DatasetError(f"{self.root} has no word features {name!r}; it has {known}")
+        if name not in self._word_files:
+            self._word_files[name] = [FeatureFile(path, self.aliases) for path in self.text_files[name]]
+        for file in self._word_files[name]:
+            if item in file:
+                return [as_word_rows(value, item) for value in file[item]]
         return []
 
     def _file(self, expert: str) -> Path:
@@ -197,65 +199,64 @@ class PickledTree:
             )
         return self.files[expert]
 
-    def _table(self, expert: str) -> Table:
-        if expert not in self._tables:
-            self._tables[expert] = Table(self._file(expert), self.aliases)
-        return self._tables[expert]
+    def _expert_file(self, expert: str) -> FeatureFile:
+        if expert not in self._expert_files:
+            self._expert_files[expert] = FeatureFile(self._file(expert), self.aliases)
+        return self._expert_files[expert]
 
 
 def open_ce(folder: Path, dataset: str | None = None) -> PickledTree:
-    """The tree at a dataset's folder, or at its `structured-symlinks`."""
-    root = folder / FOLDER if looks_pickled(folder / FOLDER) else folder
-    if not looks_pickled(root):
+    """Open the tree at a dataset's folder, or at its `structured-symlinks`."""
+    root = folder / FOLDER if is_pickled_tree(folder / FOLDER) else folder
+    if not is_pickled_tree(root):
         raise DatasetError(
             f"{folder} is not a Collaborative Experts tree: it has no {FOLDER}/aggregated_… folders"
         )
-    return PickledTree(root, dataset or dataset_name(root))
+    return PickledTree(root, dataset or dataset_from_path(root))
 
 
-def looks_pickled(root: Path) -> bool:
+def is_pickled_tree(root: Path) -> bool:
+    """Whether a folder holds CE's `aggregated_…` folders."""
     return any(path.is_dir() for path in root.glob("aggregated_*"))
 
 
-def dataset_name(root: Path) -> str:
-    """The dataset that a tree is of: the last folder above it that is no part of the layout."""
+def dataset_from_path(root: Path) -> str:
+    """The dataset's name: that of the last folder which is not part of a layout."""
     inner = (FOLDER, "high-quality", "symlinked-feats", "vid_feat_files", "mult_h5", "data")
     names = [name for name in root.resolve().parts if name not in inner and name != "/"]
     return names[-1] if names else "dataset"
 
 
-def word_rows(value: object, item: str) -> Float32:
+def as_word_rows(value: object, item: str) -> Float32:
+    """`[words, dim]` of one caption; `[0, 0]` where the file has NaN."""
     try:
         rows = as_rows(value)
     except WordreelError as error:
-        raise DatasetError(f"word features of {item}: {error}") from None
+        raise DatasetError(f"word features of {item}: {error.message}", error.next_step) from None
     return np.zeros((0, 0), np.float32) if rows is None else rows.astype(np.float32)
 
 
 def _experts(root: Path) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    spare: list[tuple[str, Path]] = []
+    files: dict[str, Path] = {}
+    others: list[tuple[str, Path]] = []
     for path in sorted([*root.glob("aggregated_*/*"), *root.glob("antoine/*")]):
         if path.suffix not in SUFFIXES or path.parent.name in TEXT_FOLDERS:
             continue
-        plain = next((name for name in PLAIN if path.parent.name.startswith(f"aggregated_{name}")), None)
-        name = (
-            CANONICAL.get(path.name)
-            or _visual(path)
-            or f"{path.parent.name.removeprefix('aggregated_')}.{path.stem}"
-        )
-        if plain and name not in PLAIN:
-            spare.append((plain, path))
-        elif name in found:
-            found[f"{name}@{path.parent.name}"] = path
+        folder = path.parent.name.removeprefix("aggregated_")
+        expert = next((name for name in FOLDER_EXPERTS if folder.startswith(name)), None)
+        name = CANONICAL.get(path.name) or _visual_expert(path) or f"{folder}.{path.stem}"
+        if expert and name not in FOLDER_EXPERTS:
+            others.append((expert, path))
+        elif name in files:
+            files[f"{name}@{path.parent.name}"] = path
         else:
-            found[name] = path
-    for name, path in spare:  # files under names of their own: the expert itself where it has no other
-        found[f"{name}.{path.stem}" if name in found else name] = path
-    return found
+            files[name] = path
+    for name, path in others:  # files under other names: the expert itself if it has no canonical file
+        files[f"{name}.{path.stem}" if name in files else name] = path
+    return files
 
 
-def _visual(path: Path) -> str | None:
+def _visual_expert(path: Path) -> str | None:
     folder, file = VISUAL.fullmatch(path.parent.name), MODEL.fullmatch(path.stem)
     if folder is None or file is None:
         return None

@@ -1,4 +1,4 @@
-"""The Multi-modal Transformer's tree: one HDF5 file per video.
+"""The feature tree of the Multi-modal Transformer (MMT): one HDF5 file per video.
 
     data/<DATASET>/vid_feat_files/mult_h5/<v>/<i>/<d>/<vid…>.h5    (folders: the id's first characters)
         features.{expert} [n, dim]    features_t.{expert} [n, 2] seconds
@@ -19,25 +19,27 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.datasets.trees.ce import dataset_name
-from wordreel.datasets.trees.hdf5 import array, child, opened
-from wordreel.datasets.trees.lists import Lists, sentences
-from wordreel.datasets.trees.values import Array, as_track, steps
+from wordreel.datasets.trees.ce import dataset_from_path
+from wordreel.datasets.trees.hdf5 import H5pyMissing, get_child, open_hdf5, read_array
+from wordreel.datasets.trees.split_lists import SplitLists, sentences
+from wordreel.datasets.trees.track_conversion import Array, as_track, regular_times
 from wordreel.datasets.types import Caption, Missing, Split
 from wordreel.errors import DatasetError
-from wordreel.types import Absent, Track
+from wordreel.types import Absent, Float32, Track
 
-FILES = Path("vid_feat_files") / "mult_h5"
-LISTS = "symlinked-feats"
-KNOWN = ("s3d", "vggish", "face", "rgb", "speech", "ocr", "scene")  # what MMT is trained with
+H5_FOLDER = Path("vid_feat_files") / "mult_h5"
+LISTS_FOLDER = "symlinked-feats"
+EXPERTS = ("s3d", "vggish", "face", "rgb", "speech", "ocr", "scene")  # what MMT is trained with
 TIMED = ("s3d", "vggish")
 SECONDS_PER_ROW = {"rgb": 0.2, "scene": 1.0, "s3d": 1.0, "vggish": 1.0}
-SAMPLE = 64  # files looked into for the names of experts
-MOST_CAPTIONS = 10_000
+SAMPLED_FILES = 64  # opened to list the experts
+MAX_CAPTIONS = 10_000
 
 
 @dataclass
-class MmtTree:
+class MMTTree:
+    """Features, times and captions in one HDF5 file per video."""
+
     root: Path  # the folder of .h5 files
     dataset: str
     lists_folder: Path
@@ -45,16 +47,17 @@ class MmtTree:
 
     @cached_property
     def experts(self) -> Sequence[str]:
-        """The experts of some 64 files spread over the tree; those of other files can be read too."""
+        """The experts in 64 files spread over the tree; rarer ones can still be read."""
         paths = sorted(self.root.glob("*/*/*/*.h5"))
         names: set[str] = set()
-        for path in paths[:: max(1, len(paths) // SAMPLE)]:
+        for path in paths[:: max(1, len(paths) // SAMPLED_FILES)]:
             try:
-                with opened(path) as file:
+                with open_hdf5(path) as file:
                     names |= {key.partition(".")[2] for key in file if key.startswith("features.")}
-            except DatasetError as error:
-                if "pip install" in str(error):
-                    raise
+            except H5pyMissing:
+                raise
+            except DatasetError:  # one damaged file; the import reports it
+                continue
         return tuple(sorted(names))
 
     @cached_property
@@ -63,49 +66,49 @@ class MmtTree:
 
     @property
     def missing(self) -> Sequence[Missing]:
-        found = [
+        missing = [
             Missing(
                 f"features of {expert}",
                 self.root / "*/*/*" / f"*.h5:features.{expert}",
                 "the other experts; models trained with this one see it as absent everywhere",
             )
             # ActivityNet and HowTo100M come with two.
-            for expert in (TIMED if set(self.experts) == set(TIMED) else KNOWN)
+            for expert in (TIMED if set(self.experts) == set(TIMED) else EXPERTS)
             if expert not in self.experts
         ]
-        return (*found, *self._lists.missing)
+        return (*missing, *self._lists.missing)
 
     def ids(self, expert: str) -> Sequence[str]:
-        """Every video: each has a file, which says whether the expert had anything to say."""
+        """Every video: each has a file, in which the expert may be absent."""
         return self._items
 
     def read(self, expert: str, item: str) -> Track | Absent:
         path = self._path(item)
         if not path.is_file():
             return Absent("no .h5 file")
-        with opened(path) as file:
+        with open_hdf5(path) as file:
             if f"features.{expert}" not in file:
                 return Absent("not in the .h5 file")
-            values = array(child(file, f"features.{expert}"))
+            values = read_array(get_child(file, f"features.{expert}"))
             return as_track(values, self._times(file, expert, values))
 
-    def for_split(self, split: str) -> MmtTree:
+    def for_split(self, split: str) -> MMTTree:
         return self
 
     def source(self, expert: str) -> str:
         return f"features.{expert}"
 
     @cached_property
-    def _lists(self) -> Lists:
-        return Lists(self.lists_folder, self.dataset, tell=self._told)
+    def _lists(self) -> SplitLists:
+        return SplitLists(self.lists_folder, self.dataset, read_captions=self._readable_captions)
 
-    def _told(self, item: str) -> tuple[Caption, ...]:
-        """Captions for a split: one damaged file does not keep the others from being read."""
+    def _readable_captions(self, item: str) -> tuple[Caption, ...]:
+        """Captions for a split; none for a damaged file, so that the others can be read."""
         try:
             return self.captions(item)
-        except DatasetError as error:
-            if "pip install" in str(error):
-                raise
+        except H5pyMissing:
+            raise
+        except DatasetError:
             return ()
 
     @property
@@ -115,31 +118,41 @@ class MmtTree:
     def split(self, name: str) -> Split:
         return self._lists.split(name)
 
+    def caption_index(self, split: str) -> dict[str, int]:
+        return self._lists.caption_index(split)
+
+    @property
+    def word_feature_names(self) -> Sequence[str]:
+        return ()
+
+    def word_features(self, name: str, item: str) -> list[Float32]:
+        raise DatasetError(f"{self.root} has no word features: MMT reads captions as text")
+
     def captions(self, item: str) -> tuple[Caption, ...]:
-        """The sentences in a video's file, with their spans where the words have times."""
+        """The captions in a video's file, with their spans if the words have times."""
         path = self._path(item)
         if not path.is_file():
             return ()
-        told = []
-        with opened(path) as file:
-            for number in range(min(len(file), MOST_CAPTIONS)):
+        captions = []
+        with open_hdf5(path) as file:
+            for number in range(min(len(file), MAX_CAPTIONS)):
                 if f"raw_captions.{number}" not in file:
                     break
-                words = array(child(file, f"raw_captions.{number}"))
+                words = read_array(get_child(file, f"raw_captions.{number}"))
                 key = f"raw_captions_t.{number}"
-                times = array(child(file, key)) if key in file else np.zeros(0)
+                times = read_array(get_child(file, key)) if key in file else np.zeros(0)
                 start, end = _span(times)
-                clock = None if start is None else times.astype(np.float32)
+                word_times = None if start is None else times.astype(np.float32)
                 text = " ".join(sentences(words)) if words.size else ""
-                told.append(Caption(text, start, end, clock))
-        return tuple(told)
+                captions.append(Caption(text, start, end, word_times))
+        return tuple(captions)
 
     def _times(self, file: Any, expert: str, values: Array) -> Array | None:
         key = f"features_t.{expert}"
         if expert in TIMED and key in file:
-            return array(child(file, key))
+            return read_array(get_child(file, key))
         if expert in SECONDS_PER_ROW and values.ndim:
-            return steps(len(values), SECONDS_PER_ROW[expert])
+            return regular_times(len(values), SECONDS_PER_ROW[expert])
         return None
 
     def _path(self, item: str) -> Path:
@@ -148,20 +161,21 @@ class MmtTree:
         return self.root / item[0] / item[1] / item[2] / f"{item}.h5"
 
 
-def open_mmt(folder: Path, dataset: str | None = None) -> MmtTree:
-    """The tree at a dataset's folder, or at its `mult_h5`."""
-    root = folder / FILES if (folder / FILES).is_dir() else folder
-    if not looks_mmt(root):
-        raise DatasetError(f"{folder} is not an MMT tree: it has no {FILES}/a/b/c/abc….h5 files")
+def open_mmt(folder: Path, dataset: str | None = None) -> MMTTree:
+    """Open the tree at a dataset's folder, or at its `mult_h5`."""
+    root = folder / H5_FOLDER if (folder / H5_FOLDER).is_dir() else folder
+    if not is_mmt_tree(root):
+        raise DatasetError(f"{folder} is not an MMT tree: it has no {H5_FOLDER}/a/b/c/abc….h5 files")
     lists = root
-    for above in (folder, *root.resolve().parents[:2]):
-        if (above / LISTS).is_dir():
-            lists = above / LISTS
+    for parent in (folder, *root.resolve().parents[:2]):
+        if (parent / LISTS_FOLDER).is_dir():
+            lists = parent / LISTS_FOLDER
             break
-    return MmtTree(root, dataset or dataset_name(root), lists)
+    return MMTTree(root, dataset or dataset_from_path(root), lists)
 
 
-def looks_mmt(root: Path) -> bool:
+def is_mmt_tree(root: Path) -> bool:
+    """Whether a folder holds MMT's HDF5 files."""
     return next(root.glob("?/?/?/*.h5"), None) is not None
 
 

@@ -65,14 +65,13 @@ def _captions(
             item.id: tuple(caption for caption in item.captions if caption.text.strip())
             for item in chosen.items
         }, {}
-    reader = getattr(tree, "words", None)
-    if reader is None:
-        raise TrainingError(f"{tree.root} is a {tree.kind} tree, which has no word features")
+    if not tree.word_feature_names:
+        raise TrainingError(f"{tree.root} is a {tree.kind} tree without word features")
     told: dict[str, tuple[Caption, ...]] = {}
     vectors: dict[str, tuple[NDArray[Any], ...]] = {}
-    only = tree.chosen(split.name) if hasattr(tree, "chosen") else {}
+    only = tree.caption_index(split.name)
     for item in split.items:
-        every = reader(words, item.id)
+        every = tree.word_features(words, item.id)
         if item.id in only:  # a split of one caption per video: the features of that one
             every = every[only[item.id] : only[item.id] + 1]
         made = [rows for rows in every[: limit or None] if rows.size]

@@ -1,4 +1,4 @@
-"""A file of features: item → value, whatever the file is. Read once, when first asked."""
+"""Feature files: item → value, from a pickle, an `.npy` file or a hickle file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUFFIXES = (".pickle", ".pkl", ".hickle", ".hkl", ".npy")
 
 
 def read_value(path: Path) -> Any:
-    """What a pickle, an `.npy` file or a hickle file holds. Nothing in it is executed."""
+    """Load a pickle, an `.npy` file or a hickle file. Nothing in it is executed."""
     try:
         with path.open("rb") as file:
             head = file.read(8)
@@ -31,7 +31,7 @@ def read_value(path: Path) -> Any:
     try:
         if head.startswith(b"\x93NUMPY"):
             return _read_npy(path)
-        # latin1, because pickles of Python 2 keep the bytes of arrays as text.
+        # latin1, because Python 2 pickles store the bytes of arrays as text.
         return safe_pickle.load(path, encoding="latin1", max_bytes=MAX_BYTES, next_step=REFUSED_STEP)
     except UnsafePickle as error:
         raise UnsafePickle(f"{path}: {error.message}", error.next_step) from None
@@ -40,19 +40,22 @@ def read_value(path: Path) -> Any:
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """A file that maps ids to values; ids that are numbers or bytes become text."""
-    found = read_value(path)
-    if not isinstance(found, Mapping):
-        raise DatasetError(f"{path} holds a {type(found).__name__} where ids and their values are expected")
-    return {as_id(key): value for key, value in found.items()}
+    """Load a file that maps ids to values; ids that are numbers or bytes become text."""
+    content = read_value(path)
+    if not isinstance(content, Mapping):
+        raise DatasetError(f"{path} holds a {type(content).__name__}, not a mapping of ids to values")
+    return {_as_id(key): value for key, value in content.items()}
 
 
-def as_id(key: Any) -> str:
+def _as_id(key: Any) -> str:
     return key.decode("utf-8", "replace") if isinstance(key, bytes) else str(key)
 
 
-class Table:
-    """One file's ids and values, behind other names where `aliases` (item → name in the file) has them."""
+class FeatureFile:
+    """One file's values by item id, loaded on first use.
+
+    `aliases` maps item ids to other ids that the file may use for them.
+    """
 
     def __init__(self, path: Path, aliases: Mapping[str, str] | None = None) -> None:
         self.path = path
@@ -64,9 +67,9 @@ class Table:
 
     @property
     def ids(self) -> list[str]:
-        """In the file's order, under the names that items have elsewhere."""
-        back = {alias: item for item, alias in self._aliases.items()}
-        return [back.get(name, name) for name in self._values]
+        """Item ids in the file's order, aliases resolved."""
+        items = {alias: item for item, alias in self._aliases.items()}
+        return [items.get(name, name) for name in self._values]
 
     def __contains__(self, item: str) -> bool:
         return item in self._values or self._aliases.get(item) in self._values

@@ -1,11 +1,11 @@
-"""One item's features as foreign files keep them, to a `Track` or to the reason why there is none.
+"""Convert one item's features, as other systems store them, to a `Track` or an `Absent` with the reason.
 
-A value is a vector `[dim]`, rows `[n, dim]`, or a list of either; 16, 32 or 64 bits or whole numbers. Missing
-is NaN (one number, a first row or all of it), None, or an array without rows. A single row that is all NaN is
-left out; a row with some values that are not finite is an error, for nothing says what was meant.
+A value is a vector `[dim]`, rows `[n, dim]`, or a list of either, of any float or integer type. Missing
+features are NaN (one number, the first row or all rows), None, or an array without rows. A later row that is
+all NaN is dropped; a row with some non-finite values is an error, because its meaning is unknown.
 
-Times: few trees have any. A row whose time is unknown is at `(UNKNOWN, UNKNOWN)`, before the beginning, as
-MMT keeps it: it counts for the whole video and for no moment of it.
+Few trees have times. A row without one is at `(UNKNOWN_TIME, UNKNOWN_TIME)`, before the start, as in MMT: it
+counts for the whole video and for no moment in it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from wordreel.errors import DatasetError
 from wordreel.types import Absent, Bool, Float64, Track
 
-UNKNOWN = -1.0
+UNKNOWN_TIME = -1.0
 MAX_ROWS = 1_000_000
 MAX_NUMBERS = 2**28
 
@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 
 def as_track(value: Any, times: Array | None = None) -> Track | Absent:
-    """The track of one value, `times [n, 2]` beside it where the tree has them.
+    """Convert one value; `times [n, 2]` are its rows' times if the tree has them.
 
     >>> as_track(float("nan"))
     Absent(reason='NaN in the file')
@@ -42,13 +42,12 @@ def as_track(value: Any, times: Array | None = None) -> Track | Absent:
         return Absent("an empty array in the file")
     with np.errstate(over="ignore", invalid="ignore"):
         numbers = rows.astype(np.float32)
-    there: Bool = ~np.asarray(np.isnan(numbers).all(axis=1))
-    if not there.any() or not there[0]:
+    present: Bool = ~np.asarray(np.isnan(numbers).all(axis=1))
+    if not present.any() or not present[0]:
         return Absent("NaN in the file")
-    if not np.isfinite(numbers[there]).all():
+    if not np.isfinite(numbers[present]).all():
         raise DatasetError("some values are not finite numbers")
-    when = as_times(times, len(rows))
-    return Track(np.ascontiguousarray(numbers[there]), when[there])
+    return Track(np.ascontiguousarray(numbers[present]), as_times(times, len(rows))[present])
 
 
 def as_rows(value: Any) -> Array | None:
@@ -59,9 +58,9 @@ def as_rows(value: Any) -> Array | None:
         number = value.item() if isinstance(value, np.ndarray | np.generic) else value
         if isinstance(number, float) and np.isnan(number):
             return None
-        raise DatasetError(f"one {type(number).__name__} where features are expected")
+        raise DatasetError(f"a single {type(number).__name__}, not features")
     if not isinstance(value, np.ndarray):
-        raise DatasetError(f"a {type(value).__name__} where features are expected")
+        raise DatasetError(f"a {type(value).__name__}, not features")
     return _array_rows(value)
 
 
@@ -69,33 +68,33 @@ def _array_rows(value: Array) -> Array | None:
     if value.dtype.hasobject:
         return _stacked(list(value))
     if value.dtype.kind not in "fiub":
-        raise DatasetError(f"an array of {value.dtype} where numbers are expected")
+        raise DatasetError(f"an array of {value.dtype}, not of numbers")
     if value.ndim == 1:
         value = value[None] if value.size else value.reshape(0, 0)
     if value.ndim > 2:  # [n, 1, 1, dim]: what pooling layers leave
         if any(size != 1 for size in value.shape[1:-1]):
-            raise DatasetError(f"features of shape {value.shape}; a row per moment is expected")
+            raise DatasetError(f"features of shape {value.shape}, not [rows, dim]")
         value = value.reshape(len(value), value.shape[-1])
     if len(value) > MAX_ROWS:
-        raise DatasetError(f"{len(value)} rows for one item; {MAX_ROWS} are allowed")
+        raise DatasetError(f"{len(value)} rows for one item; the limit is {MAX_ROWS}")
     return value
 
 
 def as_times(times: Array | None, rows: int) -> Float64:
-    """`[n, 2]` seconds; unknown where there is none, or where it is NaN, negative or backwards."""
-    when = np.full((rows, 2), UNKNOWN)
+    """`[n, 2]` seconds; unknown where a time is missing, NaN, negative or ends before it starts."""
+    seconds = np.full((rows, 2), UNKNOWN_TIME)
     if times is None or times.dtype.kind not in "fiu" or times.ndim != 2 or times.shape[1] != 2:
-        return when
+        return seconds
     given = times[:rows].astype(np.float64)
     known = np.isfinite(given).all(axis=1) & (given[:, 0] >= 0) & (given[:, 1] >= given[:, 0])
-    when[: len(given)][known] = given[known]
-    return when
+    seconds[: len(given)][known] = given[known]
+    return seconds
 
 
-def steps(rows: int, seconds: float) -> Float64:
-    """Times of rows that follow each other every so many seconds.
+def regular_times(rows: int, seconds: float) -> Float64:
+    """Times of consecutive rows of this many seconds each.
 
-    >>> steps(2, 0.5).tolist()
+    >>> regular_times(2, 0.5).tolist()
     [[0.0, 0.5], [0.5, 1.0]]
     """
     starts = np.arange(rows) * seconds
@@ -103,7 +102,7 @@ def steps(rows: int, seconds: float) -> Float64:
 
 
 def _stacked(parts: list[Any]) -> Array | None:
-    """Lists of rows to rows. Counted as it goes: a small pickle can name one large array a million times."""
+    """Concatenate rows. Sizes are checked in the loop: a small pickle can repeat one large array."""
     if all(isinstance(part, int | float | np.number) for part in parts):
         return np.asarray(parts, np.float64)[None] if parts else np.zeros((0, 0))
     rows: list[Array] = []
@@ -115,10 +114,10 @@ def _stacked(parts: list[Any]) -> Array | None:
                 break
             if not all(isinstance(x, int | float | np.number) for x in part):
                 raise DatasetError("features nested deeper than a list of rows")
-        found = as_rows(part)
-        if found is not None and found.size:
-            rows.append(found)
-            numbers += found.size
+        converted = as_rows(part)
+        if converted is not None and converted.size:
+            rows.append(converted)
+            numbers += converted.size
         if numbers > MAX_NUMBERS:
             break
     if numbers > MAX_NUMBERS:

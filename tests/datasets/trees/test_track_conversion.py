@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from wordreel.datasets.trees.values import MAX_NUMBERS, UNKNOWN, as_track
+from wordreel.datasets.trees.track_conversion import MAX_NUMBERS, UNKNOWN_TIME, as_track
 from wordreel.errors import DatasetError
 from wordreel.types import Absent, Track
 
@@ -14,7 +14,7 @@ def test_arrays_of_all_kinds_become_rows_of_float32(dtype, shape):
     assert isinstance(track, Track)
     assert track.values.dtype == np.float32
     assert np.array_equal(track.values, value.reshape(-1, 3).astype("f4"))
-    assert (track.times == UNKNOWN).all()
+    assert (track.times == UNKNOWN_TIME).all()
 
 
 def test_lists_of_rows_and_of_arrays_are_joined():
@@ -90,6 +90,6 @@ def test_a_list_that_names_one_array_very_often_is_refused_before_it_is_copied()
 def test_times_that_are_none_are_unknown():
     value = np.ones((4, 2))
     times = np.array([[0, 1], [np.nan, 2], [5, 4], [-1, -1]])
-    assert as_track(value, times).times.tolist() == [[0, 1]] + [[UNKNOWN] * 2] * 3
-    assert as_track(value, times[:1]).times[1:].tolist() == [[UNKNOWN] * 2] * 3
-    assert (as_track(value, np.array(["a"])).times == UNKNOWN).all()
+    assert as_track(value, times).times.tolist() == [[0, 1]] + [[UNKNOWN_TIME] * 2] * 3
+    assert as_track(value, times[:1]).times[1:].tolist() == [[UNKNOWN_TIME] * 2] * 3
+    assert (as_track(value, np.array(["a"])).times == UNKNOWN_TIME).all()

@@ -37,15 +37,15 @@ from wordreel.models.config import CE, MMT, Transformer
 from wordreel.models.layers import transformer as layers
 from wordreel.models.rows import choose
 from wordreel.training import recipe as recipes
-from wordreel.training.data.order import Order
 from wordreel.training.data.packed import pack
 from wordreel.training.data.pairs import Pairs
+from wordreel.training.data.sampler import BatchSampler
 from wordreel.training.distributed import World
-from wordreel.training.material import Material
 from wordreel.training.measure import embed_texts, embed_videos
 from wordreel.training.optimisers.radam import step_size
 from wordreel.training.recipe import Recipe
 from wordreel.training.session import Session
+from wordreel.training.training_data import TrainingData
 
 CAPTIONS = 20
 
@@ -71,7 +71,7 @@ def recipe_of(model: str, size: str, steps: int) -> Recipe:
     return replace(made, model=config, run=run)
 
 
-def synthetic(config: MMT | CE, videos: int) -> Material:
+def synthetic(config: MMT | CE, videos: int) -> TrainingData:
     """Videos of up to 60 rows an expert, some experts missing; 20 captions each."""
     rng = np.random.default_rng(0)
     rows = {}
@@ -90,7 +90,7 @@ def synthetic(config: MMT | CE, videos: int) -> Material:
     else:
         assert config.text.network is not None
         words = pack([rng.integers(1, config.text.network.vocabulary, n) for n in lengths])
-    return Material(pairs, words)
+    return TrainingData(pairs, words)
 
 
 # The plain rendering
@@ -104,7 +104,7 @@ def plain_attention(q, k, v, attn_mask=None, dropout_p=0.0):
 class PlainData:
     """What a dataset class of the published kind holds, and the collation of its workers."""
 
-    def __init__(self, material: Material, config: MMT | CE) -> None:
+    def __init__(self, material: TrainingData, config: MMT | CE) -> None:
         self.config = config
         self.videos = []
         pairs = material.train
@@ -214,9 +214,9 @@ class PlainRanger:
 def plain_optimiser(recipe, module):
     parameters = [p for p in module.parameters() if p.requires_grad]
     if recipe.optimiser.kind == "ranger":
-        return PlainRanger(parameters, recipe.optimiser.rate, recipe.optimiser.weight_decay)
+        return PlainRanger(parameters, recipe.optimiser.lr, recipe.optimiser.weight_decay)
     assert recipe.optimiser.kind == "adam"
-    return torch.optim.Adam(parameters, recipe.optimiser.rate, foreach=False, fused=False)
+    return torch.optim.Adam(parameters, recipe.optimiser.lr, foreach=False, fused=False)
 
 
 def moved(batch, tokens, device):
@@ -264,7 +264,7 @@ def same_loss(recipe, material, data, batch, device):
         finally:
             layers.scaled_dot_product_attention = fused
         plain = float(plain_loss(plain_similarity(asked, shown), recipe.loss.margin))
-        features = session.shelf.batch(torch.from_numpy(videos).to(device))
+        features = session.features.batch(torch.from_numpy(videos).to(device))
         shown, asked = module(features, session.texts.batch(torch.from_numpy(captions).to(device)))
         ours = float(session.loss(similarity(asked, shown), None))
     assert math.isclose(plain, ours, rel_tol=1e-4), f"the two sides disagree: {plain} and {ours}"
@@ -276,7 +276,7 @@ def same_loss(recipe, material, data, batch, device):
 
 def run_ours(recipe, material, device, warm):
     session = Session(recipe, material, device, World())
-    batches = session.order.epoch(0)
+    batches = session.sampler.epoch(0)
     losses, begun = [], 0.0
     for number, (videos, captions) in enumerate(batches):
         if number == warm:
@@ -296,7 +296,7 @@ def encode(session, device):
     thousand.__dict__ |= {**texts.__dict__, "on_host": texts.on_host[:1000]}
     found = {}
     for name, work in (
-        ("videos", lambda: embed_videos(session.module, session.shelf, 1000, session.precision)),
+        ("videos", lambda: embed_videos(session.module, session.features, 1000, session.precision)),
         ("captions", lambda: embed_texts(session.module, thousand, session.precision)),
     ):
         work()
@@ -333,7 +333,7 @@ def main() -> None:
     if asked.videos < 1000:
         parser.error("--videos must be at least 1000: so many are encoded")
     data = PlainData(material, recipe.model)
-    batches = Order.of(material.train, recipe.data, recipe.run).epoch(0)
+    batches = BatchSampler.of(material.train, recipe.data, recipe.run).epoch(0)
     first = same_loss(recipe, material, data, batches[0], device)
     quick = device.type == "cuda"
     run = replace(recipe.run, precision="bfloat16" if quick else "float32", compile=quick or asked.compile)
@@ -361,7 +361,7 @@ def main() -> None:
         "steps_per_second": middle,
         "all_rates": rates,
         "times_plain": {way: rate / middle["plain"] for way, rate in middle.items() if way != "plain"},
-        "held_on_device": session.shelf.place == device,
+        "held_on_device": session.features.place == device,
         "captured": session.stepper._graph is not None,
         "loss_at_the_end": {way: float(np.mean(found[last])) for way, found in losses.items()},
         "encode_seconds": encode(session, device),

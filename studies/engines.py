@@ -28,9 +28,9 @@ from wordreel.library.store import LibraryStore
 from wordreel.models.base import Explanation, Model, mixture_weights
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel import checkpoint
-from wordreel.models.reel.encoder import encoder
 from wordreel.models.reel.model import VERSION, Reel
-from wordreel.models.reel.tower import caption
+from wordreel.models.reel.runtime import embed_sentences
+from wordreel.models.reel.text_encoder import text_encoder
 from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 from wordreel.types import Absent, Bool, Clip, Float32, QueryEmbedding, Track
@@ -165,11 +165,11 @@ class Encoded(Model):
         )
         self._learned: Kept | None = None
         if path is not None:
-            kept = checkpoint.load(path)
-            encode = encoder(store, kept).encode
+            weights = checkpoint.load(path)
+            encode = text_encoder(store, weights).encode
             self._learned = Kept(
-                folder / f"reel-{VERSION}-{kept.digest[:16]}",
-                lambda texts: caption(kept.tower, encode(texts)),
+                folder / f"reel-{VERSION}-{weights.digest[:16]}",
+                lambda texts: embed_sentences(weights.tower, encode(texts)),
             )
 
     @property

@@ -66,17 +66,17 @@ NCE = ("loss.kind=info-nce", "loss.temperature=0.05")
 SMOOTH = ("schedule.kind=cosine",)
 ONE_FAMILY: tuple[tuple[str, ...], ...] = (
     (),  # the recipe as it is
-    ("optimiser.rate=1e-3", "run.epochs=60", *SMOOTH),
-    ("optimiser.rate=3e-4", "run.epochs=100", "run.batch=128", "run.expert_dropout=0.2", *SMOOTH),
-    (*NCE, "optimiser.rate=3e-4", "run.epochs=60", "run.batch=128", *SMOOTH),
-    (*NCE, "optimiser.rate=3e-4", "run.epochs=60", "run.batch=128", "run.expert_dropout=0.3", *SMOOTH),
-    (*NCE, "optimiser.rate=1e-4", "run.epochs=100", "run.batch=512", "run.expert_dropout=0.2", *SMOOTH),
-    (*NCE, "optimiser.rate=2e-4", "run.epochs=5", "run.batch=256", "data.captions=all", *SMOOTH),
-    ("optimiser.rate=2e-4", "run.epochs=5", "run.batch=128", "data.captions=all", *SMOOTH),
+    ("optimiser.lr=1e-3", "run.epochs=60", *SMOOTH),
+    ("optimiser.lr=3e-4", "run.epochs=100", "run.batch=128", "run.expert_dropout=0.2", *SMOOTH),
+    (*NCE, "optimiser.lr=3e-4", "run.epochs=60", "run.batch=128", *SMOOTH),
+    (*NCE, "optimiser.lr=3e-4", "run.epochs=60", "run.batch=128", "run.expert_dropout=0.3", *SMOOTH),
+    (*NCE, "optimiser.lr=1e-4", "run.epochs=100", "run.batch=512", "run.expert_dropout=0.2", *SMOOTH),
+    (*NCE, "optimiser.lr=2e-4", "run.epochs=5", "run.batch=256", "data.captions=all", *SMOOTH),
+    ("optimiser.lr=2e-4", "run.epochs=5", "run.batch=128", "data.captions=all", *SMOOTH),
     # CE's published settings for this dataset, with fewer epochs
     (
         "optimiser.kind=ranger",
-        "optimiser.rate=0.01",
+        "optimiser.lr=0.01",
         "optimiser.weight_decay=5e-5",
         "loss.margin=0.3076",
         "run.batch=16",
@@ -89,12 +89,12 @@ GRIDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "moee": ONE_FAMILY,
     "mmt": (
         (),
-        ("optimiser.rate=1e-4", "loss.margin=0.2", "run.batch=64", "run.epochs=60", *SMOOTH, *WARM),
-        (*NCE, "optimiser.rate=1e-4", "run.batch=64", "run.epochs=60", *SMOOTH, *WARM),
+        ("optimiser.lr=1e-4", "loss.margin=0.2", "run.batch=64", "run.epochs=60", *SMOOTH, *WARM),
+        (*NCE, "optimiser.lr=1e-4", "run.batch=64", "run.epochs=60", *SMOOTH, *WARM),
         (
             *NCE,
-            "optimiser.rate=2e-4",
-            "optimiser.text_rate=3e-5",
+            "optimiser.lr=2e-4",
+            "optimiser.text_lr=3e-5",
             "run.batch=128",
             "run.epochs=80",
             "run.expert_dropout=0.2",
@@ -103,15 +103,15 @@ GRIDS: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
         (
             *NCE,
-            "optimiser.rate=1e-4",
-            "optimiser.text_rate=3e-5",
+            "optimiser.lr=1e-4",
+            "optimiser.text_lr=3e-5",
             "run.batch=128",
             "run.epochs=4",
             "data.captions=all",
             *SMOOTH,
             *WARM,
         ),
-        ("optimiser.rate=5e-5", "loss.margin=0.2", "run.epochs=3", "data.captions=all", *SMOOTH, *WARM),
+        ("optimiser.lr=5e-5", "loss.margin=0.2", "run.epochs=3", "data.captions=all", *SMOOTH, *WARM),
     ),
 }
 

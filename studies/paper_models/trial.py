@@ -25,16 +25,16 @@ from paper_models.rows import Row
 from wordreel.models.config import Transformer
 from wordreel.models.text.bert import Bert
 from wordreel.training import recipe as recipes
-from wordreel.training.data.order import Order
+from wordreel.training.data.caption_store import CaptionStore, states
+from wordreel.training.data.feature_store import FeatureStore
 from wordreel.training.data.packed import Packed, pack
-from wordreel.training.data.shelf import Shelf
-from wordreel.training.data.texts import Texts, states
+from wordreel.training.data.sampler import BatchSampler
 from wordreel.training.distributed import World
-from wordreel.training.material import Material
 from wordreel.training.measure import embed_texts, embed_videos, matrix, measure
 from wordreel.training.recipe import Recipe
 from wordreel.training.run import Result, Run
 from wordreel.training.session import Session
+from wordreel.training.training_data import TrainingData
 
 LOOKS = 25  # times that a run is validated, about
 
@@ -62,7 +62,7 @@ class Bench:
     device: torch.device
     scratch: Path
     graphs: bool = False
-    held: dict[tuple[str, bool], Texts] = field(default_factory=dict)
+    held: dict[tuple[str, bool], CaptionStore] = field(default_factory=dict)
 
     @cached_property
     def size(self) -> Transformer:
@@ -108,7 +108,7 @@ class Bench:
     def words(self, recipe: Recipe, split: str) -> Packed:
         return (self.vectors if recipe.model.text.words == "vectors" else self.study.tokens)[split]
 
-    def material(self, recipe: Recipe) -> Material:
+    def material(self, recipe: Recipe) -> TrainingData:
         train, words = self.study.pairs["train"], self.words(recipe, "train")
         limit = recipe.data.limit
         if limit:
@@ -116,12 +116,12 @@ class Bench:
                 np.cumsum(train.counts) - train.counts, train.counts
             )
             words = picked(words, np.flatnonzero(place < limit))
-        return Material(train.limited(limit), words, self.study.pairs["val"], self.words(recipe, "val"))
+        return TrainingData(train.limited(limit), words, self.study.pairs["val"], self.words(recipe, "val"))
 
-    def texts(self, recipe: Recipe, split: str) -> Texts:
+    def texts(self, recipe: Recipe, split: str) -> CaptionStore:
         key = (split, recipe.model.text.words == "vectors")
         if key not in self.held:
-            self.held[key] = Texts(self.words(recipe, split), self.device)
+            self.held[key] = CaptionStore(self.words(recipe, split), self.device)
         return self.held[key]
 
 
@@ -151,7 +151,7 @@ def recipe_of(bench: Bench, job: Job) -> Recipe:
     run = replace(made.run, validate_every=max(1, made.run.epochs // LOOKS), compile=bench.graphs)
     if row.captions:
         # As many steps as with all captions, so that only what is read differs.
-        whole = Order.of(bench.study.pairs["train"], made.data, made.run)
+        whole = BatchSampler.of(bench.study.pairs["train"], made.data, made.run)
         run = replace(run, steps=whole.steps_of_epoch())
         made = replace(made, data=replace(made.data, limit=row.captions))
     return replace(made, run=run)
@@ -203,10 +203,12 @@ def scored(bench: Bench, session: Session) -> dict[str, Any]:
     module, precision, pairs = session.module.eval(), session.precision, bench.study.pairs
     model = session.recipe.model
     shown = {
-        "train": embed_videos(module, session.shelf, len(pairs["train"]), precision),
-        "val": embed_videos(module, Shelf(pairs["val"], model, bench.device), len(pairs["val"]), precision),
+        "train": embed_videos(module, session.features, len(pairs["train"]), precision),
+        "val": embed_videos(
+            module, FeatureStore(pairs["val"], model, bench.device), len(pairs["val"]), precision
+        ),
         "test": embed_videos(
-            module, Shelf(pairs["test"], model, bench.device), len(pairs["test"]), precision
+            module, FeatureStore(pairs["test"], model, bench.device), len(pairs["test"]), precision
         ),
     }
     asked = {

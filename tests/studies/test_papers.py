@@ -19,9 +19,9 @@ from paper_models.normed import normalised  # noqa: E402
 from wordreel.datasets.types import Caption  # noqa: E402
 from wordreel.models.config import Transformer  # noqa: E402
 from wordreel.models.text.bert import Bert  # noqa: E402
+from wordreel.training.data.caption_store import states  # noqa: E402
 from wordreel.training.data.packed import Packed, pack  # noqa: E402
 from wordreel.training.data.pairs import Pairs  # noqa: E402
-from wordreel.training.data.texts import states  # noqa: E402
 
 HIDDEN, VOCABULARY = 8, 50
 CPU = torch.device("cpu")

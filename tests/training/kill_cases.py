@@ -12,10 +12,10 @@ from wordreel.datasets.types import Caption
 from wordreel.models.config import Concat, Text, Transformer
 from wordreel.training.data.pairs import join
 from wordreel.training.loop import train
-from wordreel.training.material import Material, prepare
 from wordreel.training.open_data import taught
 from wordreel.training.recipe import Recipe
 from wordreel.training.settings import StartSettings, TeachSettings
+from wordreel.training.training_data import TrainingData, prepare
 
 CE, MOEE, MMT = (CONFIGS[kind] for kind in ("ce", "moee", "mmt"))
 CONCAT = Concat(EXPERTS, Text("vectors", 7, "vlad", 3, 1, max_tokens=5))
@@ -66,7 +66,7 @@ def from_sources(one):
     found = join([part.shared(share) for part, share in zip(parts, (0.5, 1.0, 2.5), strict=True)])
     words = words_of(found, one.model)
     val = pairs(8, seed=9, name="val")
-    return Material(found, words, val, words_of(val, one.model))
+    return TrainingData(found, words, val, words_of(val, one.model))
 
 
 def unmeasured(one):
@@ -121,7 +121,7 @@ def with_teachers(folder):
     names = tuple(str(folder / f"t{seed}" / "last") for seed in (0, 1))
     one = replace(recipe("ce", epochs=4), teach=TeachSettings(names, weight=5.0, denoise="rank:3"))
     train_pairs, val, teachers = taught(one, pairs(), None, pairs())
-    return one, Material(train_pairs, words_of(train_pairs, CE), val, words_of(val, CE), teachers)
+    return one, TrainingData(train_pairs, words_of(train_pairs, CE), val, words_of(val, CE), teachers)
 
 
 def from_another(folder):
@@ -160,8 +160,8 @@ FEATURES = {
     "drop last": of(MOEE, **{"run.drop_last": True}),
     "expert dropout": of(CE, **{"run.expert_dropout": 0.5}),
     "expert dropout mmt": of(MMT, **{"run.expert_dropout": 0.3, "optimiser.kind": "ranger"}),
-    "text rate": of(MMT, **{"optimiser.text_rate": 1e-3, "optimiser.kind": "adamw"}),
-    "text rate ranger": of(MMT, **{"optimiser.text_rate": 1e-3, "optimiser.kind": "ranger"}),
+    "text lr": of(MMT, **{"optimiser.text_lr": 1e-3, "optimiser.kind": "adamw"}),
+    "text lr ranger": of(MMT, **{"optimiser.text_lr": 1e-3, "optimiser.kind": "ranger"}),
     "clip": of(CE, **{"optimiser.clip": 0.05}),
     "weight decay": of(CE, **{"optimiser.weight_decay": 0.1, "optimiser.kind": "ranger"}),
     "clip learned": of(CE, **{"optimiser.clip": 0.05, **LOSSES["learned"]}),
@@ -170,13 +170,13 @@ FEATURES = {
     "float16": of(CE, **{"run.precision": "float16", "optimiser.clip": 0.5}),
     "float16 ranger": of(CE, **{"run.precision": "float16", "optimiser.kind": "ranger"}),
     "features float16": of(MMT, **{"data.precision": "float16"}),
-    "patience": of(CE, **{"run.epochs": 30, "run.batch": 12, "run.patience": 2, "optimiser.rate": 0.5}),
+    "patience": of(CE, **{"run.epochs": 30, "run.batch": 12, "run.patience": 2, "optimiser.lr": 0.5}),
     "patience seldom": of(
-        CE, **{"run.epochs": 30, "run.patience": 3, "run.validate_every": 2, "optimiser.rate": 0.5}
+        CE, **{"run.epochs": 30, "run.patience": 3, "run.validate_every": 2, "optimiser.lr": 0.5}
     ),
     "validate every 3": of(CE, **{"run.epochs": 7, "run.validate_every": 3}),
-    "select v2t": of(CE, **{"run.select": "v2t", "optimiser.rate": 0.3}),
-    "select both": of(MOEE, **{"run.select": "both", "optimiser.rate": 0.3}),
+    "select v2t": of(CE, **{"run.select": "v2t", "optimiser.lr": 0.3}),
+    "select both": of(MOEE, **{"run.select": "both", "optimiser.lr": 0.3}),
     "select last": of(CE, **{"run.select": "last"}),
     "unmeasured": of(CE, unmeasured),
     "window": of(MMT, late, **{"data.window": 2.0}),
@@ -212,7 +212,7 @@ WORLDS = {
     "world mmt": of(MMT, **{"run.batch": 6, "optimiser.kind": "ranger"}),
     "world patience": of(
         CE,
-        **{"run.batch": 6, "run.epochs": 20, "run.patience": 2, "optimiser.rate": 0.5, **LOSSES["learned"]},
+        **{"run.batch": 6, "run.epochs": 20, "run.patience": 2, "optimiser.lr": 0.5, **LOSSES["learned"]},
     ),
     "world by source": of(CE, from_sources, **{"run.batch": 4, "data.by_source": True}),
 }

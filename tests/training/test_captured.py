@@ -21,7 +21,7 @@ def walked(made, captured):
     session = Session(given, material(made.model), torch.device("cuda"), World())
     losses, number = [], 0
     for epoch in range(made.run.epochs):
-        for videos, captions in session.order.epoch(epoch):
+        for videos, captions in session.sampler.epoch(epoch):
             losses.append(float(session.step(videos, captions, number, 1.0)))
             number += 1
     assert (session.stepper._graph is not None) == captured

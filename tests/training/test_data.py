@@ -1,4 +1,4 @@
-"""Batches from the shelf against collating one video at a time; orders of epochs; joined sources."""
+"""Batches from the store against collating one video at a time; orders of epochs; joined sources."""
 
 from dataclasses import replace
 
@@ -10,13 +10,13 @@ torch = pytest.importorskip("torch")
 from tests.training.toys import CONFIGS, EXPERTS, TIMED, empty, pairs, recipe, words_of  # noqa: E402
 
 from wordreel.errors import TrainingError  # noqa: E402
-from wordreel.models.batch import masked_mean  # noqa: E402
+from wordreel.models.batch import Tokens, masked_mean  # noqa: E402
 from wordreel.models.rows import Rows, collate  # noqa: E402
 from wordreel.training.data import join  # noqa: E402
-from wordreel.training.data.order import Order  # noqa: E402
+from wordreel.training.data.caption_store import CaptionStore, shorten  # noqa: E402
+from wordreel.training.data.feature_store import FeatureStore, drawn, drop_experts, drop_tokens  # noqa: E402
 from wordreel.training.data.packed import pack  # noqa: E402
-from wordreel.training.data.shelf import Shelf, drawn, dropped  # noqa: E402
-from wordreel.training.data.texts import Texts  # noqa: E402
+from wordreel.training.data.sampler import BatchSampler  # noqa: E402
 from wordreel.training.settings import DataSettings, RunSettings  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -44,7 +44,7 @@ def collated(found, config, videos, fixed=False):
 def test_a_batch_is_what_collating_gives(kind, fixed):
     found, config = pairs(), CONFIGS[kind]
     videos = [3, 0, 7, 7, 11]
-    batch = Shelf(found, config, CPU, fixed=fixed).batch(torch.tensor(videos))
+    batch = FeatureStore(found, config, CPU, fixed=fixed).batch(torch.tensor(videos))
     slow = collated(found, config, videos)
     for expert in config.experts:
         made, want = batch[expert.name], slow[expert.name]
@@ -77,14 +77,14 @@ def test_rows_are_drawn_without_replacement_in_order_and_evenly():
 
 
 def test_training_draws_other_rows_each_time_and_evaluation_never():
-    shelf = Shelf(pairs(), CONFIGS["mmt"], CPU)
+    store = FeatureStore(pairs(), CONFIGS["mmt"], CPU)
     videos = torch.arange(12)
-    assert torch.equal(shelf.batch(videos)["scene"].values, shelf.batch(videos)["scene"].values)
+    assert torch.equal(store.batch(videos)["scene"].values, store.batch(videos)["scene"].values)
     torch.manual_seed(0)
-    one = shelf.batch(videos, training=True)["scene"].values
-    assert not torch.equal(one, shelf.batch(videos, training=True)["scene"].values)
+    one = store.batch(videos, training=True)["scene"].values
+    assert not torch.equal(one, store.batch(videos, training=True)["scene"].values)
     torch.manual_seed(0)
-    assert torch.equal(one, shelf.batch(videos, training=True)["scene"].values)
+    assert torch.equal(one, store.batch(videos, training=True)["scene"].values)
 
 
 def test_a_window_keeps_the_rows_around_a_caption():
@@ -92,40 +92,103 @@ def test_a_window_keeps_the_rows_around_a_caption():
     found = pairs(2, experts=EXPERTS[:1])
     found = replace(found, rows={"scene": pack([rows, rows[:3]], [np.arange(10) + 0.5, np.full(3, np.nan)])})
     config = replace(CONFIGS["mmt"], experts=(replace(TIMED[0], max_tokens=5),))
-    shelf = Shelf(found, config, CPU)
+    store = FeatureStore(found, config, CPU)
     for training in (False, True):
-        made = shelf.batch(torch.tensor([0, 1]), training, torch.tensor([6.0, 6.0]), 4.0)["scene"]
+        made = store.batch(torch.tensor([0, 1]), training, torch.tensor([6.0, 6.0]), 4.0)["scene"]
         assert made.values[0, :, 0][made.mask[0]].tolist() == [4, 5, 6, 7]
         assert made.times[0][made.mask[0]].tolist() == [0.5, 1.5, 2.5, 3.5]
         assert made.mask[1].sum() == 3
-    none = shelf.batch(torch.tensor([0]), False, torch.tensor([torch.nan]), 4.0)["scene"]
+    none = store.batch(torch.tensor([0]), False, torch.tensor([torch.nan]), 4.0)["scene"]
     assert none.mask.sum() == 5
 
 
 def test_expert_dropout_leaves_every_video_something():
-    shelf = Shelf(pairs(40), CONFIGS["ce"], CPU)
-    whole = shelf.batch(torch.arange(40))
+    store = FeatureStore(pairs(40), CONFIGS["ce"], CPU)
+    whole = store.batch(torch.arange(40))
     had = torch.stack([part.available for part in whole.values()], dim=1)
     torch.manual_seed(0)
-    fewer = torch.stack([part.available for part in dropped(whole, 0.7).values()], dim=1)
+    fewer = torch.stack(
+        [part.available for part in drop_experts(whole, 0.7, torch.zeros(3, dtype=torch.bool)).values()],
+        dim=1,
+    )
     assert (fewer <= had).all()
     assert fewer.any(dim=1).all()
     assert fewer.sum() < 0.6 * had.sum()
 
 
+def test_spared_experts_and_single_rows_are_left():
+    held = FeatureStore(pairs(200), CONFIGS["reel"], CPU)
+    whole = held.batch(torch.arange(200))
+    had = torch.stack([part.available for part in whole.values()], dim=1)
+    torch.manual_seed(0)
+    spared = torch.tensor([True, False, False])
+    fewer = torch.stack([p.available for p in drop_experts(whole, 0.3, spared).values()], dim=1)
+    assert torch.equal(fewer[:, 0], had[:, 0])
+    assert float(fewer[:, 1:].sum() / had[:, 1:].sum()) == pytest.approx(0.7, abs=0.08)
+    for part in whole.values():
+        left = drop_tokens(part, 0.6)
+        assert (left.mask <= part.mask).all()
+        assert torch.equal(left.available, part.available)
+    several = whole["face"].mask.sum(dim=1) == 3
+    left = drop_tokens(whole["face"], 0.4).mask[several].sum()
+    assert float(left / (3 * several.sum())) == pytest.approx(0.6 + 0.4**3, abs=0.08)
+
+
+@pytest.mark.parametrize("kind", ["reel", "mmt", "ce"])
+def test_segments_are_those_of_one_video_at_a_time(kind):
+    found, config = pairs(), CONFIGS[kind]
+    config = replace(config, experts=tuple(
+        replace(e, pool="segments", clusters=0, max_tokens=2) for e in config.experts
+    ))  # fmt: skip
+    rows = [
+        {
+            name: Rows(packed.item(n), packed.times[packed.starts[n] :][: packed.counts[n]])
+            for name, packed in found.rows.items()
+            if packed.counts[n]
+        }
+        for n in range(len(found))
+    ]
+    slow = collate(rows, config)
+    fast = FeatureStore(found, config, CPU).batch(torch.arange(len(found)))
+    for name, part in slow.items():
+        assert torch.equal(part.mask, fast[name].mask)
+        real = part.mask
+        assert torch.allclose(part.values[real], fast[name].values[real], atol=1e-6)
+        assert torch.allclose(part.times[real], fast[name].times[real], atol=1e-6)
+
+
+def test_shortened_captions_keep_their_ends_and_some_words():
+    torch.manual_seed(0)
+    ids = torch.arange(1, 61).reshape(6, 10)
+    lengths = torch.tensor([10, 9, 5, 3, 2, 10])
+    mask = torch.arange(10) < lengths[:, None]
+    for _ in range(30):
+        cut, kept = shorten(Tokens(ids, mask), 1.0)
+        for row in range(6):
+            was, left = ids[row, : lengths[row]].tolist(), cut[row][kept[row]].tolist()
+            assert left == [x for x in was if x in left]  # in their order
+            assert left[0] == was[0]
+            assert left[-1] == was[-1]
+            assert len(left) >= min(3, len(was))
+            assert kept[row].tolist() == sorted(kept[row].tolist(), reverse=True)
+    whole, same = shorten(Tokens(ids, mask), 0.0)
+    assert torch.equal(whole, ids)
+    assert torch.equal(same, mask)
+
+
 def test_texts_are_padded_as_asked():
     found = pairs()
     packed = words_of(found, CONFIGS["ce"])
-    tokens = Texts(packed, CPU).batch(torch.tensor([4, 0]))
+    tokens = CaptionStore(packed, CPU).batch(torch.tensor([4, 0]))
     assert torch.equal(tokens.tokens[0][tokens.mask[0]], torch.from_numpy(packed.item(4)))
     assert torch.equal(tokens.tokens[1][tokens.mask[1]], torch.from_numpy(packed.item(0)))
-    assert Texts(packed, CPU, fixed=9).batch(torch.tensor([0])).tokens.shape == (1, 9, 7)
+    assert CaptionStore(packed, CPU, fixed=9).batch(torch.tensor([0])).tokens.shape == (1, 9, 7)
 
 
 def order(found, **changes):
     run = RunSettings(batch=5, **{k: v for k, v in changes.items() if k in ("steps", "drop_last", "seed")})
     data = DataSettings(**{k: v for k, v in changes.items() if k in ("captions", "by_source")})
-    return Order.of(found, data, run)
+    return BatchSampler.of(found, data, run)
 
 
 def test_an_epoch_shows_every_video_once_with_a_caption_of_its_own():
@@ -195,9 +258,9 @@ def test_sources_that_do_not_fit_say_so():
     with pytest.raises(TrainingError, match=r"\[6, 9\]"):
         join([a, other])
     with pytest.raises(TrainingError, match=r"scene\.dim=9"):
-        Shelf(other, CONFIGS["ce"], CPU)
+        FeatureStore(other, CONFIGS["ce"], CPU)
     with pytest.raises(TrainingError, match="none of the model's experts"):
-        Shelf(replace(a, rows={"smell": empty(3, 4)}), CONFIGS["ce"], CPU)
+        FeatureStore(replace(a, rows={"smell": empty(3, 4)}), CONFIGS["ce"], CPU)
     with pytest.raises(TrainingError, match="share"):
         a.shared(0)
 
@@ -215,8 +278,8 @@ def test_captions_can_be_limited_and_left_out():
 def test_every_process_has_two_pairs_of_a_batch():
     """One alone has no variance to normalise by."""
     found, made = pairs(11), recipe("ce", batch=4)
-    alone = Order.of(found, made.data, made.run)
-    shared = Order.of(found, made.data, made.run, least=4)
+    alone = BatchSampler.of(found, made.data, made.run)
+    shared = BatchSampler.of(found, made.data, made.run, least=4)
     assert [len(videos) for videos, _ in alone.epoch(0)] == [4, 4, 3]
     assert [len(videos) for videos, _ in shared.epoch(0)] == [4, 4]
     assert (alone.largest(), shared.largest()) == (4, 4)

@@ -22,12 +22,12 @@ from wordreel.training import recipe as recipes  # noqa: E402
 from wordreel.training import state  # noqa: E402
 from wordreel.training.interrupt import TrainingInterrupted, stop_on_signal  # noqa: E402
 from wordreel.training.loop import pick_device, train  # noqa: E402
-from wordreel.training.material import Material, check_words  # noqa: E402
 from wordreel.training.open_data import taught  # noqa: E402
 from wordreel.training.run_lock import check_writable, run_lock  # noqa: E402
 from wordreel.training.search_space import check_space  # noqa: E402
 from wordreel.training.settings import StartSettings, TeachSettings  # noqa: E402
 from wordreel.training.start import fine_tune, text_folder  # noqa: E402
+from wordreel.training.training_data import TrainingData, check_words  # noqa: E402
 
 
 @pytest.fixture
@@ -179,13 +179,13 @@ def test_features_that_are_no_numbers_are_named(value):
     found.rows["scene"].values[found.rows["scene"].starts[3]] = value
     words = words_of(found, made.model)
     with pytest.raises(TrainingError, match=r"scene of 1 videos .* the first of toy3; "):
-        Material(found, words)
+        TrainingData(found, words)
     good = pairs(12)
     with pytest.raises(TrainingError, match="scene"):
-        Material(good, words_of(good, made.model), found, words)
+        TrainingData(good, words_of(good, made.model), found, words)
     words.values[0] = value
     with pytest.raises(TrainingError, match="word features"):
-        Material(good, words)
+        TrainingData(good, words)
 
 
 def test_weights_that_are_no_numbers_stop_a_run(tmp_path, monkeypatch):
@@ -222,7 +222,7 @@ def test_devices_are_named():
 @pytest.mark.parametrize(("change", "said"), [
     ("run.seed=-1", "seed"),
     ("loss.margin=nan", "loss.margin must be a number that is not nan"),
-    ("optimiser.rate=inf", "not inf"),
+    ("optimiser.lr=inf", "not inf"),
     ("optimiser.betas=[1, 2]", "betas"),
     ("data.limit=-1", "limit must not be below 0"),
     ("teach.weight=-1.0", "weight"),

@@ -21,7 +21,7 @@ FEW = [
     "ce released ranger exponential learned",
     "mmt paper radam cosine diagonal",
     "by source",
-    "text rate ranger",
+    "text lr ranger",
     "float16",
     "patience seldom",
     "transcripts window until",

@@ -22,7 +22,7 @@ from tests.training.toys import material, recipe  # noqa: E402
 from wordreel.errors import TrainingError  # noqa: E402
 from wordreel.models.trained import load_module, read_facts  # noqa: E402
 from wordreel.training.loop import train  # noqa: E402
-from wordreel.training.material import Material  # noqa: E402
+from wordreel.training.training_data import TrainingData  # noqa: E402
 
 
 def weights(folder):
@@ -33,9 +33,9 @@ def same(a, b):
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
 
 
-@pytest.mark.parametrize("kind", ["ce", "moee", "mmt"])
+@pytest.mark.parametrize("kind", ["ce", "moee", "mmt", "reel"])
 def test_a_small_set_is_learned_by_heart(tmp_path, kind):
-    made = recipe(kind, epochs=50, batch=12, validate_every=10, rate=2e-2, gamma=0.97)
+    made = recipe(kind, epochs=50, batch=12, validate_every=10, lr=2e-2, gamma=0.97)
     if kind == "mmt":  # dropout keeps it from perfection
         config = replace(made.model, dropout=0.0)
         made = replace(
@@ -44,6 +44,10 @@ def test_a_small_set_is_learned_by_heart(tmp_path, kind):
                 config, text=replace(config.text, network=replace(config.text.network, dropout=0.0))
             ),
         )
+    if kind == "reel":
+        text = made.model.text
+        text = replace(text, network=replace(text.network, dropout=0.0), frozen_embeddings=False)
+        made = replace(made, model=replace(made.model, dropout=0.0, input_dropout=0.0, text=text))
     found = train(made, material(made.model, captions=1), tmp_path, device="cpu")
     assert found.figures.t2v.r1 == 100
     assert found.figures.v2t.r1 == 100
@@ -51,8 +55,8 @@ def test_a_small_set_is_learned_by_heart(tmp_path, kind):
 
 
 @pytest.mark.parametrize("changes", [
-    {"kind": "ranger", "rate": 0.05},
-    {"kind": "radam", "rate": 0.01},
+    {"kind": "ranger", "lr": 0.05},
+    {"kind": "radam", "lr": 0.01},
     {"kind": "adamw", "clip": 0.5},
     {"expert_dropout": 0.5},
     {"captions": "all"},
@@ -94,10 +98,11 @@ class Stop(Exception):
     pass
 
 
+@pytest.mark.parametrize("model", ["mmt", "reel"])
 @pytest.mark.parametrize("kind", ["adam", "ranger"])
 @pytest.mark.parametrize("at", [2, 4, 7])
-def test_a_stopped_run_goes_on_as_if_it_had_not(tmp_path, kind, at):
-    made = recipe("mmt", epochs=4, patience=0)
+def test_a_stopped_run_goes_on_as_if_it_had_not(tmp_path, model, kind, at):
+    made = recipe(model, epochs=4, patience=0)
     made = replace(made, optimiser=replace(made.optimiser, kind=kind))
     held = material(made.model)
     whole = train(made, held, tmp_path / "whole", device="cpu")
@@ -139,7 +144,8 @@ print("done", flush=True)
 
 def test_killed_at_random_and_resumed_is_bit_for_bit_the_same(tmp_path):
     root = Path(__file__).parents[2]
-    env = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    paths = os.pathsep.join([str(root), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    env = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
 
     def started(folder):
         return subprocess.Popen(
@@ -185,7 +191,7 @@ def test_what_a_run_leaves_behind(tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert [int(row["epoch"]) for row in rows] == [1, 2, 3]
     assert lines == list(found.history)
-    assert {"loss", "rate", "t2v_r1", "v2t_r10", "t2v_geometric_mean"} <= set(rows[0])
+    assert {"loss", "lr", "t2v_r1", "v2t_r10", "t2v_geometric_mean"} <= set(rows[0])
     facts = read_facts(found.best)
     assert facts["name"] == "pets"
     assert facts["training"]["recipe"]["run"]["epochs"] == 3
@@ -198,7 +204,7 @@ def test_what_a_run_leaves_behind(tmp_path):
 
 
 def test_the_best_epoch_is_kept_and_patience_ends_a_run(tmp_path):
-    made = recipe("ce", epochs=30, batch=12, rate=0.5, patience=3)
+    made = recipe("ce", epochs=30, batch=12, lr=0.5, patience=3)
     found = train(made, material(made.model), tmp_path, device="cpu")
     scores = [row["t2v_geometric_mean"] for row in found.history]
     assert found.score == max(scores)
@@ -221,7 +227,9 @@ def test_experts_that_no_video_has_do_no_harm(tmp_path):
     made = recipe("ce", epochs=2)
     held = material(made.model)
     fewer = replace(held.train, rows={"scene": held.train.rows["scene"]})
-    found = train(made, Material(fewer, held.train_words, fewer, held.train_words), tmp_path, device="cpu")
+    found = train(
+        made, TrainingData(fewer, held.train_words, fewer, held.train_words), tmp_path, device="cpu"
+    )
     assert np.isfinite(found.history[-1]["loss"])
 
 
@@ -230,7 +238,7 @@ def test_a_loss_that_is_no_number_stops_with_advice(tmp_path):
     held = material(made.model)
     broken = held.train.rows["scene"]
     broken.values[:] = np.inf
-    with pytest.raises(TrainingError, match=r"optimiser\.rate"):
+    with pytest.raises(TrainingError, match=r"optimiser\.lr"):
         train(made, held, tmp_path, device="cpu")
 
 
@@ -247,7 +255,7 @@ def test_a_frozen_network_is_run_once_over_the_captions(tmp_path, monkeypatch):
     assert np.isfinite(found.history[-1]["loss"])
 
 
-@pytest.mark.parametrize("kind", ["ce", "mmt"])
+@pytest.mark.parametrize("kind", ["ce", "mmt", "reel"])
 def test_a_step_is_one_graph(tmp_path, monkeypatch, kind):
     """Nothing in a step makes the compiler stop; the short last batch is not compiled."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager", fullgraph=True))

@@ -111,3 +111,47 @@ def test_distillation_is_huber_to_the_mean_of_the_teachers():
     assert float(Distil()(s, teachers)) == pytest.approx(slow / 36)
     assert float(Distil("l1")(s, teachers)) == pytest.approx(float((s - teachers.mean(0)).abs().mean()))
     assert float(Distil("l2")(s, teachers)) == pytest.approx(float((s - teachers.mean(0)).square().mean()))
+
+
+@pytest.mark.parametrize("same", SAME, ids=["count", "leave out"])
+def test_soft_targets(same):
+    s, alike = sims(), sims(seed=1)
+    alike = (alike + alike.T) / 2
+    found = float(InfoNCE(0.5, soft=0.2, soft_temperature=0.3)(s, same, alike))
+
+    def shares(row, i, temperature):
+        top = [
+            math.exp(float(x) / temperature) if same is None or i == j or OWNERS[i] != OWNERS[j] else 0.0
+            for j, x in enumerate(row)
+        ]
+        return [x / sum(top) for x in top]
+
+    slow = 0.0
+    for i in range(6):
+        target = [0.2 * share for share in shares(alike[i], i, 0.3)]
+        target[i] += 0.8
+        for row in (s[i], s[:, i]):
+            slow -= sum(t * math.log(p) for t, p in zip(target, shares(row, i, 0.5), strict=True) if t)
+    assert found == pytest.approx(slow / 12, rel=1e-6)
+    assert float(InfoNCE(0.5, soft=0.2)(s, same)) == float(InfoNCE(0.5)(s, same))  # nothing to compare
+
+
+@pytest.mark.parametrize("same", SAME, ids=["count", "leave out"])
+def test_distillation_of_what_similarities_prefer(same):
+    s, teachers = sims(), torch.stack([sims(seed=1), sims(seed=2)])
+    found = float(Distil("kl", temperature=0.4)(s, teachers, same))
+
+    def shares(row, i):
+        top = [
+            math.exp(float(x) / 0.4) if same is None or i == j or OWNERS[i] != OWNERS[j] else 0.0
+            for j, x in enumerate(row)
+        ]
+        return [x / sum(top) for x in top]
+
+    mean = teachers.mean(dim=0)
+    slow = 0.0
+    for i in range(6):
+        for ours, theirs in ((s[i], mean[i]), (s[:, i], mean[:, i])):
+            pairs = zip(shares(theirs, i), shares(ours, i), strict=True)
+            slow += sum(t * math.log(t / o) for t, o in pairs if t > 0)
+    assert found == pytest.approx(slow / 12, rel=1e-6)

@@ -114,12 +114,39 @@ def test_text_networks_may_have_a_rate_of_their_own():
     from wordreel.models.build import build
 
     module = build(recipe("mmt").model)
-    groups = parameter_groups(OptimiserSettings(rate=1e-3, text_rate=1e-5), module)
+    groups = parameter_groups(OptimiserSettings(lr=1e-3, text_lr=1e-5), module)
     assert [group["lr"] for group in groups] == [1e-3, 1e-5]
     counted = sum(p.numel() for group in groups for p in group["params"])
     assert counted == sum(p.numel() for p in module.parameters() if p.requires_grad)
     one = build_optimiser(OptimiserSettings("adamw", 1e-3), module)
     assert len(one.param_groups) == 1
+
+
+def test_weight_decay_may_spare_biases_and_differ_for_text():
+    from wordreel.models.build import build
+
+    module = build(recipe("reel").model)
+    settings = OptimiserSettings("adamw", 1e-3, 0.1, decay_biases=False, text_lr=1e-5, text_weight_decay=0.01)
+    groups = parameter_groups(settings, module, torch.nn.Linear(1, 1))
+    of = {id(p): (group["lr"], group["weight_decay"]) for group in groups for p in group["params"]}
+    for name, p in module.named_parameters():
+        text = name.startswith("caption.words.")
+        if not p.requires_grad:
+            assert name.startswith(("caption.words.embeddings", "caption.words.pooler"))
+            assert id(p) not in of
+            continue
+        decay = 0.0 if p.ndim <= 1 else 0.01 if text else 0.1
+        assert of[id(p)] == (1e-5 if text else 1e-3, decay), name
+    assert groups[-1]["weight_decay"] == 0.0  # of the loss
+
+
+def test_a_warm_up_may_be_a_share_of_the_run():
+    share, steps = ScheduleSettings("cosine", warmup_ratio=0.1), ScheduleSettings("cosine", warmup=6)
+    assert [lr_factor(share, s, 60, 10) for s in range(60)] == [
+        lr_factor(steps, s, 60, 10) for s in range(60)
+    ]
+    with pytest.raises(ValueError, match="instead of warmup"):
+        ScheduleSettings(warmup=3, warmup_ratio=0.1)
 
 
 def test_schedules():

@@ -21,7 +21,7 @@ from wordreel.models.config import Text  # noqa: E402
 from wordreel.training import recipe as recipes  # noqa: E402
 from wordreel.training.data import from_library, from_tree  # noqa: E402
 from wordreel.training.loop import train  # noqa: E402
-from wordreel.training.material import prepare  # noqa: E402
+from wordreel.training.training_data import prepare  # noqa: E402
 from wordreel.types import Absent, Track  # noqa: E402
 from wordreel.weights.store import WeightStore  # noqa: E402
 
@@ -105,7 +105,7 @@ def test_training_on_text_with_word_vectors_of_ones_own(tmp_path):
 )
 def test_captions_encoded_on_the_device_are_the_sources():
     from wordreel.models.text.sources import open_source
-    from wordreel.training.data.texts import _on_device, encode_texts
+    from wordreel.training.data.caption_store import _on_device, encode_texts
 
     text = Text("vectors", 384, "mean", max_tokens=6, source="minilm")
     told = ["a dog runs", "two people are cooking a very long dinner in the garden", "a"]

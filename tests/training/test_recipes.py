@@ -49,7 +49,7 @@ def test_every_recipe_builds(name):
 )
 def test_published_settings(name, margin, batch, epochs, rate, gamma):
     made = recipes.load(name)
-    found = (made.loss.margin, made.run.batch, made.run.epochs, made.optimiser.rate, made.schedule.gamma)
+    found = (made.loss.margin, made.run.batch, made.run.epochs, made.optimiser.lr, made.schedule.gamma)
     assert found == (margin, batch, epochs, rate, gamma)
     assert made.optimiser.kind == ("adam" if name.startswith("mmt") else "ranger")
 
@@ -129,7 +129,7 @@ def test_every_published_value_of_ce(name):
     assert found == pools
     assert all(e.ghosts == 0 and (e.pool == "vlad" or e.max_tokens == 0) for e in model.experts)
     run, optimiser = made.run, made.optimiser
-    steps = (optimiser.kind, optimiser.rate, optimiser.weight_decay)
+    steps = (optimiser.kind, optimiser.lr, optimiser.weight_decay)
     assert (run.batch, run.epochs, *steps, made.loss.margin) == trained
     assert (made.data.rule, made.data.limit, made.data.val_limit) == (rule, 0, told)
     assert (made.schedule.kind, made.schedule.gamma, made.schedule.every) == ("step", 0.95, 1)
@@ -183,7 +183,7 @@ def test_every_published_value_of_mmt(name):
     assert (text.words, text.pool, text.frozen, text.stop_words) == ("bert", "cls", False, True)
     assert (run.batch, run.epochs, run.steps, run.drop_last, run.select) == (
         batch, epochs, steps, True, "last")  # fmt: skip
-    assert (made.optimiser.kind, made.optimiser.rate, made.optimiser.weight_decay) == ("adam", 5e-5, 0)
+    assert (made.optimiser.kind, made.optimiser.lr, made.optimiser.weight_decay) == ("adam", 5e-5, 0)
     assert (made.loss.kind, made.loss.margin, made.loss.diagonal) == ("max-margin", 0.05, False)
     assert (made.schedule.kind, made.schedule.gamma) == ("step", gamma)
     assert (made.data.rule, made.data.val_limit) == (rule, told)
@@ -258,7 +258,7 @@ def test_any_value_can_be_overridden():
         ("model.base=cee", "there is no model"),
         ('model.experts=["smell"]', "smell"),
         ("model.text.pool=sum", "vlad, cls, max, mean, lstm"),
-        ("optimiser.rate=-1", "above 0"),
+        ("optimiser.lr=-1", "above 0"),
     ],
 )
 def test_mistakes_name_the_next_step(override, words):

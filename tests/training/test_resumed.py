@@ -65,7 +65,7 @@ def test_a_finished_run_has_nothing_left_to_do_and_says_so(tmp_path):
 
 
 def test_so_has_one_that_patience_ended(tmp_path):
-    made = recipe("ce", epochs=30, batch=12, rate=0.5, patience=1)
+    made = recipe("ce", epochs=30, batch=12, lr=0.5, patience=1)
     held = material(made.model)
     first = train(made, held, tmp_path, device="cpu")
     assert 0 < first.steps < 30

@@ -17,7 +17,7 @@ from wordreel.training.search import search  # noqa: E402
 SPACE = {
     "loss.margin": {"low": 0.01, "high": 0.9},
     "run.batch": [16, 32, 64],
-    "optimiser.rate": {"low": 1e-5, "high": 1e-2, "log": True},
+    "optimiser.lr": {"low": 1e-5, "high": 1e-2, "log": True},
 }
 TRIALS = 11
 

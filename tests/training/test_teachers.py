@@ -16,7 +16,7 @@ from wordreel.models.config import Expert  # noqa: E402
 from wordreel.models.trained import load_module, save  # noqa: E402
 from wordreel.training.loop import train  # noqa: E402
 from wordreel.training.settings import StartSettings, TeachSettings  # noqa: E402
-from wordreel.training.start import begin, begin_text, fine_tune  # noqa: E402
+from wordreel.training.start import fine_tune, init_text, init_weights  # noqa: E402
 from wordreel.training.teachers import Teacher, Teachers, denoised, from_models  # noqa: E402
 
 
@@ -50,8 +50,8 @@ def test_a_student_learns_its_teachers_similarities(tmp_path, taught):
 
 
 def test_a_teachers_similarities_are_its_models(taught):
-    from wordreel.training.data.shelf import Shelf
-    from wordreel.training.data.texts import Texts
+    from wordreel.training.data.caption_store import CaptionStore
+    from wordreel.training.data.feature_store import FeatureStore
     from wordreel.training.measure import similarities
     from wordreel.training.precision import Precision
 
@@ -60,8 +60,8 @@ def test_a_teachers_similarities_are_its_models(taught):
     videos, captions = torch.tensor([3, 1, 8]), torch.tensor([5, 0])
     for number, folder in enumerate(folders):
         module, _ = load_module(folder)
-        shelf, texts = Shelf(held.train, module.config, cpu), Texts(held.train_words, cpu)
-        whole = similarities(module, shelf, texts, 12, Precision("float32", "cpu"))
+        features, texts = FeatureStore(held.train, module.config, cpu), CaptionStore(held.train_words, cpu)
+        whole = similarities(module, features, texts, 12, Precision("float32", "cpu"))
         found = teachers.similarities(videos, captions)[number]
         assert np.allclose(found.numpy(), whole[captions][:, videos], atol=1e-5)
 
@@ -93,7 +93,7 @@ def test_fine_tuning_extends_the_tables_with_zeros(tmp_path):
     save(tmp_path, old, "old")
     longer = replace(config, positions=20, types=7)
     new = build(longer)
-    assert begin(new, StartSettings(model=str(tmp_path))) == []
+    assert init_weights(new, StartSettings(model=str(tmp_path))) == []
     table = new.transformer.position_embeddings.weight
     assert torch.equal(table[:8], old.transformer.position_embeddings.weight)
     assert (table[8:] == 0).all()
@@ -109,14 +109,14 @@ def test_fine_tuning_matches_experts_by_name(tmp_path, kind):
     save(tmp_path, old, "old")
     turned = build(replace(config, experts=config.experts[::-1])).eval()
     assert fine_tune(turned, tmp_path) == []
-    from wordreel.training.data.shelf import Shelf
-    from wordreel.training.data.texts import Texts
+    from wordreel.training.data.caption_store import CaptionStore
+    from wordreel.training.data.feature_store import FeatureStore
 
     held, cpu = material(config), torch.device("cpu")
     videos = torch.arange(5)
-    tokens = Texts(held.train_words, cpu).batch(videos)
-    one = old.similarities(Shelf(held.train, old.config, cpu).batch(videos), tokens)
-    other = turned.similarities(Shelf(held.train, turned.config, cpu).batch(videos), tokens)
+    tokens = CaptionStore(held.train_words, cpu).batch(videos)
+    one = old.similarities(FeatureStore(held.train, old.config, cpu).batch(videos), tokens)
+    other = turned.similarities(FeatureStore(held.train, turned.config, cpu).batch(videos), tokens)
     assert torch.allclose(one, other, atol=1e-5)
 
 
@@ -139,11 +139,11 @@ def test_published_text_weights_are_put_in_place(tmp_path):
     }
     save_file(held, tmp_path / "model.safetensors")
     fresh = build(CONFIGS["mmt"])
-    begin_text(fresh, str(tmp_path))
+    init_text(fresh, str(tmp_path))
     name = "embeddings.LayerNorm.weight"
     assert torch.equal(fresh.caption.words.state_dict()[name], source.state_dict()[name])
     small = replace(CONFIGS["mmt"], text=replace(BERT, network=replace(BERT.network, vocabulary=31)))
     with pytest.raises(TrainingError, match="word_embeddings"):
-        begin_text(build(small), str(tmp_path))
+        init_text(build(small), str(tmp_path))
     with pytest.raises(TrainingError, match=r"start\.text"):
-        begin_text(fresh, str(tmp_path / "nowhere"))
+        init_text(fresh, str(tmp_path / "nowhere"))

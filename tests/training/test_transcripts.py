@@ -15,7 +15,7 @@ from wordreel.models.config import Text  # noqa: E402
 from wordreel.models.text.sources import open_source  # noqa: E402
 from wordreel.training.data.transcripts import Stretches, transcripts  # noqa: E402
 from wordreel.training.loop import train  # noqa: E402
-from wordreel.training.material import prepare  # noqa: E402
+from wordreel.training.training_data import prepare  # noqa: E402
 
 CPU = torch.device("cpu")
 WORDS = ["now", "we", "mix", "It", "stir##", "stirring", "the", "don't", "pan!", "Ünder", "xyzzy", "oil."]

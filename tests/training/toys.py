@@ -6,10 +6,9 @@ import numpy as np
 import torch
 
 from wordreel.datasets.types import Caption
-from wordreel.models.config import CE, MMT, Expert, MoEE, Text, Transformer
+from wordreel.models.config import CE, MMT, Expert, MoEE, ReelConfig, Text, Transformer
 from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.pairs import Pairs
-from wordreel.training.material import Material
 from wordreel.training.recipe import Recipe
 from wordreel.training.settings import (
     DataSettings,
@@ -18,6 +17,7 @@ from wordreel.training.settings import (
     RunSettings,
     ScheduleSettings,
 )
+from wordreel.training.training_data import TrainingData
 
 torch.set_num_threads(1)  # tiny products: threads only get in each other's way
 
@@ -30,6 +30,17 @@ CONFIGS = {
     "ce": CE(EXPERTS, TEXT, 8),
     "moee": MoEE(EXPERTS, TEXT),
     "mmt": MMT(TIMED, BERT, 8, layers=1, heads=2, inner=16, positions=8, types=5, dropout=0.1),
+    "reel": ReelConfig(
+        tuple(replace(e, pool="segments", clusters=0, max_tokens=n + 1) for n, e in enumerate(EXPERTS)),
+        replace(BERT, pool="sentence", frozen_embeddings=True),
+        8,
+        layers=1,
+        heads=2,
+        inner=16,
+        hidden=12,
+        dropout=0.1,
+        input_dropout=0.1,
+    ),
 }
 
 
@@ -65,7 +76,7 @@ def words_of(found, config, seed=3):
 def material(config, many=12, val=True, **more):
     found = pairs(many, **more)
     words = words_of(found, config)
-    return Material(found, words, found if val else None, words if val else None)
+    return TrainingData(found, words, found if val else None, words if val else None)
 
 
 def recipe(kind="ce", **changes):

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wordreel.cli.common import JsonOption, counter, long_time, print_json, printable
-from wordreel.cli.evaluate_inputs import Captioned
-from wordreel.cli.train_default import NAME, train_default
 from wordreel.cli.train_progress import (
     check_out_folders,
     end_progress_line,
@@ -21,10 +19,10 @@ from wordreel.cli.train_search import load_space, run_search
 from wordreel.errors import TrainingError
 
 if TYPE_CHECKING:
-    from wordreel.training.material import Material
     from wordreel.training.open_data import Opened, Source
     from wordreel.training.recipe import Recipe
     from wordreel.training.run import Result
+    from wordreel.training.training_data import TrainingData
 
 
 def train(
@@ -76,7 +74,7 @@ def train(
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Short for --set run.epochs=N.", min=0)] = None,
     batch: Annotated[int | None, typer.Option(help="Short for --set run.batch=N.", min=2)] = None,
-    rate: Annotated[float | None, typer.Option(help="Short for --set optimiser.rate=X.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Short for --set optimiser.lr=X.")] = None,
     start: Annotated[
         Path | None, typer.Option(help="Fine-tune the model in this folder (start.model).")
     ] = None,
@@ -116,23 +114,10 @@ def train(
         raise TrainingError("training needs PyTorch: pip install 'wordreel[train]'") from None
     from wordreel.training import recipe as recipes
     from wordreel.training.loop import pick_device
-    from wordreel.training.material import prepare
     from wordreel.training.open_data import Source
+    from wordreel.training.training_data import prepare
 
-    if recipe == NAME:
-        first = _rows(library or [], captions, split, ids, share)
-        if not first or data is not None or None in [row[1] for row in first]:
-            raise typer.BadParameter(
-                "the default model is trained on --library LIB --captions FILE, one or more."
-            )
-        wanted = None
-        if val_split or val_ids:
-            wanted = Captioned(val_captions or first[0][1], None, val_split, val_ids)
-        numbers = {"epochs": epochs, "batch": batch, "rate": rate}
-        given = [*(set_ or ()), *(f"{key}={value}" for key, value in numbers.items() if value is not None)]
-        train_default(first, wanted, seed or [0], given, str(pick_device(device)), out, overwrite, as_json)
-        return
-    shorthand = {"run.epochs": epochs, "run.batch": batch, "optimiser.rate": rate, "start.model": start}
+    shorthand = {"run.epochs": epochs, "run.batch": batch, "optimiser.lr": lr, "start.model": start}
     changes = [*(set_ or ()), *(f"{key}={value}" for key, value in shorthand.items() if value is not None)]
     made = recipes.load(recipe, changes)
     if (data is None) == (not library):
@@ -232,7 +217,7 @@ def _opened(
     return opened
 
 
-def _train(recipe: Recipe, material: Material, out: Path, device: str, resume: bool) -> Result:
+def _train(recipe: Recipe, material: TrainingData, out: Path, device: str, resume: bool) -> Result:
     from wordreel.training.interrupt import TrainingInterrupted
     from wordreel.training.loop import train as run
 

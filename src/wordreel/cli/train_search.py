@@ -12,8 +12,8 @@ from wordreel.cli.common import print_json, printable
 from wordreel.errors import NextStep, TrainingError
 
 if TYPE_CHECKING:
-    from wordreel.training.material import Material
     from wordreel.training.recipe import Recipe
+    from wordreel.training.training_data import TrainingData
 
 
 def load_space(path: Path, name: str, changes: Sequence[str]) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def load_space(path: Path, name: str, changes: Sequence[str]) -> dict[str, Any]:
 def run_search(
     name: str,
     changes: Sequence[str],
-    material: Material,
+    material: TrainingData,
     space: dict[str, Any],
     out: Path,
     trials: int,

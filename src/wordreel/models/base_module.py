@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 from torch import Tensor, nn
 
@@ -29,6 +30,12 @@ class JointEmbedding(nn.Module, ABC):
     @abstractmethod
     def embed_queries(self, text: Tokens) -> Queries:
         """Captions to `[q, rows, dim]` and weights `[q, rows]`."""
+
+    def fit_features(self, rows: Mapping[str, Tensor]) -> None:
+        """Set what the training set's features determine, from all rows `[n, d]` by expert.
+
+        By default nothing. Called once, before the first step of a training that starts from fresh weights.
+        """
 
     def forward(self, video: Video, text: Tokens) -> tuple[Videos, Queries]:
         return self.embed_videos(video), self.embed_queries(text)

@@ -7,12 +7,15 @@ from wordreel.models.base_module import JointEmbedding
 from wordreel.models.ce import CE
 from wordreel.models.mmt import MMT
 from wordreel.models.moee import Concat, MoEE
+from wordreel.models.reel.module import ReelModule
 
 
 def build(config: configs.Config) -> JointEmbedding:
     """Initialised as published: torch's defaults for CE and MoEE, N(0, 0.02²) for transformers."""
     if isinstance(config, configs.MoEE):
         return MoEE(config)
+    if isinstance(config, configs.ReelConfig):
+        return ReelModule(config)
     if isinstance(config, configs.Concat):
         return Concat(config)
     return CE(config) if isinstance(config, configs.CE) else MMT(config)

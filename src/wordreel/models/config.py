@@ -20,13 +20,14 @@ Mode = Literal["paper", "released"]
 class Expert:
     """One source of video features: `dim` numbers per row, and how a model gathers the rows.
 
-    `pool` is "mean" or "vlad" (NetVLAD with `clusters` and `ghosts`); the multi-modal transformer reads rows
-    one by one and uses `type_id` and `timed` instead. Rows past `max_tokens` are left out (0: no limit).
+    `pool` is "mean", "vlad" (NetVLAD with `clusters` and `ghosts`) or "segments": rows averaged over at most
+    `max_tokens` equal stretches of time. The multi-modal transformer reads rows one by one and uses `type_id`
+    and `timed` instead. Otherwise rows past `max_tokens` are left out (0: no limit).
     """
 
     name: str
     dim: int
-    pool: Literal["mean", "vlad"] = "mean"
+    pool: Literal["mean", "vlad", "segments"] = "mean"
     clusters: int = 0
     ghosts: int = 0
     max_tokens: int = 0
@@ -36,6 +37,8 @@ class Expert:
     def __post_init__(self) -> None:
         if self.dim < 1 or (self.pool == "vlad" and self.clusters < 1):
             raise ValueError(f"expert {self.name!r} needs a dimension, and clusters if it is pooled by vlad")
+        if self.pool == "segments" and self.max_tokens < 1:
+            raise ValueError(f"expert {self.name!r} needs max_tokens, the most segments it is pooled into")
 
     @property
     def pooled(self) -> int:
@@ -68,13 +71,15 @@ class Text:
 
     `words` says what a token is: "vectors" are ready word vectors `[t, dim]` (word2vec, GPT, the sentence
     encoder's tokens), "table" a trainable table of `vocabulary × dim`, "bert", "gpt" and "gpt2" a transformer
-    of size `network`, "huggingface" any encoder of that library (`source` names it); `pool` gathers them.
-    `frozen` keeps the words' network (or table) as it was; with `frozen_layers` only its first layers.
+    of size `network`, "huggingface" any encoder of that library (`source` names it); `pool` gathers them,
+    "sentence" as sentence-transformers does: the mean over all tokens, at unit length. `frozen` keeps the
+    words' network (or table) as it was; with `frozen_layers` only its first layers, with `frozen_embeddings`
+    only its embeddings.
     """
 
     words: Literal["vectors", "table", "bert", "gpt", "gpt2", "huggingface"] = "vectors"
     dim: int = 384
-    pool: Literal["vlad", "cls", "max", "mean", "lstm"] = "vlad"
+    pool: Literal["vlad", "cls", "max", "mean", "lstm", "sentence"] = "vlad"
     clusters: int = 0
     ghosts: int = 0
     lstm: int = 512
@@ -82,6 +87,7 @@ class Text:
     network: Transformer | None = None
     frozen: bool = False
     frozen_layers: int = 0
+    frozen_embeddings: bool = False
     max_tokens: int = 30
     stop_words: bool = True  # False: leave stop words out
     source: str = "minilm"  # where tokens come from: see wordreel.models.text.sources
@@ -204,9 +210,39 @@ class MMT:
         return self.mode == "released" or self.encoder == "mmt"
 
 
-Config = MoEE | Concat | CE | MMT
-KINDS: dict[str, type[MoEE] | type[Concat] | type[CE] | type[MMT]] = {
-    "moee": MoEE, "concat": Concat, "ce": CE, "mmt": MMT,
+@dataclass(frozen=True)
+class ReelConfig:
+    """The default model: one transformer over the tokens of all experts, read off a learned first token.
+
+    `inner` is the width of the transformer's feed-forward layers, `hidden` that of the captions' two-layer
+    part. `input_dropout` hides single numbers of the experts' features, after they are brought to one scale.
+    """
+
+    experts: tuple[Expert, ...]
+    text: Text
+    dim: int = 384
+    layers: int = 2
+    heads: int = 8
+    inner: int = 768
+    hidden: int = 1024
+    dropout: float = 0.3
+    input_dropout: float = 0.6
+    kind: Literal["reel"] = "reel"
+
+    def __post_init__(self) -> None:
+        if not all(0 <= chance < 1 for chance in (self.dropout, self.input_dropout)):
+            raise ValueError("dropout and input_dropout are chances below 1")
+        if self.dim % self.heads:
+            raise ValueError(f"{self.heads} heads do not share {self.dim} numbers evenly")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(expert.name for expert in self.experts)
+
+
+Config = MoEE | Concat | CE | MMT | ReelConfig
+KINDS: dict[str, type[MoEE] | type[Concat] | type[CE] | type[MMT] | type[ReelConfig]] = {
+    "moee": MoEE, "concat": Concat, "ce": CE, "mmt": MMT, "reel": ReelConfig,
 }  # fmt: skip
 
 

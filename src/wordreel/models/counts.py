@@ -6,7 +6,7 @@ Parameters that a published model carries without using them (poolers, mixture w
 
 from __future__ import annotations
 
-from wordreel.models.config import CE, MMT, Concat, Config, Expert, MoEE, Text, Transformer
+from wordreel.models.config import CE, MMT, Concat, Config, Expert, MoEE, ReelConfig, Text, Transformer
 
 
 def linear(i: int, o: int) -> int:
@@ -65,6 +65,8 @@ def parts(config: Config) -> dict[str, int]:
     common = {"words": words(config.text), "text pooling": pooling(config.text)}
     if isinstance(config, MMT):
         return {**common, **_mmt(config)}
+    if isinstance(config, ReelConfig):
+        return {**common, **_reel(config)}
     common["video pooling"] = video_vlad(config.experts)
     common["mixture weights"] = linear(config.text.out, len(config.experts))
     if isinstance(config, MoEE):
@@ -114,3 +116,14 @@ def _mmt(config: MMT) -> dict[str, int]:
         found["g and h"] = linear(2 * d, d) + 4 * linear(d, d) + 8 * d
         found["video gates"] = many * (linear(d, d) + 4 * d)
     return found
+
+
+def _reel(config: ReelConfig) -> dict[str, int]:
+    d, text = config.dim, config.text.out
+    return {
+        "projections": sum(linear(e.dim, d) for e in config.experts),
+        "token kinds": (len(config.experts) + 1) * d,
+        "transformer": config.layers * layer(d, config.inner),
+        "video head": linear(d, d),
+        "text head": 2 * text + linear(text, config.hidden) + linear(config.hidden, d) + linear(text, d),
+    }

@@ -101,15 +101,16 @@ def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
 
 
 def is_reel(path: Path) -> bool:
-    """Whether a weight file is of the kind of the default model."""
+    """Whether a weight file is of the default model's kind: exported or tuned, or a training's."""
     from safetensors import SafetensorError, safe_open
 
-    from wordreel.models.reel.checkpoint import KEY
+    from wordreel.models.reel.checkpoint import KEY, TRAINED
 
     try:
         with safe_open(str(path), "numpy") as file:
-            return KEY in (file.metadata() or {})
-    except (SafetensorError, OSError):
+            header = file.metadata() or {}
+        return KEY in header or json.loads(header[TRAINED])["config"]["kind"] == "reel"
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError):
         return False
 
 

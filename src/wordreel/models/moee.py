@@ -73,11 +73,12 @@ class Concat(JointEmbedding):
         self.mixture = MixtureWeights(config.text.out, len(config.experts), learned=False)
         self.length = sum(expert.pooled for expert in config.experts)
         self.dim = max(self.length, config.text.out)
-        self.lost = config.mode == "released" and config.text.out > self.length
+        self.released = config.mode == "released"
+        self.lost = self.released and config.text.out > self.length
 
     def embed_videos(self, video: Video) -> Videos:
         pooled, available = self.pooling(video)
-        if self.config.mode == "paper":  # the released code keeps what NetVLAD makes of no rows
+        if not self.released:  # the released code keeps what NetVLAD makes of no rows
             pooled = [x * available[:, i, None] for i, x in enumerate(pooled)]
         whole = torch.cat(pooled, dim=1)
         whole = pad(whole, (0, self.dim - self.length))[:, None]

@@ -10,7 +10,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from wordreel.models import counts
-from wordreel.models.config import CE, MMT, Concat, Config, Expert, MoEE, Text, Transformer
+from wordreel.models.config import (
+    CE,
+    MINILM,
+    MMT,
+    Concat,
+    Config,
+    Expert,
+    MoEE,
+    ReelConfig,
+    Text,
+    Transformer,
+)
 
 OPENAI = Text("vectors", 768, "vlad", 28, 1, max_tokens=37, source="openai-gpt")
 BERT = Text("bert", 768, "cls", network=Transformer(), max_tokens=30, source="wordpiece")
@@ -80,6 +91,15 @@ def mmt_long() -> MMT:
     return MMT(mmt_experts("s3d", "vggish", rows=100), replace(BERT, max_tokens=100), positions=102, types=10)
 
 
+def reel() -> ReelConfig:
+    """The default model: wordreel's own experts as at most twelve tokens, and its sentence encoder."""
+    segments = {"appearance": (1280, 4), "motion": (1024, 3), "faces": (128, 1), "ocr": (384, 1),
+                "speech": (384, 1), "sound": (1024, 2)}  # fmt: skip
+    experts = (Expert(name, dim, "segments", max_tokens=most) for name, (dim, most) in segments.items())
+    text = Text("bert", 384, "sentence", network=MINILM, frozen_embeddings=True, max_tokens=32)
+    return ReelConfig(tuple(experts), text)
+
+
 @dataclass(frozen=True)
 class Entry:
     """One published configuration."""
@@ -115,6 +135,7 @@ MODELS: dict[str, Entry] = {
     ),
     "mmt-none": Entry("MMT's experts, pooled only", MMT_PAPER, lambda: replace(mmt(), encoder="none")),
     "mmt-long": Entry("Multi-modal Transformer, 2 experts, 100 s", MMT_PAPER, mmt_long),
+    "reel": Entry("The default model, on wordreel's own experts", "", reel),
 }
 
 

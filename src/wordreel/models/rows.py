@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from wordreel.models.batch import Features
 from wordreel.models.bridge import overlap
 from wordreel.models.config import MMT, Config, Expert
+from wordreel.models.reel.segments import segment_means
 from wordreel.types import Clip, Float32, Track
 
 
@@ -39,6 +40,11 @@ def clip_rows(track: Track, clip: Clip) -> Rows | None:
         return None
     middles = track.times[shared].mean(axis=1) - clip.start
     return Rows(track.values[shared], np.maximum(middles, 0))
+
+
+def _segmented(rows: Rows, most: int) -> Rows:
+    times = segment_means(np.asarray(rows.times, np.float32)[:, None], most)[:, 0]
+    return Rows(segment_means(rows.values, most), times, rows.pooled)
 
 
 def choose(count: int, most: int, chance: np.random.Generator | None = None) -> NDArray[np.intp]:
@@ -75,6 +81,8 @@ def _expert(
     fixed: bool,
 ) -> Features:
     found = [video.get(expert.name) for video in videos]
+    if expert.pool == "segments":
+        found = [None if rows is None else _segmented(rows, expert.max_tokens) for rows in found]
     longest = max([1, *(len(rows.values) for rows in found if rows is not None)])
     if expert.max_tokens and (fixed or longest > expert.max_tokens):
         longest = expert.max_tokens

@@ -1,4 +1,4 @@
-"""`train`: a recipe and its material in, a model out.
+"""`train`: a recipe and its data in, a model out.
 
 A run's folder holds `best/` and `last/` (models that `wordreel.models.trained` loads), `state.safetensors`
 (to go on from), `log.csv`, `log.jsonl`, TensorBoard events, `loss.svg` and `recall.svg`.
@@ -14,18 +14,18 @@ import torch
 from wordreel.errors import TrainingError
 from wordreel.training.distributed import init_world
 from wordreel.training.interrupt import stop_on_signal
-from wordreel.training.material import Material
 from wordreel.training.progress import TrainCallback
 from wordreel.training.recipe import Recipe
 from wordreel.training.run import Epoch, Result, Run
 from wordreel.training.run_lock import run_lock
 from wordreel.training.session import Session
 from wordreel.training.state import read_facts
+from wordreel.training.training_data import TrainingData
 
 
 def train(
     recipe: Recipe,
-    material: Material,
+    data: TrainingData,
     out: str | Path,
     *,
     device: str | torch.device | None = None,
@@ -50,7 +50,7 @@ def train(
         lock = run_lock(folder) if world.is_main_process else nullcontext()
         with lock, stop_on_signal(world.size == 1) as stop:
             found = read_facts(folder) if resume else None
-            session = Session(recipe, material, place, world)
+            session = Session(recipe, data, place, world)
             run = Run(session, folder, name or recipe.name, on_progress, on_epoch, save_steps, stop)
             if found is not None:
                 run.go_on(found)

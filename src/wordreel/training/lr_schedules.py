@@ -7,7 +7,7 @@
 | exponential | γ^(s / n) |
 | cosine | floor + (1 − floor) ½ (1 + cos π s / S) |
 
-A warm-up of w steps multiplies the factor by min(1, (s + 1) / w).
+A warm-up of w steps multiplies the factor by min(1, (s + 1) / w); `warmup_ratio` r is one of r S steps.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def lr_factor(settings: ScheduleSettings, step: int, total_steps: int, steps_per
     elif settings.kind == "cosine":
         cosine = 0.5 * (1 + math.cos(math.pi * step / max(total_steps, 1)))
         factor = settings.floor + (1 - settings.floor) * cosine
-    if settings.warmup:
-        factor *= min(1.0, (step + 1) / settings.warmup)
+    warmup = settings.warmup or settings.warmup_ratio * total_steps
+    if warmup:
+        factor *= min(1.0, (step + 1) / warmup)
     return factor

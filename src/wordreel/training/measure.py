@@ -13,8 +13,8 @@ from wordreel.evaluate.ranks import Recall
 from wordreel.evaluate.retrieval import Captions, text_to_video, video_to_text
 from wordreel.models.base_module import JointEmbedding
 from wordreel.models.batch import Queries, Videos, similarity
-from wordreel.training.data.shelf import Shelf
-from wordreel.training.data.texts import Texts
+from wordreel.training.data.caption_store import CaptionStore
+from wordreel.training.data.feature_store import FeatureStore
 from wordreel.training.precision import Precision
 from wordreel.types import Float32, Int64
 
@@ -53,20 +53,20 @@ class Measured:
 
 
 @torch.inference_mode()
-def embed_videos(module: JointEmbedding, shelf: Shelf, count: int, precision: Precision) -> Videos:
-    """All videos of a shelf, in float32, on the shelf's device."""
-    made, batch = [], BATCH[shelf.device.type]
+def embed_videos(module: JointEmbedding, features: FeatureStore, count: int, precision: Precision) -> Videos:
+    """All videos of a features, in float32, on the features's device."""
+    made, batch = [], BATCH[features.device.type]
     for start in range(0, count, batch):
         some = torch.arange(start, min(start + batch, count))
         with precision.cast():
-            made.append(module.embed_videos(shelf.batch(some.to(shelf.place))))
+            made.append(module.embed_videos(features.batch(some.to(features.place))))
     return Videos(
         torch.cat([part.vectors.float() for part in made]), torch.cat([part.available for part in made])
     )
 
 
 @torch.inference_mode()
-def embed_texts(module: JointEmbedding, texts: Texts, precision: Precision) -> Queries:
+def embed_texts(module: JointEmbedding, texts: CaptionStore, precision: Precision) -> Queries:
     """All captions, in float32, in their order. They are embedded by length, so that little is padding."""
     order = np.argsort(texts.on_host, kind="stable")
     vectors, weights, batch = [], [], BATCH[texts.device.type]
@@ -95,13 +95,13 @@ def matrix(queries: Queries, videos: Videos) -> Float32:
 
 
 def similarities(
-    module: JointEmbedding, shelf: Shelf, texts: Texts, videos: int, precision: Precision
+    module: JointEmbedding, features: FeatureStore, texts: CaptionStore, videos: int, precision: Precision
 ) -> Float32:
     """`[captions, videos]` of a module in evaluation mode; the module goes back to the mode it was in."""
     was = module.training
     module.eval()
     try:
-        shown = embed_videos(module, shelf, videos, precision)
+        shown = embed_videos(module, features, videos, precision)
         return matrix(embed_texts(module, texts, precision), shown)
     finally:
         module.train(was)

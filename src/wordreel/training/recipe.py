@@ -40,6 +40,8 @@ SECTIONS = {
     "run": RunSettings, "teach": TeachSettings, "start": StartSettings,
 }  # fmt: skip
 WORDS = ("title", "paper", "notes")
+ALIASES = {"default": "reel"}
+RENAMED = {("optimiser", "rate"): "optimiser.lr", ("optimiser", "text_rate"): "optimiser.text_lr"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,24 @@ class Recipe:
     run: RunSettings = field(default_factory=RunSettings)
     teach: TeachSettings = field(default_factory=TeachSettings)
     start: StartSettings = field(default_factory=StartSettings)
+
+    def __post_init__(self) -> None:
+        text = self.model.text
+        if self.data.shorten_captions and (text.words != "bert" or text.frozen):
+            raise TrainingError(
+                "data.shorten_captions leaves out word pieces in every step, and these captions are "
+                + ("encoded once (model.text.frozen)" if text.frozen else f"{text.words}")
+                + "; set data.shorten_captions=0"
+            )
+        if self.loss.soft_targets and self.data.stretch:
+            raise TrainingError(
+                "loss.soft_targets compare whole captions, and data.stretch draws parts of them; set one to 0"
+            )
+        unknown = [name for name in self.run.expert_dropout_spares if name not in self.model.names]
+        if unknown:
+            raise TrainingError(
+                f"run.expert_dropout_spares names {unknown[0]}; {nearest(unknown[0], list(self.model.names))}"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, the model in full."""
@@ -82,6 +102,7 @@ def load(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     >>> load("ce-msvd", ["run.epochs=3", "model.text.clusters=4"]).model.text.clusters
     4
     """
+    source = ALIASES.get(str(source), source)
     path = Path(source)
     if str(source) in names():
         name, text = str(source), (_folder() / f"{source}.toml").read_text(encoding="utf-8")
@@ -114,6 +135,9 @@ def parse(name: str, values: Mapping[str, Any]) -> Recipe:
         section = values.get(key, {})
         if not isinstance(section, Mapping):
             raise TrainingError(f"recipe {name}: {key} is a section, not {section!r}")
+        for old, new in RENAMED.items():
+            if old[0] == key and old[1] in section:
+                raise TrainingError(f"recipe {name}: {'.'.join(old)} is now {new}")
         made[key] = fill(kind, section, key)
     return Recipe(**made)
 

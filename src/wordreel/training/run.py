@@ -111,7 +111,7 @@ class Run:
 
     def go(self) -> Result:
         session, settings = self.session, self.session.recipe.run
-        each = session.order.steps_of_epoch()
+        each = session.sampler.steps_of_epoch()
         self.total_steps = each * settings.epochs
         self.timer = StepTimer(self.total_steps)
         if session.world.is_main_process:
@@ -127,7 +127,7 @@ class Run:
         return self._finish()
 
     def _epoch(self, number: int, each: int) -> None:
-        batches = self.session.order.epoch(number)
+        batches = self.session.sampler.epoch(number)
         losses: list[Tensor] = []
         begun, first = time.perf_counter(), self.step
         for videos, captions in batches[self.step - number * each :]:
@@ -152,7 +152,7 @@ class Run:
             "epoch": number + 1,
             "step": self.step,
             "loss": self.total / max(1, self.counted),
-            "rate": self.session.recipe.optimiser.rate
+            "lr": self.session.recipe.optimiser.lr
             * lr_factor(self.session.recipe.schedule, self.step - 1, self.total_steps, each),
             "seconds": round(seconds, 3),
             "steps_per_second": round((self.step - first) / max(seconds, 1e-9), 3),
@@ -187,7 +187,7 @@ class Run:
         select = settings.select
         score = -math.inf if figures is None else figures.score(select)
         score = self.session.world.broadcast(score, self.session.device)
-        last = select == "last" or self.session.material.val is None
+        last = select == "last" or self.session.data.val is None
         if last or (score > -math.inf and score >= self.best_score):
             self.best_epoch, self.best_score, self.best_figures = epoch, score, figures
             if not last:
@@ -212,7 +212,7 @@ class Run:
 
     def _advice(self, what: str) -> str:
         return (
-            f"{what} near step {self.step}; lower optimiser.rate, set optimiser.clip, or train in float32 "
+            f"{what} near step {self.step}; lower optimiser.lr, set optimiser.clip, or train in float32 "
             "(run.precision)"
         )
 
@@ -255,9 +255,9 @@ class Run:
         if self.session.world.is_main_process:
             about = self._about(len(self.history))
             save(last, self.session.module, self.name, about)
-            copy_tokenizer(self.session.recipe.model.text, self.session.material.tokenizer, last)
+            copy_tokenizer(self.session.recipe.model.text, self.session.data.tokenizer, last)
             nothing = self.best_epoch < 0  # no epoch, or none that was measured
-            if nothing or self.session.recipe.run.select == "last" or self.session.material.val is None:
+            if nothing or self.session.recipe.run.select == "last" or self.session.data.val is None:
                 self.session.write(best, self.name, about, None)
             write_logs(self.folder, self.history)
             draw_curves(self.folder, self.history, self.name)
@@ -278,15 +278,15 @@ class Run:
 
     def _about(self, epoch: int) -> dict[str, Any]:
         """What a model says of its making: nothing that two equal runs would differ in."""
-        material = self.session.material
+        data = self.session.data
         about: dict[str, Any] = {
             "recipe": self.session.recipe.to_json(),
-            "data": material.train.name,
-            "videos": len(material.train),
-            "captions": int(material.train.counts.sum()),
+            "data": data.train.name,
+            "videos": len(data.train),
+            "captions": int(data.train.counts.sum()),
             "epoch": epoch,
             "seed": self.session.recipe.run.seed,
         }
-        if material.val is not None and self.best_figures is not None and epoch == self.best_epoch:
-            about["validation"] = {"data": material.val.name, **self.best_figures.row()}
+        if data.val is not None and self.best_figures is not None and epoch == self.best_epoch:
+            about["validation"] = {"data": data.val.name, **self.best_figures.row()}
         return about

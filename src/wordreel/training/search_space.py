@@ -1,7 +1,7 @@
 """Search spaces: which values of a recipe a hyper-parameter search tries. TOML files:
 
 "loss.margin" = {low = 0.05, high = 0.4}
-"optimiser.rate" = {low = 1e-5, high = 1e-2, log = true}
+"optimiser.lr" = {low = 1e-5, high = 1e-2, log = true}
 "run.batch" = [16, 32, 64]
 """
 

@@ -1,4 +1,4 @@
-"""Everything a run works with, built from a recipe and its material."""
+"""Everything a run works with, built from a recipe and its data."""
 
 from __future__ import annotations
 
@@ -12,68 +12,72 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.models.build import build
+from wordreel.models.text.minilm import minilm_network
 from wordreel.models.trained import save
-from wordreel.training.data.order import Order
-from wordreel.training.data.shelf import Shelf
-from wordreel.training.data.texts import Texts, frozen_states, is_frozen
+from wordreel.training.data.caption_store import CaptionStore, frozen_states, is_frozen, sentence_vectors
+from wordreel.training.data.feature_store import FeatureDropout, FeatureStore
+from wordreel.training.data.sampler import BatchSampler
 from wordreel.training.data.transcripts import Stretches, Transcripts
 from wordreel.training.distributed import World
-from wordreel.training.losses import build_loss
-from wordreel.training.losses.distil import Distil
-from wordreel.training.material import Material
+from wordreel.training.losses import build_distillation, build_loss
 from wordreel.training.measure import Measured, measure, similarities
 from wordreel.training.optimisers import build_optimiser
 from wordreel.training.precision import DTYPES, Precision
 from wordreel.training.recipe import Recipe
-from wordreel.training.start import begin, copy_tokenizer
+from wordreel.training.start import copy_tokenizer, init_weights
 from wordreel.training.step import Stepper
+from wordreel.training.training_data import TrainingData
 from wordreel.types import Int64
 
 
 class Session:
-    def __init__(self, recipe: Recipe, material: Material, device: torch.device, world: World) -> None:
-        self.recipe, self.material, self.device, self.world = recipe, material, device, world
+    def __init__(self, recipe: Recipe, data: TrainingData, device: torch.device, world: World) -> None:
+        self.recipe, self.data, self.device, self.world = recipe, data, device, world
         run = recipe.run
         torch.manual_seed(run.seed)
         self.module = build(recipe.model)
-        begin(self.module, recipe.start)
+        init_weights(self.module, recipe.start, text_weights=data.text_weights)
         self.module.to(device).train()
         self.loss: nn.Module = build_loss(recipe.loss).to(device)
-        self.precision = Precision(run.precision, device.type)
+        self.precision = Precision(run.precision_on(device.type), device.type)
         dtype, wide = DTYPES[recipe.data.precision], self.precision.name == "float32"
         text = recipe.model.text
-        val_words = material.val_words
+        val_words = data.val_words
         if is_frozen(text):
             val_words = val_words and frozen_states(self.module, val_words, text, device)
-        self.shelf = Shelf(material.train, recipe.model, device, dtype, run.compile, run.expert_dropout, wide)
+        dropout = FeatureDropout(run.token_dropout, run.expert_dropout, run.expert_dropout_spares)
+        self.features = FeatureStore(data.train, recipe.model, device, dtype, run.compile, dropout, wide)
+        if not recipe.start.model:  # a model that is fine-tuned keeps the scale it was trained on
+            self.module.fit_features(self.features.rows())
         self.texts = self._texts()
-        self.val_shelf, self.val_texts = None, None
-        if material.val is not None and val_words is not None and world.is_main_process:
-            self.val_shelf = Shelf(material.val, recipe.model, device, dtype, wide=wide)
-            self.val_texts = Texts(val_words, device, dtype, wide=wide)
-        self.order = Order.of(material.train, recipe.data, run, 2 * world.size)
-        captured = run.compile and device.type == "cuda" and world.size == 1 and run.precision != "float16"
+        self.val_features, self.val_texts = None, None
+        if data.val is not None and val_words is not None and world.is_main_process:
+            self.val_features = FeatureStore(data.val, recipe.model, device, dtype, wide=wide)
+            self.val_texts = CaptionStore(val_words, device, dtype, wide=wide)
+        self.sampler = BatchSampler.of(data.train, recipe.data, run, 2 * world.size)
+        graphs = run.compile and device.type == "cuda" and world.size == 1
+        captured = graphs and self.precision.name != "float16"
         self.optimiser = build_optimiser(recipe.optimiser, self.module, self.loss, captured)
         self.stepper = self._stepper()
 
-    def _texts(self) -> Texts | Stretches:
-        data, text, words = self.recipe.data, self.recipe.model.text, self.material.train_words
+    def _texts(self) -> CaptionStore | Stretches:
+        data, text, words = self.recipe.data, self.recipe.model.text, self.data.train_words
         if isinstance(words, Transcripts):
             return Stretches(words, self.device, data.stretch, text.max_tokens or data.stretch + 2)
         if is_frozen(text):
             words = frozen_states(self.module, words, text, self.device)
         length = min(words.longest, text.max_tokens or words.longest) if self.recipe.run.compile else 0
-        middles = self.material.train.spans.mean(axis=1) if data.window else None
+        middles = self.data.train.spans.mean(axis=1) if data.window else None
         wide = self.precision.name == "float32"
-        return Texts(words, self.device, DTYPES[data.precision], length, middles, wide)
+        return CaptionStore(words, self.device, DTYPES[data.precision], length, middles, wide)
 
     def _stepper(self) -> Stepper:
-        recipe, teachers = self.recipe, self.material.teachers
+        recipe, teachers = self.recipe, self.data.teachers
         return Stepper(
             self.module,
             self.loss,
             self.optimiser,
-            self.shelf,
+            self.features,
             self.texts,
             self.device,
             self.precision,
@@ -83,11 +87,21 @@ class Session:
             compile=recipe.run.compile,
             world=self.world,
             teachers=None if teachers is None else teachers.to(self.device),
-            distil=None if teachers is None else Distil(recipe.teach.kind, recipe.teach.delta),
+            distil=None if teachers is None else build_distillation(recipe.teach),
             distil_weight=recipe.teach.weight,
+            sentences=self._sentences(),
+            shorten=recipe.data.shorten_captions,
             window=recipe.data.window,
-            size=self.order.largest() // self.world.size * self.world.size,
+            size=self.sampler.largest() // self.world.size * self.world.size,
         )
+
+    def _sentences(self) -> Tensor | None:
+        """Sentence vectors of the training captions, where soft targets compare them."""
+        tokens = self.data.sentence_tokens
+        if not self.recipe.loss.soft_targets or tokens is None:
+            return None
+        network = minilm_network(weights=self.data.text_weights).to(self.device)
+        return sentence_vectors(network, tokens, self.device)
 
     def step(self, videos: Int64, captions: Int64, number: int, scale: float) -> Tensor:
         """One step on these pairs; its loss."""
@@ -95,21 +109,21 @@ class Session:
 
     def _numbers(self, values: Int64) -> Tensor:
         numbers = torch.from_numpy(values)
-        if self.shelf.place.type == "cuda":
+        if self.features.place.type == "cuda":
             return numbers.pin_memory().to(self.device, non_blocking=True)
         return numbers
 
     def measure(self) -> Measured | None:
         """The figures of the validation set; None where there is none."""
-        if self.val_shelf is None or self.val_texts is None or self.material.val is None:
+        if self.val_features is None or self.val_texts is None or self.data.val is None:
             return None
-        val = self.material.val
-        found = similarities(self.module, self.val_shelf, self.val_texts, len(val), self.precision)
+        val = self.data.val
+        found = similarities(self.module, self.val_features, self.val_texts, len(val), self.precision)
         return measure(found, val.counts)
 
     @cached_property
     def _data(self) -> list[str]:
-        train, val = self.material.train, self.material.val
+        train, val = self.data.train, self.data.val
         shown = hashlib.sha256(repr(train.shares).encode() + train.spans.tobytes()).hexdigest()[:16]
         return [train.fingerprint, val.fingerprint if val is not None else "", shown]
 
@@ -138,7 +152,7 @@ class Session:
             now = self.copied_state()
             self.module.load_state_dict(state)
         save(folder, self.module, name, about)
-        copy_tokenizer(self.recipe.model.text, self.material.tokenizer, folder)
+        copy_tokenizer(self.recipe.model.text, self.data.tokenizer, folder)
         if now is not None:
             self.module.load_state_dict(now)
 

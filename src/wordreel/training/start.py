@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -14,25 +15,39 @@ from wordreel.models.base_module import JointEmbedding
 from wordreel.models.config import Text
 from wordreel.models.kept import find_checkpoint
 from wordreel.training.settings import StartSettings
+from wordreel.types import Float32
 from wordreel.weights.store import WeightStore
 
-NUMBERED = re.compile(r"(project|video\.units|text\.units|pooling\.pools)\.(\d+)\.(.+)")
+NUMBERED = re.compile(r"(project|scaling|video\.units|text\.units|pooling\.pools)\.(\d+)\.(.+)")
 STACKED = re.compile(r"^(text|mixture)\.|\.gates\.|attention_norms")
 TABLES = ("position_embeddings.weight", "token_type_embeddings.weight")
 TOKENIZER = ("tokenizer.json", "vocab.txt", "merges.txt")
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
-def begin(module: JointEmbedding, start: StartSettings, store: WeightStore | None = None) -> list[str]:
-    """Fill in what the settings name; the names of what stays fresh when a model is fine-tuned."""
+def init_weights(
+    module: JointEmbedding,
+    start: StartSettings,
+    store: WeightStore | None = None,
+    text_weights: Mapping[str, Float32] | None = None,
+) -> list[str]:
+    """Fill in what the settings name; the names of what stays fresh when a model is fine-tuned.
+
+    `text_weights` are the sentence encoder's where there is no weight store.
+    """
     if start.model:
         return fine_tune(module, Path(start.model))
     if start.text:
-        begin_text(module, start.text, store)
+        init_text(module, start.text, store, text_weights)
     return []
 
 
-def begin_text(module: JointEmbedding, source: str, store: WeightStore | None = None) -> None:
+def init_text(
+    module: JointEmbedding,
+    source: str,
+    store: WeightStore | None = None,
+    text_weights: Mapping[str, Float32] | None = None,
+) -> None:
     """Put a published network's weights under the captions: "minilm", or a folder with its files."""
     network = getattr(module.get_submodule("caption"), "words", None)
     if not isinstance(network, nn.Module) or module.config.text.words in ("table", "huggingface"):
@@ -40,7 +55,8 @@ def begin_text(module: JointEmbedding, source: str, store: WeightStore | None = 
     if source == "minilm":
         from wordreel.models.text.minilm import minilm_weights
 
-        held = {name: torch.from_numpy(array) for name, array in minilm_weights(store).items()}
+        arrays = minilm_weights(store) if text_weights is None else text_weights
+        held = {name: torch.from_numpy(array) for name, array in arrays.items()}
     else:
         held = _published(Path(source))
     wanted = network.state_dict()
@@ -128,6 +144,9 @@ def _by_expert(held: dict[str, Tensor], there: tuple[str, ...], here: tuple[str,
             for new, old in enumerate(places):
                 if old == int(match[2]):
                     made[f"{match[1]}.{new}.{match[3]}"] = value
+        elif name == "kinds":  # of the default model: one row per expert, and one for the first token
+            if whole:
+                made[name] = value[[*(place for place in places if place is not None), -1]]
         elif STACKED.search(name) and value.ndim:
             if whole:  # with new experts, what is stacked over all of them begins afresh
                 parts = value.reshape(len(there), -1, *value.shape[1:])

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from wordreel.models.base_module import JointEmbedding
 from wordreel.models.batch import Features, Queries, Tokens, Videos, similarity
-from wordreel.training.data.shelf import Shelf
-from wordreel.training.data.texts import Texts
+from wordreel.training.data.caption_store import CaptionStore, shorten
+from wordreel.training.data.feature_store import FeatureStore
 from wordreel.training.data.transcripts import Stretches
 from wordreel.training.distributed import World
 from wordreel.training.losses.distil import Distil
@@ -34,8 +34,8 @@ class Stepper:
     module: JointEmbedding
     loss: nn.Module
     optimiser: torch.optim.Optimizer
-    shelf: Shelf
-    texts: Texts | Stretches
+    features: FeatureStore
+    texts: CaptionStore | Stretches
     device: torch.device
     precision: Precision
     seed: int = 0
@@ -46,6 +46,8 @@ class Stepper:
     teachers: Teachers | None = None
     distil: Distil | None = None
     distil_weight: float = 1.0
+    sentences: Tensor | None = None  # [captions, dim] unit vectors, which soft targets compare
+    shorten: float = 0.0  # chance that a caption is cut to some of its words
     window: float = 0.0  # seconds of a video around what a caption is about; 0: all
     size: int = 0  # of the batches that are compiled; 0: that of the first one
     scaler: torch.amp.GradScaler = field(init=False)
@@ -63,7 +65,7 @@ class Stepper:
             and self.device.type == "cuda"
             and self.world.size == 1
             and not self.scaler.is_enabled()
-            and self.shelf.place == self.texts.place == self.device
+            and self.features.place == self.texts.place == self.device
         )
         self._stream: Any = torch.cuda.Stream(self.device) if self.captures else None  # type: ignore[no-untyped-call]
 
@@ -112,15 +114,26 @@ class Stepper:
     def _loss(self, videos: Tensor, captions: Tensor) -> Tensor:
         mine, told = self.world.shard(videos), self.world.shard(captions)
         tokens, middles = self.texts.shown(told)
-        batch = self.shelf.batch(mine, training=True, centres=middles, window=self.window)
+        if self.shorten:
+            tokens = shorten(tokens, self.shorten)
+        batch = self.features.batch(mine, training=True, centres=middles, window=self.window)
         taught = None if self.teachers is None else self.teachers.similarities(videos, captions)
         same = same_video(videos).to(self.device) if self.leave_out_same else None
+        alike = None
+        if self.sentences is not None:
+            sentences = self.sentences[captions.to(self.device)]
+            alike = sentences @ sentences.T
         compare = self._compared if self._usual(videos) else self._compare
-        found: Tensor = compare(batch, tokens, same, taught)
+        found: Tensor = compare(batch, tokens, same, taught, alike)
         return found
 
     def _compare(
-        self, batch: dict[str, Features], tokens: Tokens, same: Tensor | None, taught: Tensor | None
+        self,
+        batch: dict[str, Features],
+        tokens: Tokens,
+        same: Tensor | None,
+        taught: Tensor | None,
+        alike: Tensor | None,
     ) -> Tensor:
         with self.precision.cast():
             shown, asked = self.network(batch, tokens)
@@ -129,9 +142,9 @@ class Stepper:
             Queries(asked.vectors.float(), asked.weights.float()),
             Videos(shown.vectors.float(), shown.available),
         )
-        loss: Tensor = self.loss(found, same)
+        loss: Tensor = self.loss(found, same) if alike is None else self.loss(found, same, alike)
         if taught is not None and self.distil is not None:
-            loss = loss + self.distil_weight * self.distil(found, taught)
+            loss = loss + self.distil_weight * self.distil(found, taught, same)
         return loss
 
     # One graph for all of it

@@ -78,8 +78,8 @@ def from_models(folders: Sequence[str | Path], pairs: Pairs, device: torch.devic
     from wordreel.models.kept import find_checkpoint
     from wordreel.models.text.sources import open_source
     from wordreel.models.trained import load_module
-    from wordreel.training.data.shelf import Shelf
-    from wordreel.training.data.texts import Texts, encode
+    from wordreel.training.data.caption_store import CaptionStore, encode
+    from wordreel.training.data.feature_store import FeatureStore
     from wordreel.training.measure import embed_texts, embed_videos
     from wordreel.training.precision import Precision
 
@@ -91,8 +91,8 @@ def from_models(folders: Sequence[str | Path], pairs: Pairs, device: torch.devic
         module = module.to(place)
         text = module.config.text
         words = encode(pairs, text, None if pairs.words is not None else open_source(text, folder))
-        shelf, texts = Shelf(pairs, module.config, place), Texts(words, place)
-        shown = embed_videos(module, shelf, len(pairs), precision)
+        features, texts = FeatureStore(pairs, module.config, place), CaptionStore(words, place)
+        shown = embed_videos(module, features, len(pairs), precision)
         made.append(Teacher(shown, embed_texts(module, texts, precision)))
     return Teachers(tuple(made))
 

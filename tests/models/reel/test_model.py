@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wordreel.models.reel.model import PICTURES, Reel
-from wordreel.models.reel.shape import SEEN
+from wordreel.models.registry import reel
 from wordreel.types import Clip, Track
 from wordreel.weights.store import WeightStore
 
@@ -19,7 +19,7 @@ def model():
 def tracks(*names):
     rng = np.random.default_rng(0)
     times = np.array([[0.0, 2.0], [2.0, 4.0]])
-    dims = {seen.name: seen.dim for seen in SEEN}
+    dims = {expert.name: expert.dim for expert in reel().experts}
     return {name: Track(rng.random((2, dims[name]), np.float32), times) for name in names}
 
 

@@ -19,7 +19,7 @@ from wordreel.library.lock import writer_lock
 from wordreel.media.types import Frames, Window
 from wordreel.models import kept
 from wordreel.models.reel import checkpoint
-from wordreel.models.reel.encoder import layers_of
+from wordreel.models.reel.text_encoder import network_name
 from wordreel.search.embedding import embedding_cache
 from wordreel.training.tune.settings import Settings
 from wordreel.training.tune.tune import free_name, tune
@@ -148,7 +148,7 @@ def test_kept_model_is_the_embedding_that_search_uses(tuned):
         np.testing.assert_array_equal(file.encoder[name], array)
     changed = {name for name, array in base.tower.items() if not np.array_equal(file.tower[name], array)}
     assert changed <= {"caption.straight.weight", "caption.straight.bias", "out.weight", "out.bias"}
-    assert layers_of(file).startswith("layers-")
+    assert network_name(file).startswith("layers-")
     query = library.model.encode(["a zorp", "nothing of yours"])
     np.testing.assert_allclose(np.linalg.norm([q.vectors[0] for q in query], axis=1), 1, atol=1e-5)
 

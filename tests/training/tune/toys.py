@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from wordreel.models.reel.words import ids_of, shares
+from wordreel.models.reel.own_words import ids_of, shares
 from wordreel.training.tune.heads import Texts
 from wordreel.training.tune.material import Material, own_words
 

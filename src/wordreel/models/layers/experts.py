@@ -37,7 +37,7 @@ class ExpertPooling(nn.Module):
 
     def _pool(self, number: int, features: Features) -> Tensor:
         expert = self.experts[number]
-        if expert.pool == "mean":
+        if expert.pool != "vlad":
             return masked_mean(features.values, features.mask)
         if not self.released:
             pooled: Tensor = self.pools[str(number)](features.values, features.mask)

@@ -1,4 +1,6 @@
-"""The model's weights as one safetensors file: matrices as bytes with a scale per row, the rest as float16.
+"""The default model's weights for the NumPy runtime: from a training's folder, or from the exported file.
+
+The exported file is one safetensors file, matrices as bytes with a scale per row, the rest as float16:
 
     W[i, j] ≈ scale[i] · q[i, j],   scale[i] = max |W[i]| / 127
 
@@ -10,26 +12,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from wordreel.atomic import atomic_write
-from wordreel.errors import WeightsCorrupt, WeightsMissing
+from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
+from wordreel.models.config import MINILM, ReelConfig, from_json, to_json
+from wordreel.models.registry import reel
 from wordreel.types import Float32
 
 FORMAT = 1
 BYTES, SCALES = "/bytes", "/scales"
-KEY = "reel"  # of the header
+KEY = "reel"  # of the exported file's header
+TRAINED = "wordreel"  # of the header of a training's model (models/trained.py)
 TUNED = "tuned"  # of the card of a model that was tuned: what it was tuned with
 SHIPPED = Path(__file__).parent / "reel.safetensors"
+TEXT_NETWORK, TEXT_HEAD = "caption.words.", "text_head."  # of the module's names
 
 
 @dataclass(frozen=True, eq=False)
-class Checkpoint:
-    """Arrays by part, and the card: data, settings, figures."""
+class ReelCheckpoint:
+    """Arrays by part, the card (data, settings, figures), and the sizes."""
 
     tower: dict[str, Float32]
     encoder: dict[str, Float32]
@@ -37,16 +44,27 @@ class Checkpoint:
     card: dict[str, Any]
     digest: str = ""
 
+    @property
+    def config(self) -> ReelConfig:
+        """The sizes: the card's, or those of the model that ships."""
+        if "config" not in self.card:
+            return reel()
+        config = from_json(self.card["config"])
+        if not isinstance(config, ReelConfig):
+            raise WeightsCorrupt(f"this is a {config.kind} model, not one of the default model's kind")
+        return config
 
-def save(path: Path, checkpoint: Checkpoint) -> None:
-    """Write it as a whole or not at all."""
+
+def export(path: Path, checkpoint: ReelCheckpoint) -> None:
+    """Write the small file, as a whole or not at all."""
     from safetensors.numpy import save as to_bytes
 
     arrays: dict[str, np.ndarray[Any, Any]] = {}
-    for part in ("tower", "encoder", "scale"):
-        for name, array in getattr(checkpoint, part).items():
-            if quantised(array):
-                small, scales = to_small(array)
+    parts = {"tower": checkpoint.tower, "encoder": checkpoint.encoder, "scale": checkpoint.scale}
+    for part, held in parts.items():
+        for name, array in held.items():
+            if is_quantised(array):
+                small, scales = quantise(array)
                 arrays[f"{part}.{name}{BYTES}"], arrays[f"{part}.{name}{SCALES}"] = small, scales
             else:
                 arrays[f"{part}.{name}"] = array.astype(np.float16)
@@ -54,20 +72,27 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     atomic_write(path, to_bytes(arrays, metadata={KEY: json.dumps(about, sort_keys=True)}))
 
 
-def load(path: Path = SHIPPED) -> Checkpoint:
-    """Read it back as float32."""
+def load(path: Path = SHIPPED) -> ReelCheckpoint:
+    """Read an exported file, or the weights of a training's folder, as float32."""
     from safetensors import SafetensorError, safe_open
 
     if not path.exists():
-        raise WeightsMissing(f"there is no model at {path}; `wordreel train default` makes one")
+        raise WeightsMissing(f"there is no model at {path}", NextStep("train one", "train default"))
     try:
         with safe_open(str(path), framework="numpy") as file:
-            card = json.loads((file.metadata() or {})[KEY])
+            header = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+        about = json.loads(header[KEY] if KEY in header else header[TRAINED])
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise WeightsCorrupt(
-            f"{path} is not a model of this kind ({error}); install wordreel again"
+            f"{path} is not a model of this kind ({error})", NextStep("install wordreel again")
         ) from None
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    checkpoint = _exported(path, arrays, about) if KEY in header else _trained(arrays, about)
+    return replace(checkpoint, digest=digest)
+
+
+def _exported(path: Path, arrays: Mapping[str, Any], card: dict[str, Any]) -> ReelCheckpoint:
     if card.get("format") != FORMAT:
         raise WeightsCorrupt(f"{path} has format {card.get('format')}, this program reads {FORMAT}")
     parts: dict[str, dict[str, Float32]] = {"tower": {}, "encoder": {}, "scale": {}}
@@ -75,23 +100,66 @@ def load(path: Path = SHIPPED) -> Checkpoint:
         part, _, rest = name.partition(".")
         if rest.endswith(BYTES):
             rest = rest.removesuffix(BYTES)
-            parts[part][rest] = from_small(array, arrays[f"{part}.{rest}{SCALES}"])
+            parts[part][rest] = dequantise(array, arrays[f"{part}.{rest}{SCALES}"])
         elif not rest.endswith(SCALES):
             parts[part][rest] = array.astype(np.float32)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Checkpoint(parts["tower"], parts["encoder"], parts["scale"], card, digest)
+    return ReelCheckpoint(parts["tower"], parts["encoder"], parts["scale"], card)
 
 
-def quantised(array: Float32) -> bool:
-    """Whether an array is kept as bytes: large matrices are."""
+def _trained(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> ReelCheckpoint:
+    """The model of a training: `config`, the name and what it was trained on become the card."""
+    config = from_json(facts["config"])
+    if not isinstance(config, ReelConfig):
+        raise WeightsError(f"this is a {config.kind} model, not one of the default model's kind")
+    return from_state(config, arrays, {"name": facts["name"], "training": facts["training"]})
+
+
+def from_state(
+    config: ReelConfig, state: Mapping[str, Float32], card: Mapping[str, Any] | None = None
+) -> ReelCheckpoint:
+    """The weights of a `ReelModule`, by the names of its state."""
+    _check_text(config)
+    tower: dict[str, Float32] = {}
+    scale: dict[str, Float32] = {}
+    encoder: dict[str, Float32] = {}
+    for number, expert in enumerate(config.experts):
+        for name in ("weight", "bias"):
+            tower[f"into.{expert.name}.{name}"] = state[f"project.{number}.{name}"]
+        for name in ("mean", "deviation"):
+            scale[f"{expert.name}.{name}"] = state[f"scaling.{number}.{name}"]
+    for name, array in state.items():
+        if name.startswith(TEXT_HEAD):
+            tower[f"caption.{name.removeprefix(TEXT_HEAD)}"] = array
+        elif name.startswith(f"{TEXT_NETWORK}encoder."):
+            encoder[name.removeprefix(TEXT_NETWORK)] = array
+        elif name == "kinds" or name.startswith(("layers.", "out.")):
+            tower[name] = array
+    return ReelCheckpoint(tower, encoder, scale, {"config": to_json(config), **(card or {})})
+
+
+def _check_text(config: ReelConfig) -> None:
+    """The runtime has one sentence encoder, of which only the layers may have changed."""
+    text, network = config.text, config.text.network
+    same = network is not None and replace(network, dropout=MINILM.dropout) == MINILM
+    if not (same and text.source == "minilm" and text.words == "bert" and text.pool == "sentence"):
+        raise WeightsError("only models with the embedded sentence encoder run without torch (model.text)")
+    if not (text.frozen_embeddings or text.frozen):
+        raise WeightsError(
+            "the sentence encoder's embeddings were trained, and the runtime has its own; train with "
+            "model.text.frozen_embeddings=true"
+        )
+
+
+def is_quantised(array: Float32) -> bool:
+    """Whether the exported file stores an array as bytes: large matrices only."""
     return array.ndim == 2 and array.size > 10_000
 
 
-def to_small(array: Float32) -> tuple[np.ndarray[Any, np.dtype[np.int8]], Float32]:
+def quantise(array: Float32) -> tuple[np.ndarray[Any, np.dtype[np.int8]], Float32]:
     """Bytes and a scale per row."""
     scales = np.maximum(np.abs(array).max(axis=1), 1e-12) / 127
     return np.rint(array / scales[:, None]).astype(np.int8), scales.astype(np.float32)
 
 
-def from_small(small: np.ndarray[Any, Any], scales: Float32) -> Float32:
+def dequantise(small: np.ndarray[Any, Any], scales: Float32) -> Float32:
     return np.asarray(small.astype(np.float32) * scales[:, None], np.float32)

@@ -17,19 +17,18 @@ import numpy as np
 
 from wordreel.models.base import CheckpointModel, Explanation
 from wordreel.models.bridge import Bridge
-from wordreel.models.reel import checkpoint as files
-from wordreel.models.reel.encoder import encoder
-from wordreel.models.reel.shape import DIM, SEEN
-from wordreel.models.reel.stretches import inside, scaled, stretches
-from wordreel.models.reel.tower import caption, video
-from wordreel.models.reel.words import OwnWords
+from wordreel.models.reel.checkpoint import SHIPPED, load
+from wordreel.models.reel.own_words import OwnWords
+from wordreel.models.reel.runtime import ROW, embed_sentences, embed_videos
+from wordreel.models.reel.segments import overlapping, scaled, segments
+from wordreel.models.reel.text_encoder import text_encoder
+from wordreel.models.registry import reel
 from wordreel.nets.sentences import SentenceEncoder
 from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.store import WeightStore
 
 VERSION = 2  # raise it when any embedding would change
-LEARNED = "seen"
-WEIGHTS = {LEARNED: 1.0, "appearance": 0.5, "motion": 0.5, "sound": 0.3, "speech": 1.0, "ocr": 0.2}
+WEIGHTS = {ROW: 1.0, "appearance": 0.5, "motion": 0.5, "sound": 0.3, "speech": 1.0, "ocr": 0.2}
 PICTURES = ("appearance", "motion")  # it was never trained on sound alone, and is silent there
 AT_ONCE = 256  # clips
 
@@ -39,33 +38,29 @@ class Reel(CheckpointModel):
 
     name: str = "reel"  # a tuned one has its own
     experts = tuple(WEIGHTS)
-    dim = DIM
+    dim = reel().dim
     expert_weights = tuple(WEIGHTS.values())
     calibration = Calibration(slope=1.4, toll=6.0)  # from MSVD val and Flickr8k dev captions
-    track_experts = tuple(dict.fromkeys([*(seen.name for seen in SEEN), *Bridge.experts]))
+    track_experts = tuple(dict.fromkeys([*reel().names, *Bridge.experts]))
 
-    def __init__(self, store: WeightStore, path: Path = files.SHIPPED) -> None:
+    def __init__(self, store: WeightStore, path: Path = SHIPPED) -> None:
         self.folder = path.parent
         self._store = store
-        self._kept = files.load(path)
+        self.checkpoint = load(path)
         self._bridge = Bridge(store)
-        self.name = str(self._kept.card.get("name", Reel.name))
-        self._words = OwnWords.of(self._kept)
+        self.name = str(self.checkpoint.card.get("name", Reel.name))
+        self._words = OwnWords.of(self.checkpoint)
+        self._config = self.checkpoint.config
 
     @cached_property
     def fingerprint(self) -> str:
-        parts = [self.name, str(VERSION), repr(WEIGHTS), self._kept.digest, self._bridge.fingerprint]
+        parts = [self.name, str(VERSION), repr(WEIGHTS), self.checkpoint.digest, self._bridge.fingerprint]
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
 
     @property
     def facts(self) -> dict[str, Any]:
         """What it was made from."""
-        return {"name": self.name, **self._kept.card}
-
-    @property
-    def kept(self) -> files.Checkpoint:
-        """Its weights."""
-        return self._kept
+        return {"name": self.name, **self.checkpoint.card}
 
     def sentences(self, texts: Sequence[str]) -> Float32:
         """`[texts, 384]`: its own sentence encoder."""
@@ -77,24 +72,24 @@ class Reel(CheckpointModel):
 
     @cached_property
     def _encoder(self) -> SentenceEncoder:
-        return encoder(self._store, self._kept)
+        return text_encoder(self._store, self.checkpoint)
 
     def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
         """Row 0 from all experts, the others as the bridge has them."""
-        vectors = np.zeros((len(clips), len(self.experts), DIM), np.float32)
+        vectors = np.zeros((len(clips), len(self.experts), self.dim), np.float32)
         available = np.zeros(vectors.shape[:2], bool)
         vectors[:, 1:], available[:, 1:] = self._bridge.embed(tracks, clips)
         for start in range(0, len(clips), AT_ONCE):
             span = slice(start, start + AT_ONCE)
-            shown = [self.tokens(tracks, clip) for clip in clips[span]]
-            vectors[span, 0] = video(self._kept.tower, shown)
-            available[span, 0] = [any(name in tokens for name in PICTURES) for tokens in shown]
+            inputs = [self.tokens(tracks, clip) for clip in clips[span]]
+            vectors[span, 0] = embed_videos(self.checkpoint.tower, self._config, inputs)
+            available[span, 0] = [any(name in tokens for name in PICTURES) for tokens in inputs]
         vectors[~available] = 0
         return vectors, available
 
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         weights = np.array(list(WEIGHTS.values()), np.float32)
-        learned = caption(self._kept.tower, self.sentences(texts), self._words.add(texts))
+        learned = embed_sentences(self.checkpoint.tower, self.sentences(texts), self._words.add(texts))
         return [
             QueryEmbedding(np.concatenate([row[None], known.vectors]), weights, known.text)
             for row, known in zip(learned, self._bridge.encode(texts), strict=True)
@@ -114,21 +109,21 @@ class Reel(CheckpointModel):
 
     def tokens(self, tracks: Mapping[str, Track], clip: Clip) -> dict[str, Float32]:
         """What the learned row reads in a clip."""
-        found = {}
-        for seen in SEEN:
-            rows = stretches(tracks[seen.name], clip, seen.most) if seen.name in tracks else None
+        tokens, scale = {}, self.checkpoint.scale
+        for expert in self._config.experts:
+            name = expert.name
+            rows = segments(tracks[name], clip, expert.max_tokens) if name in tracks else None
             if rows is not None:
-                scale = self._kept.scale
-                found[seen.name] = scaled(rows, scale[f"{seen.name}.mean"], scale[f"{seen.name}.deviation"])
-        return found
+                tokens[name] = scaled(rows, scale[f"{name}.mean"], scale[f"{name}.deviation"])
+        return tokens
 
 
 def _sees(tracks: Mapping[str, Track], clip: Clip) -> bool:
     """Whether the learned row speaks of a clip."""
-    return any(name in tracks and inside(tracks[name], clip).any() for name in PICTURES)
+    return any(name in tracks and overlapping(tracks[name], clip).any() for name in PICTURES)
 
 
 def _with_learned(said: Explanation) -> Explanation:
     """The learned row speaks in the words of what was recognised."""
     shown = [said[expert][0] for expert in ("motion", "appearance") if expert in said]
-    return {**said, LEARNED: (", ".join(shown) or "the whole of it", None)}
+    return {**said, ROW: (", ".join(shown) or "the whole of it", None)}

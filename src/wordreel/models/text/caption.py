@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from wordreel.models.batch import masked_max, masked_mean
+from wordreel.models.batch import masked_max, masked_mean, unit
 from wordreel.models.config import Mode, Text
 from wordreel.models.layers.netvlad import NetVLAD
 from wordreel.models.text.bert import Bert, Gpt
@@ -53,6 +53,8 @@ class CaptionEncoder(nn.Module):
             pooled: Tensor = self.vlad(x, None if self.released else mask)
         elif self.lstm is not None:
             pooled = self.lstm(x, mask)
+        elif self.text.pool == "sentence":
+            pooled = unit(masked_mean(x, mask).float())
         elif self.text.pool == "cls":
             pooled = x[:, 0]
         elif self.text.words == "bert":
@@ -101,9 +103,13 @@ def word_network(text: Text) -> nn.Module | None:
 
 
 def freeze(words: nn.Module, text: Text) -> None:
-    """Keep the network as it is, or its first `frozen_layers` layers, embeddings included."""
+    """Keep the network as it is, or its first `frozen_layers` layers, embeddings included, or those alone."""
     if text.frozen:
         words.requires_grad_(False)
+    elif text.frozen_embeddings and not text.frozen_layers:
+        if not isinstance(words, Bert):
+            raise ValueError(f"embeddings of {text.words!r} cannot be frozen alone; freeze all of it")
+        words.embeddings.requires_grad_(False)
     elif text.frozen_layers:
         layers = (
             words.encoder.layer if isinstance(words, Bert) else words.h if isinstance(words, Gpt) else None

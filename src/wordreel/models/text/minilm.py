@@ -6,6 +6,7 @@ table already contains segment 0, so the segment table is zero.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -52,12 +53,13 @@ def minilm_weights(store: WeightStore | None = None) -> dict[str, Float32]:
     return found
 
 
-def minilm_network(store: WeightStore | None = None) -> Any:
-    """A `wordreel.models.text.bert.Bert` with these weights, in evaluation mode."""
+def minilm_network(store: WeightStore | None = None, weights: Mapping[str, Float32] | None = None) -> Any:
+    """A `wordreel.models.text.bert.Bert` in evaluation mode, with the store's weights or with these."""
     import torch
 
     from wordreel.models.text.bert import Bert
 
     network = Bert(MINILM)
-    network.load_state_dict({name: torch.from_numpy(array) for name, array in minilm_weights(store).items()})
+    arrays = minilm_weights(store) if weights is None else weights
+    network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
     return network.eval()

@@ -1,7 +1,7 @@
 """Videos and captions as training sees them.
 
 `Pairs` are videos with captions, from a library, a published tree or anything else; several can be joined.
-`Shelf` holds their features and `Texts` their captions as tensors, on the device where they fit.
+`FeatureStore` holds their features and `CaptionStore` their captions as tensors, on the device if they fit.
 """
 
 from wordreel.training.data.from_library import from_library

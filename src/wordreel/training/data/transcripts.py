@@ -19,9 +19,9 @@ from wordreel.errors import TrainingError
 from wordreel.models.batch import Tokens
 from wordreel.models.text.sources import Source
 from wordreel.models.text.wording import STOP, without_stop_words
+from wordreel.training.data.feature_store import device_for
 from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.pairs import Pairs
-from wordreel.training.data.shelf import place_for
 from wordreel.types import Bool
 
 NOTHING, FULL_STOP = 0, 1  # numbers of words that are in every table
@@ -87,7 +87,7 @@ class Stretches:
         """`most` tokens of a stretch are kept, the two marks included."""
         self.device, self.length, self.most = device, length, most
         size = 4 * spoken.words.values.size + spoken.times.nbytes
-        self.place = place_for(size, device)
+        self.place = device_for(size, device)
         self.words = torch.from_numpy(np.append(spoken.words.values, NOTHING)).to(self.place, torch.int32)
         nothing = np.full((1, 2), np.nan, np.float32)
         self.times = torch.from_numpy(np.concatenate([spoken.times, nothing])).to(self.place)

@@ -4,6 +4,6 @@
 batch are no negatives of each other. Without it they are, as published.
 """
 
-from wordreel.training.losses.build import build_loss
+from wordreel.training.losses.build import build_distillation, build_loss
 
-__all__ = ["build_loss"]
+__all__ = ["build_distillation", "build_loss"]

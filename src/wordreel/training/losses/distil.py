@@ -2,7 +2,12 @@
 
     L = mean_ij huber_δ(s_ij − mean over teachers of t_ij)
 
-Huber with δ = 1 as published; "l1" and "l2" are the absolute and the squared difference.
+Huber with δ = 1 as published; "l1" and "l2" are the absolute and the squared difference. "kl" compares what
+the similarities prefer instead (Hinton et al., 2015), with t the mean over teachers:
+
+    L = ½ mean_i [ KL(softmax_j(t_ij / τ) ‖ softmax_j(s_ij / τ)) + the same of columns ]
+
+Another caption of the same video takes no part in it.
 """
 
 from __future__ import annotations
@@ -11,20 +16,40 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import huber_loss, l1_loss, mse_loss
+from torch.nn.functional import huber_loss, kl_div, l1_loss, log_softmax, mse_loss
+
+from wordreel.training.losses.info_nce import HIDDEN
 
 
 class Distil(nn.Module):
-    def __init__(self, kind: Literal["huber", "l1", "l2"] = "huber", delta: float = 1.0) -> None:
+    def __init__(
+        self,
+        kind: Literal["huber", "l1", "l2", "kl"] = "huber",
+        delta: float = 1.0,
+        temperature: float = 0.1,
+    ) -> None:
         super().__init__()
-        self.kind, self.delta = kind, delta
+        self.kind, self.delta, self.temperature = kind, delta, temperature
 
-    def forward(self, similarities: Tensor, teachers: Tensor) -> Tensor:
-        """`similarities [n, n]` and `teachers [t, n, n]`."""
+    def forward(self, similarities: Tensor, teachers: Tensor, same: Tensor | None = None) -> Tensor:
+        """`similarities [n, n]`, `teachers [t, n, n]`, and which captions share a video `[n, n]`."""
         wide = torch.promote_types(similarities.dtype, torch.float32)
         taught = teachers.detach().to(wide).mean(dim=0)
+        if self.kind == "kl":
+            return self._divergence(similarities.to(wide), taught, same)
         if self.kind == "l1":
             return l1_loss(similarities.to(wide), taught)
         if self.kind == "l2":
             return mse_loss(similarities.to(wide), taught)
         return huber_loss(similarities.to(wide), taught, delta=self.delta)
+
+    def _divergence(self, similarities: Tensor, taught: Tensor, same: Tensor | None) -> Tensor:
+        ours, theirs = similarities / self.temperature, taught / self.temperature
+        if same is not None:
+            hidden = same & ~torch.eye(len(same), dtype=torch.bool, device=same.device)
+            ours, theirs = (x.masked_fill(hidden, HIDDEN) for x in (ours, theirs))
+        both = [
+            kl_div(log_softmax(x, 1), log_softmax(y, 1), log_target=True, reduction="batchmean")
+            for x, y in ((ours, theirs), (ours.T, theirs.T))
+        ]
+        return (both[0] + both[1]) / 2

@@ -1,6 +1,11 @@
 """Symmetric InfoNCE (van den Oord et al., 2018; both ways as in CLIP, Radford et al., 2021).
 
-L = −½ mean_i [ log softmax_j(s_ij / τ)_i + log softmax_j(s_ji / τ)_i ]
+    L = −½ mean_i Σ_j p_ij [ log softmax_j(s_ij / τ) + log softmax_j(s_ji / τ) ]
+
+with p_ij = 1 for i = j. In a batch of captions many mean nearly the same; soft targets give a share α of the
+target to those, by the cosines c of a frozen sentence encoder:
+
+    p_ij = (1 − α) [i = j] + α softmax_j(c_ij / τ')
 """
 
 from __future__ import annotations
@@ -9,16 +14,24 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, log_softmax
 
+HIDDEN = -1e4  # a logit whose share is 0 in float32, and finite times a target of 0
 MOST = math.log(100.0)  # as published: 1/τ stays below 100 while it is learned
 
 
 class InfoNCE(nn.Module):
-    """With `learned` the temperature is a parameter that begins at τ."""
+    """With `learned` the temperature is a parameter that begins at τ; `soft` is α, `soft_temperature` τ'."""
 
-    def __init__(self, temperature: float = 0.05, learned: bool = False) -> None:
+    def __init__(
+        self,
+        temperature: float = 0.05,
+        learned: bool = False,
+        soft: float = 0.0,
+        soft_temperature: float = 0.1,
+    ) -> None:
         super().__init__()
+        self.soft, self.soft_temperature = soft, soft_temperature
         start = torch.tensor(-math.log(temperature))
         self.log_scale: Tensor
         if learned:
@@ -32,9 +45,20 @@ class InfoNCE(nn.Module):
         """1/τ"""
         return (self.log_scale.clamp(max=MOST) if self.learned else self.log_scale).exp()
 
-    def forward(self, similarities: Tensor, same: Tensor | None = None) -> Tensor:
+    def forward(
+        self, similarities: Tensor, same: Tensor | None = None, captions: Tensor | None = None
+    ) -> Tensor:
+        """`captions [n, n]` are the cosines of the batch's captions, which soft targets need."""
         logits = similarities.to(torch.promote_types(similarities.dtype, torch.float32)) * self.scale
-        return both_ways(logits, logits, same)
+        if not self.soft or captions is None:
+            return both_ways(logits, logits, same)
+        own = torch.eye(len(logits), dtype=torch.bool, device=logits.device)
+        alike = captions.to(logits.dtype) / self.soft_temperature
+        if same is not None:
+            logits, alike = (x.masked_fill(same & ~own, HIDDEN) for x in (logits, alike))
+        target = (1 - self.soft) * own + self.soft * alike.softmax(dim=1)
+        by_text, by_video = log_softmax(logits, dim=1), log_softmax(logits.T, dim=1)
+        return -(target * (by_text + by_video)).sum(dim=1).mean() / 2
 
 
 def both_ways(by_text: Tensor, by_video: Tensor, same: Tensor | None) -> Tensor:

@@ -21,38 +21,38 @@ def build_optimiser(
     eps = settings.eps or (1e-5 if settings.kind == "ranger" else 1e-8)
     decay = settings.weight_decay
     if settings.kind == "ranger":
-        return Ranger(groups, settings.rate, betas, eps, decay, settings.lookahead, settings.lookahead_share)
+        return Ranger(groups, settings.lr, betas, eps, decay, settings.lookahead, settings.lookahead_share)
     if settings.kind == "radam":
-        return RAdam(groups, settings.rate, betas, eps, decay)
+        return RAdam(groups, settings.lr, betas, eps, decay)
     kind = torch.optim.Adam if settings.kind == "adam" else torch.optim.AdamW
     on_gpu = any(p.device.type == "cuda" for group in groups for p in group["params"])
     if captured:  # the graph reads its learning rate from the device
         for group in groups:
             group["lr"] = torch.tensor(float(group["lr"]), device=group["params"][0].device)
     return kind(
-        groups, lr=settings.rate, betas=betas, eps=eps, weight_decay=decay, fused=on_gpu, capturable=captured
+        groups, lr=settings.lr, betas=betas, eps=eps, weight_decay=decay, fused=on_gpu, capturable=captured
     )
 
 
 def parameter_groups(
     settings: OptimiserSettings, module: nn.Module, loss: nn.Module | None = None
 ) -> list[dict[str, Any]]:
-    """What is trained, in the module's order; frozen parameters are left out. `scale` multiplies the rate."""
-    words: list[Tensor] = []
-    rest: list[Tensor] = []
+    """Trained parameters by learning rate and weight decay, in the module's order."""
+    groups: dict[tuple[float, float], list[Tensor]] = {}
     for name, p in module.named_parameters():
-        if p.requires_grad:
-            (words if name.startswith("caption.words.") else rest).append(p)
-    groups: list[dict[str, Any]] = []
-    if settings.text_rate and words:
-        groups.append({"params": rest, "lr": settings.rate, "scale": 1.0})
-        groups.append(
-            {"params": words, "lr": settings.text_rate, "scale": settings.text_rate / settings.rate}
-        )
-    else:
-        both = [p for p in module.parameters() if p.requires_grad]
-        groups.append({"params": both, "lr": settings.rate, "scale": 1.0})
+        if not p.requires_grad:
+            continue
+        lr, decay = settings.lr, settings.weight_decay
+        if name.startswith("caption.words."):
+            lr = settings.text_lr or lr
+            decay = decay if settings.text_weight_decay is None else settings.text_weight_decay
+        if p.ndim <= 1 and not settings.decay_biases:
+            decay = 0.0
+        groups.setdefault((lr, decay), []).append(p)
+    made: list[dict[str, Any]] = [
+        {"params": some, "lr": lr, "weight_decay": decay} for (lr, decay), some in groups.items()
+    ]
     extra = [] if loss is None else [p for p in loss.parameters() if p.requires_grad]
     if extra:
-        groups.append({"params": extra, "lr": settings.rate, "scale": 1.0, "weight_decay": 0.0})
-    return [group for group in groups if group["params"]]
+        made.append({"params": extra, "lr": settings.lr, "weight_decay": 0.0})
+    return made

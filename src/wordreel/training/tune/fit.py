@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordreel.models.reel.words import MOST
+from wordreel.models.reel.own_words import MOST
 from wordreel.training.tune.heads import Heads, Texts, before_unit, text_vectors, video_vectors, with_unit
 from wordreel.training.tune.material import Material
 from wordreel.training.tune.settings import Settings

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wordreel.models.reel.checkpoint import from_small, quantised, to_small
-from wordreel.models.reel.words import TABLE, added
+from wordreel.models.reel.checkpoint import dequantise, is_quantised, quantise
+from wordreel.models.reel.own_words import TABLE, added
 from wordreel.types import Float32, Int64
 
 NAMES = {
@@ -53,8 +53,8 @@ class Heads:
         """As the file that ships has them, so that what is judged is what is kept."""
         return Heads(
             **{
-                name: from_small(*to_small(array))
-                if quantised(array)
+                name: dequantise(*quantise(array))
+                if is_quantised(array)
                 else array.astype(np.float16).astype(np.float32)
                 for name, array in self.arrays().items()
             }

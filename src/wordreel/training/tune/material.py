@@ -10,8 +10,8 @@ import numpy as np
 
 from wordreel.banks import everyday
 from wordreel.models.reel.model import Reel
-from wordreel.models.reel.tower import heard, read
-from wordreel.models.reel.words import ids_of, shares, words_of
+from wordreel.models.reel.own_words import ids_of, shares, words_of
+from wordreel.models.reel.runtime import first_tokens, text_parts
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.search.embedding import tracks_of
 from wordreel.search.searcher import Searcher
@@ -97,7 +97,7 @@ def gather(
         rows += own
         video += [number] * len(own)
         if len(shown) >= AT_ONCE or number + 1 == len(contents):
-            made.append(read(model.kept.tower, shown))
+            made.append(first_tokens(model.checkpoint.tower, model.checkpoint.config, shown))
             shown = []
         if progress:
             progress("videos", number + 1, len(contents))
@@ -109,7 +109,7 @@ def gather(
         np.asarray(searcher.gallery.available[rows]),
     )
     return Material(
-        tower=model.kept.tower,
+        tower=model.checkpoint.tower,
         weights=np.asarray(model.expert_weights, np.float32),
         read=np.concatenate(made),
         others=vectors[:, 1:],
@@ -147,7 +147,7 @@ def _texts(
         others.append(model.others(some))
         if progress:
             progress("captions", min(start + AT_ONCE, len(texts)), len(texts))
-    x, deep = heard(model.kept.tower, np.concatenate(sentences))
+    x, deep = text_parts(model.checkpoint.tower, np.concatenate(sentences))
     ids = ids_of(texts, places)
     return Texts(x, deep, ids, shares(ids), np.concatenate(others))
 

@@ -15,9 +15,9 @@ from wordreel.errors import LibraryError
 from wordreel.library.store import LibraryStore
 from wordreel.models import kept
 from wordreel.models.base import Model
-from wordreel.models.reel.checkpoint import TUNED, save
+from wordreel.models.reel.checkpoint import TUNED, export
 from wordreel.models.reel.model import Reel
-from wordreel.models.reel.words import LIST, TABLE
+from wordreel.models.reel.own_words import LIST, TABLE
 from wordreel.search.embedding import embed_library, embedding_cache
 from wordreel.search.fitting import check_model_fits
 from wordreel.search.searcher import Searcher
@@ -87,13 +87,13 @@ def tune(
     heads, words = without_idle_words(found.heads, material.words)
     model, name, print_, embedded = None, "", "", 0
     if found.better and not dry_run:
-        tower = heads.into(base.kept.tower)
+        tower = heads.into(base.checkpoint.tower)
         if not words:
             del tower[TABLE]
         card = _card(base, words, said, found, settings)
         card["name"] = name = free_name(store, card)
         with TemporaryDirectory() as folder:
-            save(Path(folder) / kept.WEIGHTS, replace(base.kept, tower=tower, card=card))
+            export(Path(folder) / kept.WEIGHTS, replace(base.checkpoint, tower=tower, card=card))
             model, used = use(
                 store,
                 weights,
@@ -161,9 +161,9 @@ def _card(
 ) -> dict[str, Any]:
     """What the file says of itself: no clock and no paths, so that the same captions make the same file."""
     told = hashlib.sha256(json.dumps(sorted(said.texts.items())).encode()).hexdigest()
-    about = {key: value for key, value in base.kept.card.items() if key not in ("format", "validation")}
+    about = {key: value for key, value in base.checkpoint.card.items() if key not in ("format", "validation")}
     tuned = {
-        "from": base.kept.digest,
+        "from": base.checkpoint.digest,
         "captions": told,
         "videos": len(said.texts),
         "settings": asdict(settings),

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from wordreel.errors import WeightsCorrupt
-from wordreel.models.reel.checkpoint import Checkpoint
+from wordreel.models.reel.checkpoint import ReelCheckpoint
 from wordreel.types import Float32, Int64
 
 TABLE, LIST = "words", "words"  # the array of the tower, and the list in the card
@@ -65,10 +65,10 @@ class OwnWords:
     table: Float32  # [words, dim]
 
     @staticmethod
-    def of(kept: Checkpoint) -> OwnWords:
+    def of(checkpoint: ReelCheckpoint) -> OwnWords:
         """The table of a checkpoint."""
-        words = tuple(str(word) for word in kept.card.get(LIST, ()))
-        table = kept.tower.get(TABLE, np.zeros((0, 0), np.float32))
+        words = tuple(str(word) for word in checkpoint.card.get(LIST, ()))
+        table = checkpoint.tower.get(TABLE, np.zeros((0, 0), np.float32))
         if len(words) != len(table):
             raise WeightsCorrupt(
                 f"the model's table of words has {len(table)} rows for {len(words)} words; tune it again"

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from wordreel.errors import WeightsCorrupt
-from wordreel.models.reel.checkpoint import Checkpoint
-from wordreel.models.reel.words import LONGEST, MOST, OwnWords, words_of
+from wordreel.models.reel.checkpoint import ReelCheckpoint
+from wordreel.models.reel.own_words import LONGEST, MOST, OwnWords, words_of
 
 TABLE = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
 WORDS = ("zorp", "7b", "straße")
 
 
 def own(words=WORDS, table=TABLE):
-    return OwnWords.of(Checkpoint({"words": table}, {}, {}, {"words": words}))
+    return OwnWords.of(ReelCheckpoint({"words": table}, {}, {}, {"words": words}))
 
 
 def test_each_known_word_is_added():
@@ -32,7 +32,7 @@ def test_long_and_many_words():
 
 
 def test_the_model_that_ships_has_none():
-    assert OwnWords.of(Checkpoint({}, {}, {}, {})).add(["zorp"]) is None
+    assert OwnWords.of(ReelCheckpoint({}, {}, {}, {})).add(["zorp"]) is None
 
 
 def test_a_table_that_does_not_fit_is_refused():

@@ -1,7 +1,8 @@
-"""Training data made ready once for any number of runs: pairs and their encoded captions."""
+"""Training data, prepared once for any number of runs: videos, captions and their tokens."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,22 +12,28 @@ import torch
 from numpy.typing import NDArray
 
 from wordreel.errors import TrainingError, WeightsMissing
-from wordreel.models.config import Text
+from wordreel.models.config import MINILM, Text
 from wordreel.models.text.sources import open_source
-from wordreel.training.data.keep import kept
+from wordreel.training.data.caption_cache import kept
+from wordreel.training.data.caption_store import Told, encode, is_frozen
 from wordreel.training.data.packed import Packed
 from wordreel.training.data.pairs import Pairs
-from wordreel.training.data.texts import Told, encode, is_frozen
 from wordreel.training.data.transcripts import Transcripts, transcripts
 from wordreel.training.recipe import Recipe
 from wordreel.training.start import text_folder
 from wordreel.training.teachers import Teachers
+from wordreel.types import Float32
 from wordreel.weights.store import WeightStore
+
+SENTENCES = Text("bert", MINILM.hidden, "sentence", network=MINILM, max_tokens=32)
 
 
 @dataclass(frozen=True)
-class Material:
-    """What `train` trains on. `teachers` are over the captions of `train`, in order."""
+class TrainingData:
+    """What `train` trains on. `teachers` are over the captions of `train`, in order.
+
+    `sentence_tokens` are the training captions in the sentence encoder's tokens, which soft targets need.
+    """
 
     train: Pairs
     train_words: Packed | Transcripts
@@ -34,6 +41,10 @@ class Material:
     val_words: Packed | None = None
     teachers: Teachers | None = None
     tokenizer: Path | None = None  # the folder with the captions' tokenizer
+    sentence_tokens: Packed | None = None
+    text_weights: Mapping[str, Float32] | None = (
+        None  # the sentence encoder's, where no weight store has them
+    )
 
     def __post_init__(self) -> None:
         for pairs in (self.train, self.val):
@@ -97,7 +108,7 @@ def prepare(
     told: Told | None = None,
     device: str | torch.device | None = None,
     cache: Path | None = None,
-) -> Material:
+) -> TrainingData:
     """Limit and encode the captions as the recipe says. `folder` is where a tokenizer's files lie.
 
     A GPU may do the encoding; `cache` is a folder that keeps it for the next time.
@@ -133,11 +144,19 @@ def prepare(
             )
         return transcripts(pairs, source, recipe.data.until)
 
-    return Material(
-        train,
-        drawn_from(train) if recipe.data.stretch else encoded(train),
-        val,
-        None if val is None else encoded(val),
-        teachers,
-        place,
-    )
+    words = drawn_from(train) if recipe.data.stretch else encoded(train)
+    sentences = None
+    if recipe.loss.soft_targets:
+        own = isinstance(words, Packed) and text.words == "bert" and text.source == SENTENCES.source
+        sentences = words if isinstance(words, Packed) and own else sentence_tokens(train, store)
+    return TrainingData(train, words, val, None if val is None else encoded(val), teachers, place, sentences)
+
+
+def sentence_tokens(pairs: Pairs, store: WeightStore | None = None) -> Packed:
+    """Every caption in the sentence encoder's tokens."""
+    if not all(text.strip() for text in pairs.texts):
+        raise TrainingError(
+            f"soft targets compare captions as text, and {pairs.name} has word features only; set "
+            "loss.soft_targets=0"
+        )
+    return encode(pairs, SENTENCES, open_source(SENTENCES, None, store))

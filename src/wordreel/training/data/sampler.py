@@ -13,7 +13,7 @@ from wordreel.types import Int64
 
 
 @dataclass(frozen=True)
-class Order:
+class BatchSampler:
     """`epoch(n)` gives the batches of an epoch as numbers of videos and of captions."""
 
     owners: Int64  # [captions] the video of each
@@ -29,13 +29,13 @@ class Order:
     least: int = 2  # pairs of a batch
 
     @staticmethod
-    def of(pairs: Pairs, data: DataSettings, run: RunSettings, least: int = 2) -> Order:
+    def of(pairs: Pairs, data: DataSettings, run: RunSettings, least: int = 2) -> BatchSampler:
         """`least`: two for each process that shares a batch."""
         if len(pairs) < 2:
             raise TrainingError(
                 f"{pairs.name} has one video; training tells videos from each other and needs more"
             )
-        return Order(
+        return BatchSampler(
             np.repeat(np.arange(len(pairs)), pairs.counts),
             pairs.counts,
             pairs.source,

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from wordreel.errors import TrainingError
 from wordreel.models.base_module import JointEmbedding
-from wordreel.models.batch import Tokens
+from wordreel.models.batch import Tokens, masked_mean, unit
 from wordreel.models.config import MINILM, Text
 from wordreel.models.text.sources import Source
+from wordreel.training.data.feature_store import device_for
 from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.pairs import Pairs
-from wordreel.training.data.shelf import place_for
 from wordreel.types import Int64
 
 BATCH = 512
@@ -26,7 +26,7 @@ BATCH = 512
 Told = Callable[[int, int], None]
 
 
-class Texts:
+class CaptionStore:
     """`batch(captions)` gives tokens of the captions with these numbers, in the order of `Pairs.texts`.
 
     `middles [captions]` are the seconds that captions are about, NaN where that is all of the video.
@@ -49,7 +49,7 @@ class Texts:
         whole = values.dtype.kind in "iu"
         held = torch.from_numpy(np.concatenate([values, np.zeros((1, *values.shape[1:]), values.dtype)]))
         held = held.to(torch.int32 if whole else dtype)
-        self.place = place_for(held.numel() * held.element_size(), device)
+        self.place = device_for(held.numel() * held.element_size(), device)
         pinned = self.place != device and device.type == "cuda"
         self.values = held.pin_memory() if pinned else held.to(self.place)
         self.whole, self.longest = whole, packed.longest
@@ -159,7 +159,7 @@ def states(
     network: nn.Module, packed: Packed, device: torch.device, first: bool = False, batch: int = 256
 ) -> Packed:
     """Hidden states of every caption, or only of its first token; captions of one length go together."""
-    held = Texts(packed, device)
+    held = CaptionStore(packed, device)
     order = np.argsort(packed.counts, kind="stable")
     made: list[NDArray[Any]] = [np.zeros((0, 0), np.float32)] * len(packed)
     for start in range(0, len(order), batch):
@@ -170,6 +170,37 @@ def states(
         for row, number in enumerate(some):
             made[number] = found[row, : 1 if first else int(packed.counts[number])].copy()
     return pack(made)
+
+
+@torch.inference_mode()
+def sentence_vectors(network: nn.Module, packed: Packed, device: torch.device, batch: int = 1024) -> Tensor:
+    """Unit vectors `[captions, hidden]`: the mean of the last layer over a caption's tokens."""
+    store = CaptionStore(packed, device)
+    order = np.argsort(packed.counts, kind="stable")
+    parts = []
+    for start in range(0, len(order), batch):
+        some = order[start : start + batch]
+        tokens = store.batch(torch.from_numpy(some), int(packed.counts[some].max()))
+        parts.append(unit(masked_mean(network(*tokens), tokens.mask).float()))
+    back = torch.from_numpy(np.argsort(order, kind="stable")).to(device)
+    return torch.cat(parts)[back]
+
+
+def shorten(tokens: Tokens, chance: float) -> Tokens:
+    """Leave words out of some captions, so that a few keywords find what a sentence finds.
+
+    Of a chosen caption each word stays with one half; the marks at both ends stay, and at least one word.
+    """
+    ids, mask = tokens
+    position = torch.arange(ids.shape[1], device=ids.device)
+    inner = (position > 0) & (position < mask.sum(dim=1, keepdim=True) - 1)
+    chosen = torch.rand(len(ids), 1, device=ids.device) < chance
+    gone = inner & chosen & (torch.rand(ids.shape, device=ids.device) < 0.5)
+    gone = gone & ~(gone == inner).all(dim=1, keepdim=True)  # never all of the words
+    stays = mask & ~gone
+    # Words that stay move together, so that their positions are those of a short sentence.
+    order = torch.sort((~stays).to(torch.uint8), dim=1, stable=True).indices
+    return Tokens(ids.gather(1, order), stays.gather(1, order))
 
 
 def is_frozen(text: Text) -> bool:

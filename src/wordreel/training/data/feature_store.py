@@ -1,6 +1,6 @@
 """A dataset's features as tensors that batches are gathered from by number: no copies, workers or padding.
 
-Rows of all videos lie end to end. A batch is one `index_select` per expert; on a GPU that holds the shelf
+Rows of all videos lie end to end. A batch is one `index_select` per expert; on a GPU that holds the store
 nothing travels but the numbers of the videos. What a model would compute again in every step of a frozen
 feature is computed once: the mean over an expert's rows (CE, MoEE) or their maximum over all rows (MMT).
 """
@@ -16,6 +16,7 @@ from torch import Tensor
 from wordreel.errors import TrainingError
 from wordreel.models.batch import Features
 from wordreel.models.config import MMT, Config, Expert
+from wordreel.models.reel.segments import segment_means
 from wordreel.models.rows import choose
 from wordreel.training.data.packed import Packed
 from wordreel.training.data.pairs import Pairs
@@ -38,7 +39,16 @@ class Held:
     on_host: Int64  # counts again, to size batches without asking the device
 
 
-class Shelf:
+@dataclass(frozen=True)
+class FeatureDropout:
+    """Chances that a training batch hides a single row, or all of an expert but those of `spares`."""
+
+    tokens: float = 0.0
+    experts: float = 0.0
+    spares: tuple[str, ...] = ()
+
+
+class FeatureStore:
     """`batch(videos)` gives what the model takes. `fixed` gives every batch the same shape.
 
     `wide` hands out float32, whatever is held.
@@ -51,11 +61,11 @@ class Shelf:
         device: torch.device,
         dtype: torch.dtype = torch.float32,
         fixed: bool = False,
-        expert_dropout: float = 0.0,
+        dropout: FeatureDropout | None = None,
         wide: bool = False,
     ) -> None:
         self.config, self.device, self.fixed = config, device, fixed
-        self.expert_dropout = expert_dropout
+        self.dropout = dropout or FeatureDropout()
         self.wide = wide
         self.sampled = isinstance(config, MMT)
         packed = {expert.name: _prepared(pairs, expert, config) for expert in config.experts}
@@ -65,7 +75,9 @@ class Shelf:
                 f"{', '.join(pairs.rows)}"
             )
         size = sum(found[0].values.size for found in packed.values()) * dtype.itemsize
-        self.place = place_for(size, device)
+        self.place = device_for(size, device)
+        # Made here: while a CUDA graph is captured nothing may be copied to the device.
+        self.spared = torch.tensor([name in self.dropout.spares for name in config.names], device=self.place)
         self.held = {
             expert.name: self._hold(expert, *packed[expert.name], dtype) for expert in config.experts
         }
@@ -108,11 +120,17 @@ class Shelf:
             expert.name: self._expert(self.held[expert.name], expert, there, training, centres, window)
             for expert in self.config.experts
         }
-        if training and self.expert_dropout:
-            found = dropped(found, self.expert_dropout)
+        if training and self.dropout.tokens:
+            found = {name: drop_tokens(part, self.dropout.tokens) for name, part in found.items()}
+        if training and self.dropout.experts:
+            found = drop_experts(found, self.dropout.experts, self.spared)
         if self.place != self.device:
             found = {name: _moved(part, self.device) for name, part in found.items()}
         return {name: _widened(part) for name, part in found.items()} if self.wide else found
+
+    def rows(self) -> dict[str, Tensor]:
+        """All rows `[n, dim]` of all videos, by expert."""
+        return {name: held.values[:-1] for name, held in self.held.items()}
 
     def _width(self, held: Held, expert: Expert, videos: Tensor) -> int:
         longest = held.longest
@@ -183,14 +201,23 @@ def drawn(here: Tensor, keys: Tensor, most: int) -> Tensor:
     return torch.where(here.gather(1, chosen), chosen, count).sort(dim=1).values
 
 
-def dropped(batch: dict[str, Features], chance: float) -> dict[str, Features]:
-    """Each expert missing from each video with this chance; a video keeps at least one of those it had."""
+def drop_tokens(features: Features, chance: float) -> Features:
+    """Each row hidden with this chance; where all of a video's would be, none is."""
+    stays = features.mask & (torch.rand(features.mask.shape, device=features.mask.device) >= chance)
+    return features._replace(mask=torch.where(stays.any(dim=1, keepdim=True), stays, features.mask))
+
+
+def drop_experts(batch: dict[str, Features], chance: float, spared: Tensor) -> dict[str, Features]:
+    """Each expert but the `spared [experts]` missing from each video with this chance.
+
+    A video keeps at least one of the experts it had.
+    """
     names = list(batch)
     had = torch.stack([batch[name].available for name in names], dim=1)  # [b, experts]
     keys = torch.rand(had.shape, device=had.device)
-    stays = had & (keys >= chance)
+    stays = had & ((keys >= chance) | spared)
     best = keys.masked_fill(~had, -1.0).argmax(dim=1, keepdim=True)
-    stays = stays | (torch.zeros_like(had).scatter(1, best, True) & had)
+    stays = stays | (torch.zeros_like(had).scatter(1, best, True) & had & ~stays.any(dim=1, keepdim=True))
     return {
         name: batch[name]._replace(mask=batch[name].mask & stays[:, number, None])
         for number, name in enumerate(names)
@@ -208,7 +235,7 @@ def _moved(part: Features, device: torch.device) -> Features:
     return Features(values, mask, times, pooled)
 
 
-def place_for(size: int, device: torch.device) -> torch.device:
+def device_for(size: int, device: torch.device) -> torch.device:
     """The device where that many bytes fit, else the host's memory."""
     if device.type != "cuda":
         return torch.device("cpu")
@@ -227,6 +254,10 @@ def _prepared(pairs: Pairs, expert: Expert, config: Config) -> tuple[Packed, Ten
             f"{expert.name} has rows of {packed.values.shape[1]} numbers in {pairs.name}, the recipe says "
             f"{expert.dim}; set model.expert.{expert.name}.dim={packed.values.shape[1]}"
         )
+    if expert.pool == "segments":
+        packed = segmented(packed, expert.max_tokens)
+        if not isinstance(config, MMT):
+            return packed, None
     if isinstance(config, MMT):
         return packed, torch.from_numpy(_pooled(packed, config.aggregate == "mean"))
     if expert.pool == "mean":
@@ -236,6 +267,24 @@ def _prepared(pairs: Pairs, expert: Expert, config: Config) -> tuple[Packed, Ten
     if expert.max_tokens:
         return _cut(packed, expert.max_tokens), None
     return packed, None
+
+
+def segmented(packed: Packed, most: int) -> Packed:
+    """Every video's rows averaged over at most `most` segments, and so are their times."""
+    if packed.longest <= most:
+        return packed
+    rows, times, counts = [], [], []
+    for start, count in zip(packed.starts, packed.counts, strict=True):
+        some = slice(start, start + count)
+        rows.append(segment_means(packed.values[some], most))
+        counts.append(len(rows[-1]))
+        if packed.times is not None:
+            times.append(segment_means(packed.times[some, None], most)[:, 0])
+    return Packed(
+        np.concatenate(rows),
+        np.array(counts, np.int64),
+        np.concatenate(times) if packed.times is not None else None,
+    )
 
 
 def _pooled(packed: Packed, mean: bool, counts: Int64 | None = None) -> np.ndarray:

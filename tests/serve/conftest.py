@@ -24,10 +24,10 @@ from wordreel.search.embedding import embed_library
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
+from wordreel.serve.app import build_server
 from wordreel.serve.jobs.queue import JobStopped
 from wordreel.serve.jobs.tasks import add_report, files_progress
 from wordreel.serve.options import Options
-from wordreel.serve.run import server
 from wordreel.serve.service import Service
 
 MARK = {"X-Wordreel": "1"}
@@ -176,8 +176,10 @@ def running(path: Path, work=None, **options):
     def study(file):
         return extract_file(file, [Colour(), Talk("speech", rate=1000)], fence)
 
-    service = Service(library, chosen, work=work or ThreadWork(path, library.model), fence=fence, study=study)
-    made = server(service, chosen)
+    service = Service(
+        library, chosen, job_runner=work or ThreadWork(path, library.model), fence=fence, study=study
+    )
+    made = build_server(service)
     sock = made.config.bind_socket()
     thread = threading.Thread(target=made.run, args=([sock],), daemon=True)
     thread.start()

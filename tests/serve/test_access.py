@@ -67,14 +67,14 @@ def test_tokens_are_kept_hashed(tmp_path, library):
     for file in (None, tmp_path / "token"):
         with LibraryStore.open(library) as store:
             assert tokens.load_token_hash(store, file) is None
-            tokens.keep(store, file, tokens.hash_token(token))
+            tokens.save_token_hash(store, file, tokens.hash_token(token))
             kept = tokens.load_token_hash(store, file)
         assert token not in kept
         check = tokens.TokenVerifier(kept)
-        assert not check.known(token)
-        assert check.right(token)
-        assert check.known(token)
-        assert not check.right(token + "x")
+        assert not check.is_cached(token)
+        assert check.verify(token)
+        assert check.is_cached(token)
+        assert not check.verify(token + "x")
     assert (tmp_path / "token").stat().st_mode & 0o077 == 0
     assert tokens.hash_token(token) != tokens.hash_token(token)
     with pytest.raises(WordreelError, match="new-token"):

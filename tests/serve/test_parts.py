@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.serve.conftest import Model, opened
 
-from wordreel.serve.access.rate import TokenBuckets
+from wordreel.serve.access.limits import TokenBuckets
 from wordreel.serve.encoder import CachedQueryModel, Encoder
 from wordreel.serve.live import Live
 from wordreel.serve.metrics import Metrics

@@ -64,7 +64,7 @@ def serve(
     opened = Library(library, create=not read_only)
     if new_token:
         token = tokens.new_token()
-        tokens.keep(opened.store, token_file, tokens.hash_token(token))
+        tokens.save_token_hash(opened.store, token_file, tokens.hash_token(token))
         typer.echo(token)
         typer.echo("This is shown once. Log in with it, or send it as Authorization: Bearer.", err=True)
         return
@@ -112,10 +112,10 @@ def _stay(library: Library, options: Options, open_page: bool) -> None:
     """Serve until interrupted."""
     import webbrowser
 
-    from wordreel.serve.run import server
+    from wordreel.serve.app import build_server
     from wordreel.serve.service import Service
 
-    made = server(Service(library, options), options)
+    made = build_server(Service(library, options))
     listening = made.config.bind_socket()  # says why and exits where the address is taken
     port = listening.getsockname()[1]
     shown = f"[{options.host}]" if ":" in options.host else options.host

@@ -1,10 +1,11 @@
-"""The application: routes, errors, the page, and the guard in front of all of it."""
+"""The application (routes, errors, the page, the guard in front of them) and the server that runs it."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
@@ -15,15 +16,18 @@ from wordreel.serve.access.headers import SecurityHeaders
 from wordreel.serve.page_files import page_files
 from wordreel.serve.routes import about, banks, jobs, login, media, search, videos
 from wordreel.serve.service import Service
+from wordreel.serve.slow_clients import TimeoutProtocol
 
+MAX_CONNECTIONS = 512
+KEEP_ALIVE = 15  # seconds
 ABOUT = (
     "Find the moment in your videos with words. Every error is "
     '`{"error": {"code", "message", "field", "next_step"}}`; the message says what to do next.'
 )
 
 
-def build(service: Service) -> ASGIApp:
-    """Everything, ready for a server."""
+def build_app(service: Service) -> ASGIApp:
+    """The ASGI application for a service."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -51,3 +55,26 @@ def build(service: Service) -> ASGIApp:
     guard = Guard(app, service.options, service.sessions, service.metrics)
     app.state.verifier = guard.verifier
     return SecurityHeaders(guard)
+
+
+def build_server(service: Service) -> uvicorn.Server:
+    """A uvicorn server for a service, not yet started."""
+    options = service.options
+    config = uvicorn.Config(
+        build_app(service),
+        host=options.host,
+        port=options.port,
+        http=TimeoutProtocol,
+        ws="none",
+        lifespan="on",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=5,
+        ssl_certfile=options.certificate,
+        ssl_keyfile=options.key,
+    )
+    return uvicorn.Server(config)

@@ -1,4 +1,4 @@
-"""What files are called when people read it, and where their pictures and bytes are asked for."""
+"""How files are displayed: names, paths, folders, and the URLs of their pictures and bytes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from urllib.parse import urlencode
 
-from wordreel.library.store import LibraryStore
-
 LONGEST = 255
 MAX_FOLDERS = 100
 
 
 def display_path(path: str) -> str:
-    """A path as text that JSON can hold; bytes that are no text are shown escaped.
+    """A path as text that JSON can hold; bytes that are not text are escaped.
 
     >>> display_path("/films/\\udcff.mp4")
     '/films/\\\\xff.mp4'
@@ -24,13 +22,13 @@ def display_path(path: str) -> str:
 
 
 def display_name(path: str, uploaded: dict[str, str] | None = None) -> str:
-    """A file's own name; of an upload, what its sender called it."""
+    """The name of a file; of an upload, the name its sender gave it."""
     name = PurePath(path).name
     return (uploaded or {}).get(name) or display_path(name)
 
 
 def safe_name(name: str) -> str:
-    r"""A name as a stranger gave it, made harmless: no folders, nothing that does not print.
+    r"""The name of an uploaded file without folders and unprintable characters.
 
     >>> safe_name("../../etc/pass\nwd"), safe_name("C:\\films\\a.mp4"), safe_name("..")
     ('passwd', 'a.mp4', 'upload')
@@ -40,13 +38,8 @@ def safe_name(name: str) -> str:
     return clean if clean.strip(". ") else "upload"
 
 
-def uploaded_names(store: LibraryStore) -> dict[str, str]:
-    """What every upload was called, by the hash of its bytes."""
-    return dict(store.catalogue.rows("SELECT content, name FROM uploads"))
-
-
 def largest_folders(paths: Iterable[str], library: str) -> list[str]:
-    """The folders that hold files, the fullest first, without those of the library itself.
+    """The folders with the most files, without those of the library itself.
 
     >>> largest_folders(["/a/1.mp4", "/b/2.mp4", "/b/3.mp4", "/lib/uploads/4"], "/lib")
     ['/b', '/a']

@@ -1,26 +1,25 @@
-"""Everything that the routes share, put together once."""
+"""Everything that the routes share: one `Service` for each server."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from wordreel.api import Library
 from wordreel.errors import WordreelError
 from wordreel.library.jobs import DONE, Job
+from wordreel.library.uploads import upload_names
 from wordreel.media import Fence
 from wordreel.models.base import Model
 from wordreel.nets.runtime import cores
 from wordreel.search.embedding import embedding_cache
 from wordreel.search.video_query import Study
 from wordreel.serve.access.sessions import Sessions
+from wordreel.serve.bounded_executor import BoundedExecutor
 from wordreel.serve.disk_cache import DiskCache
-from wordreel.serve.display import uploaded_names
 from wordreel.serve.encoder import Encoder
 from wordreel.serve.jobs.process import JobProcess
 from wordreel.serve.jobs.queue import JobQueue, JobRunner
@@ -38,43 +37,9 @@ from wordreel.serve.verified_files import VerifiedFiles
 
 log = logging.getLogger("wordreel.serve")
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-MAX_WAITING = 256  # requests for one pool; more are turned away
-THUMBS = 512 * 2**20  # bytes
+THUMBNAIL_BYTES = 512 * 2**20  # on disk
 WATCH_EVERY = 2.0  # seconds
 REOPEN_EVERY = 15.0  # seconds, while a job or another program writes
-
-
-class BoundedExecutor:
-    """Threads for work that would hold up the event loop, with a bound on who may wait for them."""
-
-    def __init__(self, name: str, threads: int, timeout: float) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._timeout, self._waiting = timeout, 0
-
-    async def __call__(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._waiting >= MAX_WAITING:
-            raise Problem(
-                503, "too_busy", "too many requests at once; try again", headers={"retry-after": "1"}
-            )
-        self._waiting += 1
-        try:
-            done = asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **kwargs))
-            return await asyncio.wait_for(done, self._timeout)
-        except TimeoutError:
-            raise Problem(
-                503,
-                "too_slow",
-                "this took too long; ask for less, or try again",
-                headers={"retry-after": "5"},
-            ) from None
-        finally:
-            self._waiting -= 1
-
-    def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class Service:
@@ -85,7 +50,7 @@ class Service:
         library: Library,
         options: Options,
         *,
-        work: JobRunner | None = None,
+        job_runner: JobRunner | None = None,
         fence: Any = None,
         study: Study | None = None,
     ) -> None:
@@ -98,17 +63,17 @@ class Service:
         self.live = Live(self.store, self.used.look, options.read_only)
         self.encoder = Encoder(self.used.now, self.metrics)
         self.fence = fence or Fence()
-        self.pictures = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBS))
+        self.thumbnails = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBNAIL_BYTES))
         self.files = VerifiedFiles(self.store)
         self.uploads = Uploads(self.store, self.fence)
         self.jobs = JobQueue(
-            self.store, work or JobProcess(self.store.path), self._job_progress, self._job_ended
+            self.store, job_runner or JobProcess(self.store.path), self._job_progress, self._job_ended
         )
         self.samples = Samples(self.store, study or OwnExperts(library, self.fence))
         self.query_log = QueryLog(self.store)
         self.searching = BoundedExecutor("search", max(2, cores()), options.timeout)
         self.decoding = BoundedExecutor("decode", max(2, cores()), 2 * options.timeout)
-        self.uploaded = uploaded_names(self.store)
+        self.uploaded = upload_names(self.store)
         self.listeners = 0  # to the progress of jobs
         self._watching: asyncio.Task[None] | None = None
         self.metrics.jobs_waiting.set_function(lambda: self.jobs.waiting())
@@ -153,7 +118,7 @@ class Service:
 
     def reopen(self) -> None:
         """Let searches see the library as it is now."""
-        self.uploaded = uploaded_names(self.store)
+        self.uploaded = upload_names(self.store)
         self.live.reopen()
         self.encoder.model = self.used.now
 

@@ -1,4 +1,4 @@
-"""Files that come over the wire: kept under the hash of their bytes, believed only once decoded."""
+"""Uploaded files: stored under the hash of their bytes once they have been probed as media."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,26 +16,27 @@ import anyio.to_thread
 
 from wordreel.errors import MediaError
 from wordreel.library.store import LibraryStore
+from wordreel.library.uploads import delete_upload_name, save_upload_name
 from wordreel.media.types import MediaInfo
 from wordreel.serve.display import safe_name
 from wordreel.serve.problems import Problem, problem_of
 
 FOLDER = "uploads"
-ASKED = "asked"  # below the cache: what was only asked with
+QUERIES = "asked"  # below the cache: uploads that are only queries
 MAX_QUERIES = 50
-LOOK_EVERY = 64 * 2**20  # bytes between two looks at the room that is left
-SPARE = 2**30  # bytes of disk that are left for others
+CHECK_EVERY = 64 * 2**20  # bytes between two checks of the free disk space
+SPARE = 2**30  # bytes of disk space that stay free
 
 
 class Prober(Protocol):
-    """What is asked of `wordreel.media.Fence`."""
+    """The part of `wordreel.media.Fence` that uploads need."""
 
     def probe(self, path: Path) -> MediaInfo: ...
 
 
 @dataclass(frozen=True)
 class StoredUpload:
-    """A file that is media."""
+    """An upload that is media."""
 
     content: str
     path: Path
@@ -46,17 +46,17 @@ class StoredUpload:
 
 
 class Uploads:
-    """`<library>/uploads/<sha256>` for what is added, `<library>/cache/asked/<sha256>` for questions."""
+    """`<library>/uploads/<sha256>` for files to add, `<library>/cache/asked/<sha256>` for queries."""
 
     def __init__(self, store: LibraryStore, fence: Prober) -> None:
         self._store, self._fence = store, fence
         self.folder = store.path / FOLDER
-        self.asked = store.cache / ASKED
+        self.queries = store.cache / QUERIES
 
-    async def take(self, chunks: AsyncIterator[bytes], name: str, keep: bool) -> StoredUpload:
-        """Write the bytes as they come, look into them, and put the file in its place or delete it."""
-        home = self.folder if keep else self.asked
-        await anyio.to_thread.run_sync(_make, home)
+    async def take(self, chunks: AsyncIterator[bytes], name: str, add: bool) -> StoredUpload:
+        """Write the bytes as they arrive, probe them, and store the file or delete it."""
+        home = self.folder if add else self.queries
+        await anyio.to_thread.run_sync(_make_folder, home)
         passing = home / f"passing-{secrets.token_hex(8)}"
         digest, size = hashlib.sha256(), 0
         try:
@@ -65,68 +65,63 @@ class Uploads:
                 async for chunk in chunks:
                     digest.update(chunk)
                     size += len(chunk)
-                    if size // LOOK_EVERY != (size - len(chunk)) // LOOK_EVERY:
-                        await anyio.to_thread.run_sync(_check_room, home)
+                    if size // CHECK_EVERY != (size - len(chunk)) // CHECK_EVERY:
+                        await anyio.to_thread.run_sync(_check_free_space, home)
                     await anyio.to_thread.run_sync(_write, out, chunk)
             if size == 0:
                 raise Problem(422, "empty", "the upload is empty; send the bytes of a file")
             return await anyio.to_thread.run_sync(
-                self._settle, passing, digest.hexdigest(), size, safe_name(name), keep
+                self._store_probed, passing, digest.hexdigest(), size, safe_name(name), add
             )
         finally:
             passing.unlink(missing_ok=True)
 
     def find(self, content: str) -> Path:
-        """An upload by its id; a `Problem` where there is none (any more)."""
+        """An upload by its id; raises a `Problem` where there is none (any more)."""
         if re.fullmatch("[0-9a-f]{64}", content):
-            for home in (self.asked, self.folder):
+            for home in (self.queries, self.folder):
                 if (home / content).is_file():
                     return home / content
         raise Problem(404, "no_upload", "there is no such upload any more; upload the file again", "image")
 
-    def _settle(self, passing: Path, content: str, size: int, name: str, keep: bool) -> StoredUpload:
+    def _store_probed(self, passing: Path, content: str, size: int, name: str, add: bool) -> StoredUpload:
         try:
             info = self._fence.probe(passing)
         except MediaError as error:
             raise problem_of(error) from error
-        place = (self.folder if keep else self.asked) / content
-        passing.replace(place)
-        if keep:
-            self._store.catalogue.run(
-                "INSERT OR REPLACE INTO uploads VALUES (?, ?, ?)",
-                content,
-                name,
-                time.time(),
-            )
+        stored = (self.folder if add else self.queries) / content
+        passing.replace(stored)
+        if add:
+            save_upload_name(self._store, content, name)
         else:
             self._clear_up()
-        return StoredUpload(content, place, name, size, info)
+        return StoredUpload(content, stored, name, size, info)
 
-    def forget(self, content: str) -> None:
-        """Delete our copy: nobody else has it under this name."""
+    def delete(self, content: str) -> None:
+        """Delete the stored copy and its name."""
         (self.folder / content).unlink(missing_ok=True)
-        self._store.catalogue.run("DELETE FROM uploads WHERE content = ?", content)
+        delete_upload_name(self._store, content)
 
     def sweep(self) -> None:
-        """Delete what a killed server left half-written."""
-        for home in (self.folder, self.asked):
+        """Delete what a killed server left half written."""
+        for home in (self.folder, self.queries):
             for path in home.glob("passing-*"):
                 path.unlink(missing_ok=True)
 
     def _clear_up(self) -> None:
-        held = sorted(self.asked.iterdir(), key=lambda path: path.stat().st_mtime_ns)
-        for path in held[: max(0, len(held) - MAX_QUERIES)]:
+        stored = sorted(self.queries.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        for path in stored[: max(0, len(stored) - MAX_QUERIES)]:
             path.unlink(missing_ok=True)
 
 
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _check_room(folder)
+    _check_free_space(folder)
 
 
-def _check_room(folder: Path) -> None:
+def _check_free_space(folder: Path) -> None:
     if shutil.disk_usage(folder).free < SPARE:
-        raise Problem(507, "disk_full", "there is no room for uploads on the server's disk")
+        raise Problem(507, "disk_full", "the server's disk has no space left for uploads")
 
 
 def _write(out: object, chunk: bytes) -> None:

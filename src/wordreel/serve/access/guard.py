@@ -12,8 +12,7 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wordreel.serve.access.body import Body, too_large
-from wordreel.serve.access.rate import TokenBuckets
+from wordreel.serve.access.limits import LimitedBody, TokenBuckets, too_large
 from wordreel.serve.access.sessions import COOKIE, Sessions
 from wordreel.serve.access.tokens import TokenVerifier
 from wordreel.serve.metrics import Metrics
@@ -91,7 +90,7 @@ class Guard:
             raise Problem(400, "bad_request", "Content-Length is not a number")
         if int(headers.get("content-length", "0")) > most:
             raise too_large(most)
-        return Body(receive, most, self._options.timeout)
+        return LimitedBody(receive, most, self._options.timeout)
 
     def _check_host(self, headers: Headers) -> None:
         if len(headers.getlist("host")) > 1:
@@ -120,9 +119,9 @@ class Guard:
         if self.verifier is not None and needs_login(path):
             scheme, _, token = headers.get("authorization", "").partition(" ")
             if scheme.lower() == "bearer":
-                if not self.verifier.known(token):
+                if not self.verifier.is_cached(token):
                     self._slow_down(self._logins, client)
-                    if not await anyio.to_thread.run_sync(self.verifier.right, token):
+                    if not await anyio.to_thread.run_sync(self.verifier.verify, token):
                         raise Problem(401, "wrong_token", "that is not the token of this server")
                 return
             cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")

@@ -1,4 +1,4 @@
-"""The token that opens a server: shown once, kept only as a salted hash."""
+"""The access token of a server: printed once, stored only as a salted hash."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import secrets
 import threading
 from pathlib import Path
 
-from wordreel.errors import WordreelError
+from wordreel.errors import NextStep, WordreelError
 from wordreel.library.store import LibraryStore
 
 SETTING = "serve.token"
@@ -32,38 +32,38 @@ def _scrypt(token: str, salt: bytes) -> bytes:
 
 
 class TokenVerifier:
-    """Compares tokens with a kept hash, in constant time.
+    """Compares tokens with a stored hash, in constant time.
 
-    A token that was right once is remembered as a fast hash under a key that lives only in this process, so
-    that scripts which send it with every request do not pay for scrypt every time.
+    A verified token is cached as a fast hash under a key that lives only in this process, so that scripts
+    which send it with every request do not pay for scrypt every time.
     """
 
-    def __init__(self, kept: str) -> None:
+    def __init__(self, token_hash: str) -> None:
         try:
-            kind, salt, digest = kept.strip().split("$")
+            kind, salt, digest = token_hash.strip().split("$")
             self._salt, self._digest = bytes.fromhex(salt), bytes.fromhex(digest)
         except ValueError:
             kind = ""
         if kind != "scrypt":
             raise WordreelError(
-                "the stored token cannot be read; `wordreel serve --new-token` makes a new one"
+                "the stored token cannot be read", NextStep("create a new one", command="serve --new-token")
             )
         self._key = secrets.token_bytes(32)
-        self._seen: bytes | None = None
+        self._cached: bytes | None = None
         self._lock = threading.Lock()
 
-    def known(self, token: str) -> bool:
-        """Whether it is the token that was right before; costs nothing."""
-        return self._seen is not None and hmac.compare_digest(self._fast(token), self._seen)
+    def is_cached(self, token: str) -> bool:
+        """Whether it is the token that was verified before; costs next to nothing."""
+        return self._cached is not None and hmac.compare_digest(self._fast(token), self._cached)
 
-    def right(self, token: str) -> bool:
+    def verify(self, token: str) -> bool:
         """Whether it is the token."""
-        if self.known(token):
+        if self.is_cached(token):
             return True
         with self._lock:  # one at a time: guessing must not take all the memory
             if not hmac.compare_digest(_scrypt(token, self._salt), self._digest):
                 return False
-            self._seen = self._fast(token)
+            self._cached = self._fast(token)
             return True
 
     def _fast(self, token: str) -> bytes:
@@ -80,14 +80,14 @@ def load_token_hash(store: LibraryStore, file: Path | None) -> str | None:
         raise WordreelError(f"the token file {file} cannot be read: {error}") from error
 
 
-def keep(store: LibraryStore, file: Path | None, kept: str) -> None:
-    """Keep the hash of a new token; the one before it opens nothing any more."""
+def save_token_hash(store: LibraryStore, file: Path | None, token_hash: str) -> None:
+    """Store the hash of a new token; the previous token is no longer valid."""
     if file is None:
-        store.set_setting(SETTING, kept)
+        store.set_setting(SETTING, token_hash)
         return
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w", encoding="ascii") as out:
-            out.write(kept + "\n")
+            out.write(token_hash + "\n")
     except OSError as error:
         raise WordreelError(f"the token file {file} cannot be written: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""What this server is and how it is."""
+"""The status of the server: library, health, metrics."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response
 
 from wordreel import __version__
 from wordreel.banks.embedded_bank import SEARCHABLE
+from wordreel.library.listing import count_videos, present_experts
 from wordreel.serve.display import display_path, largest_folders
 from wordreel.serve.metrics import CONTENT_TYPE
 from wordreel.serve.routes import Served, errors
@@ -18,13 +19,13 @@ router = APIRouter(tags=["about"])
 
 @router.get("/api/status", response_model=StatusResponse, responses=errors())
 async def status(service: Served) -> StatusResponse:
-    """The library in numbers, and what this server allows."""
+    """Numbers about the library, and what this server allows."""
     return await service.searching(_status, service)
 
 
 @router.get("/healthz", response_model=OkResponse)
 async def health() -> OkResponse:
-    """Answers when the server does."""
+    """Whether the server is up."""
     return OkResponse()
 
 
@@ -37,11 +38,7 @@ async def metrics(service: Served) -> Response:
 
 def _status(service: Service) -> StatusResponse:
     snapshot, options = service.live.now, service.options
-    row = service.store.catalogue.one(
-        "SELECT count(*), coalesce(sum(duration), 0) FROM contents c "
-        "WHERE EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
-    )
-    videos, seconds = row or (0, 0.0)
+    videos, seconds = count_videos(service.store)
     library = str(service.store.path)
     paths = (file.path for file in snapshot.searcher.files)
     return StatusResponse(
@@ -57,7 +54,7 @@ def _status(service: Service) -> StatusResponse:
         clips=len(snapshot.searcher),
         unembedded=snapshot.missing,
         problem=service.trouble(),
-        experts=snapshot.once(("experts",), lambda: _experts(service)),
+        experts=snapshot.once(("experts",), lambda: present_experts(service.store)),
         folders=snapshot.once(("folders",), lambda: largest_folders(paths, library)),
         seconds=seconds,
         banks=listed(service),
@@ -68,8 +65,3 @@ def _status(service: Service) -> StatusResponse:
         max_upload=options.max_upload,
         log_queries=service.query_log.on,
     )
-
-
-def _experts(service: Service) -> list[str]:
-    found = service.store.catalogue.rows("SELECT DISTINCT expert FROM tracks WHERE state = 'present'")
-    return sorted(expert for (expert,) in found)

@@ -16,9 +16,10 @@ from starlette.datastructures import UploadFile
 from starlette.responses import StreamingResponse
 
 from wordreel.library.jobs import Job
+from wordreel.library.uploads import upload_names
 from wordreel.serve import schemas
 from wordreel.serve.access.guard import read_only
-from wordreel.serve.display import display_path, uploaded_names
+from wordreel.serve.display import display_path
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.schemas import JobResponse
@@ -85,7 +86,7 @@ async def upload(
         arrived = await service.uploads.take(request.stream(), name, purpose == "add")
     job = None
     if purpose == "add":
-        service.uploaded = await asyncio.to_thread(uploaded_names, service.store)
+        service.uploaded = await asyncio.to_thread(upload_names, service.store)
         job = await asyncio.to_thread(
             service.jobs.put, "add", arrived.name, {"paths": [str(arrived.path)], "retry_failed": True}
         )

@@ -24,7 +24,7 @@ async def login(asked: LoginRequest, service: Served, request: Request, response
     verifier: TokenVerifier | None = request.app.state.verifier
     if verifier is None:
         return OkResponse()
-    if not await anyio.to_thread.run_sync(verifier.right, asked.token):
+    if not await anyio.to_thread.run_sync(verifier.verify, asked.token):
         raise Problem(401, "wrong_token", "that is not the token of this server", "token")
     response.set_cookie(
         COOKIE,

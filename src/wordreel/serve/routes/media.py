@@ -31,7 +31,7 @@ async def thumb(content: ContentPath, service: Served, t: Annotated[Seconds, Que
 
     def work() -> bytes:
         info = _info(service, content)
-        return service.pictures.thumb(content, service.files.path(content), t, info.duration)
+        return service.thumbnails.thumb(content, service.files.path(content), t, info.duration)
 
     return Response(await service.decoding(work), media_type="image/jpeg", headers=CACHED)
 
@@ -49,7 +49,7 @@ async def preview(
         info = _info(service, content)
         until = info.duration if end is None else end
         path = service.files.path(content)
-        return service.pictures.preview(content, path, start, until, info.duration)
+        return service.thumbnails.preview(content, path, start, until, info.duration)
 
     return Response(await service.decoding(work), media_type="image/webp", headers=CACHED)
 

@@ -1,4 +1,4 @@
-"""The videos of the library: listed, described, compared, forgotten."""
+"""The videos of the library: list, describe, match, compare, remove."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from wordreel.library.paths import from_blob, is_imported
+from wordreel.library.listing import list_videos
+from wordreel.library.paths import is_imported
 from wordreel.search.caption import caption
 from wordreel.search.describe import describe
 from wordreel.serve import asking, view
@@ -143,9 +144,9 @@ async def rank_captions(content: ContentPath, asked: CaptionsRequest, service: S
 
 
 @router.delete("/api/videos/{content}", response_model=RemovedResponse, responses=errors(404, 409))
-async def forget(content: ContentPath, service: Served) -> RemovedResponse:
-    """Forget a video. Its file stays, unless it came by upload: then it is deleted."""
-    return RemovedResponse(forgotten=await asyncio.to_thread(_forget, service, content))
+async def remove_video(content: ContentPath, service: Served) -> RemovedResponse:
+    """Remove a video from the library. Its file stays, unless it was uploaded: then it is deleted."""
+    return RemovedResponse(forgotten=await asyncio.to_thread(_remove, service, content))
 
 
 @router.get("/api/failures", response_model=list[FailureModel], responses=errors())
@@ -164,19 +165,21 @@ async def failures(service: Served) -> list[FailureModel]:
 
 
 def _list(service: Service, offset: int, limit: int, folder: str | None, q: str) -> VideosResponse:
-    rows = service.store.catalogue.rows(
-        """SELECT f.content, min(f.path), c.kind, c.duration, min(f.added_at) AS since
-           FROM files f JOIN contents c ON c.content = f.content
-           GROUP BY f.content ORDER BY since DESC, f.content"""
-    )
     root = folder.rstrip("/") + "/" if folder else ""
     wanted = q.casefold()
     items = [
-        VideoSummary(content=content, path=path, name=name, kind=kind, duration=duration, added_at=since)
-        for content, raw, kind, duration, since in rows
-        for path in [display_path(from_blob(raw))]
+        VideoSummary(
+            content=video.content,
+            path=path,
+            name=name,
+            kind=video.kind,
+            duration=video.duration,
+            added_at=video.added_at,
+        )
+        for video in list_videos(service.store)
+        for path in [display_path(video.path)]
         if path.startswith(root)
-        for name in [display_name(from_blob(raw), service.uploaded)]
+        for name in [display_name(video.path, service.uploaded)]
         if wanted in path.casefold() or wanted in name.casefold()
     ]
     return VideosResponse(total=len(items), items=items[offset : offset + limit])
@@ -209,13 +212,13 @@ def _describe(service: Service, content: str) -> VideoResponse:
     )
 
 
-def _forget(service: Service, content: str) -> list[str]:
+def _remove(service: Service, content: str) -> list[str]:
     video = service.store.video(content)
     if video is None or not video.paths:
         raise _unknown()
     gone = service.store.remove([path if is_imported(path) else Path(path) for path in video.paths])
     if content in service.uploaded:
-        service.uploads.forget(content)
+        service.uploads.delete(content)
     service.reopen()
     return [display_path(path) for path in gone]
 

@@ -1,0 +1,53 @@
+"""Lists of what a library holds, for people who browse it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wordreel.library.paths import from_blob
+from wordreel.library.records import StoredFile
+from wordreel.library.store import LibraryStore
+
+
+@dataclass(frozen=True)
+class ListedVideo:
+    """One content under the first of its paths."""
+
+    content: str
+    path: str
+    kind: str
+    duration: float
+    added_at: float
+
+
+def list_videos(store: LibraryStore) -> list[ListedVideo]:
+    """Every content that has a file, the newest first."""
+    rows = store.catalogue.rows(
+        """SELECT f.content, min(f.path), c.kind, c.duration, min(f.added_at) AS since
+           FROM files f JOIN contents c ON c.content = f.content
+           GROUP BY f.content ORDER BY since DESC, f.content"""
+    )
+    return [ListedVideo(content, from_blob(path), *rest) for content, path, *rest in rows]
+
+
+def count_videos(store: LibraryStore) -> tuple[int, float]:
+    """How many contents have a file, and their seconds."""
+    row = store.catalogue.one(
+        "SELECT count(*), coalesce(sum(duration), 0) FROM contents c "
+        "WHERE EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
+    )
+    return (int(row[0]), float(row[1])) if row else (0, 0.0)
+
+
+def files_of(store: LibraryStore, content: str) -> list[StoredFile]:
+    """Every file that had this content when it was added, by path."""
+    rows = store.catalogue.rows(
+        "SELECT path, content, size, mtime_ns, added_at FROM files WHERE content = ? ORDER BY path", content
+    )
+    return [StoredFile(from_blob(path), *rest) for path, *rest in rows]
+
+
+def present_experts(store: LibraryStore) -> list[str]:
+    """Experts that have a track of some file, by name."""
+    rows = store.catalogue.rows("SELECT DISTINCT expert FROM tracks WHERE state = 'present'")
+    return sorted(expert for (expert,) in rows)

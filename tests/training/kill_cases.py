@@ -12,7 +12,7 @@ from wordreel.datasets.types import Caption
 from wordreel.models.config import Concat, Text, Transformer
 from wordreel.training.data.pairs import join
 from wordreel.training.loop import train
-from wordreel.training.open_data import taught
+from wordreel.training.open_data import add_teachers
 from wordreel.training.recipe import Recipe
 from wordreel.training.settings import StartSettings, TeachSettings
 from wordreel.training.training_data import TrainingData, prepare
@@ -120,7 +120,8 @@ def with_teachers(folder):
         apart(lambda one=one, seed=seed: train(one, material(CE), folder / f"t{seed}", device="cpu"))
     names = tuple(str(folder / f"t{seed}" / "last") for seed in (0, 1))
     one = replace(recipe("ce", epochs=4), teach=TeachSettings(names, weight=5.0, denoise="rank:3"))
-    train_pairs, val, teachers = taught(one, pairs(), None, pairs())
+    opened = add_teachers(one, pairs(), pairs())
+    train_pairs, val, teachers = opened.train, opened.val, opened.teachers
     return one, TrainingData(train_pairs, words_of(train_pairs, CE), val, words_of(val, CE), teachers)
 
 

@@ -22,7 +22,7 @@ from wordreel.training import recipe as recipes  # noqa: E402
 from wordreel.training import state  # noqa: E402
 from wordreel.training.interrupt import TrainingInterrupted, stop_on_signal  # noqa: E402
 from wordreel.training.loop import pick_device, train  # noqa: E402
-from wordreel.training.open_data import taught  # noqa: E402
+from wordreel.training.open_data import add_teachers  # noqa: E402
 from wordreel.training.run_lock import check_writable, run_lock  # noqa: E402
 from wordreel.training.search_space import check_space  # noqa: E402
 from wordreel.training.settings import StartSettings, TeachSettings  # noqa: E402
@@ -276,7 +276,7 @@ def test_a_training_folder_stands_for_its_best_model(tmp_path):
 def test_a_teacher_that_is_not_there():
     made = replace(recipe("ce"), teach=TeachSettings(("nobody",)))
     with pytest.raises(TrainingError, match="there is no teacher 'nobody'"):
-        taught(made, pairs(4))
+        add_teachers(made, pairs(4))
 
 
 def test_seeds_of_a_training_are_named(tmp_path):

@@ -234,7 +234,7 @@ def test_a_published_tree_is_trained_on_from_the_command_line(tmp_path):
 
 def test_published_teachers_and_masks(tmp_path):
     from wordreel.datasets.trees import open_tree
-    from wordreel.training.open_data import taught
+    from wordreel.training.open_data import add_teachers
     from wordreel.training.settings import TeachSettings
 
     said = write_teachtext(tmp_path / "MSVD")
@@ -242,7 +242,8 @@ def test_published_teachers_and_masks(tmp_path):
     held = from_tree(tree, "train", ["imagenet.resnext101_32x48d.0"], words="w2v")
     name = "train-full-ce-refined-text-w2v"
     made = replace(recipe("ce"), teach=TeachSettings((name,), denoise="denoise-less100"))
-    train_pairs, _, teachers = taught(made, held, tree)
+    opened = add_teachers(made, held, tree=tree)
+    train_pairs, teachers = opened.train, opened.teachers
     assert train_pairs.counts.tolist() == [1]  # the mask drops the second caption
     lesson = said["lessons"][said["ids"][0]]
     slow = sum(float(lesson["text_embds"][e][0] @ lesson["vid_embds"][e]) for e in lesson["vid_embds"])

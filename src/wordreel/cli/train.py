@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,8 @@ from wordreel.cli.train_search import load_space, run_search
 from wordreel.errors import TrainingError
 
 if TYPE_CHECKING:
+    import torch
+
     from wordreel.training.open_data import Opened, Source
     from wordreel.training.recipe import Recipe
     from wordreel.training.run import Result
@@ -75,6 +78,23 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Short for --set run.epochs=N.", min=0)] = None,
     batch: Annotated[int | None, typer.Option(help="Short for --set run.batch=N.", min=2)] = None,
     lr: Annotated[float | None, typer.Option(help="Short for --set optimiser.lr=X.")] = None,
+    teacher: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|DIR",
+            help="Learn from this teacher (TeachText): a model folder, or a teacher of the tree; several "
+            "are averaged.",
+            show_default="the recipe's",
+        ),
+    ] = None,
+    denoise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="rank:N|MASK|none",
+            help="Leave out captions whose video the teachers rank below N, or those of a mask of the tree.",
+            show_default="the recipe's",
+        ),
+    ] = None,
     start: Annotated[
         Path | None, typer.Option(help="Fine-tune the model in this folder (start.model).")
     ] = None,
@@ -119,6 +139,10 @@ def train(
 
     shorthand = {"run.epochs": epochs, "run.batch": batch, "optimiser.lr": lr, "start.model": start}
     changes = [*(set_ or ()), *(f"{key}={value}" for key, value in shorthand.items() if value is not None)]
+    if teacher:
+        changes.append(f"teach.teachers={json.dumps(teacher)}")
+    if denoise is not None:
+        changes.append(f"teach.denoise={json.dumps('' if denoise == 'none' else denoise)}")
     made = recipes.load(recipe, changes)
     if (data is None) == (not library):
         raise typer.BadParameter("say what to train on: --data DIR, or --library LIB --captions FILE.")
@@ -144,7 +168,7 @@ def train(
         for where, told, part, some, often in _rows(library or [], captions, split, ids, share)
     ]
     measured = _validation(libraries, val_library, val_captions, val_split, val_ids)
-    opened = _opened(made, data, kind, split[0] if split else None, val_split, libraries, measured)
+    opened = _opened(made, data, kind, split[0] if split else None, val_split, libraries, measured, place)
     material = prepare(
         made,
         opened.train,
@@ -203,16 +227,15 @@ def _opened(
     val_split: str | None,
     sources: list[Source],
     val_sources: list[Source],
+    device: torch.device,
 ) -> Opened:
-    from wordreel.training.open_data import Opened, open_published, open_sources, taught
+    from wordreel.training.open_data import open_libraries, open_published
 
     if data is not None:
         splits = (split or recipe.data.train, val_split or recipe.data.val)
-        opened = open_published(recipe, data, kind, splits)
+        opened = open_published(recipe, data, kind, splits, device)
     else:
-        train = open_sources(recipe, sources)
-        assert train is not None  # noqa: S101 - there is a source
-        opened = Opened(*taught(recipe, train, None, open_sources(recipe, val_sources, validating=True)))
+        opened = open_libraries(recipe, sources, val_sources, device)
     print_data_summary(recipe, opened)
     return opened
 

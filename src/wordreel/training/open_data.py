@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import torch
 
 from wordreel.datasets import addresses, registry, rules
 from wordreel.datasets.trees import open_tree
 from wordreel.datasets.trees.teachtext import TeachTextTree
 from wordreel.datasets.types import Split
-from wordreel.errors import TrainingError
+from wordreel.errors import NextStep, TrainingError
+from wordreel.models.config import from_json
+from wordreel.models.kept import find_checkpoint
+from wordreel.models.trained import read_facts
 from wordreel.training import teachers as teaching
 from wordreel.training.data import Pairs, from_library, from_tree, join
 from wordreel.training.recipe import Recipe
@@ -32,9 +37,9 @@ class Source:
     folder: Path | None = None
     share: float = 1.0
 
-    def read(self, recipe: Recipe, validating: bool = False) -> Pairs:
-        """The pairs, with the captions that the recipe's rule leaves."""
-        experts = recipe.model.names
+    def read(self, recipe: Recipe, validating: bool = False, experts: Sequence[str] | None = None) -> Pairs:
+        """The pairs, with the captions that the recipe's rule selects and the recipe's experts by default."""
+        experts = experts or recipe.model.names
         if self.captions is None:
             found = from_library(self.library, None, experts, split=self.split, share=self.share)
         else:
@@ -49,9 +54,8 @@ class Source:
         return rules.apply(told, recipe.data.rule)
 
 
-def open_sources(recipe: Recipe, sources: Sequence[Source], validating: bool = False) -> Pairs | None:
-    """Several libraries as one set of pairs; None where there are none."""
-    return join([source.read(recipe, validating) for source in sources]) if sources else None
+ReadPairs = Callable[[Sequence[str], str], Pairs]
+"""Reads the training pairs again with other experts and other word features ("" for captions as text)."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,27 @@ class Opened:
     teachers: teaching.Teachers | None = None
 
 
+def open_libraries(
+    recipe: Recipe,
+    sources: Sequence[Source],
+    val_sources: Sequence[Source] = (),
+    device: torch.device | None = None,
+) -> Opened:
+    """Several libraries as one set of pairs, with the teachers that the recipe names."""
+
+    def read(experts: Sequence[str], words: str) -> Pairs:
+        return join([source.read(recipe, experts=experts) for source in sources])
+
+    val = join([source.read(recipe, validating=True) for source in val_sources]) if val_sources else None
+    return add_teachers(recipe, read(recipe.model.names, ""), val, read=read, device=device)
+
+
 def open_published(
-    recipe: Recipe, folder: Path, kind: str | None = None, splits: tuple[str, str] | None = None
+    recipe: Recipe,
+    folder: Path,
+    kind: str | None = None,
+    splits: tuple[str, str] | None = None,
+    device: torch.device | None = None,
 ) -> Opened:
     """A published tree of features, with the splits, word features and teachers that the recipe names."""
     tree = open_tree(folder, kind)
@@ -70,47 +93,81 @@ def open_published(
     train_name, val_name = splits or (data.train, data.val)
     words = data.words if recipe.model.text.words == "vectors" else ""
     experts = recipe.model.names
-    train = from_tree(tree, train_name, experts, words=words, rule=data.rule, limit=data.limit)
+
+    def read(experts: Sequence[str], words: str) -> Pairs:
+        return from_tree(tree, train_name, experts, words=words, rule=data.rule, limit=data.limit)
+
     val = None
     if val_name:
         val = from_tree(tree, val_name, experts, words=words, rule=data.rule, limit=data.val_limit)
-    return Opened(*taught(recipe, train, tree if isinstance(tree, TeachTextTree) else None, val))
+    published = tree if isinstance(tree, TeachTextTree) else None
+    return add_teachers(recipe, read(experts, words), val, tree=published, read=read, device=device)
 
 
-def taught(
-    recipe: Recipe, train: Pairs, tree: TeachTextTree | None = None, val: Pairs | None = None
-) -> tuple[Pairs, Pairs | None, teaching.Teachers | None]:
-    """The pairs without noisy captions, and the teachers over what is left."""
-    names, noise = recipe.teach.teachers, recipe.teach.denoise
-    if not names and not noise:
-        return train, val, None
+def add_teachers(
+    recipe: Recipe,
+    train: Pairs,
+    val: Pairs | None = None,
+    *,
+    tree: TeachTextTree | None = None,
+    read: ReadPairs | None = None,
+    device: torch.device | None = None,
+) -> Opened:
+    """Add the recipe's teachers to training pairs, without the captions that `teach.denoise` leaves out.
 
-    def call(pairs: Pairs) -> teaching.Teachers | None:
-        if not names:
-            return None
-        if tree is not None and all(name in tree.teachers for name in names):
-            return teaching.from_tree(names, tree, pairs)
-        known = tree.teachers if tree is not None else ()
-        unknown = [name for name in names if name not in known and not Path(name).expanduser().is_dir()]
-        if unknown:
-            have = ", ".join(known)
+    Args:
+        recipe: `recipe.teach` names the teachers and the denoising.
+        train: The pairs to train on.
+        val: The pairs to validate on; they stay as they are.
+        tree: The TeachText tree that published teachers and masks come from.
+        read: Reads the training pairs as another model reads them; without, every teacher reads `train`.
+        device: Where teachers that are models run.
+
+    Raises:
+        TrainingError: A teacher or a mask does not exist, or does not know these videos and captions.
+    """
+    noise = recipe.teach.denoise
+    known = tuple(tree.teachers) if tree is not None else ()
+    each: list[teaching.Teacher] = []
+    for name in recipe.teach.teachers:
+        folder = Path(name).expanduser()
+        if tree is not None and name in known:
+            each += teaching.from_tree([name], tree, train).each
+        elif folder.is_dir():
+            pairs = _read_as_teacher(folder, train, read)
+            each += teaching.from_models([folder], pairs, device).each
+        else:
+            published = f", or one of the tree's: {', '.join(known)}" if known else ""
             raise TrainingError(
-                f"there is no teacher {unknown[0]!r}: teach.teachers names model folders"
-                + (f", or teachers of the tree ({have})" if have else "")
+                f"there is no teacher {name!r}",
+                NextStep(f"name a model folder{published}", command="train … --teacher DIR"),
             )
-        return teaching.from_models([Path(name) for name in names], pairs)
-
-    teachers = call(train)
+    teachers = teaching.Teachers(tuple(each)) if each else None
+    if not noise:
+        return Opened(train, val, teachers)
     if noise.startswith("rank:"):
         if teachers is None or not noise[5:].isdecimal():
             raise TrainingError("teach.denoise=rank:N needs teachers and a number")
         kept = teaching.denoised(teachers, train, int(noise[5:]))
-    elif noise:
-        if tree is None:
-            raise TrainingError(
-                f"teach.denoise={noise} is a file of a TeachText tree; set teach.denoise= or rank:100"
-            )
+    elif tree is not None:
         kept = teaching.masked_by_tree(tree, noise, train)
     else:
-        return train, val, teachers
-    return train.keeping(kept), val, None if teachers is None else teachers.keeping(kept)
+        raise TrainingError(
+            f"the caption mask {noise} is a file of a TeachText tree, and there is no such tree",
+            NextStep("denoise by the teachers' ranks, or not at all", command="train … --denoise rank:100"),
+        )
+    return Opened(train.keeping(kept), val, None if teachers is None else teachers.keeping(kept))
+
+
+def _read_as_teacher(folder: Path, train: Pairs, read: ReadPairs | None) -> Pairs:
+    """The same videos and captions with the experts and word features that a teacher takes."""
+    if read is None:
+        return train
+    facts = read_facts(find_checkpoint(folder))
+    config = from_json(facts["config"])
+    trained_on = facts.get("training", {}).get("recipe", {}).get("data", {})
+    words = trained_on.get("words", "") if config.text.words == "vectors" else ""
+    pairs = read(config.names, words).take(train.ids)
+    if pairs.counts.tolist() != train.counts.tolist():
+        raise TrainingError(f"the teacher {folder} reads other captions of {train.name} than the student")
+    return pairs

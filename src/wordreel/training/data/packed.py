@@ -37,6 +37,18 @@ class Packed:
         start = int(self.counts[:number].sum())
         return self.values[start : start + int(self.counts[number])]
 
+    def take(self, items: Sequence[int]) -> Packed:
+        """Only these items, in this order.
+
+        >>> pack([np.array([1, 2]), np.array([3])]).take([1]).values.tolist()
+        [3]
+        """
+        starts = self.starts
+        index = [np.arange(starts[n], starts[n] + self.counts[n]) for n in items]
+        rows = np.concatenate([np.zeros(0, np.int64), *index])
+        times = None if self.times is None else self.times[rows]
+        return Packed(self.values[rows], self.counts[list(items)], times)
+
 
 def pack(rows: Sequence[Array], times: Sequence[Array] | None = None, like: Array | None = None) -> Packed:
     """

@@ -100,6 +100,23 @@ class Pairs:
                 words.append(tuple(word for word, keep in pairs if keep))
         return replace(self, captions=tuple(told), words=None if self.words is None else tuple(words))
 
+    def take(self, ids: Sequence[str]) -> Pairs:
+        """Only these videos, in this order."""
+        if tuple(ids) == self.ids:
+            return self
+        index = {name: number for number, name in enumerate(self.ids)}
+        if absent := [name for name in ids if name not in index]:
+            raise TrainingError(f"{self.name} has no features of {len(absent)} videos, such as {absent[0]}")
+        some = [index[name] for name in ids]
+        return replace(
+            self,
+            ids=tuple(ids),
+            rows={expert: packed.take(some) for expert, packed in self.rows.items()},
+            captions=tuple(self.captions[n] for n in some),
+            words=None if self.words is None else tuple(self.words[n] for n in some),
+            source=self.source[some],
+        )
+
     def shared(self, share: float) -> Pairs:
         """Shown `share` times in an epoch: 0.5 is a random half of the videos each time, 2 is twice."""
         if share <= 0:

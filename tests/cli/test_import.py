@@ -124,7 +124,7 @@ def test_a_file_of_features_that_changed_is_read_again(wordreel, opened, tmp_pat
 def test_verbs_know_imported_items(wordreel, opened, tmp_path):
     write_ce(tmp_path / "MSRVTT")
     wordreel("import", tmp_path / "MSRVTT")
-    assert "Everything holds." in wordreel("verify")
+    assert "No problems." in wordreel("verify")
     listed = wordreel("list")
     assert "features  dataset:MSRVTT/video0" in listed
     shown = wordreel("show", "dataset:MSRVTT/video2")
@@ -265,7 +265,7 @@ def test_the_other_layouts(wordreel, opened, tmp_path):
     assert "4 added" in wordreel("import", tmp_path / "MSRVTT", "--kind", "mmt")
     said = wordreel("import", tmp_path / "moee", "--kind", "moee")
     assert "4 updated" in said  # the same videos of the same dataset, by other experts
-    assert "Not here: raw captions" in said
+    assert "Missing: raw captions" in said
     with opened() as store:
         content = store.file("dataset:MSRVTT/video2").content
         names = [row.expert for row in store.tracks(content)]

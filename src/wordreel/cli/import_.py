@@ -19,35 +19,38 @@ from wordreel.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from wordreel.datasets.trees.bring_report import ImportReport
+    from wordreel.datasets.trees.import_writers import ImportReport
+    from wordreel.datasets.trees.importer import ImportProgress
+    from wordreel.datasets.trees.tree import Tree
+    from wordreel.library.store import LibraryStore
 
-MOST_FAILURES = 20  # printed; --json has all
+MAX_PRINTED_FAILURES = 20  # --json lists all
 
 
 def import_(
-    folder: Annotated[Path, typer.Argument(help="A dataset's folder, as the published code has it.")],
+    folder: Annotated[Path, typer.Argument(help="The dataset's folder, as the published code lays it out.")],
     library: LibraryOption,
     kind: Annotated[
-        str, typer.Option(help="The layout: ce, teachtext, mmt, clip4clip, moee, or auto to tell it.")
+        str, typer.Option(help="The layout: ce, teachtext, mmt, clip4clip, moee, or auto to detect it.")
     ] = "auto",
     dataset: Annotated[
-        str | None, typer.Option(help="The dataset's name, where folders and files do not tell it.")
+        str | None, typer.Option(help="The dataset's name; default: from the names of folders and files.")
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(help="Only these splits, separated by commas; all that are listed otherwise."),
+        typer.Option(help="Splits to import, separated by commas; default: all that are listed."),
     ] = None,
     experts: Annotated[
-        str | None, typer.Option(help="Only these experts, separated by commas; all otherwise.")
+        str | None, typer.Option(help="Experts to import, separated by commas; default: all.")
     ] = None,
     videos: Annotated[
-        Path | None, typer.Option(help="Where the videos are, for clip4clip; below FOLDER otherwise.")
+        Path | None, typer.Option(help="The folder of videos, for clip4clip; default: below FOLDER.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring the features and captions of published retrieval systems into the library.
+    """Import features and captions of published retrieval systems into the library.
 
-    Nothing in the files is executed. Stop it whenever you like: the same command goes on.
+    Nothing in the files is executed. Stop at any time; the same command resumes.
 
     Example: wordreel import data/MSVD --kind ce --split test
     """
@@ -65,40 +68,43 @@ def import_(
 
 
 def run(
-    store: Any, tree: Any, splits: list[str] | None, experts: list[str] | None, quiet: bool
+    store: LibraryStore, tree: Tree, splits: list[str] | None, experts: list[str] | None, quiet: bool
 ) -> ImportReport:
-    """Import with a bar of progress."""
-    from wordreel.datasets.trees.bring import bring
+    """Import with a progress bar."""
+    from wordreel.datasets.trees.importer import import_tree
 
     with progress_bars(quiet) as bars:
         items = bars.add_task("Importing", total=None, note="reading")
 
-        def moved(done: int, total: int, failures: int) -> None:
-            failed = f", {failures} failed" if failures else ""
-            bars.update(items, completed=done, total=total, note=f"{done}/{total} items{failed}")
+        def show(now: ImportProgress) -> None:
+            failed = f", {now.failures} failed" if now.failures else ""
+            note = f"{now.done}/{now.total} items{failed}"
+            bars.update(items, completed=now.done, total=now.total, note=note)
 
-        return bring(store, tree, splits, experts, moved)
+        return import_tree(store, tree, splits, experts, show)
 
 
 def summarise(report: ImportReport) -> None:
-    """What came, what was not there to come, and what failed last, where it is seen."""
-    counts = {"added": report.added, "updated": report.updated, "there already": report.skipped}
-    said = ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "nothing to import"
-    typer.echo(f"{report.dataset} ({report.kind}): {said}, in {long_time(report.seconds)}")
+    """Print the counts, the missing files, and last the failures, where they are seen."""
+    counts = {"added": report.added, "updated": report.updated, "already there": report.skipped}
+    summary = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
+    typer.echo(
+        f"{report.dataset} ({report.kind}): {summary or 'nothing to import'}, in {long_time(report.seconds)}"
+    )
     for name, (present, absent) in report.experts.items():
         typer.echo(f"  {name:<36} {present} items" + (f", absent in {absent}" if absent else ""))
     for split, number in report.captions.items():
         typer.echo(f"  captions of {split:<24} {number}")
     for missing in report.missing:
         typer.echo(
-            f"Not here: {missing.what} ({printable(missing.looked)}). Works without: {missing.without}."
+            f"Missing: {missing.what} ({printable(missing.looked)}). Works without it: {missing.without}."
         )
     if report.failed:
         typer.echo(f"{len(report.failed)} could not be imported:")
-        for path, reason in report.failed[:MOST_FAILURES]:
+        for path, reason in report.failed[:MAX_PRINTED_FAILURES]:
             typer.echo(f"  {printable(path)}: {printable(reason)}")
-        if len(report.failed) > MOST_FAILURES:
-            typer.echo(f"  … and {len(report.failed) - MOST_FAILURES} more; --json lists all")
+        if len(report.failed) > MAX_PRINTED_FAILURES:
+            typer.echo(f"  … and {len(report.failed) - MAX_PRINTED_FAILURES} more; --json lists all")
 
 
 def _plain(report: ImportReport) -> dict[str, Any]:

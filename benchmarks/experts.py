@@ -19,8 +19,8 @@ from pathlib import Path
 import av
 import numpy as np
 
+from wordreel.demo.audio import speak
 from wordreel.demo.film import HEIGHT, RATE, WIDTH, title_card, write_film
-from wordreel.demo.speech import speak
 from wordreel.experts import registry
 from wordreel.library import LibraryStore, add
 from wordreel.library.ingest import default_jobs

@@ -4,25 +4,24 @@ import numpy as np
 import pytest
 
 from wordreel import media
+from wordreel.demo.audio import sea_sound, speak, write_wav
+from wordreel.demo.collection import QUERIES, DemoQuery, build_collection
 from wordreel.demo.film import HEIGHT, RATE, WIDTH, drift, title_card, write_film
-from wordreel.demo.reel import QUERIES, Query, build
-from wordreel.demo.samples import SOURCES
-from wordreel.demo.speech import speak
-from wordreel.demo.surf import surf, write_sound
+from wordreel.demo.samples import ARCHIVES
 
 
 def test_a_moment_counts_only_if_it_is_mostly_the_right_one():
-    query = Query("a rocket", "film.mp4", (5, 10))
+    query = DemoQuery("a rocket", "film.mp4", (5, 10))
     assert query.answered_by("film.mp4", 5.0, 10.0)
     assert query.answered_by("film.mp4", 6.0, 7.0)
     assert not query.answered_by("film.mp4", 0.0, 15.0)
     assert not query.answered_by("film.mp4", 0.0, 5.0)
     assert not query.answered_by("other.mp4", 5.0, 10.0)
-    assert Query("a cat", "cat.png").answered_by("cat.png", 0, 0)
+    assert DemoQuery("a cat", "cat.png").answered_by("cat.png", 0, 0)
 
 
 def test_there_are_ten_queries():
-    assert len({query.words for query in QUERIES}) == 10
+    assert len({query.text for query in QUERIES}) == 10
 
 
 def test_films_play_back_as_they_were_written(tmp_path):
@@ -35,12 +34,12 @@ def test_films_play_back_as_they_were_written(tmp_path):
 
 
 def test_the_sea_swells_and_ebbs(tmp_path):
-    write_sound(tmp_path / "surf.wav", surf(8.0))
+    write_wav(tmp_path / "surf.wav", sea_sound(8.0))
     heard = media.audio(tmp_path / "surf.wav", 22050).samples
     assert np.abs(heard).max() == pytest.approx(0.7, abs=0.02)
     loud, quiet = heard[int(0.8 * 22050) : int(1.2 * 22050)], heard[int(2.5 * 22050) : int(3.5 * 22050)]
     assert loud.std() > 3 * quiet.std()
-    np.testing.assert_array_equal(surf(1.0), surf(1.0))
+    np.testing.assert_array_equal(sea_sound(1.0), sea_sound(1.0))
 
 
 def test_drift_pushes_in():
@@ -61,19 +60,19 @@ def test_a_voice_speaks_where_there_is_one():
 
 
 def test_a_voice_that_crashes_is_no_voice(monkeypatch):
-    monkeypatch.setattr("wordreel.demo.speech.sys.executable", "/bin/false")
-    monkeypatch.setattr("wordreel.demo.speech.find_spec", lambda name: True)
+    monkeypatch.setattr("wordreel.demo.audio.sys.executable", "/bin/false")
+    monkeypatch.setattr("wordreel.demo.audio.find_spec", lambda name: True)
     assert speak("hello") is None
 
 
 def test_without_a_voice_spoken_queries_are_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("wordreel.demo.reel.speak", lambda text: None)
+    monkeypatch.setattr("wordreel.demo.collection.speak", lambda text: None)
     samples = {}
-    for name in [PurePosixPath(member).name for source in SOURCES for member in source.members]:
+    for name in [PurePosixPath(member).name for source in ARCHIVES for member in source.members]:
         samples[name] = tmp_path / name
         write_film(tmp_path / "one.mp4", title_card([], 0.2, (1, 2, 3)))
         samples[name].write_bytes((tmp_path / "one.mp4").read_bytes())
-    queries = build(tmp_path / "collection", samples)
+    queries = build_collection(tmp_path / "collection", samples)
     assert queries == tuple(query for query in QUERIES if not query.spoken)
     assert not (tmp_path / "collection" / "announcement.mp4").exists()
     assert (tmp_path / "collection" / "scrapbook.mp4").exists()

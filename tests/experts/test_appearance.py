@@ -6,8 +6,8 @@ import pytest
 
 from wordreel.experts.appearance import CARD, WEIGHTS, load
 from wordreel.experts.base import fingerprint
-from wordreel.experts.names import names
-from wordreel.experts.pixels import resize_crop
+from wordreel.experts.class_head import class_names
+from wordreel.experts.preprocess import resize_crop
 from wordreel.media.types import Frames, Sound
 from wordreel.types import Absent
 from wordreel.weights.store import WeightStore
@@ -81,7 +81,7 @@ def test_the_fingerprint_is_of_card_and_weights(expert):
 
 
 def test_class_names():
-    listed = names("imagenet.txt")
+    listed = class_names("imagenet.txt")
     assert len(listed) == len(set(listed)) == 1000
     assert (listed[0], listed[207], listed[281], listed[967], listed[999]) == (
         "tench",

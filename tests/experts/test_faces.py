@@ -7,9 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wordreel.experts import face_find, faces, faces_arc
-from wordreel.experts.face_align import SIZE, TEMPLATE, align, similarity_transform
-from wordreel.experts.face_find import Faces, find_faces, largest, overlap, without_overlaps
+from wordreel.experts import face_detection, faces, faces_arc
+from wordreel.experts.face_detection import (
+    ALIGNED_SIZE,
+    LANDMARKS,
+    Faces,
+    align_face,
+    detect_faces,
+    largest,
+    overlap,
+    similarity_transform,
+    suppress_overlaps,
+)
 from wordreel.media.types import Frames, Sound
 from wordreel.types import Absent, Track
 from wordreel.weights.store import WeightStore
@@ -63,7 +72,7 @@ def golden() -> dict[str, np.ndarray]:
 
 
 def test_the_drawn_face_is_found_where_it_is(expert: faces.FaceExpert) -> None:
-    found = find_faces(expert._finder, drawn_face(shift=60))
+    found = detect_faces(expert._detector, drawn_face(shift=60))
     assert len(found) == 1
     left, top, right, bottom = found.boxes[0]
     assert left < 300 < right
@@ -76,9 +85,9 @@ def test_finding_equals_opencv(expert: faces.FaceExpert) -> None:
     cv2 = pytest.importorskip("cv2")
     network = WeightStore().file("yunet-sface", "yunet.onnx")
     image = np.concatenate([drawn_face(352, 320), drawn_face(352, 320, tone=30)], axis=1)
-    twin = cv2.FaceDetectorYN.create(str(network), "", (640, 352), face_find.LEAST_SCORE, 0.3, 50)
+    twin = cv2.FaceDetectorYN.create(str(network), "", (640, 352), face_detection.MIN_SCORE, 0.3, 50)
     _, expected = twin.detect(np.ascontiguousarray(image[..., ::-1]))
-    found = find_faces(expert._finder, image)
+    found = detect_faces(expert._detector, image)
     assert len(found) == len(expected) == 2
     expected = expected[np.argsort(expected[:, 0])]
     found = found.take(np.argsort(found.boxes[:, 0]))
@@ -92,18 +101,18 @@ def test_telling_equals_opencv(expert: faces.FaceExpert) -> None:
     cv2 = pytest.importorskip("cv2")
     twin = cv2.FaceRecognizerSF.create(str(WeightStore().file("yunet-sface", "sface.onnx")), "")
     image = drawn_face(shift=25)
-    found = find_faces(expert._finder, image)
+    found = detect_faces(expert._detector, image)
     row = np.concatenate([found.boxes[0], found.points[0].ravel(), found.scores[:1]]).astype(np.float32)
     cut = twin.alignCrop(np.ascontiguousarray(image[..., ::-1]), row)
     expected = twin.feature(cut)[0]
-    cosine = expert.tell(align(image, found.points[0])[None])[0] @ expected / np.linalg.norm(expected)
+    cosine = expert.embed(align_face(image, found.points[0])[None])[0] @ expected / np.linalg.norm(expected)
     assert cosine > 0.998
 
 
 def test_a_batch_equals_one_by_one(expert: faces.FaceExpert) -> None:
-    cuts = RNG.integers(0, 256, (5, SIZE, SIZE, 3), dtype=np.uint8)
-    one_by_one = np.concatenate([expert.tell(cut[None]) for cut in cuts])
-    np.testing.assert_allclose(expert.tell(cuts), one_by_one, atol=1e-5)
+    cuts = RNG.integers(0, 256, (5, ALIGNED_SIZE, ALIGNED_SIZE, 3), dtype=np.uint8)
+    one_by_one = np.concatenate([expert.embed(cut[None]) for cut in cuts])
+    np.testing.assert_allclose(expert.embed(cuts), one_by_one, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(one_by_one, axis=1), 1, atol=1e-5)
 
 
@@ -135,29 +144,33 @@ def test_wrong_media(expert: faces.FaceExpert) -> None:
 def test_the_transform_undoes_a_known_motion() -> None:
     turn, scale, shift = 0.4, 1.7, np.array([30.0, -12.0])
     rotation = scale * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
-    moved = TEMPLATE @ rotation.T + shift
+    moved = LANDMARKS @ rotation.T + shift
     matrix = similarity_transform(moved)
-    np.testing.assert_allclose(moved @ matrix[:, :2].T + matrix[:, 2], TEMPLATE, atol=1e-9)
+    np.testing.assert_allclose(moved @ matrix[:, :2].T + matrix[:, 2], LANDMARKS, atol=1e-9)
 
 
 def test_the_transform_has_the_least_error() -> None:
     """Twin: linear least squares over the four free numbers of a similarity."""
     points = RNG.uniform(0, 300, (5, 2))
     rows = [[x, -y, 1, 0] for x, y in points] + [[y, x, 0, 1] for x, y in points]
-    goal = np.concatenate([TEMPLATE[:, 0], TEMPLATE[:, 1]])
+    goal = np.concatenate([LANDMARKS[:, 0], LANDMARKS[:, 1]])
     a, b, c, d = np.linalg.lstsq(np.array(rows), goal, rcond=None)[0]
     np.testing.assert_allclose(similarity_transform(points), [[a, -b, c], [b, a, d]], atol=1e-8)
 
 
 def test_points_in_one_place_do_not_divide_by_zero() -> None:
     assert np.isfinite(similarity_transform(np.full((5, 2), 7.0))).all()
-    assert align(np.zeros((9, 9, 3), np.uint8), np.full((5, 2), 7.0)).shape == (SIZE, SIZE, 3)
+    assert align_face(np.zeros((9, 9, 3), np.uint8), np.full((5, 2), 7.0)).shape == (
+        ALIGNED_SIZE,
+        ALIGNED_SIZE,
+        3,
+    )
 
 
 def test_overlap_and_suppression() -> None:
     boxes = np.array([[0, 0, 10, 10], [1, 0, 11, 10], [20, 0, 30, 10], [0, 0, 10, 5]], float)
     np.testing.assert_allclose(overlap(boxes[0], boxes), [1, 90 / 110, 0, 0.5])
-    kept = without_overlaps(Faces(boxes, np.zeros((4, 5, 2)), np.array([0.8, 0.9, 0.7, 0.95])))
+    kept = suppress_overlaps(Faces(boxes, np.zeros((4, 5, 2)), np.array([0.8, 0.9, 0.7, 0.95])))
     assert kept.scores.tolist() == [0.95, 0.7]  # of the three that overlap, only the surest
 
 
@@ -179,16 +192,16 @@ def arc() -> faces_arc.ArcFaces:
 
 def test_arc_finds_the_same_face(arc: faces_arc.ArcFaces, expert: faces.FaceExpert) -> None:
     image = drawn_face(shift=-50)
-    one, other = arc.find(image), find_faces(expert._finder, image)
+    one, other = arc.find(image), detect_faces(expert._detector, image)
     assert len(one) == len(other) == 1
     assert overlap(one.boxes[0], other.boxes)[0] > 0.6
     np.testing.assert_allclose(one.points[0], other.points[0], atol=14)
 
 
 def test_arc_rows(arc: faces_arc.ArcFaces) -> None:
-    cuts = RNG.integers(0, 256, (3, SIZE, SIZE, 3), dtype=np.uint8)
-    one_by_one = np.concatenate([arc.tell(cut[None]) for cut in cuts])
-    np.testing.assert_allclose(arc.tell(cuts), one_by_one, atol=1e-5)
+    cuts = RNG.integers(0, 256, (3, ALIGNED_SIZE, ALIGNED_SIZE, 3), dtype=np.uint8)
+    one_by_one = np.concatenate([arc.embed(cut[None]) for cut in cuts])
+    np.testing.assert_allclose(arc.embed(cuts), one_by_one, atol=1e-5)
     track = arc.extract(film(np.stack([drawn_face(), drawn_face(shift=60)])))
     assert isinstance(track, Track)
     assert track.dim == faces_arc.CARD.dim
@@ -200,17 +213,17 @@ def test_arc_rows(arc: faces_arc.ArcFaces) -> None:
 def test_arc_decoding_equals_a_plain_loop() -> None:
     """Twin: every anchor of every cell in turn, 64 x 96 pixels."""
     outputs: dict[str, np.ndarray] = {}
-    for stride in face_find.STRIDES:
+    for stride in face_detection.STRIDES:
         n = (64 // stride) * (96 // stride) * 2
         for name, wide in (("score", 1), ("bbox", 4), ("kps", 10)):
             outputs[f"{name}_{stride}"] = RNG.random((1, n, wide)).astype(np.float32)
     boxes, points = [], []
-    for stride in face_find.STRIDES:
+    for stride in face_detection.STRIDES:
         anchor = 0
         for row in range(64 // stride):
             for column in range(96 // stride):
                 for _ in range(2):
-                    if outputs[f"score_{stride}"][0, anchor, 0] >= faces_arc.LEAST_SCORE:
+                    if outputs[f"score_{stride}"][0, anchor, 0] >= faces_arc.MIN_SCORE:
                         x, y = column * stride, row * stride
                         left, up, right, down = stride * outputs[f"bbox_{stride}"][0, anchor].astype(float)
                         boxes.append([x - left, y - up, x + right, y + down])

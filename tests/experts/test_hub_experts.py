@@ -7,13 +7,14 @@ import pytest
 from safetensors.numpy import save_file
 
 from wordreel.errors import WeightsMissing
-from wordreel.experts import clip_network, log_mel, prepare, vggface2_resnet50, vggish
-from wordreel.experts.registry import HUB
+from wordreel.experts import preprocess, registry, vggface2_resnet50, vggish
+from wordreel.experts.network_experts import FrameWindows
+from wordreel.experts.published import EXPERTS
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.nets import i3d_pytorch, r2plus1d, senet, vit
 from wordreel.nets import vggish as vggish_net
+from wordreel.nets.net_builder import weight_shapes
 from wordreel.nets.runtime import Network
-from wordreel.nets.wiring import sketch
 from wordreel.types import Absent, Track
 from wordreel.weights import hub
 from wordreel.weights.store import WeightStore
@@ -24,7 +25,7 @@ RNG = np.random.default_rng(0)
 def fill(store, tmp_path, name, shapes):
     state = {key: np.abs(RNG.normal(0, 0.1, shape)).astype(np.float32) for key, shape in shapes.items()}
     save_file(state, str(tmp_path / name))
-    hub.add_local(store, name, tmp_path / name)
+    hub.add_checkpoint(store, name, tmp_path / name)
 
 
 def frames(count, rate, height=40, width=60, start=0.0):
@@ -32,39 +33,39 @@ def frames(count, rate, height=40, width=60, start=0.0):
     return Frames(images, start + np.arange(count) / rate, 1 / rate)
 
 
-@pytest.mark.parametrize("name", HUB)
+@pytest.mark.parametrize("name", registry.PUBLISHED)
 def test_cards_say_how_to_get_the_weights(name, tmp_path):
-    module = import_module(f"wordreel.experts.{name}")
-    card = module.CARD
+    card = registry.card(name)
     assert card.name == name
     assert not card.default
     assert f"wordreel weights add {name}" in card.note
     with pytest.raises(WeightsMissing, match=f"wordreel weights add {name} --file"):
-        module.load(WeightStore(tmp_path))
+        registry.load(name, WeightStore(tmp_path))
 
 
 def test_a_frame_network_gives_a_row_per_frame(tmp_path, monkeypatch):
     monkeypatch.setattr(senet, "SENET154", senet.SENet((1, 1), groups=2, reduction=4, planes=4))
     store = WeightStore(tmp_path / "store")
-    fill(store, tmp_path, "senet154", sketch(senet.SENET154)[0])
-    module = import_module("wordreel.experts.senet154")
-    expert = module.load(store)
+    fill(store, tmp_path, "senet154", weight_shapes(senet.SENET154)[0])
+    expert = registry.load("senet154", store)
     media = frames(11, 25.0, start=3.0)
     track = expert.extract(media)
     assert isinstance(track, Track)
     np.testing.assert_allclose(track.times, np.stack([media.times, media.times + 0.04], 1))
     network = Network(store.file("senet154"))
-    one_by_one = [network(frames=module.PREPARE(image[None]))["features"][0] for image in media.images]
+    one_by_one = [
+        network(frames=EXPERTS["senet154"].preprocess(image[None]))["features"][0] for image in media.images
+    ]
     np.testing.assert_allclose(track.values, one_by_one, rtol=1e-4, atol=1e-6)
     assert isinstance(expert.extract(frames(0, 25.0)), Absent)
     assert len(expert.fingerprint) == 16
 
 
 def test_clip_takes_the_middle_of_frames(tmp_path, monkeypatch):
-    monkeypatch.setattr(vit, "CLIP_B32", vit.Clip(32, 224, 8, 1, 2, 8, 6))
+    monkeypatch.setattr(vit, "CLIP_B32", vit.ClipVisionTower(32, 224, 8, 1, 2, 8, 6))
     store = WeightStore(tmp_path / "store")
-    fill(store, tmp_path, "clip_b32", sketch(vit.CLIP_B32)[0])
-    expert = import_module("wordreel.experts.clip_b32").load(store)
+    fill(store, tmp_path, "clip_b32", weight_shapes(vit.CLIP_B32)[0])
+    expert = registry.load("clip_b32", store)
     media = frames(2, 1.0, 224, 300)
     edged = Frames(media.images.copy(), media.times, media.period)
     edged.images[:, :, :30] = 0
@@ -76,14 +77,13 @@ def test_clip_takes_the_middle_of_frames(tmp_path, monkeypatch):
 def test_a_clip_network_gives_a_row_per_window(tmp_path, monkeypatch):
     monkeypatch.setattr(r2plus1d, "R2PLUS1D_34_IG65M", r2plus1d.R2Plus1D((1, 1), planes=4, stem=5))
     store = WeightStore(tmp_path / "store")
-    fill(store, tmp_path, "r2p1d34_ig65m", sketch(r2plus1d.R2PLUS1D_34_IG65M)[0])
-    module = import_module("wordreel.experts.r2p1d34_ig65m")
-    expert = module.load(store)
+    fill(store, tmp_path, "r2p1d34_ig65m", weight_shapes(r2plus1d.R2PLUS1D_34_IG65M)[0])
+    expert = registry.load("r2p1d34_ig65m", store)
     media = frames(70, 30.0)
     track = expert.extract(media)
     np.testing.assert_allclose(track.times * 30, [[0, 8], [32, 40], [62, 70]])
     network = Network(store.file("r2p1d34_ig65m"))
-    clip = module.PREPARE(media.images[32:40]).transpose(1, 0, 2, 3)[None]
+    clip = EXPERTS["r2p1d34_ig65m"].preprocess(media.images[32:40]).transpose(1, 0, 2, 3)[None]
     np.testing.assert_allclose(track.values[1], network(clips=clip)["features"][0], rtol=1e-4, atol=1e-6)
     assert expert.extract(frames(1, 30.0)) == Absent("a still picture does not move")
     assert isinstance(expert.extract(frames(3, 30.0, start=32.0)), Absent)
@@ -95,7 +95,7 @@ def test_i3d_sees_64_frames_begun_every_25(tmp_path, monkeypatch):
     monkeypatch.setattr(i3d_pytorch, "I3D_KINETICS", small)
     store = WeightStore(tmp_path / "store")
     fill(store, tmp_path, "i3d_paper", small.shapes())
-    track = import_module("wordreel.experts.i3d_paper").load(store).extract(frames(90, 25.0))
+    track = registry.load("i3d_paper", store).extract(frames(90, 25.0))
     np.testing.assert_allclose(track.times * 25, [[0, 64], [25, 89], [26, 90]])
     assert track.values.shape == (3, 4)
 
@@ -103,7 +103,7 @@ def test_i3d_sees_64_frames_begun_every_25(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("length", "stride"), [(64, 25), (8, 32), (30, 30), (4, 3)])
 def test_windows_leave_no_frames_out_but_those_between_them(length, stride):
     for count in range(1, 200):
-        chosen = clip_network.Windows(length, stride).of(count)
+        chosen = FrameWindows(length, stride).indices(count)
         assert chosen.shape[1] == length
         assert chosen.min() == 0
         assert chosen.max() < count
@@ -115,23 +115,23 @@ def test_windows_leave_no_frames_out_but_those_between_them(length, stride):
         assert seen[:count].all()
 
 
-def test_preparation_is_the_formula():
+def test_preprocessing_is_the_formula():
     images = RNG.integers(0, 256, (2, 256, 300, 3), np.uint8)
-    made = prepare.Preparation(224, *prepare.IMAGENET, short_side=256)(images)
+    made = preprocess.Preprocess(224, *preprocess.IMAGENET, short_side=256)(images)
     cut = images[:, 16:240, 38:262].astype(np.float64) / 255
-    expected = (cut - prepare.IMAGENET[0]) / np.array(prepare.IMAGENET[1])
+    expected = (cut - preprocess.IMAGENET[0]) / np.array(preprocess.IMAGENET[1])
     np.testing.assert_allclose(made, expected.transpose(0, 3, 1, 2), atol=1e-5)
-    swapped = vggface2_resnet50.PREPARE(images[:, :224, :224])
+    swapped = vggface2_resnet50.PREPROCESS(images[:, :224, :224])
     np.testing.assert_allclose(swapped[:, 0], images[:, :224, :224, 2] - 91.4953, atol=1e-4)
-    assert np.ptp(prepare.Preparation(8, *prepare.CENTRED)(images)) <= 2.0
+    assert np.ptp(preprocess.Preprocess(8, *preprocess.CENTRED)(images)) <= 2.0
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 500), (500, 3), (224, 224), (1000, 700)])
 @pytest.mark.parametrize("squash", [False, True])
-def test_preparation_takes_any_size(shape, squash):
+def test_preprocessing_takes_any_size(shape, squash):
     images = np.full((1, *shape, 3), 200, np.uint8)
     for short_side in (0, 256):
-        made = prepare.Preparation(224, *prepare.CENTRED, short_side=short_side, squash=squash)(images)
+        made = preprocess.Preprocess(224, *preprocess.CENTRED, short_side=short_side, squash=squash)(images)
         assert made.shape == (1, 3, 224, 224)
         np.testing.assert_allclose(made, 200 / 127.5 - 1, atol=1e-5)
 
@@ -139,7 +139,7 @@ def test_preparation_takes_any_size(shape, squash):
 def test_squashing_shows_the_whole_picture():
     images = np.zeros((1, 100, 400, 3), np.uint8)
     images[:, :, 200:] = 255
-    made = prepare.Preparation(50, *prepare.CENTRED, squash=True)(images)
+    made = preprocess.Preprocess(50, *preprocess.CENTRED, squash=True)(images)
     np.testing.assert_allclose(made[0, :, :, :24], -1, atol=1e-5)
     np.testing.assert_allclose(made[0, :, :, 26:], 1, atol=1e-5)
 
@@ -171,15 +171,15 @@ def naive_log_mel(samples):
 
 def test_the_spectrogram_equals_its_definition():
     samples = RNG.normal(0, 0.3, 900).astype(np.float32)
-    np.testing.assert_allclose(log_mel.log_mel(samples), naive_log_mel(samples), atol=1e-4)
-    assert log_mel.log_mel(samples[:399]).shape == (0, 64)
+    np.testing.assert_allclose(vggish.log_mel(samples), naive_log_mel(samples), atol=1e-4)
+    assert vggish.log_mel(samples[:399]).shape == (0, 64)
 
 
 def test_patches_of_pieces_are_the_patches_of_the_whole():
     samples = RNG.normal(0, 0.3, 3 * 15360).astype(np.float32)
-    whole = log_mel.patches(samples)
+    whole = vggish.patches(samples)
     assert whole.shape == (3, 1, 96, 64)
-    pieces = np.concatenate([log_mel.patches(samples[: 2 * 15360]), log_mel.patches(samples[2 * 15360 :])])
+    pieces = np.concatenate([vggish.patches(samples[: 2 * 15360]), vggish.patches(samples[2 * 15360 :])])
     np.testing.assert_allclose(whole[:, :, :94], pieces[:, :, :94], atol=1e-5)
 
 
@@ -187,7 +187,7 @@ def test_vggish_gives_a_row_for_each_096_seconds(tmp_path, monkeypatch):
     small = vggish_net.VGGish(((0, 2), (3, 2), (6, 2), (8, 2), (11, 2), (13, 2)), 8, 128)
     monkeypatch.setattr(vggish_net, "VGGISH", small)
     store = WeightStore(tmp_path / "store")
-    fill(store, tmp_path, "vggish", sketch(small)[0])
+    fill(store, tmp_path, "vggish", weight_shapes(small)[0])
     expert = vggish.load(store)
     assert expert.card.need == AudioNeed(16000)
     sound = RNG.normal(0, 0.1, 16000 * 5).astype(np.float32)
@@ -224,18 +224,18 @@ def test_faces_are_cut_from_boxes_wherever_they_lie(monkeypatch):
             fed.append(frames)
             return {"features": frames.mean((2, 3))}
 
-    class Found:
+    class Detected:
         def __init__(self, boxes):
             self.boxes = boxes
 
     monkeypatch.setattr(vggface2_resnet50, "Network", FakeNetwork)
-    monkeypatch.setattr(vggface2_resnet50, "find_faces", lambda finder, image: Found(boxes))
+    monkeypatch.setattr(vggface2_resnet50, "detect_faces", lambda detector, image: Detected(boxes))
     expert = vggface2_resnet50.load(FakeStore())
     media = frames(2, 25.0, 40, 60)
     track = expert.extract(media)
     assert track.values.shape == (4, 3)  # the third box lies outside of the picture
     np.testing.assert_allclose(track.times[:, 0], [0, 0, 0.04, 0.04])
-    by_hand = vggface2_resnet50.PREPARE(media.images[1:, 5:35, 10:30])
+    by_hand = vggface2_resnet50.PREPROCESS(media.images[1:, 5:35, 10:30])
     np.testing.assert_array_equal(fed[0][2], by_hand[0])
-    monkeypatch.setattr(vggface2_resnet50, "find_faces", lambda finder, image: Found(boxes[2:]))
+    monkeypatch.setattr(vggface2_resnet50, "detect_faces", lambda detector, image: Detected(boxes[2:]))
     assert expert.extract(media) == Absent("no face found")

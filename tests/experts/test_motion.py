@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wordreel.experts import motion
-from wordreel.experts.names import names
+from wordreel.experts.class_head import class_names
 from wordreel.media.types import Frames, Sound
 from wordreel.types import Absent, Track
 from wordreel.weights.store import WeightStore
@@ -89,7 +89,7 @@ def test_labels_are_linear_in_the_features(expert: motion.Motion) -> None:
     labels = expert.labels(track)
     head = expert._recogniser
     np.testing.assert_allclose(labels.scores, head.weight[:, :2].T + head.bias, rtol=1e-6)
-    assert labels.names == names("kinetics400.txt")
+    assert labels.names == class_names("kinetics400.txt")
     assert len(set(labels.names)) == 400
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from wordreel.errors import WeightsCorrupt
-from wordreel.experts import ocr, ocr_read
-from wordreel.experts.ocr_lines import follow, is_same_line
-from wordreel.experts.ocr_read import Line
+from wordreel.experts import ocr, ocr_reader
+from wordreel.experts.ocr import is_same_line, track_lines
+from wordreel.experts.ocr_reader import TextLine
 from wordreel.media.types import Frames, Sound
 from wordreel.types import Absent, Track, Words
 from wordreel.weights.store import WeightStore
@@ -91,10 +91,10 @@ def test_skipping_unchanged_frames_gives_what_reading_all_gives() -> None:
     images = np.clip(clean.astype(int) + noise, 0, 255).astype(np.uint8)
     calls = []
 
-    def reader(image: np.ndarray) -> tuple[Line, ...]:
+    def reader(image: np.ndarray) -> tuple[TextLine, ...]:
         calls.append(image)
         nearest = int(np.argmin([np.abs(image.astype(int) - other).sum() for other in clean]))
-        return (Line(f"picture {['one', 'two', 'none'][[0, 0, 0, 1, 1, 2][nearest]]}", 0.9),)
+        return (TextLine(f"picture {['one', 'two', 'none'][[0, 0, 0, 1, 1, 2][nearest]]}", 0.9),)
 
     every = [reader(image) for image in images]
     calls.clear()
@@ -107,7 +107,7 @@ def test_a_slow_fade_is_read_again() -> None:
     images = np.stack([np.full((64, 64, 3), 4 * step, np.uint8) for step in range(10)])
     calls: list[int] = []
 
-    def reader(image: np.ndarray) -> tuple[Line, ...]:
+    def reader(image: np.ndarray) -> tuple[TextLine, ...]:
         calls.append(int(image[0, 0, 0]))
         return ()
 
@@ -117,13 +117,13 @@ def test_a_slow_fade_is_read_again() -> None:
 
 def test_follow_merges_a_line_and_keeps_its_surest_reading() -> None:
     frames = [
-        (Line("Welcometo", 0.8),),
-        (Line("Welcome to", 0.9), Line("lap 1", 0.9)),
-        (Line("Welcome to", 0.85), Line("lap 2", 0.9)),
+        (TextLine("Welcometo", 0.8),),
+        (TextLine("Welcome to", 0.9), TextLine("lap 1", 0.9)),
+        (TextLine("Welcome to", 0.85), TextLine("lap 2", 0.9)),
         (),
-        (Line("Welcome to", 0.95),),
+        (TextLine("Welcome to", 0.95),),
     ]
-    words, stretches = follow(frames, [0, 2, 4, 6, 8], 2.0)
+    words, stretches = track_lines(frames, [0, 2, 4, 6, 8], 2.0)
     assert words == [
         Words("Welcome to", 0, 6, 0.9),
         Words("lap 1", 2, 4, 0.9),
@@ -139,8 +139,8 @@ def test_follow_merges_a_line_and_keeps_its_surest_reading() -> None:
 
 
 def test_the_same_line_twice_in_a_frame_stays_two() -> None:
-    twice = (Line("exit", 0.9), Line("exit", 0.8))
-    words, stretches = follow([twice, twice], [0, 2], 2.0)
+    twice = (TextLine("exit", 0.9), TextLine("exit", 0.8))
+    words, stretches = track_lines([twice, twice], [0, 2], 2.0)
     assert words == [Words("exit", 0, 4, 0.9), Words("exit", 0, 4, 0.8)]
     assert len(stretches) == 1
 
@@ -159,17 +159,17 @@ def test_junk_is_dropped() -> None:
         def __call__(self, image: np.ndarray) -> Engine:
             return self
 
-    assert ocr_read.read(Engine(), picture()) == (Line("ok then", 0.9), Line("two", 0.8))
+    assert ocr_reader.read(Engine(), picture()) == (TextLine("ok then", 0.9), TextLine("two", 0.8))
 
 
 def test_enlarging_is_bounded() -> None:
-    assert ocr_read.enlarged(np.zeros((240, 320, 3), np.uint8)).shape == (480, 640, 3)
-    assert ocr_read.enlarged(np.zeros((100, 100, 3), np.uint8)).shape == (200, 200, 3)
-    assert max(ocr_read.enlarged(np.zeros((200, 1200, 3), np.uint8)).shape) <= 1280
-    assert ocr_read.enlarged(np.zeros((600, 800, 3), np.uint8)).shape == (600, 800, 3)
+    assert ocr_reader.enlarged(np.zeros((240, 320, 3), np.uint8)).shape == (480, 640, 3)
+    assert ocr_reader.enlarged(np.zeros((100, 100, 3), np.uint8)).shape == (200, 200, 3)
+    assert max(ocr_reader.enlarged(np.zeros((200, 1200, 3), np.uint8)).shape) <= 1280
+    assert ocr_reader.enlarged(np.zeros((600, 800, 3), np.uint8)).shape == (600, 800, 3)
 
 
 def test_another_network_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ocr_read.HASHES, "PP-OCRv6_det_small.onnx", "0" * 64)
+    monkeypatch.setitem(ocr_reader.HASHES, "PP-OCRv6_det_small.onnx", "0" * 64)
     with pytest.raises(WeightsCorrupt, match="pip install"):
-        ocr_read.checked_models()
+        ocr_reader.checked_models()

@@ -19,7 +19,7 @@ GOLDEN = Path(__file__).parent / "golden" / "sound.npz"
 
 
 @pytest.fixture(scope="module")
-def expert() -> sound.Hearing:
+def expert() -> sound.SoundExpert:
     if not WeightStore().has(sound.WEIGHTS):
         pytest.skip(f"needs `wordreel weights fetch {sound.WEIGHTS}`")
     return sound.load(WeightStore())
@@ -60,7 +60,7 @@ def test_eight_rows_around_every_row(count: int) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.7, 1.4, 5.0, 33.3])
-def test_any_length_is_heard(expert: sound.Hearing, seconds: float) -> None:
+def test_any_length_is_heard(expert: sound.SoundExpert, seconds: float) -> None:
     media = chirps(seconds, start=120.0)
     track = expert.extract(Sound(media.samples + np.float32(0.01), media.rate, media.start))
     assert isinstance(track, Track)
@@ -70,7 +70,7 @@ def test_any_length_is_heard(expert: sound.Hearing, seconds: float) -> None:
     assert expert.labels(track).scores.shape == (len(track), 401)
 
 
-def test_no_row_sees_the_end_of_the_padding(expert: sound.Hearing) -> None:
+def test_no_row_sees_the_end_of_the_padding(expert: sound.SoundExpert) -> None:
     """The network answers zeros after the end by firing every unit; no row of a track may look like that."""
     track = expert.extract(chirps(47.0))
     assert isinstance(track, Track)
@@ -79,7 +79,7 @@ def test_no_row_sees_the_end_of_the_padding(expert: sound.Hearing) -> None:
     assert (naive[-1] > 0).mean() > 0.9
 
 
-def test_what_cannot_be_heard(expert: sound.Hearing) -> None:
+def test_what_cannot_be_heard(expert: sound.SoundExpert) -> None:
     quiet = Sound(np.full(50_000, 5e-4, np.float32), sound.RATE)
     assert expert.extract(quiet) == Absent("silent")
     assert isinstance(expert.extract(Sound(np.zeros(0, np.float32), sound.RATE)), Absent)
@@ -88,7 +88,7 @@ def test_what_cannot_be_heard(expert: sound.Hearing) -> None:
     assert isinstance(expert.extract(picture), Absent)
 
 
-def test_hostile_samples_do_not_spread(expert: sound.Hearing) -> None:
+def test_hostile_samples_do_not_spread(expert: sound.SoundExpert) -> None:
     samples = chirps(4.0).samples.copy()
     samples[100], samples[200], samples[300] = np.nan, np.inf, -1e30
     track = expert.extract(Sound(samples, sound.RATE))
@@ -96,7 +96,7 @@ def test_hostile_samples_do_not_spread(expert: sound.Hearing) -> None:
     assert np.isfinite(track.values).all()
 
 
-def test_labels_compare_places_with_their_average(expert: sound.Hearing) -> None:
+def test_labels_compare_places_with_their_average(expert: sound.SoundExpert) -> None:
     track = expert.extract(chirps(15.0))
     assert isinstance(track, Track)
     labels = expert.labels(track)
@@ -110,7 +110,7 @@ def test_labels_compare_places_with_their_average(expert: sound.Hearing) -> None
     np.testing.assert_allclose(labels.scores[5], sound.log_softmax(logits) - places.usual, atol=1e-4)
 
 
-def test_the_same_numbers_as_ever(expert: sound.Hearing) -> None:
+def test_the_same_numbers_as_ever(expert: sound.SoundExpert) -> None:
     golden = np.load(GOLDEN)
     track = expert.extract(chirps(9.0))
     assert isinstance(track, Track)

@@ -219,7 +219,7 @@ def test_foreign_objects_are_passed_over_only_when_asked(tmp_path):
     path = write(tmp_path / "a.pth", nn.Linear(2, 3))
     with pytest.raises(UnsafePickle, match="parse_config"):
         read_state_dict(path)
-    found = read_checkpoint(path, skip_foreign=True)
+    found = read_checkpoint(path, skip_unknown=True)
     assert found["config"] == "<parse_config.ConfigParser>"
     assert set(found["state_dict"]) == {"weight", "bias"}
 
@@ -237,10 +237,10 @@ class Bomb:
 def test_nothing_of_a_hostile_checkpoint_runs(tmp_path):
     path, trace = tmp_path / "a.pth", tmp_path / "trace"
     torch.save({"state_dict": {"weight": torch.ones(2)}, "config": Bomb(trace)}, path)
-    assert read_state_dict(path, skip_foreign=True)["weight"].tolist() == [1, 1]
+    assert read_state_dict(path, skip_unknown=True)["weight"].tolist() == [1, 1]
     torch.save({"state_dict": {"weight": Bomb(trace)}}, path)
     with pytest.raises(WeightsError):
-        read_state_dict(path, skip_foreign=True)
+        read_state_dict(path, skip_unknown=True)
     assert not trace.exists()
 
 

@@ -11,8 +11,8 @@ from wordreel.errors import WeightsError
 from wordreel.nets import densenet, r2plus1d, resnet, s3d, senet, vggish, vit
 from wordreel.nets.checkpoint import check, unwrapped
 from wordreel.nets.i3d_pytorch import I3D, I3D_KINETICS
+from wordreel.nets.net_builder import build_onnx, parameter_count, weight_shapes
 from wordreel.nets.runtime import Network
-from wordreel.nets.wiring import model, parameters, sketch
 
 SMALL_MIXED = tuple((place, (4, 3, 5, 2, 3, 4)) for place, _ in s3d.KINETICS)
 SMALL = {
@@ -27,7 +27,7 @@ SMALL = {
         "vggish",
         (2, 1, 96, 64),
     ),
-    "clip": (vit.Clip(8, 32, 12, 2, 3, 20, 10), "clip", (3, 3, 32, 32)),
+    "clip": (vit.ClipVisionTower(8, 32, 12, 2, 3, 20, 10), "clip", (3, 3, 32, 32)),
     "siglip": (vit.Siglip(8, 32, 12, 2, 3, 20), "siglip", (3, 3, 32, 32)),
 }
 
@@ -35,10 +35,10 @@ SMALL = {
 @pytest.mark.parametrize("name", SMALL)
 def test_the_graph_equals_the_slow_twin(name, tmp_path):
     config, twin, shape = SMALL[name]
-    state = naive_nets.random_state(sketch(config)[0])
+    state = naive_nets.random_state(weight_shapes(config)[0])
     x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
     expected = getattr(naive_nets, twin)(naive_nets.Naive(state), config, x.astype(np.float64))
-    built = model(name, config, state)
+    built = build_onnx(name, config, state)
     onnx.save(built, str(tmp_path / "network.onnx"))
     features = Network(tmp_path / "network.onnx")(**{built.graph.input[0].name: x})["features"]
     assert np.abs(expected).max() > 1e-3
@@ -58,10 +58,10 @@ def test_the_pytorch_layout_of_i3d_equals_the_slow_twin(frames, tmp_path):
 
 def test_weights_beside_the_model_give_the_same_features(tmp_path):
     config, _, shape = SMALL["senet"]
-    state = naive_nets.random_state(sketch(config)[0])
+    state = naive_nets.random_state(weight_shapes(config)[0])
     x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
-    onnx.save(model("inside", config, state), str(tmp_path / "inside.onnx"))
-    onnx.save(model("beside", config, state, tmp_path / "w.bin"), str(tmp_path / "beside.onnx"))
+    onnx.save(build_onnx("inside", config, state), str(tmp_path / "inside.onnx"))
+    onnx.save(build_onnx("beside", config, state, tmp_path / "w.bin"), str(tmp_path / "beside.onnx"))
     onnx.checker.check_model(str(tmp_path / "beside.onnx"))
     inside, beside = (
         Network(tmp_path / f"{name}.onnx")(frames=x)["features"] for name in ("inside", "beside")
@@ -86,7 +86,7 @@ def test_weights_beside_the_model_give_the_same_features(tmp_path):
     ],
 )
 def test_full_networks_have_the_published_number_of_parameters(network, count):
-    assert parameters(network) == count
+    assert parameter_count(network) == count
 
 
 def test_the_full_i3d_has_the_published_number_of_parameters():
@@ -95,17 +95,17 @@ def test_the_full_i3d_has_the_published_number_of_parameters():
 
 
 def test_keys_are_those_of_the_published_files():
-    assert sketch(senet.SENET154)[0]["layer3.35.se_module.fc1.weight"] == (64, 1024, 1, 1)
-    assert sketch(resnet.RESNEXT101_32X48D)[0]["layer4.2.conv2.weight"] == (12288, 384, 3, 3)
-    assert sketch(r2plus1d.R2PLUS1D_34_IG65M)[0]["layer2.0.conv2.0.0.weight"] == (288, 128, 1, 3, 3)
-    assert sketch(s3d.S3D_KINETICS)[0]["base.15.branch1.1.conv_t.weight"] == (384, 384, 3, 1, 1)
-    assert sketch(densenet.DENSENET161_PLACES365)[1]["classifier.weight"] == (365, 2208)
-    assert sketch(vit.SIGLIP_B16)[0]["vision_model.head.attention.in_proj_weight"] == (2304, 768)
+    assert weight_shapes(senet.SENET154)[0]["layer3.35.se_module.fc1.weight"] == (64, 1024, 1, 1)
+    assert weight_shapes(resnet.RESNEXT101_32X48D)[0]["layer4.2.conv2.weight"] == (12288, 384, 3, 3)
+    assert weight_shapes(r2plus1d.R2PLUS1D_34_IG65M)[0]["layer2.0.conv2.0.0.weight"] == (288, 128, 1, 3, 3)
+    assert weight_shapes(s3d.S3D_KINETICS)[0]["base.15.branch1.1.conv_t.weight"] == (384, 384, 3, 1, 1)
+    assert weight_shapes(densenet.DENSENET161_PLACES365)[1]["classifier.weight"] == (365, 2208)
+    assert weight_shapes(vit.SIGLIP_B16)[0]["vision_model.head.attention.in_proj_weight"] == (2304, 768)
     assert I3D_KINETICS.shapes()["Mixed_5c.b1b.conv3d.weight"] == (384, 192, 3, 3, 3)
 
 
 def test_older_densenet_keys_become_todays():
-    shapes = sketch(SMALL["densenet"][0])[0]
+    shapes = weight_shapes(SMALL["densenet"][0])[0]
     old = {
         re.sub(r"(denselayer\d+\.(?:norm|conv))(\d)", r"\1.\2", key): np.zeros(s) for key, s in shapes.items()
     }

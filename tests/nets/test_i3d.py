@@ -76,7 +76,7 @@ def test_a_unit_is_the_three_dimensional_convolution(
     rng = np.random.default_rng(kernel)
     weight, bias = rng.normal(size=(5, 3, kernel, kernel, kernel)), rng.normal(size=5)
     video = bytes_video(frames, size)
-    net = i3d.Video(Graph("piece"), frames, size)
+    net = i3d.VideoNetBuilder(Graph("piece"), frames, size)
     made = run(net.graph, net.unit(net.start("x"), weight, bias, stride), tmp_path, video)
     np.testing.assert_allclose(made, plain_unit(scaled(video), weight, bias, stride), atol=1e-4)
 
@@ -88,7 +88,7 @@ def test_a_pool_is_the_three_dimensional_pool(
     tmp_path: Path, kernel: tuple[int, int], stride: tuple[int, int]
 ) -> None:
     video = bytes_video(8, 7)
-    net = i3d.Video(Graph("piece"), 8, 7)
+    net = i3d.VideoNetBuilder(Graph("piece"), 8, 7)
     made = run(net.graph, net.pool(net.start("x"), kernel, stride), tmp_path, video)
     plain = plain_pool(scaled(video), (kernel[0], *kernel[1:] * 2), (stride[0], *stride[1:] * 2))
     np.testing.assert_allclose(made, plain, atol=1e-6)

@@ -12,9 +12,9 @@ from safetensors.numpy import save_file
 
 from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.nets import densenet, resnet, senet
+from wordreel.nets.net_builder import weight_shapes
 from wordreel.nets.runtime import Network
-from wordreel.nets.wiring import sketch
-from wordreel.weights import hub, lookup
+from wordreel.weights import hub, published, registry
 from wordreel.weights.store import WeightStore
 
 TINY = senet.SENet((1, 1), groups=2, reduction=4, planes=4, classes=5)
@@ -27,7 +27,7 @@ def store(tmp_path, monkeypatch):
 
 
 def state_of(network, heads=True):
-    shapes, unused = sketch(network)
+    shapes, unused = weight_shapes(network)
     rng = np.random.default_rng(0)
     wanted = shapes | (unused if heads else {})
     return {key: np.abs(rng.normal(0, 0.3, shape)).astype(np.float32) for key, shape in wanted.items()}
@@ -40,29 +40,31 @@ def saved(path, state):
 
 def test_a_file_is_checked_converted_and_remembered_by_its_hash(store, tmp_path):
     path = saved(tmp_path / "senet154-c7b49a05.pth", state_of(TINY) | {"x.num_batches_tracked": np.zeros(1)})
-    folder = hub.add_local(store, "senet154", path)
+    folder = hub.add_checkpoint(store, "senet154", path)
     assert store.has("senet154")
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["source"] == {"senet154": hashlib.sha256(path.read_bytes()).hexdigest()}
     features = Network(store.file("senet154"))(frames=np.ones((2, 3, 32, 32), np.float32))["features"]
     assert features.shape == (2, 32)
     first = store.source_hash("senet154")
-    hub.add_local(store, "senet154", saved(path, {k: v * 2 for k, v in state_of(TINY).items()}))
+    hub.add_checkpoint(store, "senet154", saved(path, {k: v * 2 for k, v in state_of(TINY).items()}))
     assert store.source_hash("senet154") != first
 
 
 def test_a_wrong_file_changes_nothing_and_says_which_is_right(store, tmp_path):
     right = saved(tmp_path / "right.pth", state_of(TINY))
-    hub.add_local(store, "senet154", right)
+    hub.add_checkpoint(store, "senet154", right)
     before = store.source_hash("senet154")
     broken = state_of(TINY)
     broken["layer2.0.conv1.weight"] = broken["layer2.0.conv1.weight"][:-1]
     with pytest.raises(
         WeightsError, match=r"wrong\.pth is not senet154-c7b49a05\.pth of Cadene.*layer2\.0\.conv1"
     ):
-        hub.add_local(store, "senet154", saved(tmp_path / "wrong.pth", broken))
+        hub.add_checkpoint(store, "senet154", saved(tmp_path / "wrong.pth", broken))
     with pytest.raises(WeightsError, match=r"it has no layer0\.conv1\.weight"):
-        hub.add_local(store, "senet154", saved(tmp_path / "w.pth", state_of(resnet.ResNet((1, 1), planes=4))))
+        hub.add_checkpoint(
+            store, "senet154", saved(tmp_path / "w.pth", state_of(resnet.ResNet((1, 1), planes=4)))
+        )
     assert store.source_hash("senet154") == before
     assert sorted(entry.name for entry in store.root.iterdir()) == ["senet154"]
 
@@ -70,9 +72,9 @@ def test_a_wrong_file_changes_nothing_and_says_which_is_right(store, tmp_path):
 def test_a_file_that_is_no_checkpoint_is_refused(store, tmp_path):
     (tmp_path / "page.pth").write_bytes(b"<html>sign in first</html>")
     with pytest.raises(WeightsError, match=r"page\.pth"):
-        hub.add_local(store, "senet154", tmp_path / "page.pth")
+        hub.add_checkpoint(store, "senet154", tmp_path / "page.pth")
     with pytest.raises(WeightsError, match="there is no file"):
-        hub.add_local(store, "senet154", tmp_path / "nowhere.pth")
+        hub.add_checkpoint(store, "senet154", tmp_path / "nowhere.pth")
     assert not store.has("senet154")
 
 
@@ -93,7 +95,7 @@ def test_a_hostile_pickle_is_not_run(store, tmp_path):
     path = tmp_path / "resnet50_ft_weight.pkl"
     path.write_bytes(pickle.dumps({"conv1.weight": Evil()}))
     with pytest.raises(WeightsError):
-        hub.add_local(store, "vggface2_resnet50", path)
+        hub.add_checkpoint(store, "vggface2_resnet50", path)
     assert not (tmp_path / "run").exists()
 
 
@@ -102,11 +104,11 @@ def test_a_plain_pickle_of_arrays_is_read_where_that_is_what_is_published(store,
     monkeypatch.setattr(resnet, "VGGFACE2_RESNET50", tiny)
     path = tmp_path / "resnet50_ft_weight.pkl"
     path.write_bytes(pickle.dumps(state_of(tiny), protocol=2))
-    hub.add_local(store, "vggface2_resnet50", path)
+    hub.add_checkpoint(store, "vggface2_resnet50", path)
     assert store.has("vggface2_resnet50")
     path.write_bytes(pickle.dumps([1, 2, 3]))
     with pytest.raises(WeightsError, match="no named arrays"):
-        hub.add_local(store, "vggface2_resnet50", path)
+        hub.add_checkpoint(store, "vggface2_resnet50", path)
 
 
 def test_places_checkpoints_of_2017_are_understood(store, tmp_path, monkeypatch):
@@ -116,14 +118,14 @@ def test_places_checkpoints_of_2017_are_understood(store, tmp_path, monkeypatch)
         "module." + key.replace("norm1.", "norm.1.").replace("conv2.", "conv.2."): value
         for key, value in state_of(tiny).items()
     }
-    hub.add_local(store, "densenet161_places365", saved(tmp_path / "d.pth.tar", old))
+    hub.add_checkpoint(store, "densenet161_places365", saved(tmp_path / "d.pth.tar", old))
     assert store.has("densenet161_places365")
 
 
 def test_weights_too_large_for_one_file_lie_beside_it(store, tmp_path, monkeypatch):
     tiny = resnet.ResNet((1, 1), groups=2, group_width=32, planes=16)
     monkeypatch.setattr(resnet, "RESNEXT101_32X48D", tiny)
-    folder = hub.add_local(store, "resnext101_wsl", saved(tmp_path / "x.pth", state_of(tiny)))
+    folder = hub.add_checkpoint(store, "resnext101_wsl", saved(tmp_path / "x.pth", state_of(tiny)))
     assert {path.name for path in folder.iterdir()} == {"network.onnx", "network.weights", "manifest.json"}
     Network(store.folder("resnext101_wsl") / "network.onnx")(frames=np.ones((1, 3, 32, 32), np.float32))
     (folder / "network.weights").write_bytes(b"other")
@@ -133,7 +135,7 @@ def test_weights_too_large_for_one_file_lie_beside_it(store, tmp_path, monkeypat
 def test_a_file_that_carries_its_hash_in_its_name_must_have_it(store, tmp_path):
     path = saved(tmp_path / "ig_resnext101_32x48-3e41cc8a.pth", state_of(TINY))
     with pytest.raises(WeightsCorrupt, match="does not begin with 3e41cc8a"):
-        hub.add_local(store, "resnext101_wsl", path)
+        hub.add_checkpoint(store, "resnext101_wsl", path)
 
 
 def test_missing_weights_name_the_file_its_publisher_and_the_command(store):
@@ -143,18 +145,18 @@ def test_missing_weights_name_the_file_its_publisher_and_the_command(store):
     assert "senet154-c7b49a05.pth" in message
     assert "Cadene/pretrained-models.pytorch" in message
     assert "`wordreel weights add senet154 --file senet154-c7b49a05.pth`" in message
-    with pytest.raises(WeightsMissing, match="weights add clip_b32 --hub openai/clip-vit-base-patch32"):
+    with pytest.raises(WeightsMissing, match=r"`--hub openai/clip-vit-base-patch32`.*weights add clip_b32"):
         store.fetch("clip_b32")
 
 
 def test_only_these_can_be_added(store, tmp_path):
     with pytest.raises(WeightsError, match=r"these are: senet154, resnext101_wsl"):
-        hub.add_local(store, "minilm", tmp_path)
+        hub.add_checkpoint(store, "minilm", tmp_path)
 
 
-@pytest.mark.parametrize("entry", hub.ENTRIES, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", published.ENTRIES, ids=lambda entry: entry.name)
 def test_every_entry_is_whole(entry):
-    assert lookup.recipe(entry.name) is entry
+    assert registry.find(entry.name) is entry
     module, _, name = entry.network.partition(":")
     assert callable(network := getattr(import_module(module), name)) or network.shapes()
     if entry.rename:
@@ -186,7 +188,7 @@ class FakeHub:
 def test_a_hub_id_brings_the_first_of_the_usual_files(store, tmp_path, monkeypatch):
     path = saved(tmp_path / "blob", state_of(TINY, heads=False))
     fake = FakeHub(monkeypatch, {("someone/senet", "pytorch_model.bin"): path})
-    hub.add_hub(store, "senet154", "someone/senet")
+    hub.add_from_hub(store, "senet154", "someone/senet")
     assert [file for _, file in fake.asked] == ["model.safetensors", "pytorch_model.bin"]
     assert store.has("senet154")
 
@@ -194,10 +196,10 @@ def test_a_hub_id_brings_the_first_of_the_usual_files(store, tmp_path, monkeypat
 def test_a_hub_id_may_name_the_file(store, tmp_path, monkeypatch):
     path = saved(tmp_path / "blob", state_of(TINY))
     fake = FakeHub(monkeypatch, {("a/b", "x/y.bin"): path})
-    hub.add_hub(store, "senet154", "a/b:x/y.bin")
+    hub.add_from_hub(store, "senet154", "a/b:x/y.bin")
     assert fake.asked == [("a/b", "x/y.bin")]
     with pytest.raises(WeightsError, match=r"a/b has no z\.bin; name the file"):
-        hub.add_hub(store, "senet154", "a/b:z.bin")
+        hub.add_from_hub(store, "senet154", "a/b:z.bin")
 
 
 @pytest.mark.parametrize(
@@ -213,8 +215,9 @@ def test_what_a_hub_may_answer(store, monkeypatch, name, said):
 
     FakeHub(monkeypatch, {}, getattr(errors, name)("no way"))
     with pytest.raises(WeightsError, match=said):
-        hub.add_hub(store, "senet154", "a/b")
+        hub.add_from_hub(store, "senet154", "a/b")
 
 
 def test_entries_are_data():
-    assert replace(hub.ALL["s3d"], hub="a/b").how.endswith("or run `wordreel weights add s3d --hub a/b`")
+    assert "`--hub a/b`" in replace(published.ALL["s3d"], hub="a/b").next_step().text
+    assert published.ALL["s3d"].next_step().command == "weights add s3d --file S3D_kinetics400.pt"

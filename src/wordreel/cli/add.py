@@ -25,21 +25,19 @@ if TYPE_CHECKING:
 
 
 def add(
-    paths: Annotated[
-        list[Path], typer.Argument(help="Files and folders; folders are searched to the bottom.")
-    ],
+    paths: Annotated[list[Path], typer.Argument(help="Files and folders; folders are walked recursively.")],
     library: LibraryOption,
     experts: Annotated[
         str | None,
-        typer.Option(help="Who looks at the media, separated by commas; `wordreel experts` lists them."),
+        typer.Option(help="Experts to run, separated by commas; `wordreel experts` lists them."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Files worked on at once.")] = None,
-    retry_failed: Annotated[bool, typer.Option(help="Try files again that failed before.")] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Files processed at once.")] = None,
+    retry_failed: Annotated[bool, typer.Option(help="Also try unchanged files that failed before.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Add videos, pictures and sounds to the library, or bring it up to date with them.
+    """Add videos, pictures and sounds to the library, or update it after they changed.
 
-    Files that have not changed are skipped. Stop it whenever you like: the same command goes on.
+    Unchanged files are skipped. Stop at any time; the same command resumes.
 
     Example: wordreel add ~/Videos ~/Pictures/trip.mp4
     """
@@ -63,12 +61,12 @@ def run(
     retry_failed: bool = False,
     quiet: bool = False,
 ) -> AddReport:
-    """Add with a bar of progress and a summary at the end."""
+    """Add with a progress bar and a summary at the end."""
     with progress_bars(quiet) as bars:
-        files = bars.add_task("Looking", total=None, note="")
+        files = bars.add_task("Adding", total=None, note="")
         clips = bars.add_task("Embedding", total=None, note="", visible=False)
 
-        def looked(now: AddProgress) -> None:
+        def on_file(now: AddProgress) -> None:
             left = f", {long_time(now.seconds_left)} left" if now.seconds_left is not None else ""
             failed = f", {now.failures} failed" if now.failures else ""
             note = (
@@ -77,11 +75,16 @@ def run(
             )
             bars.update(files, completed=now.bytes_done, total=now.bytes_total, note=note)
 
-        def embedded(done: int, total: int) -> None:
+        def on_embed(done: int, total: int) -> None:
             bars.update(clips, completed=done, total=total, note=f"{done}/{total} clips", visible=True)
 
         report = library.add(
-            *paths, experts=experts, jobs=jobs, retry_failed=retry_failed, progress=looked, embedding=embedded
+            *paths,
+            experts=experts,
+            jobs=jobs,
+            retry_failed=retry_failed,
+            progress=on_file,
+            embedding=on_embed,
         )
     if not quiet:
         summarise(report, library)
@@ -89,7 +92,7 @@ def run(
 
 
 def summarise(report: AddReport, library: Library) -> None:
-    """What happened, in a few lines, failures last where they are seen."""
+    """Print what happened in a few lines, failures last, where they are seen."""
     counts = {
         "added": len(report.added),
         "changed": len(report.changed),
@@ -98,23 +101,22 @@ def summarise(report: AddReport, library: Library) -> None:
         "copies of known files": len(report.duplicates),
         "unchanged": report.skipped,
         "not media": report.ignored,
-        "gone from the disk": len(report.gone),
+        "gone from disk": len(report.gone),
     }
-    said = ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "nothing to add"
+    summary = ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "nothing to add"
     rate = (
         f" ({report.media_seconds / report.seconds:.1f}× real time)"
         if report.media_seconds and report.seconds
         else ""
     )
-    typer.echo(f"{said}; {long_time(report.media_seconds)} of media in {long_time(report.seconds)}{rate}")
+    typer.echo(f"{summary}; {long_time(report.media_seconds)} of media in {long_time(report.seconds)}{rate}")
     if report.gone:
-        typer.echo("  `wordreel remove --missing` forgets the files that are gone.")
+        typer.echo("→ remove files that are gone from the library: `wordreel remove --missing`")
     if report.failed:
         typer.echo(f"{len(report.failed)} could not be added:")
         for path, reason in report.failed:
             typer.echo(f"  {printable(path)}: {printable(reason)}")
     if report.still_failed:
-        typer.echo(
-            f"{len(report.still_failed)} failed before and have not changed (--retry-failed tries again)."
-        )
+        typer.echo(f"{len(report.still_failed)} failed before and have not changed.")
+        typer.echo("→ try them again with `--retry-failed`")
     typer.echo(f"Library: {printable(library.path)}")

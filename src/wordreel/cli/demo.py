@@ -1,4 +1,4 @@
-"""`wordreel demo`: the main job on a small collection, from nothing."""
+"""`wordreel demo`: build and search a small library, from nothing."""
 
 from __future__ import annotations
 
@@ -8,46 +8,56 @@ from typing import Annotated
 
 import typer
 
-from wordreel.cli.common import printable
+from wordreel.cli.common import JsonOption, print_json, printable
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where the demo's files and library go.")] = Path(".demo"),
+    folder: Annotated[Path, typer.Option(help="Folder for the demo's files and library.")] = Path(".demo"),
+    as_json: JsonOption = False,
 ) -> None:
-    """Build a small library from real pictures and clips, and search it.
+    """Build a small library of real pictures and clips, and search it.
 
     Example: wordreel demo --folder /tmp/wordreel-demo
     """
     from wordreel.api import Library
     from wordreel.cli import add, search
     from wordreel.cli.weights import fetch_all
-    from wordreel.demo import reel, samples
+    from wordreel.demo.collection import build_collection
+    from wordreel.demo.samples import download_samples
 
-    typer.echo("Weights for the experts (once per machine):")
-    fetch_all()
-    typer.echo("Sample pictures and clips:")
-    taken = samples.bring(folder / "samples")
-    collection, place = folder / "collection", folder / "library"
-    for old in (collection, place):
+    def echo(line: str) -> None:
+        if not as_json:
+            typer.echo(line)
+
+    echo("Weights for the experts (once per machine):")
+    fetch_all(quiet=as_json)
+    echo("Sample pictures and clips:")
+    samples = download_samples(folder / "samples")
+    collection, library_folder = folder / "collection", folder / "library"
+    for old in (collection, library_folder):
         if old.exists():
             shutil.rmtree(old)
-    queries = reel.build(collection, taken)
+    queries = build_collection(collection, samples)
     files = sorted(path.name for path in collection.iterdir())
-    typer.echo(f"  {len(files)} files in {collection}: {', '.join(files)}\n")
+    echo(f"  {len(files)} files in {collection}: {', '.join(files)}\n")
 
-    add.run(Library(place), [collection])
-    library = Library(place, create=False)
-    right = 0
+    add.run(Library(library_folder), [collection], quiet=as_json)
+    library = Library(library_folder, create=False)
+    results = []
     for query in queries:
-        hits = library.search(query.words, limit=2)
+        hits = library.search(query.text, limit=2)
         first = hits[0]
-        good = query.answered_by(Path(first.path).name, first.start, first.end)
-        right += good
-        typer.echo(f'\n{"✓" if good else "✗"} "{query.words}"')
+        correct = query.answered_by(Path(first.path).name, first.start, first.end)
+        results.append({"query": query.text, "file": Path(first.path).name, "correct": correct})
+        echo(f'\n{"✓" if correct else "✗"} "{query.text}"')
         for hit in hits:
-            typer.echo("  " + search.line(hit).replace(f"{collection.resolve()}/", ""))
-        typer.echo(f"        {search.reasons(first)}")
-    typer.echo(f"\n{right} of {len(queries)} queries have the right file and moment first.")
-    typer.echo("Now yours:")
-    typer.echo(f'  wordreel search "a rabbit in a meadow" --library {printable(place)}')
-    typer.echo('  wordreel add ~/Videos   and then   wordreel search "a man lifts a car"')
+            echo("  " + search.line(hit).replace(f"{collection.resolve()}/", ""))
+        echo(f"        {search.reasons(first)}")
+    if as_json:
+        print_json(results)
+        return
+    right = sum(bool(result["correct"]) for result in results)
+    echo(f"\n{right} of {len(queries)} queries rank the right file and moment first.")
+    echo("Try your own:")
+    echo(f'  wordreel search "a rabbit in a meadow" --library {printable(library_folder)}')
+    echo('  wordreel add ~/Videos   and then   wordreel search "a man lifts a car"')

@@ -1,4 +1,4 @@
-"""`wordreel experts`: what can be seen, heard and read here, and what is missing."""
+"""`wordreel experts`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from wordreel.cli.common import JsonOption, print_json
 
 
 def experts(as_json: JsonOption = False) -> None:
-    """List all experts: what they look at, whether their weights are here, and how to get them.
+    """List all experts: what they process, whether their weights are installed, and how to get them.
 
     Example: wordreel experts --json
     """
     from wordreel.experts import registry
     from wordreel.media.types import FrameNeed
-    from wordreel.weights.lookup import how, recipe
+    from wordreel.weights import registry as weights
     from wordreel.weights.store import WeightStore
 
     store = WeightStore()
@@ -32,7 +32,7 @@ def experts(as_json: JsonOption = False) -> None:
                 "licence": card.licence,
                 "default": card.default,
                 "installed": not missing,
-                "how": "; ".join(how(recipe(weight)) for weight in missing),
+                "how": "; ".join(weights.find(name).next_step().for_command_line() for name in missing),
                 "note": card.note,
             }
         )
@@ -41,8 +41,8 @@ def experts(as_json: JsonOption = False) -> None:
         return
     for row in rows:
         state = "installed" if row["installed"] else "missing"
-        used = "" if row["default"] else ", not used unless asked for"
+        used = "" if row["default"] else ", only on request (`wordreel add --experts`)"
         typer.echo(f"{row['name']} ({row['modality']}): {row['title']}")
         typer.echo(f"    {state}{used}; {row['dimension']}-d, {row['sampling']}, {row['licence']}")
         if row["how"]:
-            typer.echo(f"    get it: {row['how']}")
+            typer.echo(f"    → {row['how']}")

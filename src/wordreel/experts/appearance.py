@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from wordreel.experts.base import Card, fingerprint
-from wordreel.experts.head import Head, read_head
-from wordreel.experts.pixels import resize_crop
+from wordreel.experts.class_head import ClassHead, read_head
+from wordreel.experts.preprocess import resize_crop
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.efficientnet_lite import SIZE
 from wordreel.nets.runtime import Network
@@ -57,7 +57,7 @@ def load(store: WeightStore) -> Appearance:
     return Appearance(store)
 
 
-def recogniser(store: WeightStore) -> Head:
+def recogniser(store: WeightStore) -> ClassHead:
     """The names of ImageNet's 1000 classes from stored tracks, without the network."""
     name = fingerprint(CARD, store.source_hash(WEIGHTS))
     return read_head(store.file(WEIGHTS, "head.safetensors"), "imagenet.txt", name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,11 +13,11 @@ from wordreel.types import Absent, Float32, Labels, Track
 
 @dataclass(frozen=True)
 class Card:
-    """Everything there is to know of an expert without loading it.
+    """Everything about an expert that is known without loading it.
 
-    `need` is what it wants decoded; `span` is how many seconds of it one `extract` call gets at most
-    (the library cuts longer videos and joins the tracks). `version` is raised by hand whenever the
-    preprocessing or the code changes what comes out: it is part of the fingerprint.
+    `need` is the media it takes; `span` is the most seconds of it per `extract` call (the library splits
+    longer videos and concatenates the tracks). `version` is raised by hand whenever preprocessing or code
+    changes the output: name, version, dim and need are part of the fingerprint.
     """
 
     name: str
@@ -32,6 +33,10 @@ class Card:
     note: str = ""
 
 
+EmbedText = Callable[[list[str]], Float32]
+"""Sentences to unit rows `[sentences, 384]`."""
+
+
 class Expert(Protocol):
     """A loaded expert."""
 
@@ -43,14 +48,14 @@ class Expert(Protocol):
         ...
 
     def labels(self, track: Track) -> Labels | None:
-        """What is recognised in a stored track, or None for experts that name nothing."""
+        """Class scores for a stored track; None for experts without classes."""
         ...
 
 
 class Recogniser(Protocol):
-    """The part of an expert that names what a stored track shows; it loads without the network.
+    """The classifier of an expert, which scores stored tracks without its network.
 
-    `weight [classes, …]` is the layer that makes the scores: what can vary in them, varies along it.
+    `weight [classes, …]` is the layer that computes the scores.
     """
 
     @property
@@ -63,6 +68,6 @@ class Recogniser(Protocol):
 
 
 def fingerprint(card: Card, *weight_hashes: str) -> str:
-    """Name this expert, its code version, what it is fed and its exact weights in 16 hex digits."""
+    """Identify an expert, its version, its input and its exact weights in 16 hex digits."""
     parts = (card.name, str(card.version), str(card.dim), repr(card.need), *weight_hashes)
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]

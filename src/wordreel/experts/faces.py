@@ -1,4 +1,4 @@
-"""Who is seen: faces found by YuNet, told apart by SFace (Zhong et al. 2021); one row per face per frame."""
+"""Who is seen: faces detected by YuNet, recognised by SFace (Zhong et al. 2021); a row per face per frame."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.experts.base import Card, fingerprint
-from wordreel.experts.face_align import align
-from wordreel.experts.face_find import Faces, find_faces
+from wordreel.experts.face_detection import Faces, align_face, detect_faces
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Float32, Labels, Track
@@ -35,17 +34,19 @@ Image = NDArray[np.uint8]
 class FaceExpert:
     card = CARD
 
-    def __init__(self, finder: Path, teller: Path, name: str) -> None:
+    def __init__(self, detector: Path, recogniser: Path, name: str) -> None:
         self.fingerprint = name
-        self._finder = Network(finder)
-        self._teller = Network(teller)
+        self._detector = Network(detector)
+        self._recogniser = Network(recogniser)
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
-        return face_track(media, lambda image: find_faces(self._finder, image), self.tell)
+        return face_track(media, lambda image: detect_faces(self._detector, image), self.embed)
 
-    def tell(self, cuts: Image) -> Float32:
+    def embed(self, faces: Image) -> Float32:
         """Unit rows `[n, 128]` of aligned RGB faces `[n, 112, 112, 3]`; the network scales pixels itself."""
-        return unit(self._teller(data=np.ascontiguousarray(cuts.transpose(0, 3, 1, 2), np.float32))["fc1"])
+        return unit(
+            self._recogniser(data=np.ascontiguousarray(faces.transpose(0, 3, 1, 2), np.float32))["fc1"]
+        )
 
     def labels(self, track: Track) -> Labels | None:
         return None
@@ -58,20 +59,20 @@ def load(store: WeightStore) -> FaceExpert:
 
 
 def face_track(
-    media: Frames | Sound, find: Callable[[Image], Faces], tell: Callable[[Image], Float32]
+    media: Frames | Sound, detect: Callable[[Image], Faces], embed: Callable[[Image], Float32]
 ) -> Track | Absent:
-    """One row per face: found, cut out upright, and told apart a batch at a time."""
+    """One row per face: detected, aligned, and embedded in batches."""
     if not isinstance(media, Frames):
         raise TypeError("the faces expert takes frames")
-    cuts: list[Image] = []
+    faces: list[Image] = []
     times: list[tuple[float, float]] = []
     for image, time in zip(media.images, media.times, strict=True):
-        for points in find(image).points:
-            cuts.append(align(image, points))
+        for points in detect(image).points:
+            faces.append(align_face(image, points))
             times.append((float(time), float(time) + media.period))
-    if not cuts:
+    if not faces:
         return Absent("no face found")
-    rows = [tell(np.stack(cuts[i : i + BATCH])) for i in range(0, len(cuts), BATCH)]
+    rows = [embed(np.stack(faces[i : i + BATCH])) for i in range(0, len(faces), BATCH)]
     return Track(np.concatenate(rows), np.array(times, np.float64))
 
 

@@ -1,6 +1,6 @@
-"""Who is seen, more sharply: SCRFD (Guo et al. 2021) finds faces, ArcFace (Deng et al. 2019) tells who.
+"""Who is seen, more accurately: SCRFD (Guo et al. 2021) detects, ArcFace (Deng et al. 2019) recognises.
 
-These weights were trained on data for research only, so this expert is used only when asked for by name.
+These weights were trained on data for research only, so this expert runs only on request.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.experts.base import Card, fingerprint
-from wordreel.experts.face_find import LARGEST, STRIDES, Faces, largest, padded, without_overlaps
+from wordreel.experts.face_detection import MAX_FACES, STRIDES, Faces, largest, padded, suppress_overlaps
 from wordreel.experts.faces import Image, face_track, unit
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
@@ -28,32 +28,32 @@ CARD = Card(
     weights=(WEIGHTS,),
     span=120.0,
     default=False,
-    note=f"up to the {LARGEST} largest faces of a frame; SCRFD-500M and MobileFaceNet (WebFace600K)",
+    note=f"up to the {MAX_FACES} largest faces of a frame; SCRFD-500M and MobileFaceNet (WebFace600K)",
 )
-LEAST_SCORE = 0.5
+MIN_SCORE = 0.5
 ANCHORS = 2  # per cell
 
 
 class ArcFaces:
     card = CARD
 
-    def __init__(self, finder: Path, teller: Path, name: str) -> None:
+    def __init__(self, detector: Path, recogniser: Path, name: str) -> None:
         self.fingerprint = name
-        self._finder = Network(finder)
-        self._teller = Network(teller)
+        self._detector = Network(detector)
+        self._recogniser = Network(recogniser)
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
-        return face_track(media, self.find, self.tell)
+        return face_track(media, self.detect, self.embed)
 
-    def find(self, image: Image) -> Faces:
+    def detect(self, image: Image) -> Faces:
         """The largest faces of one upright RGB image `[h, w, 3]`."""
         pixels = padded(image)
-        outputs = self._finder(**{"input.1": _scaled(pixels[None], 128.0)})
-        return largest(without_overlaps(decode(outputs, pixels.shape[1])))
+        outputs = self._detector(**{"input.1": _scaled(pixels[None], 128.0)})
+        return largest(suppress_overlaps(decode(outputs, pixels.shape[1])))
 
-    def tell(self, cuts: Image) -> Float32:
+    def embed(self, faces: Image) -> Float32:
         """Unit rows `[n, 512]` of aligned RGB faces `[n, 112, 112, 3]`."""
-        return unit(self._teller(**{"input.1": _scaled(cuts, 127.5)})["516"])
+        return unit(self._recogniser(**{"input.1": _scaled(faces, 127.5)})["516"])
 
     def labels(self, track: Track) -> Labels | None:
         return None
@@ -66,21 +66,22 @@ def load(store: WeightStore) -> ArcFaces:
 
 
 def decode(outputs: dict[str, Float32], width: int) -> Faces:
-    """Candidates sure enough to be faces. Each anchor stands at its cell's corner and says, in strides:
+    """Candidates with a score of at least `MIN_SCORE`.
 
-    how far the box reaches left, up, right and down, and where the five points lie.
+    Each anchor stands at its cell's corner and gives, in strides, how far the box reaches left, up, right and
+    down, and where the five landmarks lie.
     """
     boxes, points, scores = [], [], []
     for stride in STRIDES:
-        sure = outputs[f"score_{stride}"].reshape(-1).astype(np.float64)
-        found = np.flatnonzero(sure >= LEAST_SCORE)
-        rows, columns = np.divmod(found // ANCHORS, width // stride)
+        confidence = outputs[f"score_{stride}"].reshape(-1).astype(np.float64)
+        candidates = np.flatnonzero(confidence >= MIN_SCORE)
+        rows, columns = np.divmod(candidates // ANCHORS, width // stride)
         corner = stride * np.stack([columns, rows], 1)
-        reach = stride * outputs[f"bbox_{stride}"].reshape(-1, 2, 2)[found].astype(np.float64)
+        reach = stride * outputs[f"bbox_{stride}"].reshape(-1, 2, 2)[candidates].astype(np.float64)
         boxes.append(np.concatenate([corner - reach[:, 0], corner + reach[:, 1]], 1))
-        offsets = stride * outputs[f"kps_{stride}"].reshape(-1, 5, 2)[found].astype(np.float64)
+        offsets = stride * outputs[f"kps_{stride}"].reshape(-1, 5, 2)[candidates].astype(np.float64)
         points.append(corner[:, None] + offsets)
-        scores.append(sure[found])
+        scores.append(confidence[candidates])
     return Faces(np.concatenate(boxes), np.concatenate(points), np.concatenate(scores))
 
 

@@ -1,6 +1,6 @@
 """What moves: I3D over short windows, pooled features, and the 400 actions of Kinetics.
 
-A window is 16 frames at 6.25 a second, 2.56 s: the stretch of time I3D was trained on (64 frames at 25 a
+A window is 16 frames at 6.25 a second, 2.56 s: the length I3D was trained on (64 frames at 25 a
 second), seen at a quarter of the frames. One window speaks for every 5.12 s, from the middle of them.
 """
 
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.experts.base import Card, fingerprint
-from wordreel.experts.head import Head, read_head
-from wordreel.experts.pixels import resize_crop
+from wordreel.experts.class_head import ClassHead, read_head
+from wordreel.experts.preprocess import resize_crop
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Labels, Track
@@ -20,7 +20,7 @@ from wordreel.weights.store import WeightStore
 WEIGHTS = "i3d-kinetics400"
 SIZE = 224
 WINDOW = 16  # frames
-STRETCH = 32  # frames a window speaks for
+SEGMENT = 32  # frames a window stands for
 
 CARD = Card(
     name="motion",
@@ -66,9 +66,9 @@ class Motion:
 
 
 def windows(count: int) -> list[tuple[int, NDArray[np.int64]]]:
-    """For `count` frames: the first frame of every stretch, and the 16 frames that are looked at.
+    """For `count` frames: the first frame of every segment, and the 16 frames that are looked at.
 
-    A last stretch of less than half a window belongs to the one before it; one of less than a window borrows
+    A last segment of less than half a window belongs to the one before it; one of less than a window borrows
     frames from before it. With fewer than 16 frames in all, frames are repeated evenly.
 
     >>> [(first, chosen[[0, -1]].tolist()) for first, chosen in windows(75)]
@@ -80,11 +80,11 @@ def windows(count: int) -> list[tuple[int, NDArray[np.int64]]]:
     if count < WINDOW:
         return [(0, steps * count // WINDOW)]
     plan = []
-    for first in range(0, count, STRETCH):
-        length = min(STRETCH, count - first)
+    for first in range(0, count, SEGMENT):
+        length = min(SEGMENT, count - first)
         if length >= WINDOW // 2:
-            begin = first + (length - WINDOW) // 2
-            plan.append((first, min(begin, count - WINDOW) + steps))
+            start = first + (length - WINDOW) // 2
+            plan.append((first, min(start, count - WINDOW) + steps))
     return plan
 
 
@@ -93,7 +93,7 @@ def load(store: WeightStore) -> Motion:
     return Motion(store)
 
 
-def recogniser(store: WeightStore) -> Head:
+def recogniser(store: WeightStore) -> ClassHead:
     """The names of the 400 actions of Kinetics from stored tracks, without the network."""
     name = fingerprint(CARD, store.source_hash(WEIGHTS))
     return read_head(store.file(WEIGHTS, "head.safetensors"), "kinetics400.txt", name)

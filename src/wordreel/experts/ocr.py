@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.experts.base import Card, fingerprint
-from wordreel.experts.ocr_lines import follow
-from wordreel.experts.ocr_read import HASHES, Line, Reader, open_reader
-from wordreel.experts.words import DIM, WEIGHTS, Embed, sentence_embedder
+from wordreel.experts.base import Card, EmbedText, fingerprint
+from wordreel.experts.ocr_reader import HASHES, OcrReader, TextLine, open_reader
 from wordreel.media.types import FrameNeed, Frames, Sound
-from wordreel.types import Absent, Labels, Track
+from wordreel.nets.sentences import DIM, WEIGHTS, SentenceEncoder
+from wordreel.types import Absent, Labels, Track, Words
 from wordreel.weights.store import WeightStore
 
 CARD = Card(
@@ -24,6 +27,7 @@ CARD = Card(
     span=240.0,
     note="PP-OCRv6 small inside rapidocr; sentences as all-MiniLM-L6-v2 embeddings",
 )
+MIN_SIMILARITY = 0.8  # of two readings of one line
 GRID = (64, 36)  # cells across and down
 STILL = 6.0  # of 255: no cell of an unchanged picture differs by more, however noisy the compression
 
@@ -31,7 +35,7 @@ STILL = 6.0  # of 255: no cell of an unchanged picture differs by more, however 
 class Ocr:
     card = CARD
 
-    def __init__(self, reader: Reader, embed: Embed, name: str) -> None:
+    def __init__(self, reader: OcrReader, embed: EmbedText, name: str) -> None:
         self.fingerprint = name
         self._read = reader
         self._embed = embed
@@ -39,11 +43,13 @@ class Ocr:
     def extract(self, media: Frames | Sound) -> Track | Absent:
         if not isinstance(media, Frames):
             raise TypeError("the ocr expert takes frames")
-        words, stretches = follow(read_changes(self._read, media.images), media.times.tolist(), media.period)
-        if not stretches:
+        words, segments = track_lines(
+            read_changes(self._read, media.images), media.times.tolist(), media.period
+        )
+        if not segments:
             return Absent("no text on screen")
-        values = self._embed([stretch.text for stretch in stretches])
-        times = np.array([(stretch.start, stretch.end) for stretch in stretches], np.float64)
+        values = self._embed([segment.text for segment in segments])
+        times = np.array([(segment.start, segment.end) for segment in segments], np.float64)
         return Track(values, times, tuple(words))
 
     def labels(self, track: Track) -> Labels | None:
@@ -52,27 +58,100 @@ class Ocr:
 
 def load(store: WeightStore) -> Ocr:
     name = fingerprint(CARD, *HASHES.values(), store.source_hash(WEIGHTS))
-    return Ocr(open_reader(), sentence_embedder(store), name)
+    return Ocr(open_reader(), SentenceEncoder(store).encode, name)
 
 
-def read_changes(reader: Reader, images: NDArray[np.uint8]) -> list[tuple[Line, ...]]:
-    """What each frame says; a frame that looks like the last one read says the same and is not read."""
-    found: list[tuple[Line, ...]] = []
-    seen: NDArray[np.float32] | None = None
+def read_changes(reader: OcrReader, images: NDArray[np.uint8]) -> list[tuple[TextLine, ...]]:
+    """The text of each frame; a frame that looks like the last one read has the same text and is not read."""
+    texts: list[tuple[TextLine, ...]] = []
+    last: NDArray[np.float32] | None = None
     for image in images:
-        look = glance(image)
-        if seen is None or float(np.abs(look - seen).max()) > STILL:
-            found.append(reader(image))
-            seen = look
+        small = thumbnail(image)
+        if last is None or float(np.abs(small - last).max()) > STILL:
+            texts.append(reader(image))
+            last = small
         else:
-            found.append(found[-1])
-    return found
+            texts.append(texts[-1])
+    return texts
 
 
-def glance(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+def thumbnail(image: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Mean brightness in a coarse grid: a new line of text moves some cells, noise moves none."""
     import cv2
 
     luma = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
     cells: NDArray[np.float32] = cv2.resize(luma.astype(np.float32), GRID, interpolation=cv2.INTER_AREA)
     return cells
+
+
+@dataclass(frozen=True)
+class TextSegment:
+    """A period in which the same lines are on screen; `text` is all of them, top to bottom."""
+
+    text: str
+    start: float
+    end: float
+
+
+def is_same_line(one: str, other: str) -> bool:
+    """Whether two readings are of one line: most characters agree, and every digit does.
+
+    >>> is_same_line("Welcome to", "Welcometo"), is_same_line("lap 3 of 8", "lap 4 of 8")
+    (True, False)
+    """
+    a, b = plain(one), plain(other)
+    if [c for c in a if c.isdigit()] != [c for c in b if c.isdigit()]:
+        return False
+    return a == b or SequenceMatcher(None, a, b, autojunk=False).ratio() >= MIN_SIMILARITY
+
+
+def plain(text: str) -> str:
+    """Letters and digits alone, without case: what two readings of a line should agree on."""
+    return "".join(c for c in text.casefold() if c.isalnum())
+
+
+def track_lines(
+    frames: Sequence[tuple[TextLine, ...]], times: Sequence[float], period: float
+) -> tuple[list[Words], list[TextSegment]]:
+    """Each line once for as long as it stays, in its best reading, and the segments between changes.
+
+    A line of a frame continues the first line of the frame before that reads the same and is not yet
+    taken. `frames[i]` is what is read at `times[i]` and stands until `times[i] + period`.
+    """
+    lines: list[list[tuple[TextLine, float]]] = []  # every line: its readings and their times
+    visible: list[list[int]] = []  # every frame: which lines, top to bottom
+    for read, time in zip(frames, times, strict=True):
+        waiting = list(visible[-1]) if visible else []
+        now: list[int] = []
+        for line in read:
+            same = (i for i in waiting if is_same_line(lines[i][-1][0].text, line.text))
+            which = next(same, None)
+            if which is None:
+                which = len(lines)
+                lines.append([])
+            else:
+                waiting.remove(which)
+            lines[which].append((line, time))
+            now.append(which)
+        visible.append(now)
+    words = [_word(readings, period) for readings in lines]
+    return words, _segments(visible, [word.text for word in words], times, period)
+
+
+def _word(readings: list[tuple[TextLine, float]], period: float) -> Words:
+    best = max((line for line, _ in readings), key=lambda line: line.score)
+    return Words(best.text, readings[0][1], readings[-1][1] + period, best.score)
+
+
+def _segments(
+    visible: list[list[int]], texts: list[str], times: Sequence[float], period: float
+) -> list[TextSegment]:
+    segments: list[TextSegment] = []
+    last: set[int] = set()
+    for now, time in zip(visible, times, strict=True):
+        if now and set(now) == last:
+            segments[-1] = TextSegment(segments[-1].text, segments[-1].start, time + period)
+        elif now:
+            segments.append(TextSegment(" ".join(texts[i] for i in now), time, time + period))
+        last = set(now)
+    return segments

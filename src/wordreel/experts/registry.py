@@ -1,18 +1,19 @@
-"""Which experts there are. One module per expert; a module is imported only when its expert is asked for."""
+"""All experts by name. An expert's module is imported only when it is needed."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 
-from wordreel.errors import WordreelError
+from wordreel.errors import NextStep, WordreelError
 from wordreel.experts.base import Card, Expert, Recogniser
 from wordreel.weights.store import WeightStore
 
 EMBEDDED = ("appearance", "motion", "sound", "speech", "ocr", "faces", "faces_arc", "shots")
-"""Experts whose weights arrive inside packages of the registries (or that need none)."""
+"""Experts whose weights come from the package index (or that need none), one module each."""
 
-HUB = (
+PUBLISHED = (
     "senet154",
     "resnext101_wsl",
     "i3d_paper",
@@ -25,44 +26,70 @@ HUB = (
     "clip_b16",
     "siglip_b16",
 )
-"""Experts of the papers whose weights live on a hub: a local file or a hub id must be given."""
+"""Experts of the papers, whose published checkpoints users add with `wordreel weights add`."""
+
+MODULES = (*EMBEDDED, "vggish", "vggface2_resnet50")
+"""Experts with a module of their own; the others are rows of the table in `published`."""
 
 RECOGNISING = ("appearance", "motion", "sound")
-"""Experts that can name what a stored track of theirs shows."""
+"""Experts with classes, whose `recogniser` scores stored tracks."""
 
 
 @cache
 def cards() -> dict[str, Card]:
-    """The card of every expert, by name."""
-    return {name: _module(name).CARD for name in (*EMBEDDED, *HUB)}
+    """The card of every expert, by name.
+
+    >>> cards()["clip_b32"].dim
+    512
+    """
+    from wordreel.experts import published
+
+    return {
+        name: _module(name).CARD if name in MODULES else published.EXPERTS[name].card
+        for name in (*EMBEDDED, *PUBLISHED)
+    }
 
 
 def card(name: str) -> Card:
-    """The card of one expert."""
-    found = cards().get(name)
-    if found is None:
-        raise WordreelError(f"there is no expert named {name!r}; `wordreel experts` lists them all")
-    return found
+    """The card of one expert; a WordreelError if there is no such expert."""
+    known = cards().get(name)
+    if known is None:
+        raise WordreelError(f"there is no expert named {name!r}", NextStep("list all experts", "experts"))
+    return known
 
 
 def default_names() -> list[str]:
-    """The experts that look at media unless told otherwise."""
-    return [name for name, found in cards().items() if found.default]
+    """The experts that `add` runs by default."""
+    return [name for name, card in cards().items() if card.default]
 
 
 def load(name: str, store: WeightStore | None = None) -> Expert:
-    """The expert itself, its weights checked and in memory."""
+    """Load an expert with its weights, checked.
+
+    Args:
+        name: The expert; `cards()` lists them.
+        store: Where its weights are; the default store if None.
+
+    Raises:
+        WordreelError: There is no such expert.
+        WeightsError: Its weights are missing or damaged.
+    """
+    from wordreel.experts import published
+
     card(name)
-    expert: Expert = _module(name).load(store or WeightStore())
+    weights = store or WeightStore()
+    if name not in MODULES:
+        return published.EXPERTS[name].load(weights)
+    expert: Expert = _module(name).load(weights)
     return expert
 
 
 def recogniser(name: str, store: WeightStore | None = None) -> Recogniser:
-    """The part of an expert that names what its stored tracks show, without the network."""
+    """Load the classifier of one of the `RECOGNISING` experts, without its network."""
     card(name)
-    found: Recogniser = _module(name).recogniser(store or WeightStore())
-    return found
+    recogniser: Recogniser = _module(name).recogniser(store or WeightStore())
+    return recogniser
 
 
-def _module(name: str):  # type: ignore[no-untyped-def]
+def _module(name: str) -> ModuleType:
     return import_module(f"wordreel.experts.{name}")

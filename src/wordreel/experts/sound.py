@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wordreel.experts.base import Card, fingerprint
-from wordreel.experts.names import names
+from wordreel.experts.class_head import class_names
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Float32, Float64, Labels, Track
@@ -34,7 +34,7 @@ CARD = Card(
 )
 
 
-class Hearing:
+class SoundExpert:
     """The loaded expert."""
 
     def __init__(self, store: WeightStore) -> None:
@@ -61,7 +61,7 @@ class Hearing:
 
 
 @dataclass(frozen=True)
-class Places:
+class PlaceHead:
     """SoundNet's places: log p(place | sound) − log p(place on average).
 
     The network hears a few places everywhere and says so before anything else; against its own average over
@@ -100,8 +100,8 @@ def around(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     >>> around(3)[1].tolist(), around(10)[[0, 5, 9], 0].tolist()
     ([0, 1, 2, 0, 1, 2, 0, 1], [0, 1, 2])
     """
-    begin = np.clip(np.arange(count) - CONTEXT // 2, 0, max(0, count - CONTEXT))
-    return (begin[:, None] + np.arange(CONTEXT)) % count
+    first = np.clip(np.arange(count) - CONTEXT // 2, 0, max(0, count - CONTEXT))
+    return (first[:, None] + np.arange(CONTEXT)) % count
 
 
 def log_softmax(logits: Float32) -> Float32:
@@ -111,21 +111,21 @@ def log_softmax(logits: Float32) -> Float32:
     return result
 
 
-def load(store: WeightStore) -> Hearing:
+def load(store: WeightStore) -> SoundExpert:
     """The expert, its weights checked and in memory."""
-    return Hearing(store)
+    return SoundExpert(store)
 
 
-def recogniser(store: WeightStore) -> Places:
+def recogniser(store: WeightStore) -> PlaceHead:
     """The places of stored tracks, without the network."""
     from safetensors.numpy import load_file
 
     head = load_file(str(store.file(WEIGHTS, "head.safetensors")))
     bias = head["places.bias"]
-    return Places(
-        names("soundnet_places401.txt"),
+    return PlaceHead(
+        class_names("soundnet_places401.txt"),
         np.ascontiguousarray(head["places.weight"].reshape(-1, len(bias)).T),
         bias,
-        np.array(names("soundnet_places401_usual.txt"), np.float32),
+        np.array(class_names("soundnet_places401_usual.txt"), np.float32),
         fingerprint(CARD, store.source_hash(WEIGHTS)),
     )

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.experts.base import Card, fingerprint
-from wordreel.experts.words import DIM, WEIGHTS, Embed, sentence_embedder
+from wordreel.experts.base import Card, EmbedText, fingerprint
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.nets.runtime import threads
+from wordreel.nets.sentences import DIM, WEIGHTS, SentenceEncoder
 from wordreel.types import Absent, Labels, Track, Words
 from wordreel.weights.store import WeightStore
 
@@ -36,10 +36,10 @@ CARD = Card(
 )
 
 BLOCK = 300.0  # seconds of speech read as one: bounds memory, and lets a film change its language
-LEAST_LANGUAGE = 0.3  # real speech in one language is surer than this; noise and singing are not
-LEAST_LOGPROB = -1.0  # mean log-probability per token under which Whisper's authors decode again
-MOST_REPETITION = 2.4  # compression ratio over which a text is a loop
-LEAST_WORD = 0.15  # mean probability of a segment's words
+MIN_LANGUAGE = 0.3  # real speech in one language is more certain than this; noise and singing are not
+MIN_LOGPROB = -1.0  # mean log-probability per token under which Whisper's authors decode again
+MAX_REPETITION = 2.4  # compression ratio over which a text is a loop
+MIN_WORD = 0.15  # mean probability of a segment's words
 STOPS = (".", "?", "!", "…", "؟", "।")
 WIDE_STOPS = ("。", "？", "！")
 PAUSE = 0.7  # seconds
@@ -48,7 +48,7 @@ STOCK = re.compile(
     r"(thank(s| you)( (so|very) much)?( for (watching|listening))?|you|bye( bye)?|okay|oh|"
     r"please subscribe.*|(subtitles|captions|transcri\w+) by .*)"
 )
-"""What Whisper says to music and noise: phrases that end half of the films it learnt from."""
+"""What Whisper hallucinates for music and noise: phrases that end half of the films it was trained on."""
 
 
 class Spoken(Protocol):
@@ -73,7 +73,7 @@ class Segment(Protocol):
 class Speech:
     card = CARD
 
-    def __init__(self, folder: Path, embed: Embed, name: str) -> None:
+    def __init__(self, folder: Path, embed: EmbedText, name: str) -> None:
         self.fingerprint = name
         self._whisper = open_whisper(folder)
         self._embed = embed
@@ -101,14 +101,14 @@ class Speech:
 
 def load(store: WeightStore) -> Speech:
     name = fingerprint(CARD, *(store.source_hash(weights) for weights in CARD.weights))
-    return Speech(store.folder("whisper-base"), sentence_embedder(store), name)
+    return Speech(store.folder("whisper-base"), SentenceEncoder(store).encode, name)
 
 
 def open_whisper(folder: Path) -> Any:
     """Whisper in eight-bit integers: a half faster than in floats on two cores, with the same words.
 
     The first window is wanted twice, to tell the language and to be read, and encoding is most of the
-    work on a short clip: the last window encoded is kept.
+    work on a short clip: the last window encoded is cached.
     """
     from faster_whisper import WhisperModel
 
@@ -116,8 +116,8 @@ def open_whisper(folder: Path) -> Any:
         _last: tuple[Any, Any] = (None, None)
 
         def encode(self, features: Any) -> Any:
-            seen, encoded = self._last
-            if seen is None or not np.array_equal(seen, features):
+            cached, encoded = self._last
+            if cached is None or not np.array_equal(cached, features):
                 encoded = super().encode(features)
                 self._last = (features.copy(), encoded)
             return encoded
@@ -143,8 +143,8 @@ def transcribe(whisper: Any, samples: NDArray[np.float32]) -> Iterator[Segment]:
         heard = np.concatenate([samples[part["start"] : part["end"]] for part in block])
         # Without its last frame this begins with the very window read first, so that is encoded once.
         features = whisper.feature_extractor(heard)[..., :-1]
-        language, sureness, _ = whisper.detect_language(features=features, language_detection_segments=3)
-        if sureness < LEAST_LANGUAGE:
+        language, confidence, _ = whisper.detect_language(features=features, language_detection_segments=3)
+        if confidence < MIN_LANGUAGE:
             continue
         segments, _ = whisper.transcribe(
             heard,
@@ -159,7 +159,7 @@ def transcribe(whisper: Any, samples: NDArray[np.float32]) -> Iterator[Segment]:
 
 
 def blocks(voiced: Iterable[dict[str, int]]) -> Iterator[list[dict[str, int]]]:
-    """Stretches of speech `{"start", "end"}` in samples, in groups of at most `BLOCK` seconds of speech.
+    """Segments of speech `{"start", "end"}` in samples, in groups of at most `BLOCK` seconds of speech.
 
     >>> hour = [{"start": i * RATE, "end": (i + 200) * RATE} for i in (0, 300, 600)]
     >>> [len(block) for block in blocks(hour)]
@@ -179,17 +179,17 @@ def blocks(voiced: Iterable[dict[str, int]]) -> Iterator[list[dict[str, int]]]:
 
 
 def is_speech(segment: Segment) -> bool:
-    """Whether a segment is something said, not something made up from music, noise or silence."""
+    """Whether a segment is speech, not text hallucinated from music, noise or silence."""
     words = segment.words or ()
-    if segment.avg_logprob < LEAST_LOGPROB or segment.compression_ratio > MOST_REPETITION or not words:
+    if segment.avg_logprob < MIN_LOGPROB or segment.compression_ratio > MAX_REPETITION or not words:
         return False
-    sureness = float(np.mean([word.probability for word in words]))
-    if sureness < LEAST_WORD:
+    confidence = float(np.mean([word.probability for word in words]))
+    if confidence < MIN_WORD:
         return False
     plain = re.sub(r"[^\w\s]", "", segment.text).strip().lower()
     if not plain:
         return False
-    return not (STOCK.fullmatch(plain) and (segment.no_speech_prob > 0.1 or sureness < 0.6))
+    return not (STOCK.fullmatch(plain) and (segment.no_speech_prob > 0.1 or confidence < 0.6))
 
 
 def phrases(spoken: Iterable[Spoken], start: float = 0.0) -> Iterator[Words]:
@@ -221,5 +221,5 @@ def _phrase(line: list[Spoken], start: float) -> Iterator[Words]:
     text = "".join(word.word for word in line).strip()
     if text:
         first, last = float(line[0].start), max(float(word.end) for word in line)
-        sureness = float(np.mean([word.probability for word in line]))
-        yield Words(text, start + first, start + max(first, last), sureness)
+        confidence = float(np.mean([word.probability for word in line]))
+        yield Words(text, start + first, start + max(first, last), confidence)

@@ -1,4 +1,4 @@
-"""Who is seen: a ResNet-50 trained on VGGFace2, over the faces YuNet finds (after Liu et al. 2019).
+"""Who is seen: a ResNet-50 trained on VGGFace2, over the faces YuNet detects (after Liu et al. 2019).
 
 The papers speak of 512 numbers a face; the published ResNet-50 gives the 2048 of its last pooling. Their
 boxes came from another detector. A box is scaled so that its shorter side is 224 pixels and cut centrally.
@@ -6,36 +6,33 @@ boxes came from another detector. A box is scaled so that its shorter side is 22
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.experts.base import Card, fingerprint
-from wordreel.experts.face_find import find_faces
-from wordreel.experts.prepare import Preparation
+from wordreel.experts.base import fingerprint
+from wordreel.experts.face_detection import detect_faces
+from wordreel.experts.preprocess import Preprocess
+from wordreel.experts.published import published_card
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Float32, Float64, Labels, Track
-from wordreel.weights.hub_entries import ALL
 from wordreel.weights.store import WeightStore
 
-WEIGHTS = ALL["vggface2_resnet50"]
-FINDER = "yunet-sface"
+WEIGHTS = "vggface2_resnet50"
+DETECTOR = "yunet-sface"
 MEAN = (91.4953, 103.8827, 131.0912)  # blue, green, red
-PREPARE = Preparation(224, MEAN, (1.0, 1.0, 1.0), swap=True, unit=1.0)
+PREPROCESS = Preprocess(224, MEAN, (1.0, 1.0, 1.0), bgr=True, unit=1.0)
 BATCH = 8
 
-CARD = Card(
-    name="vggface2_resnet50",
-    modality="face",
-    title="Faces (ResNet-50, VGGFace2)",
-    dim=2048,
-    need=FrameNeed(rate=25.0, short_side=256),
-    licence=WEIGHTS.licence,
-    weights=(WEIGHTS.name, FINDER),
-    span=20.0,
-    default=False,
-    note=f"A row per face and frame, 25 frames a second. To have it: {WEIGHTS.how}.",
-)
+CARD = replace(
+    published_card(
+        WEIGHTS, "face", "Faces (ResNet-50, VGGFace2)", 2048, FrameNeed(25.0, 256), 20.0,
+        "A row per face and frame, 25 frames a second.",
+    ),
+    weights=(WEIGHTS, DETECTOR),
+)  # fmt: skip
 
 
 class VGGFace2Expert:
@@ -43,10 +40,10 @@ class VGGFace2Expert:
 
     def __init__(self, store: WeightStore) -> None:
         self.card = CARD
-        folder = store.folder(WEIGHTS.name)
-        finder = store.file(FINDER, "yunet.onnx")
-        self.fingerprint = fingerprint(CARD, store.source_hash(WEIGHTS.name), store.source_hash(FINDER))
-        self._finder = Network(finder)
+        folder = store.folder(WEIGHTS)
+        detector = store.file(DETECTOR, "yunet.onnx")
+        self.fingerprint = fingerprint(CARD, store.source_hash(WEIGHTS), store.source_hash(DETECTOR))
+        self._detector = Network(detector)
         self._network = Network(folder / "network.onnx")
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
@@ -56,10 +53,10 @@ class VGGFace2Expert:
         faces: list[Float32] = []
         times: list[tuple[float, float]] = []
         for image, time in zip(media.images, media.times, strict=True):
-            for box in find_faces(self._finder, image).boxes:
-                face = inside(image, box)
+            for box in detect_faces(self._detector, image).boxes:
+                face = crop_box(image, box)
                 if face.size:
-                    faces.append(PREPARE(face[None]))
+                    faces.append(PREPROCESS(face[None]))
                     times.append((float(time), float(time) + media.period))
         if not faces:
             return Absent("no face found")
@@ -73,7 +70,7 @@ class VGGFace2Expert:
         return None
 
 
-def inside(image: NDArray[np.uint8], box: Float64) -> NDArray[np.uint8]:
+def crop_box(image: NDArray[np.uint8], box: Float64) -> NDArray[np.uint8]:
     """The part of the box (left, top, right, bottom) that lies in the picture, in whole pixels."""
     height, width = image.shape[:2]
     left, right = (int(np.clip(np.round(edge), 0, width)) for edge in box[[0, 2]])

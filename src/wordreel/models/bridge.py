@@ -27,12 +27,12 @@ import numpy as np
 
 from wordreel.experts import registry
 from wordreel.experts.base import Recogniser
-from wordreel.experts.head import Head
+from wordreel.experts.class_head import ClassHead
 from wordreel.lru_cache import LRUCache
 from wordreel.models.base import Explanation, Model
 from wordreel.nets.sentences import DIM, SentenceEncoder
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
-from wordreel.weights.derived import derived
+from wordreel.weights.array_cache import cached_arrays
 from wordreel.weights.store import WeightStore
 
 VERSION = 1  # raise it when any embedding would change
@@ -178,7 +178,7 @@ class Bridge(Model):
 
     def _mean(self, expert: str, track: Track, clip: Clip) -> Float32 | None:
         """An expert's logits or sentence vectors over a clip, weighted by time; None where it has none."""
-        if expert not in SENTENCES and isinstance(head := self._spaces[expert].recogniser, Head):
+        if expert not in SENTENCES and isinstance(head := self._spaces[expert].recogniser, ClassHead):
             # Linear: the mean of the logits is the logits of the mean, and that is one row instead of many.
             shares = overlap(track.times, clip)
             if not shares.any():
@@ -215,7 +215,7 @@ class Bridge(Model):
             phrases = {str(number): self._encoder.encode(w) for number, w in enumerate(wordings)}
             return {**phrases, "basis": strongest(recogniser.weight)}
 
-        arrays = derived(self._store.root, key, make)
+        arrays = cached_arrays(self._store.root, key, make)
         phrases = tuple(arrays[str(number)] for number in range(len(wordings)))
         return ClassSpace(recogniser, phrases, arrays["basis"])
 

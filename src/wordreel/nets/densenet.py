@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wordreel.nets.graph import Array
-from wordreel.nets.wiring import Wiring
+from wordreel.nets.net_builder import NetBuilder
 
 
 @dataclass(frozen=True)
@@ -23,31 +23,31 @@ class DenseNet:
     bottleneck: int = 4
     classes: int = 1000
 
-    def __call__(self, wiring: Wiring) -> Mapping[str, str]:
-        x = wiring.input("frames", "n", 3, "height", "width")
-        x = wiring.conv(x, "features.conv0", (self.start, 3, 7, 7), norm="features.norm0", stride=2, pad=3)
-        x = wiring.pool("MaxPool", x, (3, 3), (2, 2), pad=1)
+    def __call__(self, net: NetBuilder) -> Mapping[str, str]:
+        x = net.input("frames", "n", 3, "height", "width")
+        x = net.conv(x, "features.conv0", (self.start, 3, 7, 7), norm="features.norm0", stride=2, pad=3)
+        x = net.pool("MaxPool", x, (3, 3), (2, 2), pad=1)
         width = self.start
         for block, layers in enumerate(self.blocks, 1):
             for layer in range(1, layers + 1):
-                x = self._layer(wiring, f"features.denseblock{block}.denselayer{layer}", x, width)
+                x = self._layer(net, f"features.denseblock{block}.denselayer{layer}", x, width)
                 width += self.growth
             if block < len(self.blocks):
                 key = f"features.transition{block}"
-                x = wiring.norm(x, f"{key}.norm", width)
-                x = wiring.conv(x, f"{key}.conv", (width // 2, width, 1, 1), relu=False)
-                x = wiring.pool("AveragePool", x, (2, 2), (2, 2))
+                x = net.norm(x, f"{key}.norm", width)
+                x = net.conv(x, f"{key}.conv", (width // 2, width, 1, 1), relu=False)
+                x = net.pool("AveragePool", x, (2, 2), (2, 2))
                 width //= 2
-        x = wiring.norm(x, "features.norm5", width)
-        wiring.head("classifier", self.classes, width)
-        return {"features": wiring.mean(x, 2, 3)}
+        x = net.norm(x, "features.norm5", width)
+        net.head("classifier", self.classes, width)
+        return {"features": net.mean(x, 2, 3)}
 
-    def _layer(self, wiring: Wiring, key: str, x: str, width: int) -> str:
+    def _layer(self, net: NetBuilder, key: str, x: str, width: int) -> str:
         inner = self.bottleneck * self.growth
-        y = wiring.norm(x, f"{key}.norm1", width)
-        y = wiring.conv(y, f"{key}.conv1", (inner, width, 1, 1), norm=f"{key}.norm2")
-        y = wiring.conv(y, f"{key}.conv2", (self.growth, inner, 3, 3), pad=1, relu=False)
-        return wiring.op("Concat", x, y, axis=1)
+        y = net.norm(x, f"{key}.norm1", width)
+        y = net.conv(y, f"{key}.conv1", (inner, width, 1, 1), norm=f"{key}.norm2")
+        y = net.conv(y, f"{key}.conv2", (self.growth, inner, 3, 3), pad=1, relu=False)
+        return net.op("Concat", x, y, axis=1)
 
 
 DENSENET161_PLACES365 = DenseNet(classes=365)

@@ -56,7 +56,7 @@ def head(tree: Mapping[str, Any]) -> tuple[Array, Array]:
 
 def build(tree: Mapping[str, Any], frames: int = FRAMES, size: int = SIZE) -> Any:
     """The graph from `frames [time, size, size, 3]` uint8 RGB to `features [1, 1024]`, pooled over all."""
-    net = Video(Graph("i3d"), frames, size)
+    net = VideoNetBuilder(Graph("i3d"), frames, size)
     x = net.start("frames")
     x = net.unit(x, *unit_weights(tree, ("Conv3d_1a_7x7",)), stride=2)
     x = net.pool(x, (1, 3), (1, 2))
@@ -93,7 +93,7 @@ def unit_weights(tree: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Array,
     return fold_batch_norm(weight, None, mean, variance, None, layer["BatchNorm_0"]["bias"], epsilon=1e-3)
 
 
-class Video:
+class VideoNetBuilder:
     """Adds layers to a graph whose values are the frames of one window, and keeps track of their shape."""
 
     def __init__(self, graph: Graph, frames: int, size: int, channels: int = 3) -> None:
@@ -174,7 +174,7 @@ class Video:
         return value
 
 
-def _mixed(net: Video, x: str, tree: Mapping[str, Any], name: str) -> str:
+def _mixed(net: VideoNetBuilder, x: str, tree: Mapping[str, Any], name: str) -> str:
     ends = []
     for branch in BRANCHES:
         # The last branch is a max pool followed by a single 1x1x1 convolution.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wordreel.nets.wiring import Wiring
+from wordreel.nets.net_builder import NetBuilder
 
 
 @dataclass(frozen=True)
@@ -27,28 +27,28 @@ class ResNet:
     def dim(self) -> int:
         return self.planes << (len(self.layers) + 1)
 
-    def __call__(self, wiring: Wiring) -> Mapping[str, str]:
-        x = wiring.input("frames", "n", 3, "height", "width")
-        x = wiring.conv(x, "conv1", (self.planes, 3, 7, 7), norm="bn1", stride=2, pad=3)
+    def __call__(self, net: NetBuilder) -> Mapping[str, str]:
+        x = net.input("frames", "n", 3, "height", "width")
+        x = net.conv(x, "conv1", (self.planes, 3, 7, 7), norm="bn1", stride=2, pad=3)
         edge = {"pad": 0, "ceil_mode": 1} if self.caffe else {"pad": 1}
-        x = wiring.pool("MaxPool", x, (3, 3), (2, 2), **edge)
+        x = net.pool("MaxPool", x, (3, 3), (2, 2), **edge)
         into = self.planes
         for stage, blocks in enumerate(self.layers):
             planes = self.planes * 2**stage
             for block in range(blocks):
                 stride = 2 if stage and not block else 1
-                x = self._block(wiring, f"layer{stage + 1}.{block}", x, into, planes, stride, not block)
+                x = self._block(net, f"layer{stage + 1}.{block}", x, into, planes, stride, not block)
                 into = 4 * planes
-        wiring.head("fc", self.classes, into)
-        return {"features": wiring.mean(x, 2, 3)}
+        net.head("fc", self.classes, into)
+        return {"features": net.mean(x, 2, 3)}
 
     def _block(
-        self, wiring: Wiring, key: str, x: str, into: int, planes: int, stride: int, widens: bool
+        self, net: NetBuilder, key: str, x: str, into: int, planes: int, stride: int, widens: bool
     ) -> str:
         width = planes * self.group_width // 64 * self.groups
         first, second = (stride, 1) if self.caffe else (1, stride)
-        y = wiring.conv(x, f"{key}.conv1", (width, into, 1, 1), norm=f"{key}.bn1", stride=first)
-        y = wiring.conv(
+        y = net.conv(x, f"{key}.conv1", (width, into, 1, 1), norm=f"{key}.bn1", stride=first)
+        y = net.conv(
             y,
             f"{key}.conv2",
             (width, width // self.groups, 3, 3),
@@ -57,12 +57,12 @@ class ResNet:
             pad=1,
             groups=self.groups,
         )
-        y = wiring.conv(y, f"{key}.conv3", (4 * planes, width, 1, 1), norm=f"{key}.bn3", relu=False)
+        y = net.conv(y, f"{key}.conv3", (4 * planes, width, 1, 1), norm=f"{key}.bn3", relu=False)
         if widens:
             side = f"{key}.downsample"
             shape = (4 * planes, into, 1, 1)
-            x = wiring.conv(x, f"{side}.0", shape, norm=f"{side}.1", stride=stride, relu=False)
-        return wiring.op("Relu", wiring.op("Add", x, y))
+            x = net.conv(x, f"{side}.0", shape, norm=f"{side}.1", stride=stride, relu=False)
+        return net.op("Relu", net.op("Add", x, y))
 
 
 RESNEXT101_32X48D = ResNet((3, 4, 23, 3), groups=32, group_width=48)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wordreel.nets.wiring import Wiring
+from wordreel.nets.net_builder import NetBuilder
 
 EPSILON = 1e-3
 Widths = tuple[int, int, int, int, int, int]
@@ -38,50 +38,50 @@ class S3D:
     second: int = 192
     classes: int = 400
 
-    def __call__(self, wiring: Wiring) -> Mapping[str, str]:
-        x = wiring.input("clips", "n", 3, "time", "height", "width")
-        x = _separate(wiring, x, "base.0", 3, self.stem, 7, 2)
-        x = wiring.pool("MaxPool", x, (1, 3, 3), (1, 2, 2), pad=(0, 1, 1))
-        x = _point(wiring, x, "base.2", self.stem, self.stem)
-        x = _separate(wiring, x, "base.3", self.stem, self.second, 3, 1)
-        x = wiring.pool("MaxPool", x, (1, 3, 3), (1, 2, 2), pad=(0, 1, 1))
+    def __call__(self, net: NetBuilder) -> Mapping[str, str]:
+        x = net.input("clips", "n", 3, "time", "height", "width")
+        x = _separate(net, x, "base.0", 3, self.stem, 7, 2)
+        x = net.pool("MaxPool", x, (1, 3, 3), (1, 2, 2), pad=(0, 1, 1))
+        x = _point(net, x, "base.2", self.stem, self.stem)
+        x = _separate(net, x, "base.3", self.stem, self.second, 3, 1)
+        x = net.pool("MaxPool", x, (1, 3, 3), (1, 2, 2), pad=(0, 1, 1))
         into, before = self.second, 4
         for place, widths in self.mixed:
             if before < 7 < place:
-                x = wiring.pool("MaxPool", x, (3, 3, 3), (2, 2, 2), pad=1)
+                x = net.pool("MaxPool", x, (3, 3, 3), (2, 2, 2), pad=1)
             if before < 13 < place:
-                x = wiring.pool("MaxPool", x, (2, 2, 2), (2, 2, 2))
-            x = _mixed(wiring, x, f"base.{place}", into, widths)
+                x = net.pool("MaxPool", x, (2, 2, 2), (2, 2, 2))
+            x = _mixed(net, x, f"base.{place}", into, widths)
             into, before = widths[0] + widths[2] + widths[4] + widths[5], place
-        wiring.head("fc.0", self.classes, into, 1, 1, 1)
-        x = wiring.mean(x, 3, 4)
-        x = wiring.pool("AveragePool", x, (2,), (1,))
-        return {"features": wiring.mean(x, 2)}
+        net.head("fc.0", self.classes, into, 1, 1, 1)
+        x = net.mean(x, 3, 4)
+        x = net.pool("AveragePool", x, (2,), (1,))
+        return {"features": net.mean(x, 2)}
 
 
-def _mixed(wiring: Wiring, x: str, key: str, into: int, widths: Widths) -> str:
+def _mixed(net: NetBuilder, x: str, key: str, into: int, widths: Widths) -> str:
     plain, reduce1, out1, reduce2, out2, pooled = widths
-    y0 = _point(wiring, x, f"{key}.branch0.0", into, plain)
-    y1 = _point(wiring, x, f"{key}.branch1.0", into, reduce1)
-    y1 = _separate(wiring, y1, f"{key}.branch1.1", reduce1, out1, 3, 1)
-    y2 = _point(wiring, x, f"{key}.branch2.0", into, reduce2)
-    y2 = _separate(wiring, y2, f"{key}.branch2.1", reduce2, out2, 3, 1)
-    y3 = wiring.pool("MaxPool", x, (3, 3, 3), (1, 1, 1), pad=1)
-    y3 = _point(wiring, y3, f"{key}.branch3.1", into, pooled)
-    return wiring.op("Concat", y0, y1, y2, y3, axis=1)
+    y0 = _point(net, x, f"{key}.branch0.0", into, plain)
+    y1 = _point(net, x, f"{key}.branch1.0", into, reduce1)
+    y1 = _separate(net, y1, f"{key}.branch1.1", reduce1, out1, 3, 1)
+    y2 = _point(net, x, f"{key}.branch2.0", into, reduce2)
+    y2 = _separate(net, y2, f"{key}.branch2.1", reduce2, out2, 3, 1)
+    y3 = net.pool("MaxPool", x, (3, 3, 3), (1, 1, 1), pad=1)
+    y3 = _point(net, y3, f"{key}.branch3.1", into, pooled)
+    return net.op("Concat", y0, y1, y2, y3, axis=1)
 
 
-def _point(wiring: Wiring, x: str, key: str, into: int, out: int) -> str:
-    return wiring.conv(x, f"{key}.conv", (out, into, 1, 1, 1), norm=f"{key}.bn", epsilon=EPSILON)
+def _point(net: NetBuilder, x: str, key: str, into: int, out: int) -> str:
+    return net.conv(x, f"{key}.conv", (out, into, 1, 1, 1), norm=f"{key}.bn", epsilon=EPSILON)
 
 
-def _separate(wiring: Wiring, x: str, key: str, into: int, out: int, size: int, stride: int) -> str:
+def _separate(net: NetBuilder, x: str, key: str, into: int, out: int, size: int, stride: int) -> str:
     for part, shape, strides in (
         ("s", (out, into, 1, size, size), (1, stride, stride)),
         ("t", (out, out, size, 1, 1), (stride, 1, 1)),
     ):
         pad = [side // 2 for side in shape[2:]]
-        x = wiring.conv(
+        x = net.conv(
             x, f"{key}.conv_{part}", shape, norm=f"{key}.bn_{part}", epsilon=EPSILON, stride=strides, pad=pad
         )
     return x

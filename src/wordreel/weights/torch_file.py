@@ -1,4 +1,4 @@
-"""Reading PyTorch checkpoints and safetensors into NumPy arrays, without PyTorch and without running a thing.
+"""Read PyTorch checkpoints and safetensors files into NumPy arrays, without PyTorch and without running code.
 
 Two layouts of checkpoint exist: a zip with `data.pkl` and one file per storage, and the older stream of five
 pickles followed by the storages. Both go through the restricted reader of `safe_pickle`.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import pickle
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from wordreel.errors import UnsafePickle, WeightsError
 from wordreel.weights import safe_arrays
-from wordreel.weights.safe_pickle import MAX_BYTES, Call, Reader, read_limited, read_stream
+from wordreel.weights.safe_pickle import MAX_BYTES, Call, SafeUnpickler, read_limited, read_stream
 
 MAGIC = 0x1950A86A20F9469CFC6C
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "module")
@@ -33,14 +34,14 @@ SAFETENSORS: dict[str, str] = {
 
 
 def read_state_dict(
-    path: Path, max_bytes: int = MAX_BYTES, *, skip_foreign: bool = False
+    path: Path, max_bytes: int = MAX_BYTES, *, skip_unknown: bool = False
 ) -> dict[str, NDArray[Any]]:
-    """The named arrays of a checkpoint or safetensors file, told apart by content, not by name.
+    """The named arrays of a checkpoint or safetensors file, recognised by content, not by name.
 
-    With `skip_foreign` objects of other programs beside the weights are passed over instead of refused; no
+    With `skip_unknown`, objects of unknown classes beside the weights become text instead of an error; no
     class is imported either way.
     """
-    found = read_checkpoint(path, max_bytes, skip_foreign=skip_foreign)
+    found = read_checkpoint(path, max_bytes, skip_unknown=skip_unknown)
     seen = found
     for _ in range(len(WRAPPERS)):
         if not isinstance(seen, dict):
@@ -52,16 +53,16 @@ def read_state_dict(
     raise WeightsError(f"{path.name} holds no named arrays; is it a checkpoint of model weights?")
 
 
-def read_checkpoint(path: Path, max_bytes: int = MAX_BYTES, *, skip_foreign: bool = False) -> Any:
+def read_checkpoint(path: Path, max_bytes: int = MAX_BYTES, *, skip_unknown: bool = False) -> Any:
     """Everything in a checkpoint: the containers as they are, tensors as arrays (bfloat16 as float32)."""
     data = read_limited(path, max_bytes)
     # First, for the length that begins a safetensors file may look like the start of the others.
     if data[4:9] == b"\0\0\0\0{":
         return _read_safetensors(data, path.name)
     if data[:2] == b"PK":
-        return _read_zip(data, max_bytes, _reader(skip_foreign))
+        return _read_zip(data, max_bytes, _unpickler(skip_unknown))
     if data[:1] == b"\x80":
-        return _read_stream(data, _reader(skip_foreign))
+        return _read_stream(data, _unpickler(skip_unknown))
     raise WeightsError(f"{path.name} is neither a PyTorch checkpoint nor a safetensors file")
 
 
@@ -158,18 +159,11 @@ def _torch_names() -> dict[tuple[str, str], Any]:
         ("torch", "Size"): Call("torch.Size", safe_arrays.checked_shape),
         ("torch", "device"): Call("torch.device", lambda *parts: Marker(":".join(map(str, parts)))),
     }
-    for name in (
-        "float32",
-        "float64",
-        "float16",
-        "bfloat16",
-        "int64",
-        "int32",
-        "int16",
-        "int8",
-        "uint8",
-        "bool",
-    ):
+    floats, integers = (
+        ("float32", "float64", "float16", "bfloat16"),
+        ("int64", "int32", "int16", "int8", "uint8"),
+    )
+    for name in (*floats, *integers, "bool"):
         found["torch", name] = Marker(f"torch.{name}")
     for name in STORAGES:
         found["torch", f"{name}Storage"] = Marker(name)
@@ -177,8 +171,8 @@ def _torch_names() -> dict[tuple[str, str], Any]:
     return found
 
 
-class TorchReader(Reader):
-    """The restricted reader, and PyTorch's storages kept outside of the pickle."""
+class TorchUnpickler(SafeUnpickler):
+    """A `SafeUnpickler` for PyTorch's tensors, whose storages are outside of the pickle."""
 
     def __init__(self, file: io.BytesIO, storages: dict[str, Storage]) -> None:
         super().__init__(file, "utf-8", _torch_names())
@@ -195,15 +189,62 @@ class TorchReader(Reader):
         return self._storages.setdefault(str(key), Storage(STORAGES[marker.text], count))
 
 
-def _reader(skip_foreign: bool) -> type[TorchReader]:
-    if not skip_foreign:
-        return TorchReader
-    from wordreel.weights.foreign import TolerantReader
+class OpaqueObject:
+    """A placeholder for an object of an unknown class, such as a trainer's configuration.
 
-    return TolerantReader
+    The class is neither imported nor called; the placeholder ignores whatever it is given.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *_: Any) -> OpaqueObject:
+        return OpaqueObject(self.name)
+
+    def __setstate__(self, state: object) -> None:
+        pass
+
+    def __setitem__(self, key: object, value: object) -> None:
+        pass
+
+    def append(self, item: object) -> None:
+        pass
+
+    def extend(self, items: object) -> None:
+        pass
+
+    def finish(self) -> str:
+        return f"<{self.name}>"
 
 
-def _read_zip(data: bytes, max_bytes: int, reader: type[TorchReader]) -> Any:
+class LenientTorchUnpickler(TorchUnpickler):
+    """A `TorchUnpickler` that replaces objects of unknown classes by placeholders, not an error."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        known = self._allowed.get((module, name))
+        return OpaqueObject(f"{module}.{name}"[:200]) if known is None else known
+
+    def load_new_object(self) -> None:
+        self.stack.pop()  # the arguments
+        new = self.stack.pop()
+        if not isinstance(new, OpaqueObject):
+            raise UnsafePickle("the checkpoint creates an object in an unsupported way")
+        self.append(new())
+
+
+LenientTorchUnpickler.dispatch = {
+    **TorchUnpickler.dispatch,
+    pickle.NEWOBJ[0]: LenientTorchUnpickler.load_new_object,
+}
+
+
+def _unpickler(skip_unknown: bool) -> type[TorchUnpickler]:
+    return LenientTorchUnpickler if skip_unknown else TorchUnpickler
+
+
+def _read_zip(data: bytes, max_bytes: int, unpickler: type[TorchUnpickler]) -> Any:
     storages: dict[str, Storage] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as zipped:
@@ -216,7 +257,7 @@ def _read_zip(data: bytes, max_bytes: int, reader: type[TorchReader]) -> Any:
             folder = main.removesuffix("data.pkl")
             if f"{folder}byteorder" in names and zipped.read(f"{folder}byteorder") != b"little":
                 raise WeightsError("the checkpoint was written on a big-endian machine, which is not read")
-            found = read_stream(reader(io.BytesIO(zipped.read(main)), storages))
+            found = read_stream(unpickler(io.BytesIO(zipped.read(main)), storages))
             for key, storage in storages.items():
                 storage.content = zipped.read(f"{folder}data/{key}")
     except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError) as error:
@@ -224,14 +265,14 @@ def _read_zip(data: bytes, max_bytes: int, reader: type[TorchReader]) -> Any:
     return safe_arrays.finish(found)
 
 
-def _read_stream(data: bytes, reader: type[TorchReader]) -> Any:
+def _read_stream(data: bytes, unpickler: type[TorchUnpickler]) -> Any:
     file, storages = io.BytesIO(data), dict[str, Storage]()
-    if read_stream(Reader(file)) != MAGIC:
+    if read_stream(SafeUnpickler(file)) != MAGIC:
         raise WeightsError("the pickle is not a PyTorch checkpoint; it was not loaded")
-    read_stream(Reader(file))  # the protocol's version
-    read_stream(Reader(file))  # the machine it was written on
-    found = read_stream(reader(file, storages))
-    keys = read_stream(Reader(file))
+    read_stream(SafeUnpickler(file))  # the protocol's version
+    read_stream(SafeUnpickler(file))  # the machine it was written on
+    found = read_stream(unpickler(file, storages))
+    keys = read_stream(SafeUnpickler(file))
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise UnsafePickle("the checkpoint is damaged: it does not list its storages")
     for key in keys:

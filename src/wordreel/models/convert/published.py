@@ -34,7 +34,7 @@ class Published:
     @classmethod
     def read(cls, path: Path, dropped: Sequence[str] = ()) -> Published:
         """Through the restricted reader: nothing in the file is run."""
-        return cls(read_state_dict(path, skip_foreign=True), dropped)
+        return cls(read_state_dict(path, skip_unknown=True), dropped)
 
     def has(self, start: str) -> bool:
         return any(key.startswith(start) for key in self._arrays)

@@ -10,7 +10,7 @@ from wordreel.models.reel.checkpoint import TUNED, ReelCheckpoint
 from wordreel.models.text.minilm import minilm_weights
 from wordreel.nets.bert import HEADS, build
 from wordreel.nets.sentences import SentenceEncoder
-from wordreel.weights.derived import write_aside
+from wordreel.weights.array_cache import write_shared
 from wordreel.weights.store import WeightStore
 
 
@@ -18,7 +18,7 @@ def text_encoder(store: WeightStore, checkpoint: ReelCheckpoint) -> SentenceEnco
     """The encoder of a checkpoint. Its network is built once and stored beside the weights."""
     path = store.root / "derived" / f"reel-{network_name(checkpoint)}.onnx"
     if not path.exists():
-        write_aside(path, build({**minilm_weights(store), **checkpoint.encoder}, HEADS).SerializeToString())
+        write_shared(path, build({**minilm_weights(store), **checkpoint.encoder}, HEADS).SerializeToString())
     return SentenceEncoder(store, path, checkpoint.digest)
 
 

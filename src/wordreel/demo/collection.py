@@ -1,4 +1,4 @@
-"""The demo's small collection and what is asked of it. File names are for people: search never reads them."""
+"""The demo's small collection, and queries with their right answers. Search never reads the file names."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
+from wordreel.demo.audio import sea_sound, speak, write_wav
 from wordreel.demo.film import drift, read_picture, title_card, write_film
-from wordreel.demo.speech import speak
-from wordreel.demo.surf import surf, write_sound
 
 ANNOUNCEMENT = "The night train to Vienna leaves from platform nine at half past seven."
 FORECAST = "Here is the weather. Tomorrow it will rain in the morning, with sunshine and a light wind later."
 
 
 @dataclass(frozen=True)
-class Query:
+class DemoQuery:
     """A query with its right answer: a file and, in a film of several shots, the seconds."""
 
-    words: str
+    text: str
     file: str
     moment: tuple[float, float] | None = None
     spoken: bool = False
@@ -36,21 +35,21 @@ class Query:
 
 
 QUERIES = (
-    Query("a cat looking at the camera", "cat.png"),
-    Query("motorbike garage", "motorbike.png"),
-    Query("people riding bicycles", "bikes.mp4"),
-    Query("a man in a suit talking", "carphone.mp4"),
-    Query("coffee", "scrapbook.mp4", (0, 5)),
-    Query("a rocket on the launch pad", "scrapbook.mp4", (5, 10)),
-    Query("an old temple", "scrapbook.mp4", (10, 15)),
-    Query("grand opening of a bakery", "sign.mp4"),
-    Query("waves on the beach", "surf.wav"),
-    Query("which platform does the train leave from", "announcement.mp4", spoken=True),
+    DemoQuery("a cat looking at the camera", "cat.png"),
+    DemoQuery("motorbike garage", "motorbike.png"),
+    DemoQuery("people riding bicycles", "bikes.mp4"),
+    DemoQuery("a man in a suit talking", "carphone.mp4"),
+    DemoQuery("coffee", "scrapbook.mp4", (0, 5)),
+    DemoQuery("a rocket on the launch pad", "scrapbook.mp4", (5, 10)),
+    DemoQuery("an old temple", "scrapbook.mp4", (10, 15)),
+    DemoQuery("grand opening of a bakery", "sign.mp4"),
+    DemoQuery("waves on the beach", "surf.wav"),
+    DemoQuery("which platform does the train leave from", "announcement.mp4", spoken=True),
 )
 
 
-def build(folder: Path, samples: dict[str, Path]) -> tuple[Query, ...]:
-    """Make the collection in `folder`; returns the queries it can answer.
+def build_collection(folder: Path, samples: dict[str, Path]) -> tuple[DemoQuery, ...]:
+    """Build the collection in `folder`; returns the queries it can answer.
 
     Without a speech synthesiser the spoken clips are left out, and so are the queries about them.
     """
@@ -75,15 +74,15 @@ def build(folder: Path, samples: dict[str, Path]) -> tuple[Query, ...]:
         title_card(["GRAND OPENING", "Miller's Bakery", "Saturday 10 am"], 4, (150, 40, 50)),
     )
     write_film(folder / "end.mp4", title_card(["The End"], 3, (20, 20, 30)))
-    write_sound(folder / "surf.wav", surf(12))
+    write_wav(folder / "surf.wav", sea_sound(12))
 
     spoken = {"announcement.mp4": (ANNOUNCEMENT, (30, 60, 90)), "forecast.mp4": (FORECAST, (60, 110, 160))}
     voice = False
     for name, (text, colour) in spoken.items():
-        said = speak(text)
-        if said is not None:
+        speech = speak(text)
+        if speech is not None:
             voice = True
-            seconds = len(said[0]) / said[1] + 0.5
-            padded = np.pad(said[0], (0, said[1] // 2))
-            write_film(folder / name, title_card([], seconds, colour), (padded, said[1]))
+            recording, rate = speech
+            padded = np.pad(recording, (0, rate // 2))
+            write_film(folder / name, title_card([], len(recording) / rate + 0.5, colour), (padded, rate))
     return tuple(query for query in QUERIES if voice or not query.spoken)

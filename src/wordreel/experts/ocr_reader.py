@@ -1,4 +1,4 @@
-"""Reading the text of one frame, with the detection and recognition networks that rapidocr carries."""
+"""Read the text of one frame with the detection and recognition networks inside rapidocr."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.errors import WeightsCorrupt
+from wordreel.errors import NextStep, WeightsCorrupt
 from wordreel.nets.runtime import threads
-from wordreel.weights.archive import sha256
+from wordreel.weights.archive import file_sha256
 
 HASHES = {
     "PP-OCRv6_det_small.onnx": "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f",
@@ -20,26 +20,26 @@ HASHES = {
 }
 SHORT_SIDE = 480  # small frames are read at this size: letters under 10 pixels are lost
 LONG_SIDE = 1280
-THINNEST = 32  # pixels
-MOST_STRETCHED = 8.0  # longer side over shorter
-MOST_LINES = 100
-LEAST_SCORE = 0.7
+MIN_SIDE = 32  # pixels
+MAX_ASPECT = 8.0  # longer side over shorter
+MAX_LINES = 100
+MIN_SCORE = 0.7
 
 Image = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line of text as read, and how sure the reader is."""
+class TextLine:
+    """One line of text and its confidence."""
 
     text: str
     score: float
 
 
-Reader = Callable[[Image], tuple[Line, ...]]
+OcrReader = Callable[[Image], tuple[TextLine, ...]]
 
 
-def open_reader() -> Reader:
+def open_reader() -> OcrReader:
     """A function from an RGB frame to its lines, top to bottom. Nothing is ever downloaded."""
     from rapidocr import RapidOCR
 
@@ -52,7 +52,7 @@ def open_reader() -> Reader:
             "Det.model_path": detector,
             "Det.limit_type": "max",
             "Det.limit_side_len": LONG_SIDE,
-            "Det.max_candidates": MOST_LINES,
+            "Det.max_candidates": MAX_LINES,
             "Rec.model_path": recogniser,
         }
     )
@@ -60,31 +60,33 @@ def open_reader() -> Reader:
 
 
 def checked_models() -> list[Path]:
-    """The two network files inside the installed rapidocr, by hash the ones this expert is made for."""
+    """The two network files inside the installed rapidocr, checked by hash."""
     import rapidocr
 
     paths = []
     for name, expected in HASHES.items():
         path = Path(rapidocr.__file__).parent / "models" / name
-        if not path.is_file() or sha256(path) != expected:
+        if not path.is_file() or file_sha256(path) != expected:
             raise WeightsCorrupt(
-                f"rapidocr's {name} is not the file wordreel is made for; run `pip install --force-reinstall "
-                "rapidocr==3.10.0`"
+                f"rapidocr's {name} is not the file wordreel expects",
+                NextStep("run `pip install --force-reinstall rapidocr==3.10.0`"),
             )
         paths.append(path)
     return paths
 
 
-def read(engine: Any, image: Image) -> tuple[Line, ...]:
-    """Lines with enough sureness and substance; none from slivers, which no text fits in."""
+def read(engine: Any, image: Image) -> tuple[TextLine, ...]:
+    """Lines of enough confidence and substance; none from slivers, which no text fits in."""
     short, long = sorted(image.shape[:2])
-    if short < THINNEST or long > MOST_STRETCHED * short:
+    if short < MIN_SIDE or long > MAX_ASPECT * short:
         return ()
     result = engine(np.ascontiguousarray(enlarged(image)[..., ::-1]))
     if not result.txts:
         return ()
-    lines = (Line(tidy(text), float(score)) for text, score in zip(result.txts, result.scores, strict=True))
-    return tuple(line for line in lines if line.score >= LEAST_SCORE and has_substance(line.text))
+    lines = (
+        TextLine(tidy(text), float(score)) for text, score in zip(result.txts, result.scores, strict=True)
+    )
+    return tuple(line for line in lines if line.score >= MIN_SCORE and has_substance(line.text))
 
 
 def enlarged(image: Image) -> Image:

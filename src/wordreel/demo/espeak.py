@@ -1,4 +1,4 @@
-"""The espeak-ng library in a process of its own: `python -m wordreel.demo.voice TEXT`.
+"""The espeak-ng library in a process of its own: `python -m wordreel.demo.espeak TEXT`.
 
 Writes the sample rate as one line and then the samples, 16-bit, to standard output. The library keeps its
 state in globals and now and then crashes; here only this process does.
@@ -21,17 +21,17 @@ def main(text: str) -> None:
     rate = int(library.espeak_Initialize(_SYNCHRONOUS, 0, loader.get_data_path().encode(), 0))
     pieces: list[bytes] = []
 
-    def keep(samples: Any, count: int, _events: Any) -> int:
+    def collect(samples: Any, count: int, _events: Any) -> int:
         if samples and count > 0:
             pieces.append(ctypes.string_at(samples, 2 * count))
         return 0
 
     shape = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
-    callback = shape(keep)  # kept in a name: the library only borrows it
+    callback = shape(collect)  # bound to a name: the library does not keep it alive
     library.espeak_SetSynthCallback(callback)
     library.espeak_SetVoiceByName(b"en")
-    said = text.encode()
-    library.espeak_Synth(said, ctypes.c_size_t(len(said) + 1), 0, 0, 0, _UTF8, None, None)
+    data = text.encode()
+    library.espeak_Synth(data, ctypes.c_size_t(len(data) + 1), 0, 0, 0, _UTF8, None, None)
     library.espeak_Synchronize()
     sys.stdout.buffer.write(f"{rate}\n".encode() + b"".join(pieces))
 

@@ -1,20 +1,22 @@
-"""Published checkpoints that a user brings, as data. To add one, append a `HubEntry` to `ENTRIES`.
+"""Published checkpoints that users add themselves, as data. To add one, append a `PublishedWeights`.
 
-Only files and hub ids that are known for certain stand here; where a file has no hub id, it has no `hub`.
+Only verified files and hub ids are listed; a file without a hub repository has an empty `hub`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wordreel.errors import NextStep
+
 
 @dataclass(frozen=True)
-class HubEntry:
+class PublishedWeights:
     """One published checkpoint.
 
-    `network` is "module:NAME" of the network, `rename` "module:function" of what brings older key names up
-    to date, `ignore` the beginnings of keys of unused parts. `digest` is the start of the file's sha256 where
-    the publisher puts it into the file name. `sidecar` is for weights beyond what one model file holds.
+    `network` is "module:NAME" of the network, `rename` "module:function" of a function that updates older
+    key names, `ignore` the prefixes of keys of unused parts. `digest` is the start of the file's sha256 where
+    the publisher puts it into the file name. `sidecar` is for weights too large for one ONNX file.
 
     >>> ALL["clip_b32"].hub
     'openai/clip-vit-base-patch32'
@@ -34,22 +36,22 @@ class HubEntry:
     sidecar: bool = False
     megabytes: float = 0.0
 
-    converter = "wordreel.weights.hub:convert"
+    converter: str = "wordreel.weights.hub:convert"
+    output_names: tuple[str, ...] = ("network.onnx",)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        return ("network.onnx", "network.weights") if self.sidecar else ("network.onnx",)
+        return (*self.output_names, "network.weights") if self.sidecar else self.output_names
 
-    @property
-    def how(self) -> str:
-        """What to get and which command to run, in one sentence."""
-        add = f"wordreel weights add {self.name}"
-        get = f"get {self.file} as published by {self.project} and run `{add} --file {self.file}`"
-        return f"{get}, or run `{add} --hub {self.hub}`" if self.hub else get
+    def next_step(self, again: bool = False) -> NextStep:
+        """How to get these weights (again)."""
+        hub = f" (or give `--hub {self.hub}` instead of a file)" if self.hub else ""
+        text = f"get {self.file} as published by {self.project} and add it{hub}"
+        return NextStep(text, f"weights add {self.name} --file {self.file}")
 
 
-ENTRIES: tuple[HubEntry, ...] = (
-    HubEntry(
+ENTRIES: tuple[PublishedWeights, ...] = (
+    PublishedWeights(
         name="senet154",
         title="SENet-154, ImageNet",
         file="senet154-c7b49a05.pth",
@@ -58,7 +60,7 @@ ENTRIES: tuple[HubEntry, ...] = (
         licence="see the publisher",
         megabytes=461,
     ),
-    HubEntry(
+    PublishedWeights(
         name="resnext101_wsl",
         title="ResNeXt-101 32x48d, Instagram hashtags",
         file="ig_resnext101_32x48-3e41cc8a.pth",
@@ -69,7 +71,7 @@ ENTRIES: tuple[HubEntry, ...] = (
         sidecar=True,
         megabytes=3316,
     ),
-    HubEntry(
+    PublishedWeights(
         name="r2p1d34_ig65m",
         title="R(2+1)D-34, IG-65M",
         file="r2plus1d_34_clip8_ig65m_from_scratch-9bae36ae.pth",
@@ -78,7 +80,7 @@ ENTRIES: tuple[HubEntry, ...] = (
         licence="MIT (conversion); see the publisher for the original weights",
         megabytes=255,
     ),
-    HubEntry(
+    PublishedWeights(
         name="i3d_paper",
         title="I3D RGB, ImageNet and Kinetics",
         file="rgb_imagenet.pt",
@@ -87,7 +89,7 @@ ENTRIES: tuple[HubEntry, ...] = (
         licence="Apache-2.0 (original weights)",
         megabytes=51,
     ),
-    HubEntry(
+    PublishedWeights(
         name="s3d",
         title="S3D, Kinetics-400",
         file="S3D_kinetics400.pt",
@@ -96,7 +98,7 @@ ENTRIES: tuple[HubEntry, ...] = (
         licence="MIT",
         megabytes=33,
     ),
-    HubEntry(
+    PublishedWeights(
         name="densenet161_places365",
         title="DenseNet-161, Places365",
         file="densenet161_places365.pth.tar",
@@ -106,7 +108,7 @@ ENTRIES: tuple[HubEntry, ...] = (
         rename="wordreel.nets.densenet:modern",
         megabytes=110,
     ),
-    HubEntry(
+    PublishedWeights(
         name="vggish",
         title="VGGish",
         file="vggish-10086976.pth",
@@ -116,7 +118,7 @@ ENTRIES: tuple[HubEntry, ...] = (
         ignore=("pproc.",),
         megabytes=288,
     ),
-    HubEntry(
+    PublishedWeights(
         name="vggface2_resnet50",
         title="ResNet-50, MS-Celeb-1M then VGGFace2",
         file="resnet50_ft_weight.pkl",
@@ -126,7 +128,7 @@ ENTRIES: tuple[HubEntry, ...] = (
         plain_pickle=True,
         megabytes=165,
     ),
-    HubEntry(
+    PublishedWeights(
         name="clip_b32",
         title="CLIP ViT-B/32, image tower",
         file="pytorch_model.bin",
@@ -137,7 +139,7 @@ ENTRIES: tuple[HubEntry, ...] = (
         ignore=("text_model.", "text_projection.", "logit_scale", "vision_model.embeddings.position_ids"),
         megabytes=605,
     ),
-    HubEntry(
+    PublishedWeights(
         name="clip_b16",
         title="CLIP ViT-B/16, image tower",
         file="pytorch_model.bin",
@@ -148,7 +150,7 @@ ENTRIES: tuple[HubEntry, ...] = (
         ignore=("text_model.", "text_projection.", "logit_scale", "vision_model.embeddings.position_ids"),
         megabytes=599,
     ),
-    HubEntry(
+    PublishedWeights(
         name="siglip_b16",
         title="SigLIP ViT-B/16, image tower",
         file="model.safetensors",
@@ -161,4 +163,4 @@ ENTRIES: tuple[HubEntry, ...] = (
     ),
 )
 
-ALL: dict[str, HubEntry] = {entry.name: entry for entry in ENTRIES}
+ALL: dict[str, PublishedWeights] = {entry.name: entry for entry in ENTRIES}

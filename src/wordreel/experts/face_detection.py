@@ -1,4 +1,4 @@
-"""Finding faces: boxes and five points each, from a one-shot detector with strides of 8, 16 and 32 pixels."""
+"""Detect faces (boxes and five landmarks) with YuNet, and align them for recognition."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ from wordreel.nets.runtime import Network
 from wordreel.types import Float32, Float64
 
 STRIDES = (8, 16, 32)
-LEAST_SCORE = 0.7
-MOST_OVERLAP = 0.3
-LARGEST = 8
+MIN_SCORE = 0.7
+MAX_OVERLAP = 0.3
+MAX_FACES = 8
+
+ALIGNED_SIZE = 112
+LANDMARKS: Float64 = np.array(
+    [(38.2946, 51.6963), (73.5318, 51.5014), (56.0252, 71.7366), (41.5493, 92.3655), (70.7299, 92.2041)]
+)
+"""Pixel positions of eyes, nose tip and mouth corners in an aligned face, left to right as seen."""
 
 
 @dataclass(frozen=True)
@@ -31,25 +37,25 @@ class Faces:
         return Faces(self.boxes[rows], self.points[rows], self.scores[rows])
 
 
-def find_faces(yunet: Network, image: NDArray[np.uint8]) -> Faces:
-    """The `LARGEST` largest faces of one upright RGB image `[h, w, 3]`, by YuNet (Wu et al. 2023)."""
+def detect_faces(yunet: Network, image: NDArray[np.uint8]) -> Faces:
+    """The `MAX_FACES` largest faces of one upright RGB image `[h, w, 3]`, by YuNet (Wu et al. 2023)."""
     pixels = padded(image)[..., ::-1]
     outputs = yunet(input=np.ascontiguousarray(pixels.transpose(2, 0, 1)[None]))
-    return largest(without_overlaps(decode(outputs, pixels.shape[1])))
+    return largest(suppress_overlaps(decode(outputs, pixels.shape[1])))
 
 
 def decode(outputs: dict[str, Float32], width: int) -> Faces:
-    """Candidates sure enough to be faces. Cell (r, c) of stride s says:
+    """Candidates with a score of at least `MIN_SCORE`. Cell (r, c) of stride s says:
 
     score = √(class · object), centre = s (c + b₀, r + b₁), size = s (e^b₂, e^b₃), point k = s (c + x, r + y).
     """
     boxes, points, scores = [], [], []
     for stride in STRIDES:
-        sure = np.sqrt(
+        confidence = np.sqrt(
             np.clip(outputs[f"cls_{stride}"][0, :, 0], 0, 1)
             * np.clip(outputs[f"obj_{stride}"][0, :, 0], 0, 1)
         ).astype(np.float64)
-        cells = np.flatnonzero(sure >= LEAST_SCORE)
+        cells = np.flatnonzero(confidence >= MIN_SCORE)
         rows, columns = np.divmod(cells, width // stride)
         corner = np.stack([columns, rows], 1)
         box = outputs[f"bbox_{stride}"][0, cells].astype(np.float64)
@@ -58,19 +64,19 @@ def decode(outputs: dict[str, Float32], width: int) -> Faces:
         boxes.append(np.concatenate([middle - half, middle + half], 1))
         offsets = outputs[f"kps_{stride}"][0, cells].astype(np.float64).reshape(-1, 5, 2)
         points.append(stride * (corner[:, None] + offsets))
-        scores.append(sure[cells])
+        scores.append(confidence[cells])
     return Faces(np.concatenate(boxes), np.concatenate(points), np.concatenate(scores))
 
 
-def without_overlaps(faces: Faces) -> Faces:
-    """Non-maximum suppression: of two boxes that overlap by more than `MOST_OVERLAP`, the surer stays."""
+def suppress_overlaps(faces: Faces) -> Faces:
+    """Non-maximum suppression: drop boxes that overlap a better one by more than `MAX_OVERLAP`."""
     order = np.argsort(-faces.scores, kind="stable")
-    kept: list[int] = []
+    keep: list[int] = []
     while len(order):
         best, rest = order[0], order[1:]
-        kept.append(int(best))
-        order = rest[overlap(faces.boxes[best], faces.boxes[rest]) <= MOST_OVERLAP]
-    return faces.take(np.array(kept, np.intp))
+        keep.append(int(best))
+        order = rest[overlap(faces.boxes[best], faces.boxes[rest]) <= MAX_OVERLAP]
+    return faces.take(np.array(keep, np.intp))
 
 
 def overlap(box: Float64, others: Float64) -> Float64:
@@ -83,9 +89,9 @@ def overlap(box: Float64, others: Float64) -> Float64:
 
 
 def largest(faces: Faces) -> Faces:
-    """The `LARGEST` faces of most area, largest first."""
+    """The `MAX_FACES` faces of most area, largest first."""
     area = np.prod(faces.boxes[:, 2:] - faces.boxes[:, :2], axis=1)
-    return faces.take(np.argsort(-area, kind="stable")[:LARGEST])
+    return faces.take(np.argsort(-area, kind="stable")[:MAX_FACES])
 
 
 def padded(image: NDArray[np.uint8]) -> Float32:
@@ -93,3 +99,27 @@ def padded(image: NDArray[np.uint8]) -> Float32:
     height, width = image.shape[:2]
     below, right = -height % STRIDES[-1], -width % STRIDES[-1]
     return np.pad(image, ((0, below), (0, right), (0, 0))).astype(np.float32)
+
+
+def similarity_transform(points: Float64, template: Float64 = LANDMARKS) -> Float64:
+    """`[2, 3]`: the rotation, scale and shift with the least squared error from points to template.
+
+    With both sets centred and seen as complex numbers p, t, the best rotation and scale is the complex
+    factor a = Σ p̄ t / Σ |p|²: the closed form of Umeyama (1991) in the plane, where no mirroring arises.
+    """
+    middle, goal = points.mean(0), template.mean(0)
+    p = (points - middle) @ (1, 1j)
+    t = (template - goal) @ (1, 1j)
+    factor = np.vdot(p, t) / max(float(np.vdot(p, p).real), 1e-9)
+    turn = np.array([[factor.real, -factor.imag], [factor.imag, factor.real]])
+    return np.column_stack([turn, goal - turn @ middle])
+
+
+def align_face(image: NDArray[np.uint8], points: Float64) -> NDArray[np.uint8]:
+    """Warp the face with these five landmarks in `image [h, w, 3]` to `[112, 112, 3]`."""
+    import cv2
+
+    cut: NDArray[np.uint8] = cv2.warpAffine(
+        image, similarity_transform(points), (ALIGNED_SIZE, ALIGNED_SIZE), flags=cv2.INTER_LINEAR
+    )
+    return cut

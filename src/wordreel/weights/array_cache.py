@@ -1,0 +1,40 @@
+"""A disk cache for arrays that take seconds to compute from weights, next to the weights."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from wordreel.types import Float32
+
+Arrays = dict[str, Float32]
+
+
+def cached_arrays(root: Path, key: str, compute: Callable[[], Arrays]) -> Arrays:
+    """The arrays of `compute()`, read from `root/derived/<key>.safetensors` if they are there.
+
+    `key` must identify everything the arrays depend on. A file that cannot be read is computed again; a
+    folder that cannot be written costs only time.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file, save
+
+    path = root / "derived" / f"{key}.safetensors"
+    with suppress(OSError, SafetensorError):
+        return dict(load_file(str(path)))
+    arrays = compute()
+    with suppress(OSError):
+        write_shared(path, save(arrays))
+    return arrays
+
+
+def write_shared(path: Path, data: bytes) -> None:
+    """Replace a file as a whole. Unlike `atomic_write`, several processes may write the same one at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    Path(name).replace(path)

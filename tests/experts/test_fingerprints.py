@@ -1,0 +1,79 @@
+"""Fingerprints are part of libraries on disk: a change makes every stored track stale.
+
+To change what an expert computes, raise its `version` (or its `CONVERTER_VERSION`) and update its value.
+"""
+
+import pytest
+
+from wordreel.experts import registry
+from wordreel.experts.base import fingerprint
+from wordreel.weights import package_weights, published
+from wordreel.weights.store import identity
+
+NO_WEIGHTS = "00" * 32
+
+CARDS = {
+    "appearance": "e6c6f595f67b335b",
+    "motion": "03d6bf9047ba466e",
+    "sound": "c7f71230d2d4854a",
+    "speech": "4e8171b183486e0b",
+    "ocr": "e692156a8180990f",
+    "faces": "74122965399fa30e",
+    "faces_arc": "90d248a2d10bba49",
+    "shots": "505b3983b03a608d",
+    "senet154": "11182ab81e43921c",
+    "resnext101_wsl": "7de9c7ab28820924",
+    "i3d_paper": "e3b90840bf712e81",
+    "s3d": "f173acaf5d9ec335",
+    "r2p1d34_ig65m": "4fc0ae6a1a0df554",
+    "densenet161_places365": "6fc7a0cd77b253a6",
+    "vggish": "09ecaf059129493c",
+    "vggface2_resnet50": "be4f2a71aea9df03",
+    "clip_b32": "378f59df59fed3fe",
+    "clip_b16": "ff02b3cdaa67e1fd",
+    "siglip_b16": "b2425cbd210ae4a2",
+}
+PACKAGES = {
+    "efficientnet-lite2": "2d584e3d182e0d2e2bcf7c97e3d3b0a25a3cbd4e52c74760b484571124fd161d",
+    "minilm": "af6666a995df5d1fff9ecb78832394f217ca5448c7e216de92051f1816d8547b",
+    "whisper-base": "b1da2cda67785df8c33532f4957b3876574867f630788277d9f1612666ce3ab0",
+    "yunet-sface": "5ed27e00068c6ea94c4becfd005c16a43629686991df381287d5dacb8ff8f746",
+    "i3d-kinetics400": "5da6514277e1a02681e84bc74cb6f36e015ffe6f4cd852a2992d828838e26fc8",
+    "soundnet8": "a2cf4caaf03b65a983575a4b2c73f11c3bd52510bdc96728645c29522c71fcb3",
+    "scrfd-arcface": "297cb8e231af10d6850a5eb48c8a420f52511242100777d65c05ebb3bdfc8194",
+}
+PUBLISHED = {
+    "senet154": "32ef2e0943f93fd11f7f0aa55b1af11b5984ec8aa2dad4881d0d58830cde5446",
+    "resnext101_wsl": "3679d4421930b21beb390b666c382e0322fc2c7f6b2d5d835bf71780edbd5434",
+    "r2p1d34_ig65m": "236b708d1634b2309cdbe67124a13ea1056a1443e0ed7f2538b333bd19a198e9",
+    "i3d_paper": "33df8771f17a54681f22b49126d9fa219bd92e0c71400bf3ebd983235c10abdc",
+    "s3d": "68eb4117f06f317f9d69ad1f8e21c869668ee4cac025ce0139a2b28bdb5d451c",
+    "densenet161_places365": "bf5132c476ea7fdc0880e94c9762241d018c9caafb6d099b80ab2ac26e94622b",
+    "vggish": "a52cc7b8ac75ffd7a3ed9a2535cfec30923327906de6263c4477f2f6f7368532",
+    "vggface2_resnet50": "3c27610009f57630aa9d873cbe63029b1dd011ff328a2ff13da2397f02a939b6",
+    "clip_b32": "38633ad23490c8cab1719f49725fe8e1bd3098e2bc37de2533d6ad0a68e3be75",
+    "clip_b16": "2673070b63e6c68e994b2d3eb145d585ef655abf591892d0c56fac1e7c10db8f",
+    "siglip_b16": "33708eeb47c12d288d4a4bd9cb45890482fef5d155c31c65e67c5fd53ab05272",
+}
+
+
+def test_every_expert_and_every_weight_is_listed():
+    assert list(registry.cards()) == list(CARDS)
+    assert list(package_weights.ALL) == list(PACKAGES)
+    assert list(published.ALL) == list(PUBLISHED)
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_cards_keep_their_fingerprints(name):
+    assert fingerprint(registry.card(name), NO_WEIGHTS) == CARDS[name]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_weights_from_packages_keep_their_identity(name):
+    entry = package_weights.ALL[name]
+    assert identity(entry, entry.members) == PACKAGES[name]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_weights_keep_their_identity(name):
+    assert identity(published.ALL[name], {name: NO_WEIGHTS}) == PUBLISHED[name]

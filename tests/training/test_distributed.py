@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from wordreel.models.batch import Queries, Videos, similarity
 from wordreel.training.distributed import init_world
-from wordreel.training.losses.max_margin import MaxMargin
+from wordreel.training.losses.max_margin import MaxMarginLoss
 
 torch.manual_seed(0)
 a, b = nn.Linear(5, 4, dtype=torch.float64), nn.Linear(6, 4, dtype=torch.float64)
@@ -21,7 +21,7 @@ weights, there = torch.rand(8, 2, dtype=torch.float64), torch.rand(8, 2) < 0.8
 
 def loss(videos, queries, w, t, gather):
     shown, asked = Videos(videos.unflatten(1, (2, 2)), t), Queries(queries.unflatten(1, (2, 2)), w)
-    return MaxMargin(0.3)(similarity(*reversed(gather(shown, asked))))
+    return MaxMarginLoss(0.3)(similarity(*reversed(gather(shown, asked))))
 
 whole = loss(a(x), b(y), weights, there, lambda shown, asked: (shown, asked))
 want = torch.autograd.grad(whole, [a.weight, b.weight])

@@ -6,11 +6,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from wordreel.training.losses.distil import Distil  # noqa: E402
-from wordreel.training.losses.dual_softmax import DualSoftmax  # noqa: E402
-from wordreel.training.losses.info_nce import InfoNCE  # noqa: E402
-from wordreel.training.losses.max_margin import MaxMargin  # noqa: E402
-from wordreel.training.losses.negatives import same_video  # noqa: E402
+from wordreel.training.losses.distillation import DistillationLoss  # noqa: E402
+from wordreel.training.losses.dual_softmax import DualSoftmaxLoss  # noqa: E402
+from wordreel.training.losses.info_nce import InfoNCELoss  # noqa: E402
+from wordreel.training.losses.masks import same_video  # noqa: E402
+from wordreel.training.losses.max_margin import MaxMarginLoss  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -49,13 +49,13 @@ def slow_cross_entropy(rows, same):
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_max_margin(diagonal, same):
     s = sims()
-    found = MaxMargin(0.3, diagonal)(s, same)
+    found = MaxMarginLoss(0.3, diagonal)(s, same)
     assert float(found) == pytest.approx(slow_max_margin(s, 0.3, diagonal, same), abs=1e-12)
 
 
 def test_the_diagonal_adds_its_share_of_the_margin():
     s, n = sims(), 6
-    without, with_it = float(MaxMargin(0.3)(s)), float(MaxMargin(0.3, True)(s))
+    without, with_it = float(MaxMarginLoss(0.3)(s)), float(MaxMarginLoss(0.3, True)(s))
     assert with_it == pytest.approx(without * (n - 1) / n + 0.3 / n, abs=1e-12)
 
 
@@ -63,7 +63,7 @@ def test_the_diagonal_adds_its_share_of_the_margin():
 def test_info_nce(same):
     s = sims()
     slow = (slow_cross_entropy(s / 0.2, same) + slow_cross_entropy(s.T / 0.2, same)) / 2
-    assert float(InfoNCE(0.2)(s, same)) == pytest.approx(slow, abs=1e-6)
+    assert float(InfoNCELoss(0.2)(s, same)) == pytest.approx(slow, abs=1e-6)
 
 
 @pytest.mark.parametrize("same", SAME, ids=["count", "leave out"])
@@ -81,10 +81,10 @@ def test_dual_softmax(same):
         return made
 
     slow = (slow_cross_entropy(weighed(s), same) + slow_cross_entropy(weighed(s.T), same)) / 2
-    assert float(DualSoftmax(0.5, 10.0)(sims(), same)) == pytest.approx(slow, abs=1e-9)
+    assert float(DualSoftmaxLoss(0.5, 10.0)(sims(), same)) == pytest.approx(slow, abs=1e-9)
 
 
-@pytest.mark.parametrize("loss", [MaxMargin(0.31), InfoNCE(0.3), DualSoftmax(0.4, 5.0)])
+@pytest.mark.parametrize("loss", [MaxMarginLoss(0.31), InfoNCELoss(0.3), DualSoftmaxLoss(0.4, 5.0)])
 @pytest.mark.parametrize("same", SAME, ids=["count", "leave out"])
 def test_gradients_against_finite_differences(loss, same):
     loss = loss.double()
@@ -92,13 +92,13 @@ def test_gradients_against_finite_differences(loss, same):
 
 
 def test_a_learned_temperature_moves_and_stays_below_a_hundred():
-    loss = InfoNCE(0.5, learned=True)
+    loss = InfoNCELoss(0.5, learned=True)
     loss(sims().float()).backward()
     assert loss.log_scale.grad.abs() > 0
     with torch.no_grad():
         loss.log_scale.fill_(9.0)
     assert float(loss.scale.detach()) == pytest.approx(100.0)
-    assert list(InfoNCE(0.5).parameters()) == []
+    assert list(InfoNCELoss(0.5).parameters()) == []
 
 
 def test_distillation_is_huber_to_the_mean_of_the_teachers():
@@ -108,16 +108,20 @@ def test_distillation_is_huber_to_the_mean_of_the_teachers():
         for j in range(6):
             gap = abs(float(s[i, j]) - sum(float(t[i, j]) for t in teachers) / 3)
             slow += 0.5 * gap**2 if gap < 1 else gap - 0.5
-    assert float(Distil()(s, teachers)) == pytest.approx(slow / 36)
-    assert float(Distil("l1")(s, teachers)) == pytest.approx(float((s - teachers.mean(0)).abs().mean()))
-    assert float(Distil("l2")(s, teachers)) == pytest.approx(float((s - teachers.mean(0)).square().mean()))
+    assert float(DistillationLoss()(s, teachers)) == pytest.approx(slow / 36)
+    assert float(DistillationLoss("l1")(s, teachers)) == pytest.approx(
+        float((s - teachers.mean(0)).abs().mean())
+    )
+    assert float(DistillationLoss("l2")(s, teachers)) == pytest.approx(
+        float((s - teachers.mean(0)).square().mean())
+    )
 
 
 @pytest.mark.parametrize("same", SAME, ids=["count", "leave out"])
 def test_soft_targets(same):
     s, alike = sims(), sims(seed=1)
     alike = (alike + alike.T) / 2
-    found = float(InfoNCE(0.5, soft=0.2, soft_temperature=0.3)(s, same, alike))
+    found = float(InfoNCELoss(0.5, soft=0.2, soft_temperature=0.3)(s, same, alike))
 
     def shares(row, i, temperature):
         top = [
@@ -133,13 +137,15 @@ def test_soft_targets(same):
         for row in (s[i], s[:, i]):
             slow -= sum(t * math.log(p) for t, p in zip(target, shares(row, i, 0.5), strict=True) if t)
     assert found == pytest.approx(slow / 12, rel=1e-6)
-    assert float(InfoNCE(0.5, soft=0.2)(s, same)) == float(InfoNCE(0.5)(s, same))  # nothing to compare
+    assert float(InfoNCELoss(0.5, soft=0.2)(s, same)) == float(
+        InfoNCELoss(0.5)(s, same)
+    )  # nothing to compare
 
 
 @pytest.mark.parametrize("same", SAME, ids=["count", "leave out"])
 def test_distillation_of_what_similarities_prefer(same):
     s, teachers = sims(), torch.stack([sims(seed=1), sims(seed=2)])
-    found = float(Distil("kl", temperature=0.4)(s, teachers, same))
+    found = float(DistillationLoss("kl", temperature=0.4)(s, teachers, same))
 
     def shares(row, i):
         top = [

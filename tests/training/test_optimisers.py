@@ -9,10 +9,9 @@ torch = pytest.importorskip("torch")
 from tests.training.toys import recipe  # noqa: E402
 
 from wordreel.training.lr_schedules import lr_factor  # noqa: E402
-from wordreel.training.optimisers import build_optimiser  # noqa: E402
-from wordreel.training.optimisers.build import parameter_groups  # noqa: E402
-from wordreel.training.optimisers.lookahead import Ranger  # noqa: E402
+from wordreel.training.optimisers import build_optimiser, parameter_groups  # noqa: E402
 from wordreel.training.optimisers.radam import RAdam, step_size  # noqa: E402
+from wordreel.training.optimisers.ranger import Ranger  # noqa: E402
 from wordreel.training.settings import OptimiserSettings, ScheduleSettings  # noqa: E402
 
 STEPS = 20
@@ -99,13 +98,13 @@ def test_the_first_five_steps_are_not_adapted():
     assert step_size(3, 0.1, (0.9, 0.999))[0] == pytest.approx(0.1 / (1 - 0.9**3))
 
 
-def test_a_rule_is_settled_when_no_later_step_leaves_it():
+def test_a_rule_is_final_when_no_later_step_leaves_it():
     for betas in ((0.9, 0.999), (0.95, 0.5)):  # the second is never adapted
         p = torch.nn.Parameter(torch.ones(2))
         optimiser = RAdam([p], 0.1, betas)
         for _ in range(12):
             later = {step_size(optimiser.steps + 1 + t, 0.1, betas)[1] for t in range(2000)}
-            assert optimiser.settled == (len(later) == 1)
+            assert optimiser.rule_is_final == (len(later) == 1)
             p.grad = torch.ones(2)
             optimiser.step()
 

@@ -58,7 +58,7 @@ def embed_videos(module: JointEmbedding, features: FeatureStore, count: int, pre
     made, batch = [], BATCH[features.device.type]
     for start in range(0, count, batch):
         some = torch.arange(start, min(start + batch, count))
-        with precision.cast():
+        with precision.autocast():
             made.append(module.embed_videos(features.batch(some.to(features.place))))
     return Videos(
         torch.cat([part.vectors.float() for part in made]), torch.cat([part.available for part in made])
@@ -74,7 +74,7 @@ def embed_texts(module: JointEmbedding, texts: CaptionStore, precision: Precisio
         numbers = order[start : start + batch]
         longest = int(texts.on_host[numbers].max())
         tokens = texts.batch(torch.from_numpy(numbers), longest)
-        with precision.cast():
+        with precision.autocast():
             queries = module.embed_queries(tokens)
         vectors.append(queries.vectors.float())
         weights.append(queries.weights.float())

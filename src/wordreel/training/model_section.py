@@ -9,7 +9,7 @@ from typing import Any
 from wordreel.errors import TrainingError
 from wordreel.models.config import KINDS, Config, Expert, Text, Transformer
 from wordreel.models.registry import MODELS
-from wordreel.training.fill import fill, nearest
+from wordreel.training.from_dict import did_you_mean, from_dict
 
 AT_LEAST_ONE = ("dim", "layers", "heads", "inner", "positions", "hidden", "lstm")
 
@@ -22,7 +22,7 @@ def read_model(section: Mapping[str, Any]) -> Config:
     values = dict(section)
     base = values.pop("base", None)
     if base is not None and str(base) not in MODELS:
-        raise TrainingError(f"there is no model {base!r}; {nearest(str(base), list(MODELS))}")
+        raise TrainingError(f"there is no model {base!r}; {did_you_mean(str(base), list(MODELS))}")
     found = MODELS[base].make() if base is not None else None
     kind = values.pop("kind", found.kind if found is not None else None)
     if str(kind) not in KINDS:
@@ -31,7 +31,7 @@ def read_model(section: Mapping[str, Any]) -> Config:
     text = _text(found.text if found else None, values.pop("text", {}))
     same = found is not None and found.kind == kind
     kept = {} if found is None or not same else {k: getattr(found, k) for k in asdict(found) if k != "kind"}
-    made = fill(KINDS[kind], {**kept, **values, "experts": experts, "text": text}, "model")
+    made = from_dict(KINDS[kind], {**kept, **values, "experts": experts, "text": text}, "model")
     _check_sizes(made, "model")
     return made
 
@@ -66,7 +66,7 @@ def _experts(
                 f"model.expert.NAME is a section, not a value: model.expert.{name or 'NAME'}.dim=…"
             )
         old = asdict(known[name]) if name in known else {"name": name}
-        known[name] = fill(Expert, {**old, **change}, f"model.expert.{name}")
+        known[name] = from_dict(Expert, {**old, **change}, f"model.expert.{name}")
     if order is None:
         return tuple(known.values())
     if not isinstance(order, list | tuple) or not order or len(set(map(str, order))) != len(order):
@@ -75,7 +75,7 @@ def _experts(
     if missing:
         raise TrainingError(
             f"model.experts names {', '.join(missing)}, which has no [model.expert.{missing[0]}]; "
-            f"{nearest(missing[0], list(known))}"
+            f"{did_you_mean(missing[0], list(known))}"
         )
     return tuple(known[name] for name in order)
 
@@ -86,8 +86,8 @@ def _text(base: Text | None, changes: Mapping[str, Any]) -> Text:
     values = dict(changes)
     network = values.pop("network", None)
     if isinstance(network, Mapping):
-        values["network"] = fill(Transformer, network, "model.text.network")
+        values["network"] = from_dict(Transformer, network, "model.text.network")
     if base is None:
-        return fill(Text, values, "model.text")
+        return from_dict(Text, values, "model.text")
     made = {name: getattr(base, name) for name in asdict(base)}
-    return replace(fill(Text, {**made, **values}, "model.text"))
+    return replace(from_dict(Text, {**made, **values}, "model.text"))

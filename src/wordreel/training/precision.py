@@ -1,4 +1,4 @@
-"""In which numbers a model is run: float32, or half precision where it is safe (autocast)."""
+"""Numeric precision of training: float32, or mixed precision by autocast."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Precision:
     name: str
     device: str  # "cpu" or "cuda"
 
-    def cast(self) -> AbstractContextManager[Any]:
+    def autocast(self) -> AbstractContextManager[Any]:
         if self.name == "float32":
             return nullcontext()
         return torch.autocast(self.device, dtype=DTYPES[self.name])
 
-    def scaler(self) -> torch.amp.GradScaler:
-        """Float16 gradients are scaled so that they do not vanish; for all others this does nothing."""
+    def grad_scaler(self) -> torch.amp.GradScaler:
+        """Scales float16 gradients so that they do not underflow; disabled for other precisions."""
         return torch.amp.GradScaler(self.device, enabled=self.name == "float16")

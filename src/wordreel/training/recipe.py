@@ -23,7 +23,7 @@ from typing import Any
 
 from wordreel.errors import TrainingError
 from wordreel.models.config import Config, to_json
-from wordreel.training.fill import fill, nearest
+from wordreel.training.from_dict import did_you_mean, from_dict
 from wordreel.training.model_section import read_model
 from wordreel.training.settings import (
     DataSettings,
@@ -74,7 +74,8 @@ class Recipe:
         unknown = [name for name in self.run.expert_dropout_spares if name not in self.model.names]
         if unknown:
             raise TrainingError(
-                f"run.expert_dropout_spares names {unknown[0]}; {nearest(unknown[0], list(self.model.names))}"
+                f"run.expert_dropout_spares names {unknown[0]}; "
+                f"{did_you_mean(unknown[0], list(self.model.names))}"
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def load(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     elif path.suffix == ".toml" and path.is_file():
         name, text = path.stem, path.read_text(encoding="utf-8")
     else:
-        raise TrainingError(f"there is no recipe {str(source)!r}; {nearest(str(source), names())}")
+        raise TrainingError(f"there is no recipe {str(source)!r}; {did_you_mean(str(source), names())}")
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -124,7 +125,7 @@ def parse(name: str, values: Mapping[str, Any]) -> Recipe:
     known = ["model", *WORDS, *SECTIONS]
     for key in values:
         if key not in known:
-            raise TrainingError(f"recipe {name} has an unknown {key!r}; {nearest(key, known)}")
+            raise TrainingError(f"recipe {name} has an unknown {key!r}; {did_you_mean(key, known)}")
     if not isinstance(values.get("model"), Mapping):
         raise TrainingError(f"recipe {name} has no [model]")
     made: dict[str, Any] = {"name": name, "model": read_model(values["model"])}
@@ -138,7 +139,7 @@ def parse(name: str, values: Mapping[str, Any]) -> Recipe:
         for old, new in RENAMED.items():
             if old[0] == key and old[1] in section:
                 raise TrainingError(f"recipe {name}: {'.'.join(old)} is now {new}")
-        made[key] = fill(kind, section, key)
+        made[key] = from_dict(kind, section, key)
     return Recipe(**made)
 
 

@@ -20,8 +20,8 @@ from wordreel.training.data.caption_store import CaptionStore, shorten
 from wordreel.training.data.feature_store import FeatureStore
 from wordreel.training.data.transcripts import Stretches
 from wordreel.training.distributed import World
-from wordreel.training.losses.distil import Distil
-from wordreel.training.losses.negatives import same_video
+from wordreel.training.losses import DistillationLoss
+from wordreel.training.losses.masks import same_video
 from wordreel.training.optimisers.radam import RAdam
 from wordreel.training.precision import Precision
 from wordreel.training.teachers import Teachers
@@ -44,7 +44,7 @@ class Stepper:
     compile: bool = False
     world: World = field(default_factory=World)
     teachers: Teachers | None = None
-    distil: Distil | None = None
+    distil: DistillationLoss | None = None
     distil_weight: float = 1.0
     sentences: Tensor | None = None  # [captions, dim] unit vectors, which soft targets compare
     shorten: float = 0.0  # chance that a caption is cut to some of its words
@@ -53,7 +53,7 @@ class Stepper:
     scaler: torch.amp.GradScaler = field(init=False)
 
     def __post_init__(self) -> None:
-        self.scaler = self.precision.scaler()
+        self.scaler = self.precision.grad_scaler()
         self.network = self.world.wrap(self.module, self.device)
         self._compared: Any = torch.compile(self._compare) if self.compile else self._compare
         self._graph: Any = None
@@ -97,7 +97,8 @@ class Stepper:
         return len(videos) == self.size
 
     def _ready(self) -> bool:
-        return self._eager >= EAGER and getattr(self.optimiser, "settled", True)
+        final = not isinstance(self.optimiser, RAdam) or self.optimiser.rule_is_final
+        return self._eager >= EAGER and final
 
     # Plain steps
 
@@ -135,7 +136,7 @@ class Stepper:
         taught: Tensor | None,
         alike: Tensor | None,
     ) -> Tensor:
-        with self.precision.cast():
+        with self.precision.autocast():
             shown, asked = self.network(batch, tokens)
         shown, asked = self.world.gather(shown, asked)
         found = similarity(

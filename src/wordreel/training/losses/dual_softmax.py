@@ -1,7 +1,7 @@
 """The dual softmax loss (CAMoE, Cheng et al., 2021, arXiv 2109.04290).
 
-Similarities are weighed by how much each video prefers a caption among those of the batch before the usual
-cross-entropy, and the other way round:
+Before the usual cross-entropy, similarities are weighted by how much each video prefers a caption among those
+of the batch, and the other way round:
 
     s' = s ⊙ B softmax_over captions(s / τ'),     L = ½ (CE over the rows of s' + CE over the columns of s'')
 
@@ -13,10 +13,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from wordreel.training.losses.info_nce import both_ways
+from wordreel.training.losses.info_nce import symmetric_cross_entropy
+from wordreel.training.losses.masks import off_diagonal
 
 
-class DualSoftmax(nn.Module):
+class DualSoftmaxLoss(nn.Module):
     def __init__(self, temperature: float = 0.01, prior_temperature: float = 1000.0) -> None:
         super().__init__()
         self.temperature, self.prior_temperature = temperature, prior_temperature
@@ -25,8 +26,7 @@ class DualSoftmax(nn.Module):
         s = similarities.to(torch.promote_types(similarities.dtype, torch.float32)) / self.temperature
         prior = s / self.prior_temperature
         if same is not None:
-            hidden = same & ~torch.eye(len(same), dtype=torch.bool, device=same.device)
-            prior = prior.masked_fill(hidden, -torch.inf)
+            prior = prior.masked_fill(off_diagonal(same), -torch.inf)
         by_text = s * prior.softmax(dim=0) * len(s)
         by_video = s * prior.softmax(dim=1) * len(s)
-        return both_ways(by_text, by_video, same)
+        return symmetric_cross_entropy(by_text, by_video, same)

@@ -1,4 +1,4 @@
-"""The bidirectional max-margin ranking loss (Karpathy et al., 2014), with which MoEE, CE and MMT are trained.
+"""The bidirectional max-margin ranking loss (Karpathy et al., 2014) of MoEE, CE and MMT.
 
     L = mean over i ≠ j of  [m + s_ij − s_ii]₊  and  [m + s_ji − s_ii]₊
 
@@ -12,10 +12,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from wordreel.training.losses.negatives import negatives
+from wordreel.training.losses.masks import negative_mask
 
 
-class MaxMargin(nn.Module):
+class MaxMarginLoss(nn.Module):
     def __init__(self, margin: float = 0.2, diagonal: bool = False) -> None:
         super().__init__()
         self.margin, self.diagonal = margin, diagonal
@@ -25,8 +25,8 @@ class MaxMargin(nn.Module):
         own = s.diagonal()
         by_text = (self.margin + s - own[:, None]).relu()
         by_video = (self.margin + s - own[None, :]).relu()
-        kept = negatives(len(s), same, s.device)
+        counted = negative_mask(len(s), same, s.device)
         if self.diagonal:
-            kept = kept | torch.eye(len(s), dtype=torch.bool, device=s.device)
-        total = torch.where(kept, by_text + by_video, 0).sum()
-        return total / (2 * kept.sum()).clamp(min=1)
+            counted = counted | torch.eye(len(s), dtype=torch.bool, device=s.device)
+        total = torch.where(counted, by_text + by_video, 0).sum()
+        return total / (2 * counted.sum()).clamp(min=1)

@@ -1,5 +1,63 @@
-"""How weights follow gradients: Adam and AdamW are torch's, RAdam, Lookahead and Ranger are here."""
+"""Optimisers: Adam and AdamW are torch's; RAdam and Ranger are written here to run inside a CUDA graph."""
 
-from wordreel.training.optimisers.build import build_optimiser
+from __future__ import annotations
 
-__all__ = ["build_optimiser"]
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wordreel.training.optimisers.radam import RAdam
+from wordreel.training.optimisers.ranger import Ranger
+from wordreel.training.settings import OptimiserSettings
+
+__all__ = ["RAdam", "Ranger", "build_optimiser", "parameter_groups"]
+
+
+def build_optimiser(
+    settings: OptimiserSettings, module: nn.Module, loss: nn.Module | None = None, captured: bool = False
+) -> torch.optim.Optimizer:
+    """The optimiser that a recipe names, over the trainable parameters of a module and its loss.
+
+    With `captured` its step becomes part of a CUDA graph.
+    """
+    groups = parameter_groups(settings, module, loss)
+    betas = settings.betas or ((0.95, 0.999) if settings.kind == "ranger" else (0.9, 0.999))
+    eps = settings.eps or (1e-5 if settings.kind == "ranger" else 1e-8)
+    decay = settings.weight_decay
+    if settings.kind == "ranger":
+        return Ranger(groups, settings.lr, betas, eps, decay, settings.lookahead, settings.lookahead_share)
+    if settings.kind == "radam":
+        return RAdam(groups, settings.lr, betas, eps, decay)
+    kind = torch.optim.Adam if settings.kind == "adam" else torch.optim.AdamW
+    on_gpu = any(p.device.type == "cuda" for group in groups for p in group["params"])
+    if captured:  # the graph reads its learning rate from the device
+        for group in groups:
+            group["lr"] = torch.tensor(float(group["lr"]), device=group["params"][0].device)
+    return kind(
+        groups, lr=settings.lr, betas=betas, eps=eps, weight_decay=decay, fused=on_gpu, capturable=captured
+    )
+
+
+def parameter_groups(
+    settings: OptimiserSettings, module: nn.Module, loss: nn.Module | None = None
+) -> list[dict[str, Any]]:
+    """Trained parameters by learning rate and weight decay, in the module's order."""
+    groups: dict[tuple[float, float], list[Tensor]] = {}
+    for name, p in module.named_parameters():
+        if not p.requires_grad:
+            continue
+        lr, decay = settings.lr, settings.weight_decay
+        if name.startswith("caption.words."):
+            lr = settings.text_lr or lr
+            decay = decay if settings.text_weight_decay is None else settings.text_weight_decay
+        if p.ndim <= 1 and not settings.decay_biases:
+            decay = 0.0
+        groups.setdefault((lr, decay), []).append(p)
+    result: list[dict[str, Any]] = [
+        {"params": some, "lr": lr, "weight_decay": decay} for (lr, decay), some in groups.items()
+    ]
+    extra = [] if loss is None else [p for p in loss.parameters() if p.requires_grad]
+    if extra:
+        result.append({"params": extra, "lr": settings.lr, "weight_decay": 0.0})
+    return result

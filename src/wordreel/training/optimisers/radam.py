@@ -7,12 +7,11 @@
     otherwise:         p ← p − λ / (1 − β₁ᵗ) · m
 
 "Large enough" is ρ_t ≥ 5, and ρ_t > 5 inside Ranger; with β₂ = 0.999 the first five steps are not adapted.
-The step's numbers are written to a small tensor beforehand (`prepare`), so that `apply` can be part of a
-captured graph once it is `settled` which of the two rules holds.
+`prepare` writes a step's scalars to a small tensor, so that `apply` can be part of a CUDA graph once
+`rule_is_final`: no later step switches between the two rules.
 
-On a GPU a step costs what it reads and writes. Its adapted rule is Adam's with a learning rate of λ r_t … and
-corrections 1 − βᵗ of 1, so Adam's kernel takes it, which goes over the weights once where the rule written
-out goes over them nine times.
+On a GPU a step is bound by memory. The adapted rule is Adam's with a learning rate of λ r_t … and bias
+corrections of 1, so Adam's fused kernel computes it in one pass over the weights instead of nine.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-LEAST = 5.0
-ENDLESS = 1_000_000_000  # a step so late that βᵗ is 0
+MIN_LENGTH = 5.0  # of ρ_t
+LATE_STEP = 1_000_000_000  # so late that βᵗ is 0
 
 
 class RAdam(torch.optim.Optimizer):
@@ -39,50 +38,50 @@ class RAdam(torch.optim.Optimizer):
         strict: bool = False,
         fused: bool | None = None,
     ) -> None:
-        """`fused`: once over the weights; on a GPU unless told otherwise."""
+        """`fused` updates in one pass over the weights; by default on a GPU only."""
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
         self.steps, self.strict, self.fused = 0, strict, fused
-        self._numbers: dict[int, Tensor] = {}
+        self._scalars: dict[int, Tensor] = {}
         self._adapted: dict[int, bool] = {}
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One step; closures are not for this optimiser."""
+        """Take one step. Closures are not supported."""
         self.prepare()
         self.apply()
         self.finish()
 
     @torch.no_grad()
     def prepare(self) -> None:
-        """What depends on the number of the step and on the learning rate, on the host."""
+        """Compute on the host what depends on the step and the learning rate."""
         self.steps += 1
         for number, group in enumerate(self.param_groups):
             size, self._adapted[number] = step_size(self.steps, group["lr"], group["betas"], self.strict)
             shrink = 1 - group["lr"] * group["weight_decay"]
             values = torch.tensor([size, shrink], dtype=torch.float32)
             device = group["params"][0].device
-            if number not in self._numbers or self._numbers[number].device != device:
-                self._numbers[number] = values.to(device)
+            if number not in self._scalars or self._scalars[number].device != device:
+                self._scalars[number] = values.to(device)
             else:
-                self._numbers[number].copy_(values, non_blocking=True)
+                self._scalars[number].copy_(values, non_blocking=True)
 
     @torch.no_grad()
     def apply(self) -> None:
-        """The step itself, on the device, without a look at any number."""
+        """Update the weights on the device, without a synchronisation."""
         for number, group in enumerate(self.param_groups):
-            held = [p for p in group["params"] if p.grad is not None]
-            if not held:
+            params = [p for p in group["params"] if p.grad is not None]
+            if not params:
                 continue
-            size, shrink = self._numbers[number].unbind()
+            size, shrink = self._scalars[number].unbind()
             beta1, beta2 = group["betas"]
-            grads = [p.grad for p in held if p.grad is not None]
-            means = [self._kept(p, "mean") for p in held]
-            squares = [self._kept(p, "square") for p in held]
+            grads = [p.grad for p in params if p.grad is not None]
+            means = [self._state_tensor(p, "mean") for p in params]
+            squares = [self._state_tensor(p, "square") for p in params]
             if group["weight_decay"]:
-                torch._foreach_mul_(held, shrink)
-            fused = held[0].is_cuda if self.fused is None else self.fused
+                torch._foreach_mul_(params, shrink)
+            fused = params[0].is_cuda if self.fused is None else self.fused
             if fused and self._adapted[number]:
-                _once_over(held, grads, means, squares, size, group)
+                _fused_update(params, grads, means, squares, size, group)
                 continue
             torch._foreach_lerp_(means, grads, 1 - beta1)
             torch._foreach_mul_(squares, beta2)
@@ -94,46 +93,46 @@ class RAdam(torch.optim.Optimizer):
                 torch._foreach_mul_(change, size)
             else:
                 change = torch._foreach_mul(means, size)
-            torch._foreach_sub_(held, change)
+            torch._foreach_sub_(params, change)
 
     @property
-    def settled(self) -> bool:
-        """Whether all further steps follow the rule of the next one."""
+    def rule_is_final(self) -> bool:
+        """Whether all later steps follow the rule of the next one."""
         return all(
             step_size(self.steps + 1, 1.0, group["betas"], self.strict)[1]
-            or step_size(ENDLESS, 1.0, group["betas"], self.strict)[1] is False
+            or step_size(LATE_STEP, 1.0, group["betas"], self.strict)[1] is False
             for group in self.param_groups
         )
 
     def finish(self) -> None:
-        """What follows a step outside of a captured graph."""
+        """Called after each step, outside the CUDA graph."""
 
-    def _kept(self, p: Tensor, name: str) -> Tensor:
+    def _state_tensor(self, p: Tensor, name: str) -> Tensor:
         state = self.state[p]
         if name not in state:
             state[name] = torch.zeros_like(p)
-        kept: Tensor = state[name]
-        return kept
+        tensor: Tensor = state[name]
+        return tensor
 
 
-def _once_over(
-    held: list[Tensor],
+def _fused_update(
+    params: list[Tensor],
     grads: list[Tensor],
     means: list[Tensor],
     squares: list[Tensor],
     size: Tensor,
     group: dict[str, Any],
 ) -> None:
-    """The adapted rule by Adam's kernel, told that so many steps are done that nothing is to be corrected."""
+    """The adapted rule by Adam's kernel, at a step so late that it applies no bias correction."""
     beta1, beta2 = group["betas"]
-    late = torch.full((), float(ENDLESS), device=held[0].device)
+    late = torch.full((), float(LATE_STEP), device=params[0].device)
     torch._fused_adam_(
-        held,
+        params,
         grads,
         means,
         squares,
         [],
-        [late] * len(held),
+        [late] * len(params),
         lr=size,
         beta1=beta1,
         beta2=beta2,
@@ -144,8 +143,8 @@ def _once_over(
     )
 
 
-def step_size(step: int, rate: float, betas: tuple[float, float], strict: bool = False) -> tuple[float, bool]:
-    """What m (over √v + ε, if adapted) is multiplied with in step 1, 2, …
+def step_size(step: int, lr: float, betas: tuple[float, float], strict: bool = False) -> tuple[float, bool]:
+    """The factor of m (over √v + ε if adapted) in step 1, 2, …, and whether the step is adapted.
 
     >>> step_size(5, 0.1, (0.9, 0.999))[1], step_size(6, 0.1, (0.9, 0.999))[1]
     (False, True)
@@ -155,7 +154,7 @@ def step_size(step: int, rate: float, betas: tuple[float, float], strict: bool =
     power = beta2**step
     length = longest - 2 * step * power / (1 - power)
     bias = 1 - beta1**step
-    if length < LEAST or (strict and length == LEAST):
-        return rate / bias, False
+    if length < MIN_LENGTH or (strict and length == MIN_LENGTH):
+        return lr / bias, False
     rectified = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
-    return rate * math.sqrt(rectified * (1 - power)) / bias, True
+    return lr * math.sqrt(rectified * (1 - power)) / bias, True

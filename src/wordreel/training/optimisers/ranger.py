@@ -1,8 +1,8 @@
-"""Lookahead (Zhang et al., 2019, arXiv 1907.08610) around any optimiser: k steps forward, one step back.
+"""Ranger (Wright, 2019): RAdam with Lookahead (Zhang et al., 2019, arXiv 1907.08610).
 
     every k steps:  slow ← slow + α (p − slow),   p ← slow
 
-The slow weights begin as the weights before the first step. Ranger (Wright, 2019) is Lookahead around RAdam.
+The slow weights are initialised to the weights before the first step.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Ranger(RAdam):
         betas: tuple[float, float] = (0.95, 0.999),
         eps: float = 1e-5,
         weight_decay: float = 0.0,
-        every: int = 6,
-        share: float = 0.5,
+        k: int = 6,
+        alpha: float = 0.5,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, strict=True)
-        self.every, self.share = every, share
+        self.k, self.alpha = k, alpha
 
     @torch.no_grad()
     def prepare(self) -> None:
@@ -40,11 +40,11 @@ class Ranger(RAdam):
 
     @torch.no_grad()
     def finish(self) -> None:
-        if self.steps % self.every:
+        if self.steps % self.k:
             return
         for group in self.param_groups:
-            held = [p for p in group["params"] if "slow" in self.state[p]]
-            if held:
-                slow = [self.state[p]["slow"] for p in held]
-                torch._foreach_lerp_(slow, held, self.share)
-                torch._foreach_copy_(held, slow)
+            updated = [p for p in group["params"] if "slow" in self.state[p]]
+            if updated:
+                slow = [self.state[p]["slow"] for p in updated]
+                torch._foreach_lerp_(slow, updated, self.alpha)
+                torch._foreach_copy_(updated, slow)

@@ -199,12 +199,12 @@ class Encoded(Model):
 def searcher_of(view: LibraryStore, model: Encoded) -> Searcher:
     """A library embedded by a model; a `View` keeps its own files untouched."""
     embed_library(view, model)
-    return Searcher(view, model)
+    return Searcher.open(view, model)
 
 
 def scores(searcher: Searcher, texts: Sequence[str], *told: Mapping[str, Any]) -> list[Float32]:
     """`[texts, videos]` for each group of captioned videos, in the order of `contents_of`, from one pass."""
-    column = {content: number for number, content in enumerate(searcher.contents())}
+    column = {content: number for number, content in enumerate(searcher.snapshot.contents())}
     unique = list(dict.fromkeys(text.strip() for text in texts))
     whole = _whole(searcher, unique)
     place = {text: row for row, text in enumerate(unique)}
@@ -219,7 +219,7 @@ def _whole(searcher: Searcher, texts: list[str]) -> Float32:
     if key not in _LATEST:
         if isinstance(searcher.model, Encoded):
             searcher.model.prepare(texts)
-        _LATEST[key] = similarities(searcher, texts, searcher.contents())
+        _LATEST[key] = similarities(searcher, texts, searcher.snapshot.contents())
         while len(_LATEST) > REMEMBERED:
             _LATEST.popitem(last=False)
     return _LATEST[key]

@@ -112,7 +112,7 @@ class Looks:
         if key not in self._known:
             with View(self._library, self._cache, experts, tuple(self._told)) as view:
                 searcher = searcher_of(view, model)
-                check_left_out(model.experts, searcher.gallery.available, experts)
+                check_left_out(model.experts, searcher.snapshot.gallery.available, experts)
                 asked = ask(searcher, self._told)
             self._known[key] = {
                 way.value: plain(rows, asked.captions, way) for way, rows in asked.rows.items()

@@ -65,7 +65,7 @@ def coded(text: str) -> str:
 def asked(library: Library, model: str, captions: dict[str, list[str]]) -> np.ndarray:
     """Ranks of captions among their own videos, with one of the library's models."""
     library.use(model)
-    found = score(Searcher(library.store, library.model), captions)
+    found = score(Searcher.open(library.store, library.model), captions)
     return text_to_video_ranks(found.similarities, found.captions), found.captions.owner
 
 

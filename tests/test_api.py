@@ -67,11 +67,11 @@ def test_what_is_added_can_be_found_before_the_rest_is_done(tmp_path, media, mon
     found = []
 
     def look(now):
-        if now.files_done == 2:
+        if getattr(now, "files_done", 0) == 2:
             other = wordreel.Library(tmp_path / "reel", create=False)
             found.append(len(other.search("apple pie")))
 
-    wordreel.Library(tmp_path / "reel").add(media, experts=EXPERTS, jobs=1, progress=look)
+    wordreel.Library(tmp_path / "reel").add(media, experts=EXPERTS, jobs=1, on_progress=look)
     assert max(found) >= 1
 
 

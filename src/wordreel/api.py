@@ -1,103 +1,303 @@
-"""`wordreel.Library`: everything the command line does, from Python."""
+"""`wordreel.Library`: everything the command line does, from Python.
+
+The examples run against a library of three short films: red poppies, a green meadow and the blue sea.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from wordreel.errors import LibraryBusy
+from wordreel.errors import LibraryBusy, LibraryError, NextStep
 from wordreel.library.store import LibraryStore
-from wordreel.search.filters import Filters
-from wordreel.search.hits import Hit
+from wordreel.progress import Progress, ProgressCallback
+from wordreel.search.hits import CaptionMatch, Hit, Match, MatchTimeline, Results, SequenceHit
+from wordreel.search.query import FilterArguments, Query, QueryArguments, VideoMoment
 from wordreel.weights.store import WeightStore
 
 if TYPE_CHECKING:
     from wordreel.banks.manager import BankManager
-    from wordreel.library.add_report import AddProgress, AddProgressCallback, AddReport
-    from wordreel.library.extract import ExtractedFile
+    from wordreel.library.add_report import AddProgress, AddReport
     from wordreel.library.records import Video
     from wordreel.models.base import Model
-    from wordreel.search.caption import CaptionMatch
-    from wordreel.search.like import Match
     from wordreel.search.searcher import Searcher
     from wordreel.search.use import ModelRow, Used
-    from wordreel.search.video_query import VideoQuery
+    from wordreel.search.video_query import FileAnalyser, VideoQuery
     from wordreel.training.tune.tune import Tuned
-
+    from wordreel.types import QueryEmbedding
 
 EMBED_EVERY = 30.0  # seconds of adding after which what was added can be found
 
 
 class Library:
-    """A folder on disk that remembers videos and finds moments in them.
+    """A folder on disk that holds what is known of videos, and finds moments in them.
 
-    With `create=False` a library that is not there is an error instead of a new one.
+    Args:
+        path: The library's folder. The videos themselves stay where they are.
+        create: Create the library if it does not exist.
+        weights: Where the weights of experts and models are; the user's weight store by default.
+        model: Answer with this model instead of the one that the library uses.
+
+    Raises:
+        LibraryError: There is no library at `path` and `create` is false, or it cannot be opened.
+
+    >>> with Library(folder / "films") as films:
+    ...     films.videos()
+    []
     """
 
     def __init__(
-        self, path: str | PathLike[str], *, create: bool = True, weights: WeightStore | None = None
+        self,
+        path: str | PathLike[str],
+        *,
+        create: bool = True,
+        weights: WeightStore | None = None,
+        model: Model | None = None,
     ) -> None:
-        place = Path(path).expanduser()
-        self.store = LibraryStore.create_or_open(place) if create else LibraryStore.open(place)
+        root = Path(path).expanduser()
+        self.store = LibraryStore.create_or_open(root) if create else LibraryStore.open(root)
         self.weights = weights or WeightStore()
+        self._model = model
         self._searcher: Searcher | None = None
+
+    def close(self) -> None:
+        """Close the library's files. Leaving a `with` block does it too."""
+        self._searcher = None
+        self.store.close()
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     @property
     def path(self) -> Path:
+        """The library's folder."""
         return self.store.path
 
-    @cached_property
-    def model(self) -> Model:
-        """The joint embedding that answers searches: `reel`, unless `use` chose another."""
-        from wordreel.models.kept import open_kept
+    # Searching
 
-        return open_kept(self.store, self.weights)
-
-    def use(self, model: str | PathLike[str], progress: Callable[[int, int], None] | None = None) -> Used:
-        """Let another model answer: "reel", "bridge", a trained checkpoint's folder, or a model used before.
-
-        The library is embedded anew from its stored tracks; interrupted, the old model stays in use.
-        """
-        from wordreel.search.use import use
-
-        found, used = use(self.store, self.weights, fspath(model), progress)
-        self.__dict__["model"] = found
-        self._searcher = None
-        return used
-
-    def tune(
+    def search(
         self,
-        captions: Mapping[str, Sequence[str]],
+        query: str | Query,
         *,
-        dry_run: bool = False,
-        seed: int = 0,
-        progress: Callable[[str, int, int], None] | None = None,
-    ) -> Tuned:
-        """Adapt the default model to captions of this library's videos (file name → captions).
+        on_progress: ProgressCallback | None = None,
+        **arguments: Unpack[QueryArguments],
+    ) -> Results[Hit]:
+        """Find the moments that fit some words best.
 
-        The tuned model is kept and used only where captions of held-out videos find them better; see `Tuned`.
+        Args:
+            query: Words, or a `Query`.
+            on_progress: Called while a query bank is embedded for the first time.
+            **arguments: The other fields of `Query` (`then`, `limit`, `norm`, `moments`, …) and of `Filters`
+                (`folder`, `kind`, `min_duration`, …), if `query` is not a `Query` that has them already.
+
+        Returns:
+            The hits, best first, with the reasons for each, as a sequence.
+
+        Raises:
+            QueryError: The query contradicts itself.
+            BankError: The normalisation needs a query bank that there is not.
+
+        >>> best = library.search("red flowers", limit=1)[0]
+        >>> Path(best.path).name, best.rank
+        ('poppies.mp4', 1)
+        >>> [Path(hit.path).name for hit in library.search(Query("green", filters=Filters(min_duration=60)))]
+        ['meadow.mp4', 'sea.mp4']
         """
-        from wordreel.training.tune.settings import Settings
-        from wordreel.training.tune.tune import tune
+        if isinstance(query, Query):
+            if arguments:
+                raise TypeError("give a Query or keyword arguments, not both")
+        else:
+            query = Query.build(query, **arguments)
+        return self.searcher().search(query, on_progress=on_progress)
 
-        settings = Settings(seed=seed)
-        model, tuned = tune(self.store, self.weights, captions, settings, dry_run=dry_run, progress=progress)
-        if model is not None:
-            self.__dict__["model"] = model
-            self._searcher = None
-        return tuned
+    def search_many(self, queries: Sequence[str | Query]) -> list[Results[Hit]]:
+        """Answer several queries; their texts are encoded in one batch.
 
-    def models(self) -> list[ModelRow]:
-        """The models that this library can use, and how much of it each has embedded."""
-        from wordreel.search.use import models
+        Args:
+            queries: Words or `Query` objects.
 
-        return models(self.store, self.weights)
+        Returns:
+            The results of each query, in order.
+
+        Raises:
+            QueryError: One of the queries contradicts itself.
+
+        >>> [Path(results[0].path).name for results in library.search_many(["red", "green", "blue"])]
+        ['poppies.mp4', 'meadow.mp4', 'sea.mp4']
+        """
+        return self.searcher().search_many([q if isinstance(q, Query) else Query(q) for q in queries])
+
+    def then(self, first: str, second: str, **arguments: Unpack[QueryArguments]) -> Results[SequenceHit]:
+        """Find the videos that show one thing and later another.
+
+        Args:
+            first: Words for what comes first.
+            second: Words for what comes later.
+            **arguments: The other fields of `Query` and `Filters`.
+
+        Returns:
+            Hits whose `start` and `end` are the first moment and whose `then` is the later one.
+
+        Raises:
+            QueryError: The query contradicts itself.
+
+        >>> hit = library.then("blue", "blue", limit=1)[0]
+        >>> Path(hit.path).name, hit.end <= hit.then[0]
+        ('sea.mp4', True)
+        """
+        arguments["then"] = second
+        return cast("Results[SequenceHit]", self.search(first, **arguments))
+
+    def where(
+        self,
+        video: str | PathLike[str],
+        text: str,
+        *,
+        norm: str = "auto",
+        bank: str | None = None,
+        beta: float | None = None,
+    ) -> MatchTimeline:
+        """Score how well words match a video over time.
+
+        Args:
+            video: A file of the library.
+            text: The words.
+            norm: Query-bank normalisation, as in `Query`.
+            bank: The name of the bank, as in `Query`.
+            beta: Inverse temperature, as in `Query`.
+
+        Returns:
+            Scores in [0, 1] for each step of time, and the best moments.
+
+        Raises:
+            LibraryError: The file is not in the library.
+
+        >>> library.where(media / "sea.mp4", "blue").duration
+        75.0
+        """
+        file = self.store.file(video)
+        if file is None:
+            step = NextStep("add it", command=f"add {fspath(video)}", page="Library")
+            raise LibraryError(f"{fspath(video)} is not in the library", step)
+        return self.searcher().where(file.content, Query(text, norm=norm, bank=bank, beta=beta))
+
+    def like(
+        self,
+        video: str | PathLike[str],
+        *,
+        moment: float | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        **filters: Unpack[FilterArguments],
+    ) -> Results[Match]:
+        """Find the videos most like a file.
+
+        Args:
+            video: A video, sound or picture; it need not be in the library, and is not added.
+            moment: Search only with the clip of the file at this second.
+            limit: How many to return.
+            offset: How many of the best to skip.
+            **filters: The fields of `Filters`; they hold for what is found, not for the file.
+
+        Returns:
+            Look-alikes, best first; `like` is the moment of the file that each resembles.
+
+        Raises:
+            QueryError: The file cannot be read, or has no such moment.
+
+        >>> [Path(match.path).name for match in library.like(media / "poppies.mp4")]
+        ['meadow.mp4', 'sea.mp4']
+        """
+        query = Query.build(like=VideoMoment(video, moment), limit=limit, offset=offset, **filters)
+        return cast("Results[Match]", self.searcher().search(query))
+
+    def caption(
+        self,
+        video: str | PathLike[str],
+        captions: Sequence[str],
+        limit: int = 5,
+        *,
+        norm: str = "none",
+        beta: float | None = None,
+    ) -> list[CaptionMatch]:
+        """Rank captions by how well they describe a file.
+
+        Args:
+            video: A file; it need not be in the library, and is not added.
+            captions: The captions to choose from.
+            limit: How many to return.
+            norm: A normalisation that lowers captions which fit every video of the library.
+            beta: Inverse temperature; chosen without labels by default.
+
+        Returns:
+            The best captions, best first.
+
+        Raises:
+            QueryError: There are no captions, or the file cannot be read.
+
+        >>> [match.text for match in library.caption(media / "sea.mp4", ["a red car", "the blue sky"])]
+        ['the blue sky', 'a red car']
+        """
+        from wordreel.search.caption import rank_captions
+
+        return rank_captions(self.searcher(), self.encode_video(video), captions, limit, norm, beta)
+
+    def encode_text(self, text: str) -> QueryEmbedding:
+        """Encode one text; see `encode_texts`.
+
+        >>> library.encode_text("green").vectors[0]
+        array([0., 1., 0.], dtype=float32)
+        """
+        return self.encode_texts([text])[0]
+
+    def encode_texts(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        """Encode texts with the library's model, in one batch.
+
+        Args:
+            texts: The texts.
+
+        Returns:
+            For each text `vectors [experts, dim]` and the mixture `weights [experts]`.
+
+        Raises:
+            WeightsError: The weights of the model are not on this machine.
+
+        >>> [embedding.weights.shape for embedding in library.encode_texts(["red", "blue"])]
+        [(2,), (2,)]
+        """
+        return self.model.encode([text.strip() for text in texts])
+
+    def encode_video(self, video: str | PathLike[str]) -> VideoQuery:
+        """Encode the clips of a file with the library's model.
+
+        Args:
+            video: A file; what the library does not know is analysed by its experts now.
+
+        Returns:
+            The clips, their `vectors [clips, experts, dim]` and `available [clips, experts]`.
+
+        Raises:
+            QueryError: The file cannot be read.
+
+        >>> library.encode_video(media / "poppies.mp4").vectors.shape
+        (1, 2, 3)
+        """
+        from wordreel.search.video_query import encode_video
+
+        return encode_video(self.store, self.model, VideoMoment(video), self._analyser)
+
+    # Adding, removing, looking
 
     def add(
         self,
@@ -105,12 +305,27 @@ class Library:
         experts: Sequence[str] | None = None,
         jobs: int | None = None,
         retry_failed: bool = False,
-        progress: AddProgressCallback | None = None,
-        embedding: Callable[[int, int], None] | None = None,
+        on_progress: ProgressCallback | None = None,
     ) -> AddReport:
-        """Add files and folders, or bring them up to date. Interrupted, it goes on where it stopped.
+        """Add files and folders, or bring them up to date. Interrupted, the same call resumes.
 
-        `experts` names who looks at the media; the default ones unless told.
+        Args:
+            paths: Files and folders.
+            experts: The experts that analyse the media; the default ones if None.
+            jobs: How many files to analyse at once.
+            retry_failed: Try files again that failed before and have not changed.
+            on_progress: Called with `AddProgress` while files are analysed and `Progress` while clips are
+                embedded.
+
+        Returns:
+            What was added, changed, moved, skipped and what failed.
+
+        Raises:
+            LibraryBusy: Another process writes to the library.
+            WeightsError: The weights of an expert are not on this machine.
+
+        >>> library.add(folder / "nothing here").added
+        []
         """
         from wordreel.experts import registry
         from wordreel.library import ingest
@@ -125,12 +340,12 @@ class Library:
             loaded = [registry.load(name, self.weights) for name in names]
         embedded = time.monotonic()
 
-        def moved(now: AddProgress) -> None:
+        def advanced(now: AddProgress) -> None:
             nonlocal embedded
-            if progress:
-                progress(now)
+            if on_progress:
+                on_progress(now)
             if time.monotonic() - embedded > EMBED_EVERY:
-                self.refresh()
+                self.embed()
                 embedded = time.monotonic()
 
         with Fence() as fence:
@@ -140,160 +355,229 @@ class Library:
                 loaded,
                 fence,
                 jobs=jobs,
-                progress=moved,
+                progress=advanced,
                 retry_failed=retry_failed,
             )
-        self.refresh(embedding)
+        self.embed(on_progress)
         if first:
-            self.banks.begin()
-        self.banks.keep_current()
+            self.banks.build_everyday()
+        self.banks.update()
         return report
 
-    def refresh(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Embed the clips that are not embedded yet; returns how many there were."""
-        from wordreel.search.embedding import embed_library
-
-        self._searcher = None
-        return embed_library(self.store, self.model, progress)
-
-    def search(
-        self,
-        text: str,
-        limit: int = 10,
-        *,
-        folder: str | PathLike[str] | None = None,
-        after: datetime | None = None,
-        before: datetime | None = None,
-        kind: str | None = None,
-        min_duration: float | None = None,
-        max_duration: float | None = None,
-        has_speech: bool | None = None,
-        has_text: bool | None = None,
-        moments: bool = False,
-        norm: str = "auto",
-        bank: str | None = None,
-        beta: float | None = None,
-        min_confidence: float = 0.0,
-    ) -> list[Hit]:
-        """The best videos for some words, each with its best moment and the reasons; see `Hit`.
-
-        `norm` is a query-bank normalisation: "auto" uses a bank that passed its check, "none" ranks plainly.
-        `kind` is "video", "audio" or "image"; durations are in seconds.
-        """
-        place = None if folder is None else Path(folder)
-        filters = Filters(place, after, before, min_duration, max_duration, has_speech, has_text, kind=kind)
-        chosen = self.banks.choose(norm, bank, beta)
-        return self.searcher().search(
-            text, limit, filters, moments, chosen.norm, chosen.confidence, min_confidence
-        )
-
-    def like(
-        self,
-        video: str | PathLike[str],
-        limit: int = 10,
-        *,
-        moment: float | None = None,
-        folder: str | PathLike[str] | None = None,
-        after: datetime | None = None,
-        before: datetime | None = None,
-        kind: str | None = None,
-        min_duration: float | None = None,
-        max_duration: float | None = None,
-        has_speech: bool | None = None,
-        has_text: bool | None = None,
-    ) -> list[Match]:
-        """The videos most like a file, best first. The file need not be in the library.
-
-        With `moment`, a second, only the clip of the file that holds it is looked for. The filters are those
-        of `search`, and about what is found, not about the file.
-        """
-        place = None if folder is None else Path(folder)
-        filters = Filters(place, after, before, min_duration, max_duration, has_speech, has_text, kind=kind)
-        sample = self.sample(video)
-        return self.searcher().like(sample if moment is None else sample.at(moment), limit, filters)
-
-    def caption(
-        self,
-        video: str | PathLike[str],
-        captions: Sequence[str],
-        limit: int = 5,
-        *,
-        norm: str = "none",
-        beta: float | None = None,
-    ) -> list[CaptionMatch]:
-        """Which captions say best what a file shows, best first. The file need not be in the library.
-
-        `norm` holds back captions that fit everything, by a bank of the library's other videos.
-        """
-        from wordreel.search.caption import caption
-
-        return caption(self.searcher(), self.sample(video), captions, limit, norm, beta)
-
-    def sample(self, video: str | PathLike[str]) -> VideoQuery:
-        """A file as a question: what the library knows of it, or what its experts see in it now."""
-        from wordreel.search.video_query import encode_video
-
-        return encode_video(self.store, self.model, Path(video).expanduser(), self._study)
-
-    def _study(self, path: Path) -> ExtractedFile:
-        from wordreel.experts import registry
-        from wordreel.library.extract import extract_file
-        from wordreel.media import Fence
-        from wordreel.search.video_query import experts_for
-
-        experts = [registry.load(name, self.weights) for name in experts_for(self.store, self.model)]
-        with Fence() as fence:
-            return extract_file(path, experts, fence)
-
-    @cached_property
-    def banks(self) -> BankManager:
-        """The library's query banks."""
-        from wordreel.banks.manager import BankManager
-
-        return BankManager(self)
-
-    def searcher(self) -> Searcher:
-        """The open index; made anew when the library has changed through this object."""
-        from wordreel.search.fitting import check_model_fits
-        from wordreel.search.searcher import Searcher
-
-        if self._searcher is None:
-            check_model_fits(self.store, self.model)
-            self._catch_up()
-            self._searcher = Searcher(self.store, self.model)
-        return self._searcher
-
-    def _catch_up(self) -> None:
-        """Embed what is missing, unless somebody else is writing: then search what there is."""
-        from wordreel.search.embedding import embedding_cache
-
-        if embedding_cache(self.store, self.model).missing():
-            with suppress(LibraryBusy):
-                self.refresh()
-
-    def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Make all embeddings anew from the stored tracks; returns the number of clips."""
-        from wordreel.search.embedding import embedding_cache
-
-        embedding_cache(self.store, self.model).clear()
-        return self.refresh(progress)
-
     def remove(self, *paths: str | PathLike[str]) -> list[str]:
-        """Forget files and folders; the media themselves stay. Returns the paths forgotten."""
+        """Remove files and folders from the library; the media themselves stay.
+
+        Args:
+            paths: Files and folders.
+
+        Returns:
+            The paths that were removed.
+
+        Raises:
+            LibraryBusy: Another process writes to the library.
+
+        >>> library.remove("never-added.mp4")
+        []
+        """
         self._searcher = None
         return self.store.remove([Path(path).expanduser() for path in paths])
 
     def remove_missing(self) -> list[str]:
-        """Forget every file that is no longer on the disk. Returns the paths forgotten."""
+        """Remove every file that is no longer on the disk.
+
+        Returns:
+            The paths that were removed.
+
+        Raises:
+            LibraryBusy: Another process writes to the library.
+
+        >>> library.remove_missing()
+        []
+        """
         self._searcher = None
         return self.store.remove_missing()
 
     def videos(self) -> list[Video]:
-        """Everything in the library."""
+        """List everything in the library.
+
+        Returns:
+            One entry for each content, with all its paths.
+
+        >>> sorted(Path(video.paths[0]).name for video in library.videos())
+        ['meadow.mp4', 'poppies.mp4', 'sea.mp4']
+        """
         return self.store.videos()
 
     def describe(self, path: str | PathLike[str]) -> dict[str, Any]:
-        """What is known of one file: facts, experts with their strongest labels, clips and words."""
+        """Tell what is known of one file.
+
+        Args:
+            path: A file of the library.
+
+        Returns:
+            Its facts, its experts with their strongest labels, clips, captions and words, as plain values.
+
+        Raises:
+            LibraryError: The file is not in the library.
+
+        >>> library.describe(media / "sea.mp4")["info"]["duration"]
+        75.0
+        """
         from wordreel.search.describe import describe
 
         return describe(self.store, Path(path).expanduser(), self.weights)
+
+    # Models, embeddings and banks
+
+    @property
+    def model(self) -> Model:
+        """The joint embedding that answers searches: `reel`, unless `use` chose another."""
+        if self._model is None:
+            from wordreel.models.kept import open_kept
+
+            self._model = open_kept(self.store, self.weights)
+        return self._model
+
+    def models(self) -> list[ModelRow]:
+        """List the models that this library can use, and how much of it each has embedded."""
+        from wordreel.search.use import models
+
+        return models(self.store, self.weights)
+
+    def use(self, model: str | PathLike[str], on_progress: ProgressCallback | None = None) -> Used:
+        """Let another model answer searches. Interrupted, the old model stays in use.
+
+        Args:
+            model: "reel", "bridge", the folder of a trained checkpoint, or a model used before.
+            on_progress: Called while clips are embedded.
+
+        Returns:
+            The model's name and fingerprint, and how many clips were embedded.
+
+        Raises:
+            LibraryError: There is no such model, or it was trained on other features.
+        """
+        from wordreel.search.use import use
+
+        self._model, used = use(self.store, self.weights, fspath(model), on_progress)
+        self._searcher = None
+        return used
+
+    def tune(
+        self,
+        captions: Mapping[str, Sequence[str]],
+        *,
+        dry_run: bool = False,
+        seed: int = 0,
+        on_progress: ProgressCallback | None = None,
+    ) -> Tuned:
+        """Adapt the default model to captions of this library's videos.
+
+        The tuned model is stored and used only if captions of held-out videos find them better; see `Tuned`.
+
+        Args:
+            captions: File name to captions.
+            dry_run: Measure only; change nothing.
+            seed: Seed of the split and of training.
+            on_progress: Called as training advances.
+
+        Returns:
+            Recall before and after, and whether the tuned model is in use.
+
+        Raises:
+            TrainingError: The captions are too few.
+        """
+        from wordreel.training.tune.settings import Settings
+        from wordreel.training.tune.tune import tune
+
+        def advanced(stage: str, done: int, total: int) -> None:
+            if on_progress:
+                on_progress(Progress(stage, done, total))
+
+        settings = Settings(seed=seed)
+        model, tuned = tune(self.store, self.weights, captions, settings, dry_run=dry_run, progress=advanced)
+        if model is not None:
+            self._model = model
+            self._searcher = None
+        return tuned
+
+    def embed(self, on_progress: ProgressCallback | None = None) -> int:
+        """Embed the clips that are not embedded yet, from stored tracks.
+
+        Args:
+            on_progress: Called as clips are embedded.
+
+        Returns:
+            How many clips there were.
+
+        Raises:
+            LibraryBusy: Another process writes to the library.
+
+        >>> library.embed()
+        0
+        """
+        from wordreel.search.embedding import embed_library
+
+        self._searcher = None
+        return embed_library(self.store, self.model, on_progress)
+
+    def reindex(self, on_progress: ProgressCallback | None = None) -> int:
+        """Embed all clips again, from stored tracks. No video is decoded.
+
+        Args:
+            on_progress: Called as clips are embedded.
+
+        Returns:
+            The number of clips.
+
+        Raises:
+            LibraryBusy: Another process writes to the library.
+
+        >>> library.reindex() == len(library.store.clip_ids())
+        True
+        """
+        from wordreel.search.embedding import embedding_cache
+
+        embedding_cache(self.store, self.model).clear()
+        return self.embed(on_progress)
+
+    @cached_property
+    def banks(self) -> BankManager:
+        """The library's query banks.
+
+        >>> library.banks.list()
+        []
+        """
+        from wordreel.banks.manager import BankManager
+
+        return BankManager(self.store, lambda: self.model, self.searcher, self._banks_changed)
+
+    def searcher(self) -> Searcher:
+        """The searcher over the library as it is now; another one after a change through this object."""
+        from wordreel.banks.choose_scoring import choose_scoring
+        from wordreel.search.embedding import check_model_fits
+        from wordreel.search.searcher import Searcher
+
+        if self._searcher is None:
+            check_model_fits(self.store, self.model)
+            self._embed_missing()
+            self._searcher = Searcher.open(self.store, self.model, choose_scoring, self._analyser)
+        return self._searcher
+
+    @cached_property
+    def _analyser(self) -> FileAnalyser:
+        from wordreel.search.video_query import FileAnalyser
+
+        return FileAnalyser(self.store, self.weights)
+
+    def _banks_changed(self) -> None:
+        if self._searcher is not None:
+            self._searcher = self._searcher.with_new_banks()
+
+    def _embed_missing(self) -> None:
+        """Embed what is missing, unless another process is writing: then search what there is."""
+        from wordreel.search.embedding import embedding_cache
+
+        if embedding_cache(self.store, self.model).missing():
+            with suppress(LibraryBusy):
+                self.embed()

@@ -102,7 +102,11 @@ class FingerprintMismatch(LibraryError):
 
 
 class QueryError(WordreelError):
-    """A query or a filter cannot be understood."""
+    """A query or a filter cannot be understood; `field` names the part at fault, where it is one."""
+
+    def __init__(self, message: str, next_step: NextStep | None = None, *, field: str | None = None) -> None:
+        super().__init__(message, next_step)
+        self.field = field
 
 
 class HubnessError(WordreelError):

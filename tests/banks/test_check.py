@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wordreel.banks import check as check_module
-from wordreel.banks.check import check
+from wordreel.banks.check import check_bank
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.errors import BankError
 from wordreel.library.banks import make_bank
@@ -17,7 +17,7 @@ BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue"
 @pytest.fixture
 def work(store, model):
     embed_library(store, model)
-    searcher = Searcher(store, model)
+    searcher = Searcher.open(store, model)
     return EmbeddedBank.open(searcher, make_bank(store, "colours", BANK, "the test"))
 
 
@@ -33,7 +33,7 @@ def captions(store):
 
 
 def test_the_figures_are_those_of_the_second_half(work, captions):
-    report = check(work, captions, ["dis", "cent"])
+    report = check_bank(work, captions, ["dis", "cent"])
     assert [row.method for row in report.rows] == ["none", "dis", "cent"]
     searcher = work.searcher
     named = {file.path.rpartition("/")[2]: file.content for file in searcher.store.files()}
@@ -42,7 +42,7 @@ def test_the_figures_are_those_of_the_second_half(work, captions):
         if check_module._first_half(named[name]):
             continue
         for text in texts:
-            scores = dict(zip(searcher.contents(), searcher.scores([text])[0], strict=True))
+            scores = dict(zip(searcher.snapshot.contents(), searcher.scores([text])[0], strict=True))
             own = scores[named[name]]
             above = sum(s > own for s in scores.values())
             level = sum(s == own for s in scores.values()) - 1
@@ -59,20 +59,20 @@ def test_the_figures_are_those_of_the_second_half(work, captions):
 def test_captions_that_are_in_the_bank_do_not_count(work, captions):
     name = next(iter(captions))
     more = {**captions, name: [*captions[name], "red", " a  red dog "]}
-    assert check(work, more, ["cent"]).in_bank == 2
-    assert check(work, captions, ["cent"]).in_bank == 0
+    assert check_bank(work, more, ["cent"]).in_bank == 2
+    assert check_bank(work, captions, ["cent"]).in_bank == 0
 
 
 def test_beta_can_be_held(work, captions):
-    assert check(work, captions, ["dis", "is"], beta=7.0).betas == {"dis": 7.0, "is": 7.0}
+    assert check_bank(work, captions, ["dis", "is"], beta=7.0).betas == {"dis": 7.0, "is": 7.0}
 
 
 def test_too_little_to_go_by_is_refused(work, captions):
     few = {name: texts[:2] for name, texts in captions.items()}
     with pytest.raises(BankError, match="too few"):
-        check(work, few, ["dis"])
+        check_bank(work, few, ["dis"])
     with pytest.raises(BankError, match="cannot check dsl"):
-        check(work, captions, ["dsl"])
+        check_bank(work, captions, ["dsl"])
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_the_verdict_follows_the_ranks(work, captions, monkeypatch, fixed, passe
         return ranks, [np.ones(len(asked.contents), np.int64) for _ in methods]
 
     # One video chooses, six judge: fewer could not show anything, whatever their ranks.
-    alone = work.searcher.contents()[0]
+    alone = work.searcher.snapshot.contents()[0]
     monkeypatch.setattr(check_module, "_first_half", lambda content: content == alone)
     monkeypatch.setattr(check_module, "_measure", measured)
-    report = check(work, captions, ["cent"])
+    report = check_bank(work, captions, ["cent"])
     assert report.passed == passed
     assert said in report.verdict
 
@@ -105,6 +105,6 @@ def test_a_gain_that_costs_first_places_does_not_pass(work, captions, monkeypatc
         return [plain, np.full(count, 4.0)], [np.ones(len(asked.contents), np.int64)] * 2
 
     monkeypatch.setattr(check_module, "_measure", measured)
-    report = check(work, captions, ["cent"])
+    report = check_bank(work, captions, ["cent"])
     assert not report.passed
     assert "lowered R@1" in report.verdict

@@ -3,7 +3,7 @@ import pytest
 
 from wordreel.banks.choose_scoring import choose_scoring
 from wordreel.banks.embedded_bank import EmbeddedBank
-from wordreel.banks.query_embeddings import bank_cache_dir, embedded
+from wordreel.banks.query_embeddings import bank_cache_dir, embed_queries
 from wordreel.errors import BankError
 from wordreel.hubness import make_method
 from wordreel.library.banks import add_queries, drop_queries, keep_check, make_bank, read_bank
@@ -16,7 +16,7 @@ BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue"
 @pytest.fixture
 def searcher(store, model):
     embed_library(store, model)
-    return Searcher(store, model)
+    return Searcher.open(store, model)
 
 
 def test_embeddings_are_made_once(store, model, searcher, monkeypatch):
@@ -24,14 +24,14 @@ def test_embeddings_are_made_once(store, model, searcher, monkeypatch):
     plain = type(model).encode
     monkeypatch.setattr(type(model), "encode", lambda self, texts: asked.extend(texts) or plain(self, texts))
     bank = make_bank(store, "colours", BANK, "test")
-    first = embedded(store, model, bank)
+    first = embed_queries(store, model, bank)
     assert asked == BANK
-    np.testing.assert_array_equal(embedded(store, model, bank).vectors, first.vectors)
+    np.testing.assert_array_equal(embed_queries(store, model, bank).vectors, first.vectors)
     add_queries(store, "colours", ["very blue"], "test")
-    embedded(store, model, read_bank(store, "colours"))
+    embed_queries(store, model, read_bank(store, "colours"))
     assert asked == [*BANK, "very blue"]
     drop_queries(store, "colours", ["red"])
-    left = embedded(store, model, read_bank(store, "colours"))
+    left = embed_queries(store, model, read_bank(store, "colours"))
     assert len(left.ids) == len(BANK) + 1  # the dropped one is still at hand
     assert asked == [*BANK, "very blue"]
 
@@ -49,12 +49,12 @@ def test_a_damaged_cache_is_made_again(store, model, searcher):
 def test_auto_stays_plain_until_a_check_of_this_very_bank_passed(store, model, searcher):
     assert choose_scoring(searcher).norm.label == "none"
     bank = make_bank(store, "colours", BANK, "test")
-    assert "not been checked" in choose_scoring(searcher).note
+    assert "not been checked" in str(choose_scoring(searcher).note)
     chosen = {"method": "is", "parameters": {"beta": 5.0}, "betas": {"is": 5.0, "dis": 9.0}}
     keep_check(store, bank, "another model", True, chosen)
-    assert "not been checked" in choose_scoring(searcher).note
+    assert "not been checked" in str(choose_scoring(searcher).note)
     keep_check(store, bank, model.fingerprint, False, chosen)
-    assert "did not help" in choose_scoring(searcher).note
+    assert "did not help" in str(choose_scoring(searcher).note)
     assert choose_scoring(searcher).norm.label == "none"
     keep_check(store, bank, model.fingerprint, True, chosen)
     used = choose_scoring(searcher)
@@ -66,7 +66,7 @@ def test_auto_stays_plain_until_a_check_of_this_very_bank_passed(store, model, s
     assert choose_scoring(searcher, "dis", beta=3.0).norm.label.endswith("beta=3, k=1)")
     assert choose_scoring(searcher, "none").norm.label == "none"
     add_queries(store, "colours", ["very blue"], "test")
-    assert "changed since" in choose_scoring(searcher).note
+    assert "changed since" in str(choose_scoring(searcher).note)
 
 
 def test_what_cannot_be_used_is_said(store, searcher):

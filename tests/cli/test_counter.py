@@ -3,6 +3,7 @@
 import pytest
 
 from wordreel.cli import common
+from wordreel.progress import Progress
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def test_a_line_every_ten_seconds(clock, capsys):
     moved = common.counter("queries")
     for second in range(35):
         clock[0] = float(second)
-        moved(second, 35)
+        moved(Progress("embedding queries", second, 35))
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == ["10/35 queries", "20/35 queries", "30/35 queries"]
@@ -25,6 +26,6 @@ def test_a_line_every_ten_seconds(clock, capsys):
 def test_one_line_of_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(common.sys.stderr, "isatty", lambda: True, raising=False)
     moved = common.counter("queries")
-    moved(1, 2)
-    moved(2, 2)
+    moved(Progress("embedding queries", 1, 2))
+    moved(Progress("embedding queries", 2, 2))
     assert capsys.readouterr().err == "\r1/2 queries\r2/2 queries\n"

@@ -8,9 +8,10 @@ from wordreel.cli.app import app
 
 def test_an_interrupt_says_that_the_old_model_stays(shell, monkeypatch):
     from wordreel.api import Library
+    from wordreel.progress import Progress
 
-    def interrupted(self, model, progress=None):
-        progress(1, 2)
+    def interrupted(self, model, on_progress=None):
+        on_progress(Progress("embedding clips", 1, 2))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Library, "use", interrupted)

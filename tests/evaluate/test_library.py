@@ -18,7 +18,7 @@ from wordreel.search.searcher import Searcher
 def searcher(store):  # noqa: F811
     model = ColourModel()
     embed_library(store, model)
-    return Searcher(store, model)
+    return Searcher.open(store, model)
 
 
 def test_figures_equal_ranking_by_hand(searcher):
@@ -26,7 +26,7 @@ def test_figures_equal_ranking_by_hand(searcher):
         "elsewhere": ["red"]
     }
     seen = []
-    scored = score(searcher, captions, progress=lambda done, total: seen.append((done, total)))
+    scored = score(searcher, captions, on_progress=lambda now: seen.append((now.done, now.total)))
     report = of_library(searcher, scored, Asked("films", "wordreel evaluate", []))
     paths = {file.path.rpartition("/")[2]: file.content for file in searcher.store.files()}
     gallery = [paths[f"film{n}.mp4"] for n in range(4)]
@@ -34,7 +34,7 @@ def test_figures_equal_ranking_by_hand(searcher):
     ranks = []
     for right in range(4):
         for text in ("red", "green and blue"):
-            scores = dict(zip(searcher.contents(), searcher.scores([text])[0], strict=True))
+            scores = dict(zip(searcher.snapshot.contents(), searcher.scores([text])[0], strict=True))
             row = np.array([[scores[c] for c in gallery]])
             ranks.append(ranks_of(row, np.array([right]))[0])
     assert report.runs[0].ranks.tolist() == ranks
@@ -65,7 +65,7 @@ def test_captions_of_strangers_are_refused(searcher):
 
 
 def test_pictures_are_left_out_where_media_are_away(searcher):
-    contents = searcher.contents()
+    contents = searcher.snapshot.contents()
     for file in searcher.store.files()[:1]:
         with Camera(searcher) as camera:
             assert camera.moment(file.content, "red") is None  # the fake media cannot be decoded

@@ -70,7 +70,7 @@ def store(tmp_path: Path):
 @pytest.fixture
 def searcher(store, model):
     embed_library(store, model)
-    return Searcher(store, model)
+    return Searcher.open(store, model)
 
 
 @pytest.fixture

@@ -10,9 +10,11 @@ from wordreel.errors import DatasetError, QueryError
 from wordreel.hubness import make_method
 from wordreel.library.extract import extract_file
 from wordreel.search import caption as module
-from wordreel.search.caption import NORMS, caption
+from wordreel.search.caption import NORMS
+from wordreel.search.caption import rank_captions as caption
 from wordreel.search.caption_files import read_texts
 from wordreel.search.embedding import tracks_of
+from wordreel.search.query import VideoMoment
 from wordreel.search.searcher import Searcher
 from wordreel.search.video_query import encode_video
 
@@ -23,7 +25,7 @@ TEXTS = ["red", "green", "blue", "red and green", "green, blue", "blue and red",
 
 @pytest.fixture
 def sample(store, model, films):
-    return encode_video(store, model, films[3], None)
+    return encode_video(store, model, VideoMoment(films[3]), None)
 
 
 def fits(model, text, tracks, clips):
@@ -107,7 +109,10 @@ def test_a_large_library_is_sampled(searcher, sample, monkeypatch):
 def test_a_file_outside(searcher, store, model, tmp_path):
     film = write_media(tmp_path / "new.mp4", seconds=30.0, seed=5)
     sample = encode_video(
-        store, model, film, lambda path: extract_file(path, [Colour(), Talk()], FakeFence())
+        store,
+        model,
+        VideoMoment(film),
+        lambda path, model: extract_file(path, [Colour(), Talk()], FakeFence()),
     )
     expected = [fits(model, text, sample.tracks, sample.clips) for text in TEXTS]
     assert [one.text for one in caption(searcher, sample, TEXTS, 100)] == order(expected)
@@ -133,7 +138,7 @@ def test_what_cannot_be_answered(searcher, sample, texts, limit, norm, beta, why
 
 def test_no_other_videos(searcher, store, model, sample, films):
     store.remove([file.path for file in store.files() if file.content != sample.content])
-    alone = Searcher(store, model)
+    alone = Searcher.open(store, model)
     assert caption(alone, sample, TEXTS, 1)[0].text
     with pytest.raises(QueryError, match="there are none"):
         caption(alone, sample, TEXTS, 1, "dis")

@@ -8,7 +8,6 @@ from tests.library.fakes import Colour, FakeFence, Talk, write_media
 
 from wordreel.errors import QueryError
 from wordreel.library import LibraryStore, add
-from wordreel.search.facts import facts_of
 from wordreel.search.filters import Filters
 
 
@@ -52,7 +51,7 @@ def test_filters_equal_the_slow_look(store):
                 and (kind is None or kind == store.info(file.content).kind)
             ):
                 expected.setdefault(file.content, file.path)
-        assert chosen.paths(files, lambda: facts_of(store)) == expected
+        assert chosen.paths(files, store.video_facts) == expected
         kept.add(len(expected))
     assert len(kept) > 3
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.library.fakes import Colour, FakeFence, Shots, Talk, write_media
+from tests.search.helpers import like
 
 from wordreel.errors import MediaError, QueryError
 from wordreel.library import add
@@ -16,14 +17,15 @@ from wordreel.models.similarity import alike
 from wordreel.search import like as like_module
 from wordreel.search.embedding import tracks_of
 from wordreel.search.filters import Filters
+from wordreel.search.query import VideoMoment
 from wordreel.search.video_query import VideoQuery, encode_video, experts_for
 
 
-def never(path):
+def never(path, model):
     raise AssertionError(f"{path} was studied")
 
 
-def look(path, experts=(Colour, Talk)):
+def look(path, model=None, experts=(Colour, Talk)):
     return extract_file(path, [kind() for kind in experts], FakeFence())
 
 
@@ -82,20 +84,20 @@ def test_ranking_equals_the_naive_one(searcher, store, model, films, number, wei
     if weights:
         model.expert_weights = weights
     assert mixture_weights(model).tolist() == list(weights or (1.0, 1.0))
-    sample = encode_video(store, model, films[number], never)
+    sample = encode_video(store, model, VideoMoment(films[number]), never)
     expected = naive(store, model, sample.clips, sample.tracks, sample.content, weights or (1.0, 1.0))
-    matches = searcher.like(sample, 100)
+    matches = like(searcher, sample, 100)
     check(matches, expected)
     assert sample.content not in {match.content for match in matches}
     for match in matches:
         assert sum(reason.share for reason in match.why) == pytest.approx(match.score, abs=1e-5)
-    assert [m.path for m in searcher.like(sample, 2)] == [m.path for m in matches[:2]]
+    assert [m.path for m in like(searcher, sample, 2)] == [m.path for m in matches[:2]]
 
 
 def test_the_moments_are_the_best_pair_of_clips(searcher, store, model, films):
-    sample = encode_video(store, model, films[-1], never)
+    sample = encode_video(store, model, VideoMoment(films[-1]), never)
     assert len(sample.pieces()) > 1
-    for match in searcher.like(sample, 100):
+    for match in like(searcher, sample, 100):
         pairs = []
         theirs = [clip for clip in store.clips(match.content) if not clip.whole] or store.clips(match.content)
         for row in sample.pieces():
@@ -111,14 +113,14 @@ def test_the_moments_are_the_best_pair_of_clips(searcher, store, model, films):
 
 
 def test_one_moment_is_the_clip_that_holds_it(searcher, store, model, films):
-    sample = encode_video(store, model, films[-1], never)
+    sample = encode_video(store, model, VideoMoment(films[-1]), never)
     for second in (0.0, 34.5, sample.clips[0].end):
         clip = sample.at(second).clips[0]
         assert not clip.whole
         assert clip.start <= second <= clip.end
         expected = naive(store, model, [clip], sample.tracks, sample.content, (1.0, 1.0))
-        check(searcher.like(sample.at(second), 100), expected)
-        assert {match.like for match in searcher.like(sample.at(second), 100)} == {(clip.start, clip.end)}
+        check(like(searcher, sample.at(second), 100), expected)
+        assert {match.like for match in like(searcher, sample.at(second), 100)} == {(clip.start, clip.end)}
     for second in (-1.0, sample.clips[0].end + 1, float("nan")):
         with pytest.raises(QueryError, match="no second"):
             sample.at(second)
@@ -127,12 +129,12 @@ def test_one_moment_is_the_clip_that_holds_it(searcher, store, model, films):
 def test_a_file_outside_is_studied_and_not_added(searcher, store, model, tmp_path):
     film = write_media(tmp_path / "elsewhere" / "new.mp4", seconds=47.0, seed=77)
     before = store.digest()
-    sample = encode_video(store, model, film, look)
+    sample = encode_video(store, model, VideoMoment(film), look)
     assert sample.content == ""
-    check(searcher.like(sample, 100), naive(store, model, sample.clips, sample.tracks, "", (1.0, 1.0)))
+    check(like(searcher, sample, 100), naive(store, model, sample.clips, sample.tracks, "", (1.0, 1.0)))
     assert store.digest() == before
     add(store, [film], [Colour(), Talk()], FakeFence())
-    inside = encode_video(store, model, film, never)
+    inside = encode_video(store, model, VideoMoment(film), never)
     assert [(c.start, c.end, c.whole) for c in inside.clips] == [
         (c.start, c.end, c.whole) for c in sample.clips
     ]
@@ -151,18 +153,18 @@ def test_shots_cut_a_file_outside_as_they_do_inside(store, model, tmp_path):
 def test_a_copy_is_known_by_its_bytes(searcher, store, model, films, tmp_path):
     copy = tmp_path / "copy.mp4"
     shutil.copy(films[2], copy)
-    sample = encode_video(store, model, copy, never)
+    sample = encode_video(store, model, VideoMoment(copy), never)
     assert sample.content == store.file(films[2]).content
-    assert str(films[2]) not in {match.path for match in searcher.like(sample, 100)}
+    assert str(films[2]) not in {match.path for match in like(searcher, sample, 100)}
 
 
 def test_filters_limit_what_is_found(searcher, store, model, films, tmp_path):
-    sample = encode_video(store, model, films[0], never)
-    every = searcher.like(sample, 100)
-    inside = searcher.like(sample, 100, Filters(folder=tmp_path / "media" / "part1"))
+    sample = encode_video(store, model, VideoMoment(films[0]), never)
+    every = like(searcher, sample, 100)
+    inside = like(searcher, sample, 100, Filters(folder=tmp_path / "media" / "part1"))
     assert [m.path for m in inside] == [m.path for m in every if "/part1/" in m.path]
     assert inside
-    assert searcher.like(sample, 9, Filters(after=datetime.now() + timedelta(days=1))) == []
+    assert like(searcher, sample, 9, Filters(after=datetime.now() + timedelta(days=1))) == []
     for chosen in (
         Filters(kind="image"),
         Filters(kind="video", min_duration=40.0),
@@ -171,17 +173,17 @@ def test_filters_limit_what_is_found(searcher, store, model, films, tmp_path):
         low, high = chosen.min_duration or 0.0, chosen.max_duration or 1e9
         kept = [m for m in every if chosen.kind in (None, m.kind) and low <= m.duration <= high]
         assert 0 < len(kept) < len(every)
-        found = searcher.like(sample, 100, chosen)
+        found = like(searcher, sample, 100, chosen)
         assert [(m.content, m.score) for m in found] == [(m.content, m.score) for m in kept]
     with pytest.raises(QueryError, match="1 or more"):
-        searcher.like(sample, 0)
+        like(searcher, sample, 0)
 
 
 def test_what_cannot_be_compared_is_left_out(searcher, store, model, films):
-    sample = encode_video(store, model, films[0], never)
+    sample = encode_video(store, model, VideoMoment(films[0]), never)
     heard = {"talk": sample.tracks["talk"]}
     only = VideoQuery.of(model, "sound", "", heard, sample.clips)
-    found = searcher.like(only, 100)
+    found = like(searcher, only, 100)
     assert len(found) == 6  # the picture has no sound
     assert all({reason.expert for reason in match.why} == {"talk"} for match in found)
     with pytest.raises(QueryError, match="looks at colour, talk"):
@@ -189,8 +191,8 @@ def test_what_cannot_be_compared_is_left_out(searcher, store, model, films):
 
 
 def test_reasons_name_what_is_shared(searcher, store, model, films):
-    sample = encode_video(store, model, films[0], never)
-    assert searcher.like(sample, 1)[0].why[0].what.endswith("% alike")
+    sample = encode_video(store, model, VideoMoment(films[0]), never)
+    assert like(searcher, sample, 1)[0].why[0].what.endswith("% alike")
 
     def shared(tracks, clip, others, other):
         assert set(tracks) == {"colour", "talk"}
@@ -198,7 +200,7 @@ def test_reasons_name_what_is_shared(searcher, store, model, films):
         return {"colour": (f"from {clip.start:g}", None), "talk": ("“dogs”", (1.0, 2.0))}
 
     model.compare = shared
-    said = {reason.expert: reason for reason in searcher.like(sample, 1)[0].why}
+    said = {reason.expert: reason for reason in like(searcher, sample, 1)[0].why}
     assert said["colour"].what.startswith("from ")
     assert said["talk"].at == (1.0, 2.0)
 
@@ -207,11 +209,11 @@ def test_files_that_are_no_media(store, model, tmp_path):
     bad = tmp_path / "bad.mp4"
     bad.write_bytes(b"no")
     with pytest.raises(MediaError, match=r"bad\.mp4: not media"):
-        encode_video(store, model, bad, look)
+        encode_video(store, model, VideoMoment(bad), look)
     with pytest.raises(QueryError, match="neither in the library"):
-        encode_video(store, model, tmp_path / "gone.mp4", never)
+        encode_video(store, model, VideoMoment(tmp_path / "gone.mp4"), never)
     with pytest.raises(QueryError, match="neither in the library"):
-        encode_video(store, model, Path("a\0b"), never)
+        encode_video(store, model, VideoMoment(Path("a\0b")), never)
 
 
 def test_who_looks_at_a_file_outside(store, model):

@@ -1,14 +1,18 @@
 """A search that scores its items once finds, to the bit, what one that scored them twice found."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from tests.search.helpers import find
 
 from wordreel.index import exact
 from wordreel.index.base import Correction
 from wordreel.library.embeddings import Gallery
-from wordreel.search import searcher as searcher_module
+from wordreel.search import text_search
+from wordreel.search.lexical import lexical_matches
 from wordreel.search.scoring import PLAIN, FittedNorm
-from wordreel.search.searcher import CANDIDATES
+from wordreel.search.text_search import CANDIDATES
 from wordreel.types import QueryEmbedding
 
 DIM = 384  # so long that the order of a sum's terms shows in its last bits
@@ -31,11 +35,10 @@ def searcher(searcher, model, monkeypatch):
         ]
 
     monkeypatch.setattr(model, "encode", queries, raising=False)
-    available = searcher.gallery.available
+    available = searcher.snapshot.gallery.available
     vectors = rng.normal(size=(len(searcher), 2, DIM)).astype(np.float32) / DIM**0.5 * available[..., None]
-    searcher.gallery = Gallery(searcher.gallery.ids, vectors, available)
-    searcher._index = exact.ExactIndex(vectors, available)
-    return searcher
+    gallery = Gallery(searcher.snapshot.gallery.ids, vectors, available)
+    return replace(searcher, snapshot=replace(searcher.snapshot, gallery=gallery))
 
 
 def norms(searcher):
@@ -55,21 +58,23 @@ def sure(scores, best):
 
 def twice(searcher, text, limit, moments, norm, least):
     """The path that scores all items for their confidence, and again for every depth of the ranking."""
-    query, bonus = searcher.model.encode([text])[0], searcher.bonus(text)
+    query, bonus = searcher.model.encode([text])[0], lexical_matches(searcher.snapshot, text).bonus
     vectors, weights = query.vectors[None], query.weights[None]
 
     def plain_of(rows):
         extra = np.array([bonus.get(int(row), 0.0) for row in rows], np.float32) if bonus else np.float32(0)
         chosen = slice(None) if len(rows) == len(searcher) else rows
-        return np.asarray(searcher._index.scores(vectors, weights, chosen)[0] + extra, np.float32)
+        return np.asarray(searcher.snapshot.index.scores(vectors, weights, chosen)[0] + extra, np.float32)
 
     plain = plain_of(np.arange(len(searcher)))
-    confident = sure(plain, searcher.best_rows(plain[None])[0])
+    confident = sure(plain, searcher.snapshot.best_rows(plain[None])[0])
     allowed = confident >= least
     extra = np.array([row for row in bonus if allowed[row]], np.int64)
     depth = 4 * limit if norm.rescore is None else max(CANDIDATES, 4 * limit)
     while True:
-        found = searcher._index.search(vectors, weights, min(depth, len(searcher)), allowed, norm.correction)
+        found = searcher.snapshot.index.search(
+            vectors, weights, min(depth, len(searcher)), allowed, norm.correction
+        )
         rows = found.rows[0][found.rows[0] >= 0]
         scores = dict(zip(rows.tolist(), found.scores[0].tolist(), strict=False))
         if len(extra):
@@ -83,8 +88,8 @@ def twice(searcher, text, limit, moments, norm, least):
             scores = dict(zip(some.tolist(), norm.rescore(values[None], some)[0].tolist(), strict=True))
         chosen, seen = [], set()
         for row, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])):
-            item = searcher.items[row]
-            if moments and item.whole and len(searcher.rows(item.content)) > 1:
+            item = searcher.snapshot.items[row]
+            if moments and item.whole and len(searcher.snapshot.rows(item.content)) > 1:
                 continue
             if moments or item.content not in seen:
                 seen.add(item.content)
@@ -98,7 +103,7 @@ def twice(searcher, text, limit, moments, norm, least):
 @pytest.mark.parametrize("block", [exact.BLOCK, 7])
 def test_scoring_once_finds_the_same_to_the_bit(searcher, block, monkeypatch):
     monkeypatch.setattr(exact, "BLOCK", block)
-    monkeypatch.setattr(searcher_module, "BLOCK", block)
+    monkeypatch.setattr(text_search, "BLOCK", block)
     labels = set()
     for norm in norms(searcher):
         for text in ("red", "blue dogs 2", "dogs", "nothing named here"):
@@ -109,8 +114,8 @@ def test_scoring_once_finds_the_same_to_the_bit(searcher, block, monkeypatch):
                 (5, True, 0.45),
             ):
                 expected, label = twice(searcher, text, limit, moments, norm, least)
-                hits = searcher.search(
-                    text, limit, moments=moments, norm=norm, confidence=sure, min_confidence=least
+                hits = find(
+                    searcher, text, limit, moments=moments, norm=norm, confidence=sure, min_confidence=least
                 )
                 assert [(hit.content, hit.score, hit.confidence) for hit in hits] == expected
                 assert {hit.norm for hit in hits} <= {label}
@@ -130,5 +135,5 @@ def test_all_items_are_scored_once(searcher, monkeypatch):
     for norm in norms(searcher):
         passes.clear()
         # Nearly all videos are wanted, so the ranking may have to look deeper than at first.
-        searcher.search("nothing named here", 6, norm=norm, confidence=sure)
+        find(searcher, "nothing named here", 6, norm=norm, confidence=sure)
         assert sum(isinstance(rows, slice) for rows in passes) == 1

@@ -5,12 +5,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tests.search.helpers import find
 
-from wordreel.banks.embedded_bank import SEARCHABLE, EmbeddedBank
+from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.hubness import make_method, mixtures
 from wordreel.hubness.gated import ranking_scores
 from wordreel.library.banks import make_bank
-from wordreel.search import searcher as searcher_module
+from wordreel.search import lexical
+from wordreel.search.scoring import SEARCHABLE
 
 BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue", "nothing at all"]
 TEXTS = ["red", "green and blue", "blue dogs", "green", "red green blue"]
@@ -25,12 +27,12 @@ def dense(work, method, text):
     """The method applied to the whole matrix of similarities, item by item."""
     searcher = work.searcher
     query, bank = searcher.model.encode([text])[0], work.current()
-    gallery = searcher.gallery
+    gallery = searcher.snapshot.gallery
     rows = mixtures(query.vectors[None], query.weights[None], gallery.vectors, gallery.available).read(0, 1)
     fitted = method.fit(mixtures(bank.vectors, bank.weights, gallery.vectors, gallery.available))
     scores = ranking_scores(method.apply(rows, fitted))[0]
     best = {}
-    for row, item in enumerate(searcher._items):
+    for row, item in enumerate(searcher.snapshot.items):
         best[item.content] = max(best.get(item.content, -np.inf), float(scores[row]))
     return best
 
@@ -38,12 +40,12 @@ def dense(work, method, text):
 @pytest.mark.parametrize("name", [name for name in SEARCHABLE if name not in ("none", "gc")])
 @pytest.mark.parametrize("text", TEXTS)
 def test_search_with_a_norm_equals_the_dense_definition(work, name, text, monkeypatch):
-    monkeypatch.setattr(searcher_module.Searcher, "_bonus", lambda self, spoken: {})
+    monkeypatch.setattr(lexical, "item_bonus", lambda snapshot, rows: {})
     method = make_method(name)
     norm = work.norm(method)
     assert norm.correction is not None
     expected = dense(work, method, text)
-    hits = work.searcher.search(text, limit=100, norm=norm)
+    hits = find(work.searcher, text, limit=100, norm=norm)
     assert len(hits) == len(expected)
     scores = np.array([hit.score for hit in hits])
     assert (np.diff(scores) <= 0).all()
@@ -57,16 +59,16 @@ def test_search_with_a_norm_equals_the_dense_definition(work, name, text, monkey
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_globally_corrected_rescores_candidates_like_the_dense_definition(work, text, monkeypatch):
-    monkeypatch.setattr(searcher_module.Searcher, "_bonus", lambda self, spoken: {})
+    monkeypatch.setattr(lexical, "item_bonus", lambda snapshot, rows: {})
     expected = dense(work, make_method("gc"), text)
-    hits = work.searcher.search(text, limit=100, norm=work.norm(make_method("gc")))
+    hits = find(work.searcher, text, limit=100, norm=work.norm(make_method("gc")))
     assert len(hits) == len(expected)
     dense_scores = [expected[hit.content] for hit in hits]
     # Ties within a rank are broken by similarity in both; the places in a row are steps of 1/items.
     assert all(a >= b - 1e-9 for a, b in pairwise(dense_scores))
     norm = work.norm(make_method("gc"))
     whole = work.searcher.scores([text], norm)[0]
-    kept = work.searcher.scores([text], replace(norm, rescore=norm.rescore.kept()))[0]
+    kept = work.searcher.scores([text], replace(norm, rescore=norm.rescore.cached()))[0]
     np.testing.assert_array_equal(kept, whole)
     np.testing.assert_allclose(sorted(whole, reverse=True), [hit.score for hit in hits], atol=1e-6)
 
@@ -74,7 +76,7 @@ def test_globally_corrected_rescores_candidates_like_the_dense_definition(work, 
 def test_the_bonus_of_words_comes_on_top_of_a_corrected_score(work):
     norm = work.norm(make_method("is"))
     for text in ["blue dogs 2", "red 1"]:
-        hits = work.searcher.search(text, limit=100, norm=norm)
+        hits = find(work.searcher, text, limit=100, norm=norm)
         whole = work.searcher.scores([text], norm)[0]
         np.testing.assert_allclose([hit.score for hit in hits], np.sort(whole)[::-1], atol=2e-5)
 
@@ -83,10 +85,10 @@ def test_a_least_confidence_leaves_items_out_before_ranking(work):
     def sure(scores, best):
         return np.clip(scores, 0, 1)
 
-    every = work.searcher.search("green", limit=100, confidence=sure)
+    every = find(work.searcher, "green", limit=100, confidence=sure)
     assert all(hit.confidence == pytest.approx(np.clip(hit.score, 0, 1)) for hit in every)
     cut = every[1].confidence
-    some = work.searcher.search("green", limit=100, confidence=sure, min_confidence=cut)
+    some = find(work.searcher, "green", limit=100, confidence=sure, min_confidence=cut)
     assert [hit.path for hit in some] == [hit.path for hit in every if hit.confidence >= cut]
     assert len(some) < len(every)
 
@@ -94,6 +96,6 @@ def test_a_least_confidence_leaves_items_out_before_ranking(work):
 def test_a_short_list_is_the_head_of_the_long_one(work):
     for name in ("dis", "is", "gc"):
         norm = work.norm(make_method(name))
-        every = work.searcher.search("green and blue", limit=100, norm=norm)
-        head = work.searcher.search("green and blue", limit=2, norm=norm)
+        every = find(work.searcher, "green and blue", limit=100, norm=norm)
+        head = find(work.searcher, "green and blue", limit=2, norm=norm)
         assert [hit.path for hit in head] == [hit.path for hit in every[:2]]

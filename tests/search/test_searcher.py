@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.search.helpers import find
 
 from wordreel.errors import QueryError
 from wordreel.library.embeddings import EmbeddingCache
@@ -42,22 +43,24 @@ def naive(searcher, store, model, text):
 @pytest.mark.parametrize("text", ["red", "green and blue", "blue dogs 2", "nothing named here"])
 def test_ranking_equals_the_naive_one(searcher, store, model, text):
     expected = naive(searcher, store, model, text)
-    hits = searcher.search(text, limit=100)
+    hits = find(searcher, text, limit=100)
     assert [hit.rank for hit in hits] == list(range(1, len(expected) + 1))
     assert [hit.score for hit in hits] == pytest.approx(sorted(expected.values(), reverse=True), abs=1e-5)
     for hit in hits:
         assert hit.score == pytest.approx(expected[hit.content], abs=1e-5)
     scores = searcher.scores([text])[0]
-    np.testing.assert_allclose(scores, [expected[content] for content in searcher.contents()], atol=1e-5)
+    np.testing.assert_allclose(
+        scores, [expected[content] for content in searcher.snapshot.contents()], atol=1e-5
+    )
 
 
 def test_a_short_list_is_the_head_of_the_long_one(searcher):
-    every = searcher.search("green", limit=100)
-    assert [hit.path for hit in searcher.search("green", limit=2)] == [hit.path for hit in every[:2]]
+    every = find(searcher, "green", limit=100)
+    assert [hit.path for hit in find(searcher, "green", limit=2)] == [hit.path for hit in every[:2]]
 
 
 def test_a_hit_names_a_moment_inside_the_video(searcher, store):
-    for hit in searcher.search("red", limit=100):
+    for hit in find(searcher, "red", limit=100):
         duration = store.info(hit.content).duration
         assert 0 <= hit.start <= hit.end <= duration + 1e-6
         if hit.kind == "image":
@@ -67,71 +70,71 @@ def test_a_hit_names_a_moment_inside_the_video(searcher, store):
 
 
 def test_moments_lists_clips_of_any_video(searcher, store):
-    moments = searcher.search("red", limit=1000, moments=True)
+    moments = find(searcher, "red", limit=1000, moments=True)
     singles = sum(len(store.clips(video.content)) == 1 for video in store.videos())
     assert len(moments) == sum(not clip.whole for clip in store.clips()) + singles
     assert [hit.score for hit in moments] == sorted((hit.score for hit in moments), reverse=True)
 
 
 def test_shares_add_up_to_the_score(searcher):
-    for hit in searcher.search("red dogs", limit=100):
+    for hit in find(searcher, "red dogs", limit=100):
         assert sum(reason.share for reason in hit.why) == pytest.approx(hit.score, abs=1e-4)
 
 
 def test_words_that_were_said_are_quoted(searcher, store):
     said = next(row for video in store.videos() for row in store.words(video.content))
     term = lexical.terms_of(said.text)[0]
-    quoted = [r for hit in searcher.search(term, limit=100) for r in hit.why if r.expert.endswith("words")]
+    quoted = [r for hit in find(searcher, term, limit=100) for r in hit.why if r.expert.endswith("words")]
     assert quoted
     assert any(term in reason.what.lower() for reason in quoted)
 
 
 def test_filters_by_folder_and_time(searcher, store, tmp_path):
-    inside = searcher.search("red", limit=100, filters=Filters(folder=tmp_path / "media" / "part1"))
+    inside = find(searcher, "red", limit=100, filters=Filters(folder=tmp_path / "media" / "part1"))
     assert inside
     assert all(Path(hit.path).parent.name == "part1" for hit in inside)
-    assert searcher.search("red", filters=Filters(folder=tmp_path / "media" / "part")) == []
+    assert find(searcher, "red", filters=Filters(folder=tmp_path / "media" / "part")) == []
     tomorrow = datetime.now() + timedelta(days=1)
-    assert searcher.search("red", filters=Filters(after=tomorrow)) == []
-    assert len(searcher.search("red", limit=100, filters=Filters(before=tomorrow))) == 7
+    assert find(searcher, "red", filters=Filters(after=tomorrow)) == []
+    assert len(find(searcher, "red", limit=100, filters=Filters(before=tomorrow))) == 7
     with pytest.raises(QueryError, match="swap"):
         Filters(after=tomorrow, before=datetime.now())
 
 
 def test_a_filter_never_costs_results(searcher, tmp_path):
     """The only allowed video may rank last."""
-    last = searcher.search("red", limit=100)[-1]
-    only = searcher.search("red", limit=1, filters=Filters(folder=Path(last.path)))
+    last = find(searcher, "red", limit=100)[-1]
+    only = find(searcher, "red", limit=1, filters=Filters(folder=Path(last.path)))
     assert [hit.content for hit in only] == [last.content]
 
 
 @pytest.mark.parametrize(("text", "limit"), [("  ", 10), ("x" * 20_000, 10), ("red", 0)])
 def test_queries_that_cannot_be_answered(searcher, text, limit):
     with pytest.raises(QueryError):
-        searcher.search(text, limit)
+        find(searcher, text, limit)
 
 
 def test_strange_queries_are_answered(searcher):
     for text in ('"', "NEAR(", "a OR b", "💡", "\ud800", "sélect * from", "-" * 50):
-        assert len(searcher.search(text, limit=3)) == 3
+        assert len(find(searcher, text, limit=3)) == 3
 
 
 def test_removed_videos_are_not_found(store, model):
     embed_library(store, model)
-    before = Searcher(store, model).search("red", limit=100)
+    before = find(Searcher.open(store, model), "red", limit=100)
     store.remove([before[0].path])
-    after = Searcher(store, model).search("red", limit=100)
+    after = find(Searcher.open(store, model), "red", limit=100)
     assert before[0].content not in {hit.content for hit in after}
     assert len(after) == len(before) - 1
 
 
-def test_refresh_embeds_only_what_is_missing(store, model):
+def test_embedding_embeds_only_what_is_missing(store, model):
     assert embed_library(store, model) == len(store.clip_ids())
     assert embed_library(store, model) == 0
     cache = EmbeddingCache(store, model.fingerprint, model.experts, model.dim)
     cache.drop(store.clip_ids()[:3])
     seen = []
-    assert embed_library(store, model, lambda done, total: seen.append((done, total))) == 3
+    assert embed_library(store, model, lambda now: seen.append((now.done, now.total))) == 3
     assert seen[-1] == (3, 3)
 
 
@@ -146,5 +149,5 @@ def test_two_paths_of_one_content_are_one_hit(store, model, tmp_path):
     os.utime(twin)
     add(store, [twin], [Colour(), Talk()], FakeFence())
     embed_library(store, model)
-    hits = Searcher(store, model).search("red", limit=100)
+    hits = find(Searcher.open(store, model), "red", limit=100)
     assert len({hit.content for hit in hits}) == len(hits) == 7

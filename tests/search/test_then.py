@@ -2,19 +2,20 @@
 
 import numpy as np
 import pytest
+from tests.search.helpers import find
 
 from wordreel.errors import QueryError
 from wordreel.index.base import Correction
 from wordreel.search.filters import Filters
 from wordreel.search.scoring import PLAIN, FittedNorm
-from wordreel.search.then import best_pairs, then
+from wordreel.search.then import best_pairs
 
 
 def naive(searcher, scores, allowed):
     """Every pair of clips of every video, one by one."""
     best = {}
-    for a, one in enumerate(searcher.items):
-        for b, two in enumerate(searcher.items):
+    for a, one in enumerate(searcher.snapshot.items):
+        for b, two in enumerate(searcher.snapshot.items):
             if one.whole or two.whole or one.content != two.content or two.start < one.end - 1e-9:
                 continue
             if not (allowed[0, a] and allowed[1, b]):
@@ -32,8 +33,8 @@ def test_pairs_equal_the_naive_ones(searcher):
         allowed = rng.random((2, len(searcher))) < (1.0 if trial < 10 else 0.7)
         expected = naive(searcher, scores, allowed)
         found = {
-            searcher.items[p.first].content: (p.score, p.first, p.second)
-            for p in best_pairs(searcher, scores, allowed)
+            searcher.snapshot.items[p.first].content: (p.score, p.first, p.second)
+            for p in best_pairs(searcher.snapshot, scores, allowed)
         }
         assert {c: (pytest.approx(s), a, b) for c, (s, a, b) in expected.items()} == found
     assert expected
@@ -41,11 +42,11 @@ def test_pairs_equal_the_naive_ones(searcher):
 
 def test_equal_scores_give_the_earliest_pair(searcher):
     scores = np.ones((2, len(searcher)))
-    for pair in best_pairs(searcher, scores, np.ones((2, len(searcher)), bool)):
-        content = searcher.items[pair.first].content
+    for pair in best_pairs(searcher.snapshot, scores, np.ones((2, len(searcher)), bool)):
+        content = searcher.snapshot.items[pair.first].content
         clips = sorted(
-            (r for r in searcher.rows(content) if not searcher.items[r].whole),
-            key=lambda r: searcher.items[r].start,
+            (r for r in searcher.snapshot.rows(content) if not searcher.snapshot.items[r].whole),
+            key=lambda r: searcher.snapshot.items[r].start,
         )
         assert (pair.first, pair.second) == (clips[0], clips[1])
 
@@ -58,15 +59,15 @@ def test_ranking_equals_the_naive_one(searcher, corrected, tmp_path):
     expected = sorted(
         naive(searcher, scores, np.ones(scores.shape, bool)).items(), key=lambda kv: (-kv[1][0], kv[1][1])
     )
-    found = then(searcher, "red dogs", "blue", 10, norm=norm)
+    found = find(searcher, "red dogs", 10, then="blue", norm=norm)
     assert [hit.content for hit in found] == [content for content, _ in expected]
     assert [hit.score for hit in found] == pytest.approx([value[0] for _, value in expected], abs=1e-5)
     for hit, (_, (_, a, b)) in zip(found, expected, strict=True):
-        assert (hit.start, hit.end) == (searcher.items[a].start, searcher.items[a].end)
-        assert hit.then == (searcher.items[b].start, searcher.items[b].end)
+        assert (hit.start, hit.end) == (searcher.snapshot.items[a].start, searcher.snapshot.items[a].end)
+        assert hit.then == (searcher.snapshot.items[b].start, searcher.snapshot.items[b].end)
         assert hit.why
-    assert then(searcher, "red dogs", "blue", 2, norm=norm, offset=1) == found[1:3]
-    some = then(searcher, "red", "blue", filters=Filters(folder=tmp_path / "media" / "part1"))
+    assert find(searcher, "red dogs", 2, then="blue", norm=norm, offset=1) == found[1:3]
+    some = find(searcher, "red", then="blue", filters=Filters(folder=tmp_path / "media" / "part1"))
     assert {"part1" in hit.path for hit in some} == {True}
 
 
@@ -74,7 +75,7 @@ def test_confidences_are_those_of_the_less_sure(searcher):
     def sure(scores, best):
         return np.linspace(0, 1, len(scores)).astype(np.float32)
 
-    for hit in then(searcher, "red", "blue", confidence=sure, min_confidence=0.3):
+    for hit in find(searcher, "red", then="blue", confidence=sure, min_confidence=0.3):
         assert hit.confidence >= 0.3
 
 
@@ -83,4 +84,4 @@ def test_confidences_are_those_of_the_less_sure(searcher):
 )
 def test_what_cannot_be_asked(searcher, first, second, limit):
     with pytest.raises(QueryError):
-        then(searcher, first, second, limit)
+        find(searcher, first, limit, then=second)

@@ -53,8 +53,8 @@ def test_a_new_library_uses_the_default(store):
 
 def test_switching_embeds_first(store, monkeypatch):
     seen = []
-    assert switch(store, SlowModel(), SLOW, lambda *now: seen.append((kept.in_use(store), *now)))
-    assert {before for before, _, _ in seen} == {"reel"}
+    assert switch(store, SlowModel(), SLOW, lambda now: seen.append((kept.in_use(store), now.done)))
+    assert {before for before, _ in seen} == {"reel"}
     assert kept.in_use(store) == SLOW
     assert embedding_cache(store, SlowModel()).missing() == []
     assert switch(store, ColourModel(), "bridge") == len(store.clip_ids())
@@ -65,7 +65,7 @@ def test_an_interrupted_switch_goes_on(store, monkeypatch):
     monkeypatch.setattr(embedding_module, "BATCH", 4)
     clips = len(store.clip_ids())
 
-    def stop(done, total):
+    def stop(now):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -223,7 +223,7 @@ def test_what_is_added_later_is_embedded_by_the_model_in_use(library, checkpoint
     library.use(checkpoint())
     film = write_media(tmp_path / "media" / "later.mp4", seconds=15.0, seed=60)
     add(library.store, [film], [Colour(), Talk()], FakeFence())
-    assert str(film) in {hit.path for hit in Library(library.path).search("dog", 100)}
+    assert str(film) in {hit.path for hit in Library(library.path).search("dog", limit=100)}
 
 
 def test_banks_follow_the_model(library, checkpoint, monkeypatch):
@@ -250,13 +250,13 @@ def test_experts_that_are_missing(library, checkpoint):
 def test_an_empty_library_takes_any_model(tmp_path, checkpoint):
     empty = Library(tmp_path / "empty")
     assert "no colour, talk" in empty.use(checkpoint()).notes[0]
-    assert empty.search("dog") == []
+    assert list(empty.search("dog")) == []
 
 
 def test_experts_joined_into_one_row(library, checkpoint):
     library.use(checkpoint("joined", kind="concat"))
     assert library.model.experts == ("all",)
-    gallery = library.searcher().gallery
+    gallery = library.searcher().snapshot.gallery
     assert gallery.available.all()
     assert np.abs(gallery.vectors).sum() > 0
     assert len(library.like(library.videos()[0].paths[0])) == 6

@@ -142,9 +142,7 @@ class ThreadWork:
 
 
 def opened(path):
-    library = Library(path)
-    library.__dict__["model"] = Model()
-    return library
+    return Library(path, model=Model())
 
 
 @pytest.fixture(scope="session")
@@ -173,11 +171,11 @@ def running(path: Path, work=None, **options):
     chosen = Options(port=0, search_rate=options.pop("search_rate", 0.0), **options)
     fence = Fence()
 
-    def study(file):
+    def analyse(file, model):
         return extract_file(file, [Colour(), Talk("speech", rate=1000)], fence)
 
     service = Service(
-        library, chosen, job_runner=work or ThreadWork(path, library.model), fence=fence, study=study
+        library, chosen, job_runner=work or ThreadWork(path, library.model), fence=fence, analyse=analyse
     )
     made = build_server(service)
     sock = made.config.bind_socket()

@@ -45,18 +45,18 @@ def test_a_bank_is_made_used_and_forgotten(banked):
 def test_hubness_equals_the_slow_count(banked):
     found = banked.get("/api/hubness?norm=is").json
     assert found["k"] == 1  # a tenth of four videos, but one at least
-    snapshot = banked.service.live.now
-    searcher = snapshot.searcher
+    state = banked.service.live.now
+    searcher = state.searcher
     work = EmbeddedBank.open(searcher, read_bank(banked.service.store, "mine"))
     queries = work.current()
-    bias = snapshot.choose("is", "mine", None).norm.correction.bias
+    bias = state.searcher.scoring("is", "mine").norm.correction.bias
     for name, correction in (("before", 0), ("after", bias)):
-        counts = dict.fromkeys(searcher.contents(), 0)
+        counts = dict.fromkeys(searcher.snapshot.contents(), 0)
         for vector, weight in zip(queries.vectors, queries.weights, strict=True):
             scores = {}
-            for row, item in enumerate(searcher.items):
-                shares = weight * searcher.gallery.available[row]
-                value = (shares * (vector * searcher.gallery.vectors[row]).sum(axis=1)).sum() / max(
+            for row, item in enumerate(searcher.snapshot.items):
+                shares = weight * searcher.snapshot.gallery.available[row]
+                value = (shares * (vector * searcher.snapshot.gallery.vectors[row]).sum(axis=1)).sum() / max(
                     shares.sum(), 1e-9
                 )
                 value -= np.broadcast_to(correction, len(searcher))[row]

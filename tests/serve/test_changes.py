@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from tests.serve.conftest import Model, opened, running
 
+from wordreel.api import Library
 from wordreel.errors import NextStep, WordreelError
 from wordreel.library import LibraryStore
 from wordreel.search.embedding import embed_library, embedding_cache
 from wordreel.search.use import switch
+from wordreel.serve import current_model
 from wordreel.serve import service as timing
-from wordreel.serve import using
 
 
 class Other(Model):
@@ -37,7 +38,7 @@ def order(answer):
 
 
 def test_another_model_answers_once_it_is_used(site, library, monkeypatch):
-    monkeypatch.setattr(using, "open_kept", lambda store, weights: Other())
+    monkeypatch.setattr(current_model, "open_kept", lambda store, weights: Other())
     before = site.get("/api/search?text=red").json
     content = before["hits"][0]["content"]
     strip = site.get(f"/api/videos/{content}/match?text=red").json["scores"]
@@ -47,8 +48,7 @@ def test_another_model_answers_once_it_is_used(site, library, monkeypatch):
     told = site.until("/api/status", lambda found: found["model"]["name"] == "other")
     assert told["model"]["fingerprint"] == Other.fingerprint
     assert (told["problem"], told["unembedded"]) == (None, 0)
-    fresh = opened(library)
-    fresh.__dict__["model"] = Other()
+    fresh = Library(library, model=Other())
     wanted = [(hit.content, round(hit.score, 5)) for hit in fresh.search("red")]
     after = site.get("/api/search?text=red").json
     assert order(after) == wanted != order(before)
@@ -63,7 +63,7 @@ def test_a_model_that_cannot_be_opened_leaves_the_old_one_at_work(site, library,
     def broken(store, weights):
         raise WordreelError("it needs torch", NextStep("go back to the default model", command="use reel"))
 
-    monkeypatch.setattr(using, "open_kept", broken)
+    monkeypatch.setattr(current_model, "open_kept", broken)
     before = order(site.get("/api/search?text=red").json)
     with LibraryStore.open(library) as other:
         other.set_setting("model", "0000111122223333")

@@ -13,12 +13,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.serve.conftest import Model, opened
 
+from wordreel.search.query import Query
 from wordreel.serve.access.limits import TokenBuckets
 from wordreel.serve.encoder import CachedQueryModel, Encoder
-from wordreel.serve.live import Live
+from wordreel.serve.live import LiveSearcher
 from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
-from wordreel.serve.tracks_memory import RememberedTracks
+from wordreel.serve.track_cache import CachedTrackFiles
 
 
 class Counting(Model):
@@ -81,13 +82,13 @@ def test_a_bank_does_not_push_out_what_people_ask():
 
 def test_searches_see_the_old_index_or_the_new(library):
     opened_library = opened(library)
-    live = Live(opened_library.store, Model)
+    live = LiveSearcher(opened_library.store, Model)
     wrong, stop = [], threading.Event()
 
     def look():
         while not stop.is_set():
             searcher = live.now.searcher
-            if len(searcher.search("red", 10)) != len(searcher.contents()):
+            if len(searcher.search(Query("red"))) != len(searcher.snapshot.contents()):
                 wrong.append(len(searcher))
 
     thread = threading.Thread(target=look)
@@ -98,7 +99,7 @@ def test_searches_see_the_old_index_or_the_new(library):
     stop.set()
     thread.join()
     assert not wrong
-    assert len(live.now.searcher.contents()) == 1
+    assert len(live.now.searcher.snapshot.contents()) == 1
 
 
 def test_buckets():
@@ -152,7 +153,7 @@ def test_metrics_of_a_server(site):
 
 def test_tracks_in_memory_are_the_files(library):
     store = opened(library).store
-    remembered = RememberedTracks(store.track_files.root, most_bytes=2000)
+    remembered = CachedTrackFiles(store.track_files.root, max_bytes=2000)
     digests = list(store.track_files.all())
     for digest in digests * 2:
         np.testing.assert_array_equal(remembered.load(digest).values, store.track_files.load(digest).values)

@@ -174,8 +174,9 @@ def test_the_strip_of_heat_is_made_of_clip_scores(site):
     for number, value in enumerate(found["scores"]):
         second = min((number + 0.5) * found["step"], found["duration"] - 1e-6)
         row = next(
-            r for r in searcher.rows(content)
-            for item in [searcher.items[r]] if not item.whole and item.start <= second < item.end + 1e-6
+            r for r in searcher.snapshot.rows(content)
+            for item in [searcher.snapshot.items[r]]
+            if not item.whole and item.start <= second < item.end + 1e-6
         )  # fmt: skip
         assert value == pytest.approx(np.clip((scores[row] - low) / (high - low), 0, 1), abs=1e-3)
     assert len(found["scores"]) == int(np.ceil(found["duration"] / found["step"]))

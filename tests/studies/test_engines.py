@@ -41,7 +41,7 @@ def test_a_view_scores_as_the_library_does_and_leaves_it_alone(library, tmp_path
     assert bytes_of(library) == before
     own = LibraryStore.open(library)
     embed_library(own, model)
-    expected = score(Searcher(own, model), TOLD)
+    expected = score(Searcher.open(own, model), TOLD)
     np.testing.assert_array_equal(found.sims, expected.similarities)
     assert found.captions.owner.tolist() == expected.captions.owner.tolist()
     assert found.bank is None
@@ -54,8 +54,8 @@ def test_leaving_experts_out_is_as_if_they_had_never_looked(library, tmp_path):
     assert isinstance(view.track(content, "colour"), Track)
     assert not isinstance(view.track(content, "talk"), Track)
     searcher = searcher_of(view, model)
-    assert not searcher.gallery.available[:, 1].any()
-    assert searcher.gallery.available[:, 0].all()
+    assert not searcher.snapshot.gallery.available[:, 1].any()
+    assert searcher.snapshot.gallery.available[:, 0].all()
     whole = searcher_of(View(library, tmp_path / "cache"), model)
     assert whole.gallery.available[:, 1].any()  # another cache, not that of the part
     heard = whole.store.tracks(content)
@@ -74,7 +74,7 @@ def test_only_some_videos(library, tmp_path):
     model = ColourModel()
     view = View(library, tmp_path / "cache", only=["film1", "film3.mp4"])
     searcher = searcher_of(view, model)
-    assert sorted(Path(file.path).name for file in searcher.files) == ["film1.mp4", "film3.mp4"]
+    assert sorted(Path(file.path).name for file in searcher.snapshot.files) == ["film1.mp4", "film3.mp4"]
     whole = searcher_of(View(library, tmp_path / "cache"), model)
     few = {"film1": 0, "film3": 0}
     np.testing.assert_array_equal(scores(searcher, TEXTS, few)[0], scores(whole, TEXTS, few)[0])

@@ -10,14 +10,14 @@ not fall.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from wordreel.banks.beta import unlabelled_beta
-from wordreel.banks.embedded_bank import SEARCHABLE, EmbeddedBank, GCRescorer, label_of
+from wordreel.banks.embedded_bank import EmbeddedBank, GCRescorer, label_of
 from wordreel.banks.fitted_states import fit_all
 from wordreel.errors import BankError
 from wordreel.evaluate.answers import Answers, answers
@@ -30,7 +30,8 @@ from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.hubness.measures import skewness
 from wordreel.index.base import Correction
 from wordreel.index.topk import topk_ids
-from wordreel.search.scoring import PLAIN, FittedNorm
+from wordreel.progress import Progress, ProgressCallback
+from wordreel.search.scoring import PLAIN, SEARCHABLE, FittedNorm
 from wordreel.types import Bool, Float64, Int64
 
 CHECKED_METHODS = ("cent", "is", "dis", "csls", "nnn", "gc")
@@ -42,8 +43,6 @@ LEVEL = 0.05
 FEWEST_VIDEOS = 10  # below which a confidence cannot be judged
 MOST_FOR_CONFIDENCE = 5_000  # queries of each half
 FEWEST = 20  # queries in each half; fewer cannot show anything
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -86,12 +85,12 @@ class BankCheck:
     confidence: dict[str, Any] | None  # measured on the same half
 
 
-def check(
+def check_bank(
     work: EmbeddedBank,
     captions: Mapping[str, Sequence[str]],
     methods: Sequence[str] = CHECKED_METHODS,
     beta: float | None = None,
-    progress: Progress | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> BankCheck:
     """Check a bank with the captions of some videos. `beta` holds β where it should not be chosen."""
     unknown = [name for name in methods if name not in SEARCHABLE]
@@ -117,7 +116,7 @@ def check(
     without = [
         make_method(name, beta=unlabelled_beta(work)) for name in methods if beta is None and _has_beta(name)
     ]
-    ranks, counts = _measure(work, asked, ~first, [*candidates, *without], progress)
+    ranks, counts = _measure(work, asked, ~first, [*candidates, *without], on_progress)
     choose = [recall(found[first]).rsum for found in ranks[: len(candidates)]]
     kept = _best_of_each(candidates, choose)
 
@@ -174,8 +173,8 @@ def _confidence(work: EmbeddedBank, asked: Answers, measured: Bool) -> dict[str,
     for start in range(0, len(rows), BATCH):
         texts = [asked.texts[row] for row in rows[start : start + BATCH]]
         plain = next(work.searcher.item_scores(texts, [PLAIN]))
-        scores.append(work.searcher.best_items(plain)[:, asked.columns])
-        best.append(work.searcher.best_rows(plain)[:, asked.columns])
+        scores.append(work.searcher.snapshot.best_items(plain)[:, asked.columns])
+        best.append(work.searcher.snapshot.best_rows(plain)[:, asked.columns])
     places = sure.rows[np.concatenate(best)]
     return measure_confidence(sure.confidence, np.concatenate(scores), places, asked.right[rows])
 
@@ -189,7 +188,7 @@ def _measure(
     asked: Answers,
     counted: Bool,
     methods: Sequence[Method],
-    progress: Progress | None,
+    on_progress: ProgressCallback | None,
 ) -> tuple[list[Float64], list[Int64]]:
     """Ranks of the right videos under each method, and how often each video is among the first ten."""
     norms = _norms(work, methods)
@@ -199,12 +198,12 @@ def _measure(
     for start in range(0, len(asked.texts), batch):
         span = slice(start, min(start + batch, len(asked.texts)))
         for number, items in enumerate(work.searcher.item_scores(asked.texts[span], norms)):
-            scores = work.searcher.best_items(items)[:, asked.columns]
+            scores = work.searcher.snapshot.best_items(items)[:, asked.columns]
             ranks[number][span] = ranks_of(scores, asked.right[span])
             heads = topk_ids(scores[counted[span]], TOP)
             counts[number] += np.bincount(heads.ravel(), minlength=len(asked.contents))
-        if progress:
-            progress(span.stop, len(asked.texts))
+        if on_progress:
+            on_progress(Progress("ranking captions", span.stop, len(asked.texts)))
     return ranks, counts
 
 
@@ -218,7 +217,7 @@ def _norms(work: EmbeddedBank, methods: Sequence[Method]) -> list[FittedNorm]:
         if method.name == "none":
             return PLAIN
         if isinstance(method, GloballyCorrected):
-            return FittedNorm("tried", rescore=GCRescorer(work.current(), work.gallery).kept())
+            return FittedNorm("tried", rescore=GCRescorer(work.current(), work.gallery).cached())
         found = next(fits)
         return FittedNorm("tried", Correction(found.bias(ids), found.active(ids) if method.gated else None))
 

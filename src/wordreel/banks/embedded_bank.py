@@ -8,9 +8,8 @@ from typing import cast
 import numpy as np
 
 from wordreel.banks.fitted_states import FittedState, load_or_fit
-from wordreel.banks.query_embeddings import BankEmbeddings, Progress, bank_cache_dir, embedded
-from wordreel.errors import BankError
-from wordreel.hubness import METHODS, Method, mixtures
+from wordreel.banks.query_embeddings import BankEmbeddings, bank_cache_dir, embed_queries
+from wordreel.hubness import Method, mixtures
 from wordreel.hubness.confidence import CHECKED, Confidence
 from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.hubness.sorted_columns import SortedColumns
@@ -19,18 +18,13 @@ from wordreel.hubness.state import QUERIES
 from wordreel.index.base import Correction
 from wordreel.library.banks import Bank
 from wordreel.library.embeddings import Gallery
-from wordreel.search.scoring import PLAIN, FittedNorm
+from wordreel.progress import ProgressCallback
+from wordreel.search.scoring import PLAIN, FittedNorm, check_norm
 from wordreel.search.searcher import Searcher
 from wordreel.types import Float32, Float64, Int64
 
-MOST_KEPT = 50_000_000  # similarities, 200 MB
+MOST_CACHED = 50_000_000  # similarities, 200 MB
 FEWEST_FOR_CONFIDENCE = 100  # queries; smaller banks are too sure of themselves
-
-SEARCHABLE = tuple(
-    name
-    for name, kind in METHODS.items()
-    if not (kind.transductive or name.startswith("dual-")) and (kind.foldable or kind is GloballyCorrected)
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +36,12 @@ class EmbeddedBank:
     vectors: BankEmbeddings
 
     @staticmethod
-    def open(searcher: Searcher, bank: Bank, progress: Progress | None = None) -> EmbeddedBank:
-        return EmbeddedBank(searcher, bank, embedded(searcher.store, searcher.model, bank, progress))
+    def open(searcher: Searcher, bank: Bank, on_progress: ProgressCallback | None = None) -> EmbeddedBank:
+        return EmbeddedBank(searcher, bank, embed_queries(searcher.store, searcher.model, bank, on_progress))
 
     @property
     def gallery(self) -> Gallery:
-        return self.searcher.gallery
+        return self.searcher.snapshot.gallery
 
     def current(self) -> BankEmbeddings:
         """The embeddings of exactly the bank's queries, in its order."""
@@ -69,7 +63,7 @@ class EmbeddedBank:
         """How this searcher ranks with the bank and a method."""
         if method.name == "none":
             return PLAIN
-        check_searchable(method.name)
+        check_norm(method.name)
         if not len(self.gallery.ids):
             return PLAIN
         label = label_of(self.bank, method)
@@ -110,9 +104,9 @@ class GCRescorer:
         )
         return cast(SortedColumns, GloballyCorrected().fit(source).banks[QUERIES].statistics["columns"])
 
-    def kept(self) -> GCRescorer:
-        """With the sorted bank of all items, where that takes no more than `MOST_KEPT` values."""
-        if len(self.bank.ids) * len(self.gallery.ids) > MOST_KEPT:
+    def cached(self) -> GCRescorer:
+        """With the sorted bank of all items, where that takes no more than `MOST_CACHED` values."""
+        if len(self.bank.ids) * len(self.gallery.ids) > MOST_CACHED:
             return self
         return replace(self, whole=self.columns(np.arange(len(self.gallery.ids))))
 
@@ -120,21 +114,6 @@ class GCRescorer:
         wide = scores.astype(np.float64)
         greater = self.columns(rows).greater(scores)
         return np.asarray(0.5 + wide / (2 + 2 * np.abs(wide)) - greater, np.float64)
-
-
-def check_searchable(name: str) -> None:
-    """Refuse a method that a search cannot use, and say why."""
-    if name in SEARCHABLE:
-        return
-    if name not in METHODS:
-        raise BankError(f"there is no normalisation {name!r}; choose one of auto, {', '.join(SEARCHABLE)}")
-    kind = METHODS[name]
-    why = (
-        "sees all test queries at once, and a search has one"
-        if kind.transductive
-        else "needs a second bank of videos"
-    )
-    raise BankError(f"{name!r} {why}; use it on similarity matrices (`wordreel qbnorm`), or choose another")
 
 
 def label_of(bank: Bank, method: Method) -> str:

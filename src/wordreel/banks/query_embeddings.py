@@ -1,13 +1,12 @@
-"""The embeddings of a bank's queries by one model, kept in the library's cache.
+"""The embeddings of a bank's queries by one model, in the library's cache.
 
-Rows of queries that have left the bank stay until the next write: dropping a query from a fitted state needs
-its similarities once more.
+Rows of removed queries stay until the next write: taking a query out of a fitted state needs its similarities
+once more.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +18,11 @@ from wordreel.errors import LibraryBusy
 from wordreel.library.banks import Bank
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
-from wordreel.types import Float32, Int64
+from wordreel.progress import Progress, ProgressCallback
+from wordreel.types import Float32, Int64, QueryEmbedding
 
 FOLDER = "banks"
 BATCH = 256
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,37 +34,37 @@ class BankEmbeddings:
     weights: Float32
 
     def of(self, ids: Int64) -> BankEmbeddings:
-        """Some of them, in the order asked for; a KeyError if one is not here."""
-        place = {int(number): row for row, number in enumerate(self.ids)}
-        rows = np.array([place[int(number)] for number in ids], np.int64)
+        """The embeddings of these queries, in this order; a KeyError if one is missing."""
+        row_of = {int(number): row for row, number in enumerate(self.ids)}
+        rows = np.array([row_of[int(number)] for number in ids], np.int64)
         return BankEmbeddings(np.asarray(ids, np.int64), self.vectors[rows], self.weights[rows])
 
 
 def bank_cache_dir(store: LibraryStore, model: Model, bank: str) -> Path:
-    """Where what is known of a bank under a model is cached."""
+    """The cache of a bank under a model."""
     return store.cache / FOLDER / model.fingerprint / hashlib.sha256(bank.encode()).hexdigest()[:16]
 
 
-def embedded(
-    store: LibraryStore, model: Model, bank: Bank, progress: Progress | None = None
+def embed_queries(
+    store: LibraryStore, model: Model, bank: Bank, on_progress: ProgressCallback | None = None
 ) -> BankEmbeddings:
-    """The embeddings of all queries of a bank (and perhaps of some that left it); only new ones are made."""
+    """The embeddings of all queries of a bank (and perhaps of some removed ones); encodes only new ones."""
     path = bank_cache_dir(store, model, bank.name) / "queries.safetensors"
     known = _read(path, model)
     there = set(known.ids.tolist())
     new = [number for number, query in enumerate(bank.ids) if query not in there]
     if not new:
         return known
-    made = []
+    queries: list[QueryEmbedding] = []
     for start in range(0, len(new), BATCH):
-        made += model.encode([bank.texts[number] for number in new[start : start + BATCH]])
-        if progress:
-            progress(len(made), len(new))
+        queries += model.encode([bank.texts[number] for number in new[start : start + BATCH]])
+        if on_progress:
+            on_progress(Progress("embedding queries", len(queries), len(new)))
     alive = np.isin(known.ids, np.array(bank.ids))
     vectors = BankEmbeddings(
         np.concatenate([known.ids[alive], np.array([bank.ids[number] for number in new], np.int64)]),
-        np.concatenate([known.vectors[alive], np.stack([query.vectors for query in made])]),
-        np.concatenate([known.weights[alive], np.stack([query.weights for query in made])]),
+        np.concatenate([known.vectors[alive], np.stack([query.vectors for query in queries])]),
+        np.concatenate([known.weights[alive], np.stack([query.weights for query in queries])]),
     )
     with suppress(LibraryBusy), store.writing():
         _write(path, vectors)
@@ -78,19 +76,19 @@ def _read(path: Path, model: Model) -> BankEmbeddings:
     from safetensors.numpy import load_file
 
     shape = (len(model.experts), model.dim)
-    nothing = BankEmbeddings(
+    empty = BankEmbeddings(
         np.zeros(0, np.int64), np.zeros((0, *shape), np.float32), np.zeros((0, shape[0]), np.float32)
     )
     if not path.exists():
-        return nothing
+        return empty
     try:
-        found = load_file(path)
-        vectors = BankEmbeddings(found["ids"], found["vectors"], found["weights"])
+        arrays = load_file(path)
+        vectors = BankEmbeddings(arrays["ids"], arrays["vectors"], arrays["weights"])
     except (SafetensorError, OSError, KeyError):
-        return nothing  # a cache: what cannot be read is made again
+        return empty  # a cache: encode again
     rows = len(vectors.ids)
     fits = vectors.vectors.shape == (rows, *shape) and vectors.weights.shape == (rows, shape[0])
-    return vectors if fits and np.isfinite(vectors.vectors).all() else nothing
+    return vectors if fits and np.isfinite(vectors.vectors).all() else empty
 
 
 def _write(path: Path, vectors: BankEmbeddings) -> None:

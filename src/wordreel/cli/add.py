@@ -21,7 +21,8 @@ from wordreel.cli.common import (
 
 if TYPE_CHECKING:
     from wordreel.api import Library
-    from wordreel.library.add_report import AddProgress, AddReport
+    from wordreel.library.add_report import AddReport
+    from wordreel.progress import Progress
 
 
 def add(
@@ -62,6 +63,8 @@ def run(
     quiet: bool = False,
 ) -> AddReport:
     """Add with a progress bar and a summary at the end."""
+    from wordreel.library.add_report import AddProgress
+
     with progress_bars(quiet) as bars:
         files = bars.add_task("Adding", total=None, note="")
         clips = bars.add_task("Embedding", total=None, note="", visible=False)
@@ -75,16 +78,16 @@ def run(
             )
             bars.update(files, completed=now.bytes_done, total=now.bytes_total, note=note)
 
-        def on_embed(done: int, total: int) -> None:
-            bars.update(clips, completed=done, total=total, note=f"{done}/{total} clips", visible=True)
+        def on_embed(now: Progress) -> None:
+            note = f"{now.done}/{now.total} clips"
+            bars.update(clips, completed=now.done, total=now.total, note=note, visible=True)
 
         report = library.add(
             *paths,
             experts=experts,
             jobs=jobs,
             retry_failed=retry_failed,
-            progress=on_file,
-            embedding=on_embed,
+            on_progress=lambda now: on_file(now) if isinstance(now, AddProgress) else on_embed(now),
         )
     if not quiet:
         summarise(report, library)

@@ -31,6 +31,7 @@ from wordreel.cli import (
     use,
     verify,
     weights,
+    where,
 )
 
 app = typer.Typer(
@@ -64,6 +65,7 @@ def _root(
 app.command("add")(add.add)
 app.command("import")(import_.import_)
 app.command("search")(search.search)
+app.command("where")(where.where)
 app.command("like")(like.like)
 app.command("caption")(caption.caption)
 app.command("list")(library.list_videos)

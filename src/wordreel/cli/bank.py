@@ -144,10 +144,10 @@ def drop(
         raise typer.BadParameter("name the queries to take out, or give --all")
     banks = Library(library, create=False).banks
     if whole:
-        banks.forget(name)
+        banks.delete(name)
         typer.echo(f"Bank {name!r} is forgotten.")
         return
-    typer.echo(f"{banks.drop(name, texts or ())} queries taken out of {name!r}.")
+    typer.echo(f"{banks.remove(name, texts or ())} queries taken out of {name!r}.")
 
 
 @app.command("check")

@@ -24,14 +24,14 @@ def caption(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many captions to show.")] = 5,
     norm: Annotated[
         str,
-        typer.Option(help="Hold back captions that fit all videos: none, dis, is, csls, nnn, cent or gc."),
+        typer.Option(help="Lower captions that fit every video: none, dis, is, csls, nnn, cent or gc."),
     ] = "none",
     beta: Annotated[str, typer.Option(help="β of the inverted softmax, or auto: without labels.")] = "auto",
     as_json: JsonOption = False,
 ) -> None:
-    """Choose the captions that say best what a video shows.
+    """Choose the captions that describe a video best.
 
-    A file that is not in the library is looked at by the library's experts and not added.
+    The library's experts analyse a file that is not in the library; it is not added.
 
     Example: wordreel caption ~/Videos/party.mp4 --from captions.txt
     """
@@ -39,11 +39,12 @@ def caption(
     from wordreel.search.caption_files import read_texts
 
     texts = read_texts(source)
-    found = Library(library, create=False).caption(video, texts, limit, norm=norm, beta=beta_number(beta))
+    with Library(library, create=False) as opened:
+        matches = opened.caption(video, texts, limit, norm=norm, beta=beta_number(beta))
     if as_json:
-        print_json([asdict(one) for one in found])
+        print_json([asdict(match) for match in matches])
         return
-    for one in found:
-        at = f"  [{clock(one.start)} – {clock(one.end)}]" if one.end > one.start else ""
-        typer.echo(f"{one.rank:>3}.  {one.score:.3f}  “{printable(one.text)}”{at}")
-        typer.echo(f"      {reasons(one)}")
+    for match in matches:
+        at = f"  [{clock(match.start)} – {clock(match.end)}]" if match.end > match.start else ""
+        typer.echo(f"{match.rank:>3}.  {match.score:.3f}  “{printable(match.text)}”{at}")
+        typer.echo(f"      {reasons(match)}")

@@ -6,14 +6,15 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wordreel.progress import Progress, ProgressCallback
+
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress as ProgressBars
 
 EVERY = 10.0  # seconds between lines of progress where there is no terminal
 
@@ -40,19 +41,20 @@ LibraryOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script to read.")]
 
 
-def counter(what: str) -> Callable[[int, int], None]:
-    """Shows `done/total what` on one line of a terminal; elsewhere in a new line every ten seconds."""
-    told = time.monotonic()
+def counter(what: str) -> ProgressCallback:
+    """Print `done/total what` on one line of a terminal; elsewhere as a new line every ten seconds."""
+    printed = time.monotonic()
 
-    def moved(done: int, total: int) -> None:
-        nonlocal told
+    def on_progress(now: Progress) -> None:
+        nonlocal printed
+        line = f"{now.done}/{now.total} {what}"
         if sys.stderr.isatty():
-            typer.echo(f"\r{done}/{total} {what}", nl=done == total, err=True)
-        elif time.monotonic() - told >= EVERY:
-            told = time.monotonic()
-            typer.echo(f"{done}/{total} {what}", err=True)
+            typer.echo(f"\r{line}", nl=now.done == now.total, err=True)
+        elif time.monotonic() - printed >= EVERY:
+            printed = time.monotonic()
+            typer.echo(line, err=True)
 
-    return moved
+    return on_progress
 
 
 def beta_number(text: str | None) -> float | None:
@@ -74,7 +76,7 @@ def names_in(text: str | None) -> list[str] | None:
     return [name.strip() for name in text.split(",") if name.strip()] if text else None
 
 
-def progress_bars(quiet: bool) -> Progress:
+def progress_bars(quiet: bool) -> ProgressBars:
     """Bars on standard error, each with its name in front and a `note` behind."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn

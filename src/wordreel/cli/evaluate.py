@@ -175,7 +175,7 @@ def _of_library(
     named = wanted.data is not None and wanted.source in protocols.names()
     protocol = protocols.load(wanted.source) if named else None
     searcher = Library(library, create=False).searcher()  # a trained model would open its own searcher here
-    scored = libraries.score(searcher, split.captions, save=save, progress=counter("captions"))
+    scored = libraries.score(searcher, split.captions, save=save, on_progress=counter("captions"))
     way, bank, seen = norm.made(), None, False
     if norm.bank and way is not None and not way.transductive:
         source = Captioned(norm.bank, None, None, norm.ids)
@@ -183,7 +183,7 @@ def _of_library(
         # A bank that holds captions of the videos that are asked for has seen the test.
         seen = any(texts == others.get(name) for name, texts in split.captions.items())
         texts = [text for group in others.values() for text in group]
-        bank = libraries.similarities(searcher, texts, scored.contents, progress=counter("bank queries"))
+        bank = libraries.similarities(searcher, texts, scored.contents, on_progress=counter("bank queries"))
         inputs += source.inputs("bank")
     change = way and report_build.normalise(way, bank, norm.source, norm.beta == "auto", seen)
     found = set(scored.videos)

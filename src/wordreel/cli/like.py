@@ -27,21 +27,21 @@ def like(
 ) -> None:
     """Find videos that are like a video.
 
-    A file that is not in the library is looked at by the library's experts and not added.
+    The library's experts analyse a file that is not in the library; it is not added.
 
     Example: wordreel like ~/Videos/party.mp4 --moment 95
     """
     from wordreel.api import Library
 
-    opened = Library(library, create=False)
-    found = opened.like(video, limit, moment=moment, **vars(filters))
+    with Library(library, create=False) as opened:
+        matches = opened.like(video, limit=limit, moment=moment, **filters.chosen())
     if as_json:
-        print_json([asdict(match) for match in found])
+        print_json([asdict(match) for match in matches])
         return
-    for match in found:
+    for match in matches:
         typer.echo(line(match))
         start, end = match.like
         at = f"like {clock(start)} – {clock(end)}  ·  " if end > start else ""
         typer.echo(f"      {at}{reasons(match)}")
-    if not found:
+    if not matches:
         typer.echo("Nothing to show: no other video of the library can be compared with it.")

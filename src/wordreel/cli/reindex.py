@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import typer
 
-from wordreel.cli.common import LibraryOption
+from wordreel.cli.common import LibraryOption, counter
 
 
 def reindex(library: LibraryOption) -> None:
-    """Make the embeddings anew from the stored tracks. No video is decoded.
+    """Embed all clips again from the stored tracks. No video is decoded.
 
     Example: wordreel reindex
     """
     from wordreel.api import Library
 
-    typer.echo(f"{Library(library, create=False).reindex()} clips embedded.")
+    with Library(library, create=False) as opened:
+        typer.echo(f"{opened.reindex(counter('clips'))} clips embedded.")

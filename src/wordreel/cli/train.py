@@ -18,6 +18,7 @@ from wordreel.cli.train_progress import (
 )
 from wordreel.cli.train_search import load_space, run_search
 from wordreel.errors import TrainingError
+from wordreel.progress import Progress
 
 if TYPE_CHECKING:
     import torch
@@ -169,12 +170,13 @@ def train(
     ]
     measured = _validation(libraries, val_library, val_captions, val_split, val_ids)
     opened = _opened(made, data, kind, split[0] if split else None, val_split, libraries, measured, place)
+    encoded = counter("captions encoded")
     material = prepare(
         made,
         opened.train,
         opened.val,
         teachers=opened.teachers,
-        told=counter("captions encoded"),
+        told=lambda done, total: encoded(Progress("encoding captions", done, total)),
         device=place,
         cache=cache or _cache(),
     )

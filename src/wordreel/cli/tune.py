@@ -65,9 +65,7 @@ def tune(
         for what in ("videos", "captions", "folds", "clips")
     }
     opened = Library(where, create=False)
-    found = opened.tune(
-        said, dry_run=dry_run, seed=seed, progress=lambda what, done, total: shown[what](done, total)
-    )
+    found = opened.tune(said, dry_run=dry_run, seed=seed, on_progress=lambda now: shown[now.stage](now))
     if as_json:
         print_json(asdict(found))
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordreel.cli.common import JsonOption, LibraryOption, print_json, printable
+from wordreel.progress import Progress
 
 if TYPE_CHECKING:
     from wordreel.api import Library
@@ -42,15 +43,16 @@ def use(
         _tell(opened, list_all, as_json)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as ProgressBars
 
     columns = (TextColumn("Embedding"), BarColumn(), TextColumn("{task.completed}/{task.total} clips"))
-    bars = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True, quiet=as_json))
+    bars = ProgressBars(*columns, TimeRemainingColumn(), console=Console(stderr=True, quiet=as_json))
     task = bars.add_task("", total=None)
 
-    def embedded(done: int, total: int) -> None:
+    def embedded(now: Progress) -> None:
         bars.start()
-        bars.update(task, completed=done, total=total)
+        bars.update(task, completed=now.done, total=now.total)
 
     try:
         used = opened.use(model, embedded)

@@ -33,7 +33,7 @@ def answers(searcher: Searcher, captions: Mapping[str, Sequence[str]]) -> Answer
     for file in searcher.store.files():
         named.setdefault(Path(file.path).name, file.content)
         named.setdefault(Path(file.path).stem, file.content)
-    column = {content: number for number, content in enumerate(searcher.contents())}
+    column = {content: number for number, content in enumerate(searcher.snapshot.contents())}
     groups: dict[str, list[str]] = {}
     names: dict[str, str] = {}
     here = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import numpy as np
 from wordreel.evaluate.answers import answers
 from wordreel.evaluate.querybank import new_matrix
 from wordreel.evaluate.retrieval import Array, Captions
+from wordreel.progress import Progress, ProgressCallback
 from wordreel.search.searcher import Searcher
 
 BATCH = 512  # queries scored at once
@@ -40,13 +41,13 @@ def score(
     captions: Mapping[str, Sequence[str]],
     *,
     save: Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> Scored:
     """Score every caption against every captioned video (see `answers`); `save` keeps them as `.npy`."""
     asked = answers(searcher, captions)
     with new_matrix(save, (len(asked.texts), len(asked.contents)), np.dtype(np.float32)) as kept:
-        found = similarities(searcher, asked.texts, asked.contents, kept, progress)
-    speaks = [searcher.coverage([content]) for content in asked.contents]
+        found = similarities(searcher, asked.texts, asked.contents, kept, on_progress)
+    speaks = [searcher.snapshot.coverage(searcher.model.experts, [content]) for content in asked.contents]
     return Scored(
         similarities=found,
         captions=Captions(len(asked.contents), asked.right, np.ones(len(asked.texts), bool)),
@@ -63,16 +64,16 @@ def similarities(
     texts: Sequence[str],
     contents: Sequence[str],
     out: Array | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> Array:
     """`[texts, contents]`: what `search` ranks these videos by; filled into `out` where there is one."""
-    column = {content: number for number, content in enumerate(searcher.contents())}
+    column = {content: number for number, content in enumerate(searcher.snapshot.contents())}
     chosen = np.array([column[content] for content in contents])
     if out is None:
         out = np.empty((len(texts), len(contents)), np.float32)
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
         out[start : start + len(batch)] = searcher.scores(batch)[:, chosen]
-        if progress:
-            progress(start + len(batch), len(texts))
+        if on_progress:
+            on_progress(Progress("scoring texts", start + len(batch), len(texts)))
     return out

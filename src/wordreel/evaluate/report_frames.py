@@ -13,6 +13,8 @@ from wordreel.errors import WordreelError
 from wordreel.media import Fence, FrameNeed, Frames
 from wordreel.media.gather import Order
 from wordreel.search.filters import Filters
+from wordreel.search.query import Query
+from wordreel.search.scoring import Scoring
 from wordreel.search.searcher import Searcher
 
 SIDE = 112  # pixels of the shorter side
@@ -53,7 +55,7 @@ class Camera:
     def _span(self, content: str, path: str, text: str | None) -> tuple[float, float]:
         if text is not None and text.strip():
             # A folder that is the file itself lets only this one video through.
-            found = self._searcher.search(text, 1, Filters(folder=Path(path)))
+            found = self._searcher.search(Query(text, limit=1, filters=Filters(folder=path)), Scoring())
             if found and found[0].content == content:
                 return found[0].start, found[0].end
         info = self._searcher.store.info(content)

@@ -16,7 +16,7 @@ from wordreel.library import full_text
 from wordreel.library.captions import count_splits, read_captions
 from wordreel.library.catalogue import NAME, Catalogue
 from wordreel.library.lock import writer_lock
-from wordreel.library.paths import from_blob, library_path, to_blob
+from wordreel.library.paths import IMPORTED, from_blob, library_path, to_blob
 from wordreel.library.records import (
     CaptionRow,
     Failure,
@@ -25,6 +25,7 @@ from wordreel.library.records import (
     StoredFile,
     TrackRow,
     Video,
+    VideoFacts,
     WordRow,
 )
 from wordreel.library.remove import drop_unreferenced, remove_missing, remove_paths, sweep
@@ -264,6 +265,46 @@ class LibraryStore:
             cache_bytes=sum(p.stat().st_size for p in self.cache.rglob("*") if p.is_file()),
         )
 
+    def video_facts(self) -> dict[str, VideoFacts]:
+        """What filters ask of every content, in three queries of one transaction."""
+        with self.catalogue.transaction(reading=True):
+            contents = self.catalogue.rows("SELECT content, duration, kind FROM contents")
+            present = self.catalogue.rows("SELECT content, expert FROM tracks WHERE state = 'present'")
+            words = self.catalogue.rows("SELECT DISTINCT content, expert FROM words")
+        experts, with_words = _grouped(present), _grouped(words)
+        none: frozenset[str] = frozenset()
+        return {
+            content: VideoFacts(duration, experts.get(content, none), with_words.get(content, none), kind)
+            for content, duration, kind in contents
+        }
+
+    def expert_names(self) -> set[str]:
+        """Every expert that was run on some content, also where it found nothing."""
+        return {str(name) for (name,) in self.catalogue.rows("SELECT DISTINCT expert FROM tracks")}
+
+    def has_tracks(self, experts: Sequence[str]) -> bool:
+        """Whether any content has a track of one of these experts."""
+        marks = ",".join("?" * len(experts))
+        row = self.catalogue.one(
+            f"SELECT 1 FROM tracks WHERE state = 'present' AND expert IN ({marks}) LIMIT 1",  # noqa: S608
+            *experts,
+        )
+        return row is not None
+
+    def only_imported(self) -> int:
+        """The number of items if all were imported from datasets; 0 if any is a file, or there is none."""
+        row = self.catalogue.one(
+            "SELECT count(*), sum(path >= ? AND path < ?) FROM files",
+            IMPORTED.encode(),
+            IMPORTED.encode() + b"\xff",
+        )
+        return int(row[0]) if row is not None and row[0] == row[1] else 0
+
+    def data_version(self) -> int:
+        """Changes whenever another connection has written to the catalogue."""
+        row = self.catalogue.one("PRAGMA data_version")
+        return int(row[0]) if row else 0
+
     def digest(self) -> str:
         """A hash over everything but clocks and ids: equal for two libraries of the same files."""
         return self.catalogue.digest()
@@ -295,3 +336,10 @@ class LibraryStore:
 
 def _clip(row: tuple[Any, ...]) -> StoredClip:
     return StoredClip(row[0], row[1], row[2], row[3], bool(row[4]), row[5])
+
+
+def _grouped(rows: list[tuple[Any, ...]]) -> dict[str, frozenset[str]]:
+    groups: dict[str, set[str]] = {}
+    for content, expert in rows:
+        groups.setdefault(content, set()).add(expert)
+    return {content: frozenset(experts) for content, experts in groups.items()}

@@ -1,16 +1,15 @@
-"""Video → text: which of some captions says best what a video shows.
+"""Video to text: which captions describe a video best.
 
-A caption is as good as its best item (a clip, or the whole): the same similarity as in search, seen from the
-other side, without the bonus for words that were said or shown.
+A caption scores as its best item (a clip, or the whole), by the similarity of search without lexical bonus.
 
-A normalisation needs a bank of what asks, and here videos ask: the bank is the library's other videos, the
-gallery the captions (see `hubness.direction`). A caption that fits every video is held back.
+Here the queries are videos and the gallery is the captions (see `hubness.direction`), so the bank of a
+normalisation is the library's other videos. It lowers captions that fit every video.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,10 +20,10 @@ from wordreel.hubness import ranking_scores as rows_to_sort
 from wordreel.index.exact import ExactIndex
 from wordreel.index.topk import topk_ids
 from wordreel.models.similarity import mixture
-from wordreel.search.explain import of_experts, strongest_first
-from wordreel.search.hits import Reason
+from wordreel.search.explain import expert_reasons, strongest_first
+from wordreel.search.hits import CaptionMatch, Reason
 from wordreel.search.query import check_limit
-from wordreel.search.segments import best_of, concat_segments
+from wordreel.search.segments import concat_segments, segment_max
 from wordreel.search.video_query import VideoQuery
 from wordreel.types import Float32, Float64, QueryEmbedding
 
@@ -38,22 +37,9 @@ LONGEST = 10_000  # characters of a caption
 NORMS = tuple(name for name, kind in METHODS.items() if not (kind.transductive or name.startswith("dual-")))
 
 
-@dataclass(frozen=True)
-class CaptionMatch:
-    """A caption of a video, the moment it fits best, and why."""
-
-    rank: int
-    score: float
-    text: str
-    start: float
-    end: float
-    why: tuple[Reason, ...] = ()
-    norm: str = "none"
-
-
-def caption(
+def rank_captions(
     searcher: Searcher,
-    sample: VideoQuery,
+    video: VideoQuery,
     texts: Sequence[str],
     limit: int = 5,
     norm: str = "none",
@@ -61,23 +47,23 @@ def caption(
 ) -> list[CaptionMatch]:
     """The captions that fit a video best, best first; of equals the earlier one."""
     _check(texts, limit, norm)
-    queries = _embedded(searcher, texts)
-    items = _similarities(queries, sample)  # [captions, clips]
+    queries = _encode(searcher, texts)
+    items = _similarities(queries, video)  # [captions, clips]
     plain = items.max(axis=1)
     scores: Float64 = plain.astype(np.float64)
     label = "none"
     if norm != "none":
-        scores, label = _normalised(searcher, sample, queries, plain, norm, beta)
+        scores, label = _normalised(searcher, video, queries, plain, norm, beta)
     best = topk_ids(scores[None], limit)[0].tolist()
-    pieces = sample.pieces()
+    pieces = video.pieces()
     return [
         CaptionMatch(
             rank=rank,
             score=float(scores[number]),
             text=texts[number],
-            start=sample.clips[pieces[int(items[number, pieces].argmax())]].start,
-            end=sample.clips[pieces[int(items[number, pieces].argmax())]].end,
-            why=_reasons(searcher, sample, queries[number], int(items[number].argmax())),
+            start=video.clips[pieces[int(items[number, pieces].argmax())]].start,
+            end=video.clips[pieces[int(items[number, pieces].argmax())]].end,
+            why=_reasons(searcher, video, queries[number], int(items[number].argmax())),
             norm=label,
         )
         for rank, number in enumerate(best, start=1)
@@ -98,7 +84,7 @@ def _check(texts: Sequence[str], limit: int, norm: str) -> None:
         raise QueryError(f"the normalisation {norm!r} {why}; choose one of {', '.join(NORMS)}")
 
 
-def _embedded(searcher: Searcher, texts: Sequence[str]) -> list[QueryEmbedding]:
+def _encode(searcher: Searcher, texts: Sequence[str]) -> list[QueryEmbedding]:
     words = [text.strip() for text in texts]
     return [
         query
@@ -107,33 +93,34 @@ def _embedded(searcher: Searcher, texts: Sequence[str]) -> list[QueryEmbedding]:
     ]
 
 
-def _similarities(queries: Sequence[QueryEmbedding], sample: VideoQuery) -> Float32:
+def _similarities(queries: Sequence[QueryEmbedding], video: VideoQuery) -> Float32:
     vectors, weights = np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries])
-    return mixture(vectors, weights, sample.vectors, sample.available)
+    return mixture(vectors, weights, video.vectors, video.available)
 
 
 def _normalised(
     searcher: Searcher,
-    sample: VideoQuery,
+    video: VideoQuery,
     queries: Sequence[QueryEmbedding],
     plain: Float32,
     norm: str,
     beta: float | None,
 ) -> tuple[Float64, str]:
     """The video's row of scores, corrected by how the captions fit the library's other videos."""
-    bank = query_rows(video_bank(searcher, sample, queries), Direction.VIDEO_TO_TEXT)
+    bank = query_rows(video_bank(searcher, video, queries), Direction.VIDEO_TO_TEXT)
     method = _method(norm, beta, bank)
     row = query_rows(plain[:, None], Direction.VIDEO_TO_TEXT)
     scores = rows_to_sort(method.apply(row, method.fit(bank)))[0].astype(np.float64)
-    chosen = f", beta={getattr(method, 'beta'):g}" if hasattr(method, "beta") else ""  # noqa: B009
+    fields = asdict(method)
+    chosen = f", beta={fields['beta']:g}" if "beta" in fields else ""
     return scores, f"videobank({len(bank)} videos, method={norm}{chosen})"
 
 
-def video_bank(searcher: Searcher, sample: VideoQuery, queries: Sequence[QueryEmbedding]) -> Float32:
+def video_bank(searcher: Searcher, video: VideoQuery, queries: Sequence[QueryEmbedding]) -> Float32:
     """`[captions, videos]`: how well each caption fits each of the library's other videos."""
     rows: dict[str, list[int]] = {}
-    for row, item in enumerate(searcher.items):
-        if item.content != sample.content:
+    for row, item in enumerate(searcher.snapshot.items):
+        if item.content != video.content:
             rows.setdefault(item.content, []).append(row)
     if not rows:
         raise QueryError(
@@ -142,15 +129,17 @@ def video_bank(searcher: Searcher, sample: VideoQuery, queries: Sequence[QueryEm
         )
     others = list(rows.values())
     spread = np.unique(np.linspace(0, len(others) - 1, min(BANK, len(others))).round().astype(int))
-    at, edges = concat_segments(others[number] for number in spread.tolist())
-    index = ExactIndex(np.asarray(searcher.gallery.vectors[at]), searcher.gallery.available[at])
-    found = np.empty((len(queries), len(spread)), np.float32)
+    at, starts = concat_segments(others[number] for number in spread.tolist())
+    index = ExactIndex(
+        np.asarray(searcher.snapshot.gallery.vectors[at]), searcher.snapshot.gallery.available[at]
+    )
+    fits = np.empty((len(queries), len(spread)), np.float32)
     for start in range(0, len(queries), BATCH):
         some = queries[start : start + BATCH]
         vectors, weights = np.stack([q.vectors for q in some]), np.stack([q.weights for q in some])
         items = index.scores(vectors, weights, slice(None))
-        found[start : start + len(some)] = best_of(items, edges)
-    return found
+        fits[start : start + len(some)] = segment_max(items, starts)
+    return fits
 
 
 def _method(norm: str, beta: float | None, bank: Float32) -> Method:
@@ -165,9 +154,9 @@ def _method(norm: str, beta: float | None, bank: Float32) -> Method:
     return make_method(norm, beta=beta)
 
 
-def _reasons(searcher: Searcher, sample: VideoQuery, query: QueryEmbedding, clip: int) -> tuple[Reason, ...]:
+def _reasons(searcher: Searcher, video: VideoQuery, query: QueryEmbedding, clip: int) -> tuple[Reason, ...]:
     """Each expert's share of the plain similarity with its best clip, and what it recognised there."""
-    vectors, available = sample.vectors[clip], sample.available[clip]
+    vectors, available = video.vectors[clip], video.available[clip]
     return strongest_first(
-        of_experts(searcher.model, query, vectors, available, sample.tracks, sample.clips[clip])
+        expert_reasons(searcher.model, query, vectors, available, video.tracks, video.clips[clip])
     )

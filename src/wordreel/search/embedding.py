@@ -1,30 +1,28 @@
-"""Bring a library's embeddings up to date: every clip that the model has not embedded yet."""
+"""Embed a library with a model: every clip that is not embedded yet, from stored tracks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
+from wordreel.errors import NextStep, QueryError
 from wordreel.library.embeddings import EmbeddingCache
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
+from wordreel.progress import Progress, ProgressCallback
 from wordreel.types import Track
 
 BATCH = 256  # clips between two commits
 
-Progress = Callable[[int, int], None]
-
 
 def embedding_cache(store: LibraryStore, model: Model) -> EmbeddingCache:
-    """Where the embeddings of this model are kept in this library."""
+    """The embeddings of this model in this library."""
     return EmbeddingCache(store, model.fingerprint, model.experts, model.dim)
 
 
-def embed_library(store: LibraryStore, model: Model, progress: Progress | None = None) -> int:
-    """Embed what is missing, from stored tracks: nothing is decoded. Returns the number of new clips.
+def embed_library(store: LibraryStore, model: Model, on_progress: ProgressCallback | None = None) -> int:
+    """Embed the missing clips from stored tracks; nothing is decoded. Returns the number of new clips.
 
-    Interrupted, it goes on from the last commit.
+    Interrupted, the same call resumes after the last commit.
     """
     with store.writing():
         cache = embedding_cache(store, model)
@@ -40,19 +38,39 @@ def embed_library(store: LibraryStore, model: Model, progress: Progress | None =
         ids: list[int] = []
         vectors, available = [], []
         for content, wanted in todo.items():
-            made, there = model.embed(tracks_of(store, model, content), [clips[i] for i in wanted])
+            embedded, present = model.embed(tracks_of(store, model, content), [clips[i] for i in wanted])
             ids += wanted
-            vectors.append(made)
-            available.append(there)
+            vectors.append(embedded)
+            available.append(present)
             done += len(wanted)
             if len(ids) >= BATCH or done == len(missing):
                 cache.append(ids, np.concatenate(vectors), np.concatenate(available))
                 ids, vectors, available = [], [], []
-                if progress:
-                    progress(done, len(missing))
+                if on_progress:
+                    on_progress(Progress("embedding clips", done, len(missing)))
         return done
 
 
 def tracks_of(store: LibraryStore, model: Model, content: str) -> dict[str, Track]:
-    """The tracks of one video that the model can use."""
+    """The tracks of one video that the model reads."""
     return store.present_tracks(content, model.track_experts)
+
+
+def check_model_fits(store: LibraryStore, model: Model) -> None:
+    """Raise a `QueryError` if all items were imported with features that the model does not read.
+
+    Every item would score the same; a ranking of that would look like an answer.
+    """
+    imported = store.only_imported()
+    wanted = model.track_experts
+    if imported and not store.has_tracks(wanted):
+        have = ", ".join(sorted(store.stats().experts)) or "no experts"
+        raise QueryError(
+            f"the model {model.name!r} reads {', '.join(wanted)}; the {imported} items of this library were "
+            f"imported with {have}",
+            NextStep(
+                "use a model trained on those features, or add the videos themselves",
+                command="add FOLDER",
+                page="Library (POST /api/folders)",
+            ),
+        )

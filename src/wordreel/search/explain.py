@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.library.records import StoredClip, WordRow
 from wordreel.models.base import Model
 from wordreel.search.embedding import tracks_of
 from wordreel.search.hits import Reason
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 
 if TYPE_CHECKING:
-    from wordreel.search.searcher import Searcher
-
-Spoken = Mapping[str, list[WordRow]]
+    from wordreel.search.searcher import EncodedText, Searcher
 
 
-@dataclass(frozen=True, eq=False)
-class EncodedText:
-    """A text query: its embedding, each term with the word rows that contain it, and the bonus those rows
-    add to items, by gallery row."""
-
-    query: QueryEmbedding
-    spoken: Spoken
-    bonus: Mapping[int, float]
-
-
-def why(searcher: Searcher, row: int, asked: EncodedText) -> tuple[Reason, ...]:
-    """What each expert says of one item, and the matched words with their bonus, strongest first."""
-    item, model, gallery = searcher.items[row], searcher.model, searcher.gallery
+def explain_item(searcher: Searcher, row: int, text: EncodedText) -> tuple[Reason, ...]:
+    """Each expert's reason for one item, and the quoted words with their bonus, strongest first."""
+    item, model, gallery = searcher.snapshot.items[row], searcher.model, searcher.snapshot.gallery
     tracks = tracks_of(searcher.store, model, item.content)
     vectors = np.asarray(gallery.vectors[row])
-    reasons = of_experts(model, asked.query, vectors, gallery.available[row], tracks, item.clip)
-    if row in asked.bonus:
-        reasons.append(_quotation(item, asked.spoken, asked.bonus[row]))
+    reasons = expert_reasons(model, text.embedding, vectors, gallery.available[row], tracks, item.clip)
+    if row in text.lexical.bonus:
+        line = text.lexical.best_line(item)
+        share = text.lexical.bonus[row]
+        reasons.append(Reason(f"{line.expert} words", share, f"“{line.text}”", (line.start, line.end)))
     return strongest_first(reasons)
 
 
-def of_experts(
+def expert_reasons(
     model: Model,
     query: QueryEmbedding,
     vectors: Float32,
@@ -54,29 +41,13 @@ def of_experts(
     weights = query.weights * available
     total = weights.sum()
     shares = weights * (query.vectors * vectors).sum(axis=1) / total if total > 0 else weights
-    said = model.explain(query, tracks, clip)
+    recognised = model.explain(query, tracks, clip)
     return [
-        Reason(expert, float(shares[number]), *said[expert])
+        Reason(expert, float(shares[number]), *recognised[expert])
         for number, expert in enumerate(model.experts)
-        if expert in said
+        if expert in recognised
     ]
 
 
 def strongest_first(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     return tuple(sorted(reasons, key=lambda reason: -reason.share))
-
-
-def overlaps(item: StoredClip, word: WordRow) -> bool:
-    return item.whole or (word.start < item.end and word.end > item.start)
-
-
-def _quotation(item: StoredClip, spoken: Spoken, share: float) -> Reason:
-    """The line of this item that holds the most query terms."""
-    lines = Counter(
-        word
-        for rows in spoken.values()
-        for word in rows
-        if word.content == item.content and overlaps(item, word)
-    )
-    best, _ = max(lines.items(), key=lambda pair: (pair[1], -pair[0].start))
-    return Reason(f"{best.expert} words", share, f"“{best.text}”", (best.start, best.end))

@@ -1,13 +1,15 @@
-"""What a search gives back."""
+"""What searches return."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 if TYPE_CHECKING:
     from wordreel.library.records import StoredClip
     from wordreel.library.store import LibraryStore
+    from wordreel.search.scoring import Note
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,103 @@ class Hit:
     norm: str = "none"  # what corrected the score: "none", or the query bank and its method
 
 
-H = TypeVar("H", bound=Hit)
+@dataclass(frozen=True)
+class Match(Hit):
+    """A look-alike, and the moment of the query video that it resembles."""
+
+    like: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class SequenceHit(Hit):
+    """A hit for `text`, whose `score` is the sum of both, and the later moment that matches `then`."""
+
+    then: tuple[float, float] = (0.0, 0.0)
+    then_score: float = 0.0
+
+
+@dataclass(frozen=True)
+class CaptionMatch:
+    """A caption of a video, the moment it fits best, and why."""
+
+    rank: int
+    score: float
+    text: str
+    start: float
+    end: float
+    why: tuple[Reason, ...] = ()
+    norm: str = "none"
+
+
+@dataclass(frozen=True)
+class MatchTimeline:
+    """How well words match a video over time.
+
+    `scores[i]`, in [0, 1], holds from second `i · step` on; `moments` are the best clips as
+    (start, end, score), best first.
+    """
+
+    step: float
+    duration: float
+    scores: tuple[float, ...]
+    moments: tuple[tuple[float, float, float], ...]
+    norm: str = "none"
+
+
+H = TypeVar("H", bound=Hit, covariant=True)
+
+
+@dataclass(frozen=True)
+class Results(Sequence[H], Generic[H]):
+    """The hits of one query, best first; a sequence of them.
+
+    Attributes:
+        hits: The hits.
+        norm: The label of the normalisation that was chosen: "none", or the query bank and its method.
+        note: Why the ranking is plain, where that may surprise.
+        total: How many videos pass the filters.
+        weights: The query's mixture weight of each expert, in the model's order; None for look-alikes.
+        plain: With `compare`, the hits of plain ranking.
+    """
+
+    hits: tuple[H, ...]
+    norm: str = "none"
+    note: Note | None = None
+    total: int = 0
+    weights: tuple[float, ...] | None = None
+    plain: tuple[H, ...] | None = None
+
+    @overload
+    def __getitem__(self, index: int) -> H: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[H]: ...
+    def __getitem__(self, index: int | slice) -> H | Sequence[H]:
+        return self.hits[index]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[H]:
+        return iter(self.hits)
+
+    def rank_changes(self) -> list[tuple[H, int | None]]:
+        """With `compare`: each hit and its rank in the plain list, None where it is not in it."""
+        several = len({hit.content for hit in self.hits}) < len(self.hits)  # moments of one video
+
+        def key(hit: Hit) -> object:
+            return (hit.content, hit.start, hit.end) if several else hit.content
+
+        before = {key(hit): hit.rank for hit in self.plain or ()}
+        return [(hit, before.get(key(hit))) for hit in self.hits]
+
+
+AnyHit = TypeVar("AnyHit", bound=Hit)
 
 
 def hit_of(
-    kind: type[H], store: LibraryStore, item: StoredClip, moment: StoredClip, path: str, **more: Any
-) -> H:
-    """The hit, of this kind, for an item and the moment shown of it; `more` are its other fields."""
+    kind: type[AnyHit], store: LibraryStore, item: StoredClip, moment: StoredClip, path: str, **more: Any
+) -> AnyHit:
+    """The hit, of this kind, for an item and the moment displayed of it; `more` are its other fields."""
     info = store.info(item.content)
     return kind(
         path=path,

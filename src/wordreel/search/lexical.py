@@ -1,4 +1,4 @@
-"""Words that were said or shown, matched as words: names and numbers that no embedding knows still count.
+"""Words said or shown, matched as words: names and numbers that no embedding knows still count.
 
     coverage(q, clip) = Σ idf(t) over query terms t heard or read in the clip / Σ idf(t) over all terms
     bonus(q, clip)    = strength · coverage · (1 − e^(−matched / 1.5))
@@ -11,9 +11,18 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wordreel.library.records import StoredClip, WordRow
+
+if TYPE_CHECKING:
+    from wordreel.search.snapshot import LibrarySnapshot
 
 STRENGTH = 0.45
+MOST_ROWS = 10_000  # looked at for each term
 STOP_WORDS = frozenset(
     """
     a an and are as at be been being but by can could did do does doing for from had has have he her
@@ -48,3 +57,44 @@ def bonus(terms: Mapping[str, int], matched: Iterable[str], videos: int) -> floa
         return 0.0
     coverage = sum(idf[term] for term in hit) / total
     return STRENGTH * coverage * (1 - math.exp(-len(hit) / 1.5))
+
+
+@dataclass(frozen=True, eq=False)
+class LexicalMatches:
+    """Each query term with the word rows that contain it, and the bonus they give items, by gallery row."""
+
+    rows: Mapping[str, list[WordRow]]
+    bonus: Mapping[int, float]
+
+    def best_line(self, item: StoredClip) -> WordRow:
+        """The line of an item that contains the most query terms."""
+        lines = Counter(
+            word
+            for rows in self.rows.values()
+            for word in rows
+            if word.content == item.content and _overlaps(item, word)
+        )
+        return max(lines.items(), key=lambda pair: (pair[1], -pair[0].start))[0]
+
+
+def lexical_matches(snapshot: LibrarySnapshot, text: str) -> LexicalMatches:
+    """Where the terms of a query were said or shown."""
+    rows = {term: snapshot.store.search_words([term], limit=MOST_ROWS) for term in terms_of(text)}
+    return LexicalMatches(rows, item_bonus(snapshot, rows))
+
+
+def item_bonus(snapshot: LibrarySnapshot, rows: Mapping[str, list[WordRow]]) -> dict[int, float]:
+    """The bonus of every item in which some query term was said or shown, by gallery row."""
+    counts = {term: len({row.content for row in found}) for term, found in rows.items()}
+    matched: dict[int, set[str]] = {}
+    for term, found in rows.items():
+        for word in found:
+            for row in snapshot.rows_by_content.get(word.content, ()):
+                if _overlaps(snapshot.items[row], word):
+                    matched.setdefault(row, set()).add(term)
+    videos = len(snapshot.rows_by_content)
+    return {row: bonus(counts, terms, videos) for row, terms in matched.items()}
+
+
+def _overlaps(item: StoredClip, word: WordRow) -> bool:
+    return item.whole or (word.start < item.end and word.end > item.start)

@@ -1,32 +1,191 @@
-"""What can be asked: the checks that all questions share."""
+"""`Query`: everything one can ask of a library, checked when it is built."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 from wordreel.errors import QueryError
 from wordreel.library.banks import BUILD_A_BANK
-from wordreel.search.scoring import ConfidenceFunction
+from wordreel.search.filters import Filters
+from wordreel.search.scoring import AUTO, check_norm
 
 LONGEST_QUERY = 10_000  # characters
 
 
-def checked(
-    texts: Sequence[str], limit: int, confidence: ConfidenceFunction | None, min_confidence: float
-) -> list[str]:
-    """The words of each text, where they can be looked for at all."""
-    words = [text.strip() for text in texts]
-    for text in words:
-        if not text:
-            raise QueryError("the query is empty; say what to look for")
-        if len(text) > LONGEST_QUERY:
-            raise QueryError(f"the query has {len(text)} characters; {LONGEST_QUERY} are allowed")
-    check_limit(limit)
-    if min_confidence > 0 and confidence is None:
-        raise QueryError("a minimum confidence needs a query bank", BUILD_A_BANK)
+@dataclass(frozen=True)
+class VideoMoment:
+    """A video to find look-alikes of: a file, or a video of the library by its content hash.
+
+    Args:
+        path: A file; it need not be in the library.
+        second: Search only with the clip at this second.
+        content: The content hash of a video of the library, instead of a path.
+
+    >>> VideoMoment("party.mp4", second=95)
+    VideoMoment(path=PosixPath('party.mp4'), second=95, content=None)
+    """
+
+    path: str | PathLike[str] | None = None
+    second: float | None = None
+    content: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.path is None) == (self.content is None):
+            raise QueryError("name a video by its path or by its content hash", field="like")
+        if self.path is not None:
+            object.__setattr__(self, "path", Path(self.path).expanduser())
+
+
+class FilterArguments(TypedDict, total=False):
+    """The fields of `Filters` as keyword arguments."""
+
+    folder: str | PathLike[str] | None
+    after: datetime | None
+    before: datetime | None
+    min_duration: float | None
+    max_duration: float | None
+    has_speech: bool | None
+    has_text: bool | None
+    expert: str | None
+    kind: str | None
+
+
+class QueryArguments(FilterArguments, total=False):
+    """The fields of `Query` but its text, and those of its filters, as keyword arguments."""
+
+    then: str | None
+    like: VideoMoment | str | PathLike[str] | None
+    image: str | PathLike[str] | None
+    filters: Filters
+    norm: str
+    bank: str | None
+    beta: float | None
+    limit: int
+    offset: int
+    moments: bool
+    min_confidence: float
+    compare: bool
+
+
+@dataclass(frozen=True)
+class Query:
+    """What to look for and how to rank it. Exactly one of `text`, `like` and `image` is given.
+
+    Args:
+        text: Words.
+        then: Words for what happens later in the same video; needs `text`.
+        like: A video, or a moment of it, to find look-alikes of.
+        image: A picture file to find look-alikes of.
+        filters: Which videos may be returned.
+        norm: Query-bank normalisation: "auto" uses a bank that passed its check, "none" ranks by plain
+            similarity, or the name of a method.
+        bank: The name of the bank; the checked one by default.
+        beta: Inverse temperature of the inverted softmax; by default the one that the bank's check chose.
+        limit: How many hits to return.
+        offset: How many of the best hits to skip.
+        moments: Rank every moment instead of the best one of each video.
+        min_confidence: Leave out less confident hits; needs a query bank of at least 100 queries.
+        compare: Also return the plain ranking, to compare the normalised one with.
+
+    Raises:
+        QueryError: The fields contradict each other or are out of range.
+        BankError: No search can use this `norm`.
+
+    >>> Query("  somebody opens a door ", then="a cat runs out").text
+    'somebody opens a door'
+    """
+
+    text: str | None = None
+    then: str | None = None
+    like: VideoMoment | str | PathLike[str] | None = None
+    image: str | PathLike[str] | None = None
+    filters: Filters = field(default_factory=Filters)
+    norm: str = AUTO
+    bank: str | None = None
+    beta: float | None = None
+    limit: int = 10
+    offset: int = 0
+    moments: bool = False
+    min_confidence: float = 0.0
+    compare: bool = False
+
+    def __post_init__(self) -> None:
+        self._check_question()
+        for name in ("text", "then"):
+            if (words := getattr(self, name)) is not None:
+                object.__setattr__(self, name, check_text(words, name))
+        if self.like is not None and not isinstance(self.like, VideoMoment):
+            object.__setattr__(self, "like", VideoMoment(self.like))
+        check_norm(self.norm)
+        check_limit(self.limit)
+        if self.offset < 0:
+            raise QueryError(f"cannot skip {self.offset} results", field="offset")
+        if not 0 <= self.min_confidence <= 1:
+            raise QueryError(
+                f"a confidence is between 0 and 1, not {self.min_confidence:g}", field="min_confidence"
+            )
+
+    def _check_question(self) -> None:
+        given = [name for name in ("text", "image", "like") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise QueryError("ask with exactly one of text, image and like", field="text")
+        if self.then is not None and self.text is None:
+            raise QueryError("`then` needs `text`: say what comes first", field="then")
+        if self.then is not None and self.moments:
+            raise QueryError(
+                "`then` finds one pair of moments in each video; leave out `moments`", field="moments"
+            )
+        if self.text is None and self.min_confidence > 0:
+            raise QueryError(
+                "look-alikes have no confidence; leave out min_confidence", field="min_confidence"
+            )
+        if self.text is None and self.compare:
+            raise QueryError("look-alikes are not normalised: there is nothing to compare", field="compare")
+
+    @classmethod
+    def build(cls, text: str | None = None, **arguments: Unpack[QueryArguments]) -> Query:
+        """A query from flat arguments: those named as fields of `Filters` become its filters.
+
+        >>> Query.build("a dog", kind="video", limit=3).filters.kind
+        'video'
+        """
+        given: dict[str, Any] = dict(arguments)
+        chosen = {one.name: given.pop(one.name) for one in fields(Filters) if one.name in given}
+        if chosen and "filters" in given:
+            raise QueryError(f"give `filters` or {', '.join(chosen)}, not both", field="filters")
+        return cls(text, **given) if "filters" in given else cls(text, filters=Filters(**chosen), **given)
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts to encode: none, one, or with `then` two."""
+        return [words for words in (self.text, self.then) if words is not None]
+
+    @property
+    def video(self) -> VideoMoment | None:
+        """The video or picture to find look-alikes of."""
+        if self.image is not None:
+            return VideoMoment(self.image)
+        return self.like if isinstance(self.like, VideoMoment) else None
+
+
+def check_text(text: str, field: str = "text") -> str:
+    """The words of a text query without the spaces around them."""
+    words = text.strip()
+    if not words:
+        raise QueryError("the query is empty; say what to look for", field=field)
+    if len(words) > LONGEST_QUERY:
+        raise QueryError(f"the query has {len(words)} characters; {LONGEST_QUERY} are allowed", field=field)
     return words
 
 
 def check_limit(limit: int, what: str = "results") -> None:
     if limit < 1:
-        raise QueryError(f"cannot show {limit} {what}; ask for 1 or more")
+        raise QueryError(f"cannot show {limit} {what}; ask for 1 or more", field="limit")
+
+
+def needs_confidence() -> QueryError:
+    return QueryError("a minimum confidence needs a query bank of at least 100 queries", BUILD_A_BANK)

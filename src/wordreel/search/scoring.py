@@ -5,8 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from wordreel.errors import BankError, NextStep
+from wordreel.hubness import METHODS
+from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.index.base import Correction
 from wordreel.types import Float32, Float64, Int64
+
+AUTO = "auto"
+SEARCHABLE = tuple(
+    name
+    for name, kind in METHODS.items()
+    if not (kind.transductive or name.startswith("dual-")) and (kind.foldable or kind is GloballyCorrected)
+)
 
 
 class Rescorer(Protocol):
@@ -18,7 +28,7 @@ class Rescorer(Protocol):
 
 
 class ConfidenceFunction(Protocol):
-    """How sure one can be of each item as an answer to one query, in [0, 1]."""
+    """The confidence of each item as an answer to one query, in [0, 1]."""
 
     def __call__(self, scores: Float32, best: Int64) -> Float32:
         """Confidences `[items]` from the plain scores of all items and the best item of every video."""
@@ -27,7 +37,7 @@ class ConfidenceFunction(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FittedNorm:
-    """One way to rank: the correction folded into the index, or a rescorer of candidates; never both."""
+    """A normalisation fitted to the items: a correction folded into the index or a rescorer, never both."""
 
     label: str  # as evaluations print it
     correction: Correction | None = None
@@ -35,3 +45,42 @@ class FittedNorm:
 
 
 PLAIN = FittedNorm("none")
+
+
+@dataclass(frozen=True)
+class Note:
+    """Why a ranking is plain where that may surprise, and what to do about it."""
+
+    message: str
+    next_step: NextStep | None = None
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.next_step.for_command_line()}" if self.next_step else self.message
+
+    def for_page(self) -> str:
+        return f"{self.message}; {self.next_step.for_page()}" if self.next_step else self.message
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """The normalisation and the confidence of a search, chosen by its `norm`, `bank` and `beta`."""
+
+    norm: FittedNorm = PLAIN
+    confidence: ConfidenceFunction | None = None
+    note: Note | None = None
+
+
+def check_norm(name: str) -> None:
+    """Refuse a normalisation that a search cannot use, and say why."""
+    if name == AUTO or name in SEARCHABLE:
+        return
+    if name not in METHODS:
+        raise BankError(f"there is no normalisation {name!r}; choose one of auto, {', '.join(SEARCHABLE)}")
+    why = (
+        "sees all test queries at once, and a search has one"
+        if METHODS[name].transductive
+        else "needs a second bank of videos"
+    )
+    raise BankError(
+        f"{name!r} {why}", NextStep("choose another, or use it on similarity matrices", command="qbnorm")
+    )

@@ -1,145 +1,227 @@
-"""The query path: words → embedding → index → hits, each with its moment and its reasons.
+"""`Searcher`: answers every `Query`, for the command line, Python and HTTP alike.
 
-Clips and whole videos are items alike. A video is as good as its best item; the moment shown is its best
-clip. Words that were said or shown add a bonus (`lexical`) to the items they fall into; only those items
-can gain, so the best items are among the index's best and them, and the result is exact.
-
-A `FittedNorm` corrects the ranking by a query bank: inside the index where the method allows it, otherwise by
-scoring the plain best `CANDIDATES` again.
+A searcher is immutable: a snapshot of the library, a model, how to choose a scoring, and how to analyse files
+that are not in the library. Whoever wants to see a changed library opens another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
-from wordreel.index.exact import BLOCK, ExactIndex
-from wordreel.library.embeddings import Gallery
-from wordreel.library.records import StoredClip, StoredFile
+from wordreel.errors import BankError, QueryError
+from wordreel.library.banks import BUILD_A_BANK
+from wordreel.library.extract import ExtractedFile
 from wordreel.library.store import LibraryStore
+from wordreel.lru_cache import LRUCache
 from wordreel.models.base import Model
-from wordreel.search import lexical
-from wordreel.search.embedding import embedding_cache
-from wordreel.search.explain import EncodedText, Spoken, overlaps, why
-from wordreel.search.facts import Facts, facts_of
-from wordreel.search.filters import Filters
-from wordreel.search.hits import Hit, hit_of
-from wordreel.search.like import Match, like
-from wordreel.search.query import checked
-from wordreel.search.scoring import PLAIN, ConfidenceFunction, FittedNorm
-from wordreel.search.segments import Scores, best_of, concat_segments, segment_argmax
-from wordreel.search.video_query import VideoQuery
-from wordreel.types import Bool, Float32, Int64
+from wordreel.progress import ProgressCallback
+from wordreel.search.hits import Hit, MatchTimeline, Results
+from wordreel.search.lexical import LexicalMatches, lexical_matches
+from wordreel.search.like import find_look_alikes
+from wordreel.search.query import Query, VideoMoment
+from wordreel.search.scoring import AUTO, PLAIN, FittedNorm, Scoring
+from wordreel.search.segments import Scores
+from wordreel.search.snapshot import LibrarySnapshot
+from wordreel.search.text_search import search_text
+from wordreel.search.then import search_sequence
+from wordreel.search.video_query import VideoQuery, encode_video
+from wordreel.search.where import match_timeline
+from wordreel.types import QueryEmbedding
 
-CANDIDATES = 1_000  # items that a rescoring method sees
+CACHED_SCORINGS = 32
 RESCORED_AT_ONCE = 4_096  # items, when all of them are rescored for an evaluation
+COMPARED = "dis"  # what plain ranking is compared with where "auto" is plain
+
+AnalyseFile = Callable[[Path, Model], ExtractedFile]
 
 
-@dataclass(frozen=True)
-class _Scored:
-    row: int
-    score: float
+class ChooseScoring(Protocol):
+    """Turns `norm`, `bank` and `beta` of a query into a scoring of a searcher's items."""
+
+    def __call__(
+        self,
+        searcher: Searcher,
+        norm: str,
+        bank: str | None,
+        beta: float | None,
+        on_progress: ProgressCallback | None,
+    ) -> Scoring: ...
 
 
+def plain_scoring(
+    searcher: Searcher,
+    norm: str,
+    bank: str | None,
+    beta: float | None,
+    on_progress: ProgressCallback | None,
+) -> Scoring:
+    """The scoring of a searcher that has no query banks."""
+    if norm not in (AUTO, PLAIN.label):
+        raise BankError(f"the normalisation {norm!r} needs a query bank", BUILD_A_BANK)
+    return Scoring()
+
+
+def refuse_file(path: Path, model: Model) -> ExtractedFile:
+    """For a searcher that answers only with what is in the library."""
+    raise QueryError(f"{path} is not in the library")
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedText:
+    """A text query: its embedding, and the items in which its words were said or shown."""
+
+    embedding: QueryEmbedding
+    lexical: LexicalMatches
+
+
+@dataclass(frozen=True, eq=False)
 class Searcher:
-    """A library opened for searching with one model. Sees what the library held when it was made."""
+    """A library opened for searching with one model."""
 
-    def __init__(self, store: LibraryStore, model: Model) -> None:
-        self.store = store
-        self.model = model
-        known = {clip.id: clip for clip in store.clips()}
-        gallery = embedding_cache(store, model).load()
-        # Somebody may add or remove videos between the two looks: only what both saw counts.
-        if not all(int(number) in known for number in gallery.ids):
-            both = np.isin(gallery.ids, list(known))
-            gallery = Gallery(gallery.ids[both], gallery.vectors[both], gallery.available[both])
-        self._items: list[StoredClip] = [known[int(number)] for number in gallery.ids]
-        self.gallery = gallery
-        self._index = ExactIndex(gallery.vectors, gallery.available)
-        self._rows_of: dict[str, list[int]] = {}
-        for row, item in enumerate(self._items):
-            self._rows_of.setdefault(item.content, []).append(row)
-        self._files = [file for file in store.files() if file.content in self._rows_of]
+    snapshot: LibrarySnapshot
+    model: Model
+    choose: ChooseScoring = plain_scoring
+    analyse: AnalyseFile = refuse_file
+    _scorings: LRUCache[tuple[str, str | None, float | None], Scoring] = field(
+        default_factory=lambda: LRUCache(CACHED_SCORINGS), repr=False
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @classmethod
+    def open(
+        cls,
+        store: LibraryStore,
+        model: Model,
+        choose: ChooseScoring = plain_scoring,
+        analyse: AnalyseFile = refuse_file,
+    ) -> Searcher:
+        """A searcher over the library as it is now."""
+        return cls(LibrarySnapshot.take(store, model), model, choose, analyse)
+
+    def with_new_banks(self) -> Searcher:
+        """The same snapshot with its scorings chosen again: for when the query banks have changed."""
+        return replace(self, _scorings=LRUCache(CACHED_SCORINGS), _lock=threading.Lock())
+
+    @property
+    def store(self) -> LibraryStore:
+        return self.snapshot.store
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.snapshot)
+
+    # Queries
 
     def search(
+        self, query: Query, scoring: Scoring | None = None, on_progress: ProgressCallback | None = None
+    ) -> Results[Hit]:
+        """Answer a query. `scoring` replaces what its norm, bank and beta choose."""
+        if query.video is not None:
+            return find_look_alikes(self, self.encode_video(query.video), query)
+        return self._search_text(query, self.encode_texts(query.texts), scoring, on_progress)
+
+    def search_many(
+        self, queries: Sequence[Query], on_progress: ProgressCallback | None = None
+    ) -> list[Results[Hit]]:
+        """Answer several queries; their texts are encoded together."""
+        texts = list(dict.fromkeys(text for query in queries for text in query.texts))
+        encoded = dict(zip(texts, self.encode_texts(texts), strict=True))
+        return [
+            self.search(query)
+            if query.video is not None
+            else self._search_text(query, [encoded[text] for text in query.texts], None, on_progress)
+            for query in queries
+        ]
+
+    def _search_text(
         self,
-        text: str,
-        limit: int = 10,
-        filters: Filters | None = None,
-        moments: bool = False,
-        norm: FittedNorm = PLAIN,
-        confidence: ConfidenceFunction | None = None,
-        min_confidence: float = 0.0,
-        offset: int = 0,
-    ) -> list[Hit]:
-        """The best videos for some words, best first; with `moments`, the best moments of any video.
+        query: Query,
+        encoded: Sequence[EncodedText],
+        scoring: Scoring | None,
+        on_progress: ProgressCallback | None,
+    ) -> Results[Hit]:
+        find = search_sequence if query.then is not None else search_text
+        if not query.compare:
+            chosen = scoring or self.scoring(query.norm, query.bank, query.beta, on_progress)
+            return find(self, encoded, query, chosen)
+        chosen = scoring or self._compared(query, on_progress)
+        plain = find(self, encoded, query, self.scoring("none", query.bank, None, on_progress))
+        return replace(find(self, encoded, query, chosen), plain=plain.hits)
 
-        With `confidence` every hit says how sure it is, and items below `min_confidence` are left out. The
-        first `offset` hits are passed over without asking why they were found.
-        """
-        [words] = checked([text], limit, confidence, min_confidence)
-        paths = (filters or Filters()).paths(self._files, self.facts)
-        if not paths:
-            return []
-        allowed = np.full(len(self), len(paths) == len(self._rows_of))
-        if not allowed.all():
-            for content in paths:
-                allowed[self._rows_of[content]] = True
-        asked = self.ask(words)
-        sure: Float32 | None = None
-        known: Float32 | None = None
-        if confidence is not None and len(self):
-            every = self._index.scores(asked.query.vectors[None], asked.query.weights[None], slice(None))
-            plain = every[0].copy()
-            plain[list(asked.bonus)] += np.array(list(asked.bonus.values()), np.float32)
-            sure = confidence(plain, self.best_rows(plain[None])[0])
-            allowed &= sure >= min_confidence
-            # A product over more than one block may round a few items otherwise than the blocks that rank.
-            known = every if len(self) <= BLOCK else None
-        ranked, corrected = self._ranked(asked, known, allowed, offset + limit, moments, norm)
-        label = norm.label if corrected else PLAIN.label
-        found = []
-        for rank, scored in enumerate(ranked[offset:], start=offset + 1):
-            confident = None if sure is None else float(sure[scored.row])
-            found.append(self._hit(scored, asked, norm, paths, rank=rank, confidence=confident, norm=label))
-        return found
+    def where(self, content: str, query: Query, on_progress: ProgressCallback | None = None) -> MatchTimeline:
+        """How well the text of a query matches a video over time."""
+        if query.text is None or query.then is not None:
+            raise QueryError("a timeline needs one text", field="text")
+        if content not in self.snapshot:
+            raise QueryError(f"{content} is not a video of this library that can be searched")
+        scoring = self.scoring(query.norm, query.bank, query.beta, on_progress)
+        return match_timeline(self, content, query.text, scoring.norm)
 
-    def ask(self, words: str) -> EncodedText:
-        """Some words as a question to this searcher."""
-        spoken = self._spoken(words)
-        return EncodedText(self.model.encode([words])[0], spoken, self._bonus(spoken))
+    def scoring(
+        self,
+        norm: str = AUTO,
+        bank: str | None = None,
+        beta: float | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> Scoring:
+        """The scoring for a norm, bank and beta; chosen and fitted once."""
+        key = (norm, bank, beta)
+        known = self._scorings.get(key)
+        if known is None:
+            with self._lock:
+                known = self._scorings.get(key)
+                if known is None:
+                    known = self.choose(self, norm, bank, beta, on_progress)
+                    self._scorings.put(key, known)
+        return known
 
-    def facts(self) -> Mapping[str, Facts]:
-        """What filters want to know of every video."""
-        return self._facts
+    def _compared(self, query: Query, on_progress: ProgressCallback | None) -> Scoring:
+        """What to compare plain ranking with: as the query says, and not plain if it says "auto"."""
+        chosen = self.scoring(query.norm, query.bank, query.beta, on_progress)
+        if query.norm != AUTO or chosen.norm is not PLAIN:
+            return chosen
+        return self.scoring(COMPARED, query.bank, query.beta, on_progress)
 
-    @cached_property
-    def _facts(self) -> Mapping[str, Facts]:
-        return facts_of(self.store)
+    # Encoding
 
-    def contents(self) -> list[str]:
-        """Every video that can be found, in the order of the columns of `scores`."""
-        return list(self._rows_of)
+    def encode_texts(self, texts: Sequence[str]) -> list[EncodedText]:
+        """Text queries, encoded in one batch and looked up among the words said or shown."""
+        words = [text.strip() for text in texts]
+        embeddings = self.model.encode(words)
+        return [
+            EncodedText(embedding, lexical_matches(self.snapshot, text))
+            for embedding, text in zip(embeddings, words, strict=True)
+        ]
+
+    def encode_video(self, video: VideoMoment) -> VideoQuery:
+        """A video as a query: from stored tracks, or analysed now if the library does not have it."""
+        return encode_video(self.store, self.model, video, self.analyse)
+
+    # Scores of everything, for evaluations
 
     def scores(self, texts: Sequence[str], norm: FittedNorm = PLAIN) -> Scores:
         """`[texts, videos]`: each video as good as its best item, just as `search` ranks them."""
-        return self.best_items(next(self.item_scores(texts, [norm])))
+        return self.snapshot.best_items(next(self.item_scores(texts, [norm])))
 
     def item_scores(self, texts: Sequence[str], norms: Sequence[FittedNorm]) -> Iterator[Scores]:
         """`[texts, items]` under each norm in turn; float64 where one rescores, float32 elsewhere."""
-        queries = self.model.encode([text.strip() for text in texts])
-        vectors, weights = np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries])
-        plain = self._index.scores(vectors, weights, slice(None))
-        first = plain.argmax(axis=1) if len(self) else np.zeros(len(texts), np.int64)
-        for row, text in enumerate(texts):
-            for item, extra in self._bonus(self._spoken(text)).items():
+        return self.encoded_item_scores(self.encode_texts(texts), norms)
+
+    def encoded_item_scores(
+        self, encoded: Sequence[EncodedText], norms: Sequence[FittedNorm]
+    ) -> Iterator[Scores]:
+        """The same for texts that are encoded already."""
+        vectors = np.stack([text.embedding.vectors for text in encoded])
+        weights = np.stack([text.embedding.weights for text in encoded])
+        plain = self.snapshot.index.scores(vectors, weights, slice(None))
+        first = plain.argmax(axis=1) if len(self) else np.zeros(len(encoded), np.int64)
+        for row, text in enumerate(encoded):
+            for item, extra in text.lexical.bonus.items():
                 plain[row, item] += extra
         for norm in norms:
             if norm.rescore is not None:
@@ -152,147 +234,3 @@ class Searcher:
             else:
                 opened = norm.correction.active[first]
                 yield plain - np.where(opened[:, None], norm.correction.bias, np.float32(0))
-
-    def best_items(self, items: Scores) -> Scores:
-        """`[texts, items]` to `[texts, videos]`, by the best item of each video."""
-        order, edges = self._by_video
-        return best_of(items[:, order], edges)
-
-    def best_rows(self, items: Scores) -> Int64:
-        """`[texts, items]` to `[texts, videos]`: the best item of each video, the first of equals."""
-        order, edges = self._by_video
-        return np.asarray(order[segment_argmax(items[:, order], edges)[1]], np.int64)
-
-    @cached_property
-    def _by_video(self) -> tuple[Int64, Int64]:
-        """The rows of all items, video by video, and where each video begins."""
-        return concat_segments(self._rows_of.values())
-
-    def coverage(self, contents: Sequence[str]) -> dict[str, float]:
-        """The share of these videos that each expert has something to say about."""
-        rows = [self._rows_of[content] for content in contents]
-        speaks = np.array([self.gallery.available[found].any(axis=0) for found in rows])
-        return dict(zip(self.model.experts, speaks.mean(axis=0).round(4).tolist(), strict=True))
-
-    def _plain(self, asked: EncodedText, rows: Int64) -> Float32:
-        """Similarity and bonus of some items, without any correction."""
-        extra = np.array([asked.bonus.get(row, 0.0) for row in rows.tolist()], np.float32)
-        plain = self._index.scores(asked.query.vectors[None], asked.query.weights[None], rows)[0] + extra
-        return np.asarray(plain, np.float32)
-
-    def _ranked(
-        self,
-        asked: EncodedText,
-        known: Float32 | None,
-        allowed: Bool,
-        limit: int,
-        moments: bool,
-        norm: FittedNorm,
-    ) -> tuple[list[_Scored], bool]:
-        """The best item of each video (or the best moments), looking deeper until there are enough, and
-        whether the norm held for this query. `known [1, items]` are the similarities, if they were made."""
-        vectors, weights = asked.query.vectors[None], asked.query.weights[None]
-        extra = np.array([row for row in asked.bonus if allowed[row]], np.int64)
-        depth = 4 * limit if norm.rescore is None else max(CANDIDATES, 4 * limit)
-        while True:
-            k = min(depth, len(self))
-            found = self._index.search(vectors, weights, k, allowed, norm.correction, known)
-            rows = found.rows[0][found.rows[0] >= 0]
-            scores = dict(zip(rows.tolist(), found.scores[0].tolist(), strict=False))
-            if len(extra):
-                gained = self._plain(asked, extra)
-                if norm.correction is not None and found.corrected[0]:
-                    gained = gained - norm.correction.bias[extra]
-                scores |= dict(zip(extra.tolist(), gained.tolist(), strict=True))
-            if norm.rescore is not None and scores:
-                some = np.array(list(scores), np.int64)
-                plain = np.array(list(scores.values()), np.float32)
-                scores = dict(zip(some.tolist(), norm.rescore(plain[None], some)[0].tolist(), strict=True))
-            everything = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
-            chosen = self._moments(everything) if moments else self._videos(everything)
-            if len(chosen) >= limit or len(rows) < depth:
-                return chosen[:limit], norm.rescore is not None or bool(found.corrected[0])
-            depth *= 4
-
-    def _videos(self, ordered: list[tuple[int, float]]) -> list[_Scored]:
-        best: dict[str, _Scored] = {}
-        for row, score in ordered:
-            best.setdefault(self._items[row].content, _Scored(row, score))
-        return list(best.values())
-
-    def _moments(self, ordered: list[tuple[int, float]]) -> list[_Scored]:
-        return [
-            _Scored(row, score)
-            for row, score in ordered
-            if not self._items[row].whole or len(self._rows_of[self._items[row].content]) == 1
-        ]
-
-    def _spoken(self, text: str) -> Spoken:
-        """Each query term with the rows of words that hold it."""
-        return {term: self.store.search_words([term], limit=10_000) for term in lexical.terms_of(text)}
-
-    def _bonus(self, spoken: Spoken) -> dict[int, float]:
-        """The bonus of every item in which some query term was said or shown."""
-        counts = {term: len({row.content for row in rows}) for term, rows in spoken.items()}
-        matched: dict[int, set[str]] = {}
-        for term, rows in spoken.items():
-            for word in rows:
-                for row in self._rows_of.get(word.content, ()):
-                    if overlaps(self._items[row], word):
-                        matched.setdefault(row, set()).add(term)
-        videos = len(self._rows_of)
-        return {row: lexical.bonus(counts, terms, videos) for row, terms in matched.items()}
-
-    def _hit(
-        self,
-        scored: _Scored,
-        asked: EncodedText,
-        ranked_by: FittedNorm,
-        paths: Mapping[str, str],
-        **more: Any,
-    ) -> Hit:
-        item = self._items[scored.row]
-        moment = self._moment(item, asked, ranked_by)
-        reasons = why(self, scored.row, asked)
-        return hit_of(
-            Hit, self.store, item, moment, paths[item.content], score=scored.score, why=reasons, **more
-        )
-
-    def _moment(self, item: StoredClip, asked: EncodedText, norm: FittedNorm) -> StoredClip:
-        """What to show of an item: itself, and of a whole video its best clip."""
-        found = [row for row in self._rows_of[item.content] if not self._items[row].whole]
-        if not item.whole or not found:
-            return item
-        rows = np.array(found, np.int64)
-        total = self._plain(asked, rows)
-        if norm.correction is not None:
-            total = total - norm.correction.bias[rows]
-        return self._items[found[int(np.argmax(total))]]
-
-    # What the other questions, a video for videos or for captions, need to know
-
-    @property
-    def items(self) -> Sequence[StoredClip]:
-        """The items, row by row of the gallery."""
-        return self._items
-
-    @property
-    def files(self) -> list[StoredFile]:
-        """The files of all videos that can be found, by path."""
-        return self._files
-
-    def has(self, content: str) -> bool:
-        """Whether a video can be found at all."""
-        return content in self._rows_of
-
-    def rows(self, content: str) -> list[int]:
-        """The rows of one video's items."""
-        return self._rows_of[content]
-
-    def bonus(self, text: str) -> dict[int, float]:
-        """What words that were said or shown add to the similarity of items, by row."""
-        return self._bonus(self._spoken(text))
-
-    def like(self, sample: VideoQuery, limit: int = 10, filters: Filters | None = None) -> list[Match]:
-        """The videos most like a given one, best first."""
-        return like(self, sample, limit, filters)

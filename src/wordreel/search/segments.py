@@ -1,4 +1,4 @@
-"""Items of many videos in one row of numbers, video after video: the best of each."""
+"""Maxima over consecutive segments of an array: the items of one video after those of another."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from wordreel.types import Int64
 Scores = NDArray[np.floating[Any]]
 
 
-def concat_segments(groups: Iterable[Sequence[int]]) -> tuple[Int64, Int64]:
-    """The members of all groups, group after group, and where each group begins.
+def concat_segments(segments: Iterable[Sequence[int]]) -> tuple[Int64, Int64]:
+    """The members of all segments in one array, and where each segment starts.
 
-    >>> [found.tolist() for found in concat_segments([[4, 0], [2], [1, 3]])]
+    >>> [array.tolist() for array in concat_segments([[4, 0], [2], [1, 3]])]
     [[4, 0, 2, 1, 3], [0, 2, 3]]
     """
-    members = [np.array(group, np.int64) for group in groups]
+    members = [np.array(segment, np.int64) for segment in segments]
     return np.concatenate(members), np.cumsum([0, *map(len, members)])[:-1]
 
 
-def best_of(values: Scores, edges: Int64) -> Scores:
-    """The greatest value of each group, along the last axis."""
-    best: Scores = np.maximum.reduceat(values, edges, axis=-1)
+def segment_max(values: Scores, starts: Int64) -> Scores:
+    """The maximum of each segment, along the last axis."""
+    best: Scores = np.maximum.reduceat(values, starts, axis=-1)
     return best
 
 
-def segment_argmax(values: Scores, edges: Int64) -> tuple[Scores, Int64]:
-    """The greatest value of each group, along the last axis, and where it is, the first of equals.
+def segment_argmax(values: Scores, starts: Int64) -> tuple[Scores, Int64]:
+    """The maximum of each segment, along the last axis, and its position, the first of equals.
 
     >>> [found.tolist() for found in segment_argmax(np.array([1.0, 3.0, 3.0, 0.0, 0.0]), np.array([0, 3]))]
     [[3.0, 0.0], [1, 3]]
     """
     count = values.shape[-1]
-    best = best_of(values, edges)
-    sizes = np.diff(np.append(edges, count))
+    best = segment_max(values, starts)
+    sizes = np.diff(np.append(starts, count))
     reached = np.where(values == np.repeat(best, sizes, axis=-1), np.arange(count), count)
-    return best, np.asarray(np.minimum.reduceat(reached, edges, axis=-1), np.int64)
+    return best, np.asarray(np.minimum.reduceat(reached, starts, axis=-1), np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
 from wordreel.library.store import LibraryStore
 from wordreel.models import kept
 from wordreel.models.base import CheckpointModel, Model
+from wordreel.progress import ProgressCallback
 from wordreel.search.embedding import embed_library
 from wordreel.weights.store import WeightStore
 
@@ -38,7 +38,7 @@ class ModelRow:
 
 
 def use(
-    store: LibraryStore, weights: WeightStore, asked: str, progress: Callable[[int, int], None] | None = None
+    store: LibraryStore, weights: WeightStore, asked: str, on_progress: ProgressCallback | None = None
 ) -> tuple[Model, Used]:
     """Embed the library with a model from its stored tracks, then make it the library's model.
 
@@ -58,16 +58,16 @@ def use(
                     f"its captions need {trained.external_text}, which is not in its folder: leave it there"
                 )
             key, model = trained.fingerprint, kept.keep(store, trained, weights)
-        return model, Used(model.name, model.fingerprint, switch(store, model, key, progress), tuple(notes))
+        return model, Used(
+            model.name, model.fingerprint, switch(store, model, key, on_progress), tuple(notes)
+        )
 
 
-def switch(
-    store: LibraryStore, model: Model, key: str, progress: Callable[[int, int], None] | None = None
-) -> int:
+def switch(store: LibraryStore, model: Model, key: str, on_progress: ProgressCallback | None = None) -> int:
     """Embed what the model has not embedded yet, and only then name it; the number of new clips."""
     with store.writing():
         try:
-            embedded = embed_library(store, model, progress)
+            embedded = embed_library(store, model, on_progress)
         except ValueError as error:
             raise WeightsError(f"the model {model.name!r} cannot embed this library: {error}") from error
         store.set_setting(kept.SETTING, key)

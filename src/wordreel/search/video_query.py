@@ -1,31 +1,42 @@
-"""A video that is itself the question, from the library or from a file outside it, embedded like the rest."""
+"""A video as a query, from the library or from a file outside it, embedded like the rest."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from wordreel.errors import QueryError
+from wordreel.errors import MediaError, QueryError
 from wordreel.experts import registry
+from wordreel.experts.base import Expert
 from wordreel.library.clips import SHOTS_EXPERT
-from wordreel.library.extract import ExtractedFile, content_hash
+from wordreel.library.extract import ExtractedFile, content_hash, extract_file
 from wordreel.library.store import LibraryStore
+from wordreel.lru_cache import LRUCache
+from wordreel.media import Fence
+from wordreel.media.types import FrameNeed
 from wordreel.models.base import Model
 from wordreel.search.embedding import tracks_of
+from wordreel.search.query import VideoMoment
 from wordreel.types import Bool, Clip, Float32, Track
+from wordreel.weights.store import WeightStore
 
-Study = Callable[[Path], ExtractedFile]
+CACHED_FILES = 32
 
 
 @dataclass(frozen=True, eq=False)
 class VideoQuery:
-    """`clips` of one video, the whole among them, with `vectors [clips, experts, dim]` and `available`."""
+    """The embedded clips of one video, the whole among them.
+
+    `vectors [clips, experts, dim]` are zero where `available [clips, experts]` is false. `content` is empty
+    for a file that is not in the library.
+    """
 
     name: str
-    content: str  # empty for a file that is not in the library
+    content: str
     tracks: Mapping[str, Track]
     clips: tuple[Clip, ...]
     vectors: Float32
@@ -38,11 +49,12 @@ class VideoQuery:
         vectors, available = model.embed(tracks, clips)
         if not available.any():
             raise QueryError(
-                f"no expert that the model {model.name!r} looks at has anything to say about {name}; "
+                f"{name} has no features that the model {model.name!r} can compare; "
                 f"it looks at {', '.join(model.track_experts)}"
             )
-        shown = np.where(available[..., None], vectors, np.float32(0))
-        return VideoQuery(name, content, tracks, clips, shown, available)
+        return VideoQuery(
+            name, content, tracks, clips, np.where(available[..., None], vectors, np.float32(0)), available
+        )
 
     def some(self, rows: list[int]) -> VideoQuery:
         """Only these clips."""
@@ -54,7 +66,7 @@ class VideoQuery:
         )
 
     def at(self, second: float) -> VideoQuery:
-        """Only the clip that holds a second."""
+        """Only the clip at a second."""
         end = max(clip.end for clip in self.clips)
         if not 0 <= second <= end:
             raise QueryError(f"{self.name} lasts {end:.1f} seconds; there is no second {second:g} in it")
@@ -66,33 +78,86 @@ class VideoQuery:
         return [row for row, clip in enumerate(self.clips) if not clip.whole] or [0]
 
 
-def encode_video(store: LibraryStore, model: Model, path: Path, study: Study) -> VideoQuery:
-    """A file as a question. What the library knows, by path or by its bytes, is not decoded again."""
-    known = store.file(path)
-    content = known.content if known else _known_bytes(store, path)
-    if content:
-        clips = tuple(clip.clip for clip in store.clips(content))
-        return VideoQuery.of(model, str(path), content, tracks_of(store, model, content), clips)
-    found = study(path)
+def encode_video(
+    store: LibraryStore, model: Model, video: VideoMoment, analyse: Callable[[Path, Model], ExtractedFile]
+) -> VideoQuery:
+    """A video as a query. What the library knows, by path or by its bytes, is not decoded again."""
+    if video.path is None:
+        query = _stored(store, model, str(video.content), str(video.content))
+        if query is None:
+            raise QueryError(f"there is no video {video.content} in the library", field="like")
+    else:
+        path = Path(video.path)
+        known = store.file(path)
+        content = known.content if known else _known_bytes(store, path)
+        query = _stored(store, model, str(path), content) or _analysed(model, path, analyse)
+    return query if video.second is None else query.at(video.second)
+
+
+def _stored(store: LibraryStore, model: Model, name: str, content: str) -> VideoQuery | None:
+    clips = tuple(clip.clip for clip in store.clips(content)) if content else ()
+    return VideoQuery.of(model, name, content, tracks_of(store, model, content), clips) if clips else None
+
+
+def _analysed(model: Model, path: Path, analyse: Callable[[Path, Model], ExtractedFile]) -> VideoQuery:
+    file = analyse(path, model)
     wanted = model.track_experts
-    tracks = {name: track for name, track in found.tracks.items() if name in wanted}
-    return VideoQuery.of(model, str(path), "", tracks, found.clips)
+    tracks = {name: track for name, track in file.tracks.items() if name in wanted}
+    return VideoQuery.of(model, str(path), "", tracks, file.clips)
+
+
+class FileAnalyser:
+    """Runs the experts of a library on files that are not in it; of a picture, only those that see.
+
+    Experts load once, and the latest files are cached. With `fence`, all files are decoded behind it;
+    otherwise each gets its own.
+    """
+
+    def __init__(self, store: LibraryStore, weights: WeightStore, fence: Fence | None = None) -> None:
+        self._store, self._weights, self._fence = store, weights, fence
+        self._experts: dict[str, Expert] = {}
+        self._files = LRUCache[tuple[object, ...], ExtractedFile](CACHED_FILES)
+        self._lock = threading.Lock()
+
+    def __call__(self, path: Path, model: Model) -> ExtractedFile:
+        names = experts_for(self._store, model)
+        if self._fence is not None:
+            return self._analyse(path, names, self._fence)
+        with Fence() as fence:
+            return self._analyse(path, names, fence)
+
+    def _analyse(self, path: Path, names: list[str], fence: Fence) -> ExtractedFile:
+        try:
+            still = fence.probe(path).kind == "image"
+        except MediaError as error:
+            raise type(error)(f"{path}: {error.message}", error.next_step) from error
+        if still:
+            names = [name for name in names if isinstance(registry.card(name).need, FrameNeed)]
+        stat = path.stat()
+        key = (path, stat.st_mtime_ns, stat.st_size, *names)
+        with self._lock:  # one file at a time: the networks take all cores anyway
+            known = self._files.get(key)
+            if known is None:
+                for name in names:
+                    if name not in self._experts:
+                        self._experts[name] = registry.load(name, self._weights)
+                known = extract_file(path, [self._experts[name] for name in names], fence)
+                self._files.put(key, known)
+            return known
 
 
 def experts_for(store: LibraryStore, model: Model) -> list[str]:
-    """Who must look at a file outside so that it can be compared with the library."""
-    have = {str(name) for (name,) in store.catalogue.rows("SELECT DISTINCT expert FROM tracks")}
+    """The experts to run on a file so that it can be compared with the library."""
+    have = store.expert_names()
     able = [name for name in model.track_experts if name in registry.cards()]
     wanted = [name for name in able if name in have] if have else able
     if not wanted:
         raise QueryError(
             f"the model {model.name!r} looks at {', '.join(model.track_experts)}, imported features that "
-            "wordreel cannot compute for a file; ask about an item of the library"
+            "wordreel cannot compute for a file; search with an item of the library"
         )
-    return [
-        *wanted,
-        *([SHOTS_EXPERT] if (SHOTS_EXPERT in have or not have) and SHOTS_EXPERT not in wanted else []),
-    ]
+    shots = (SHOTS_EXPERT in have or not have) and SHOTS_EXPERT not in wanted
+    return [*wanted, SHOTS_EXPERT] if shots else wanted
 
 
 def _known_bytes(store: LibraryStore, path: Path) -> str:
@@ -100,9 +165,7 @@ def _known_bytes(store: LibraryStore, path: Path) -> str:
     try:
         content = content_hash(path) if store.has_content_of_size(path.stat().st_size) else ""
     except (OSError, ValueError) as error:
-        raise QueryError(
-            f"{path} is neither in the library nor a file that can be read: "
-            f"{getattr(error, 'strerror', None) or error}"
-        ) from error
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise QueryError(f"{path} is neither in the library nor a file that can be read: {reason}") from error
     video = store.video(content) if content else None
     return content if video is not None and video.paths else ""

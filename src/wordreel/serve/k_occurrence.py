@@ -53,7 +53,7 @@ def best_of(videos: int) -> int:
 
 def count_occurrences(work: EmbeddedBank, norm: FittedNorm) -> HubCounts:
     """Count over all queries of the bank; cost O(bank · items)."""
-    contents = tuple(work.searcher.contents())
+    contents = tuple(work.searcher.snapshot.contents())
     best = [_best(work, PLAIN), _best(work, norm)]
     k = best[0].shape[1]
     counts = [np.asarray(k_occurrence(ranking, k, len(contents)), np.int64) for ranking in best]
@@ -73,7 +73,7 @@ def count_occurrences(work: EmbeddedBank, norm: FittedNorm) -> HubCounts:
 def _best(work: EmbeddedBank, norm: FittedNorm) -> Int64:
     """`[queries, k]`: the numbers of each query's best videos."""
     searcher, queries = work.searcher, work.current()
-    index = ExactIndex(searcher.gallery.vectors, searcher.gallery.available)
+    index = ExactIndex(searcher.snapshot.gallery.vectors, searcher.snapshot.gallery.available)
     found = []
     for start in range(0, len(queries.ids), BATCH):
         some = slice(start, start + BATCH)
@@ -85,6 +85,6 @@ def _best(work: EmbeddedBank, norm: FittedNorm) -> Int64:
             bias, gate = norm.correction.bias, norm.correction.active
             opened = np.ones(len(plain), bool) if gate is None else gate[plain.argmax(axis=1)]
             scores = plain - np.where(opened[:, None], bias, np.float32(0))
-        videos = searcher.best_items(scores)
+        videos = searcher.snapshot.best_items(scores)
         found.append(topk_ids(videos, best_of(videos.shape[1])))
     return np.concatenate(found)

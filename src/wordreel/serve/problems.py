@@ -109,7 +109,8 @@ INTERNAL = "an unexpected error; the server's log has the details"
 def problem_of(error: WordreelError) -> Problem:
     """The HTTP answer to an error of wordreel."""
     status, code = next((status, code) for kind, status, code in KINDS if isinstance(error, kind))
-    return Problem(status, code, error.message, next_step=error.next_step)
+    field = error.field if isinstance(error, QueryError) else None
+    return Problem(status, code, error.message, field, next_step=error.next_step)
 
 
 def install(app: FastAPI) -> None:

@@ -16,23 +16,23 @@ from wordreel.media import Fence
 from wordreel.models.base import Model
 from wordreel.nets.runtime import cores
 from wordreel.search.embedding import embedding_cache
-from wordreel.search.video_query import Study
+from wordreel.search.searcher import AnalyseFile
+from wordreel.search.video_query import FileAnalyser
 from wordreel.serve.access.sessions import Sessions
 from wordreel.serve.bounded_executor import BoundedExecutor
+from wordreel.serve.current_model import CurrentModel
 from wordreel.serve.disk_cache import DiskCache
 from wordreel.serve.encoder import Encoder
 from wordreel.serve.jobs.process import JobProcess
 from wordreel.serve.jobs.queue import JobQueue, JobRunner
-from wordreel.serve.live import Live
+from wordreel.serve.live import LiveSearcher
 from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
 from wordreel.serve.problems import Problem, page_message
 from wordreel.serve.query_log import QueryLog
-from wordreel.serve.samples import OwnExperts, Samples
 from wordreel.serve.thumbnails import Thumbnails
-from wordreel.serve.tracks_memory import RememberedTracks
+from wordreel.serve.track_cache import CachedTrackFiles
 from wordreel.serve.uploads import Uploads
-from wordreel.serve.using import UsedModel
 from wordreel.serve.verified_files import VerifiedFiles
 
 log = logging.getLogger("wordreel.serve")
@@ -52,24 +52,24 @@ class Service:
         *,
         job_runner: JobRunner | None = None,
         fence: Any = None,
-        study: Study | None = None,
+        analyse: AnalyseFile | None = None,
     ) -> None:
         self.library, self.options = library, options
         self.store = library.store
-        self.store.track_files = RememberedTracks(self.store.track_files.root)
-        self.used = UsedModel(library)
+        self.store.track_files = CachedTrackFiles(self.store.track_files.root)
+        self.current_model = CurrentModel(library.store, library.weights, library.model)
         self.metrics = Metrics()
         self.sessions = Sessions()
-        self.live = Live(self.store, self.used.look, options.read_only)
-        self.encoder = Encoder(self.used.now, self.metrics)
         self.fence = fence or Fence()
+        analyse = analyse or FileAnalyser(self.store, library.weights, self.fence)
+        self.live = LiveSearcher(self.store, self.current_model, analyse, options.read_only)
+        self.encoder = Encoder(self.current_model.now, self.metrics)
         self.thumbnails = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBNAIL_BYTES))
         self.files = VerifiedFiles(self.store)
         self.uploads = Uploads(self.store, self.fence)
         self.jobs = JobQueue(
             self.store, job_runner or JobProcess(self.store.path), self._job_progress, self._job_ended
         )
-        self.samples = Samples(self.store, study or OwnExperts(library, self.fence))
         self.query_log = QueryLog(self.store)
         self.searching = BoundedExecutor("search", max(2, cores()), options.timeout)
         self.decoding = BoundedExecutor("decode", max(2, cores()), 2 * options.timeout)
@@ -98,8 +98,8 @@ class Service:
         now = self.live.now
         if now.problem is not None:
             return now.problem.message if isinstance(now.problem, Problem) else page_message(now.problem)
-        if self.used.problem:
-            return page_message(self.used.problem)
+        if self.current_model.problem:
+            return page_message(self.current_model.problem)
         return self.live.not_embedded(now.searcher, now.missing).message if now.missing else None
 
     async def stop(self) -> None:
@@ -120,7 +120,7 @@ class Service:
         """Let searches see the library as it is now."""
         self.uploaded = upload_names(self.store)
         self.live.reopen()
-        self.encoder.model = self.used.now
+        self.encoder.model = self.current_model.now
 
     def _job_progress(self, job: Job) -> None:
         if time.monotonic() - self.live.opened_at > REOPEN_EVERY and self.live.changed():
@@ -131,7 +131,7 @@ class Service:
         if job.kind in ("add", "embed"):
             self.reopen()
         elif job.state == DONE:
-            self.live.forget_choices()
+            self.live.banks_changed()
 
     async def _watch(self) -> None:
         while True:
@@ -142,6 +142,6 @@ class Service:
                     await asyncio.to_thread(self.reopen)
                 new = 0 if self.options.read_only else await asyncio.to_thread(self.query_log.flush)
                 if new:
-                    self.live.forget_choices()
+                    self.live.banks_changed()
             except WordreelError as error:
                 log.warning("looking after the library: %s", error)

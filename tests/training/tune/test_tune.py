@@ -82,7 +82,7 @@ def made(tmp_path_factory):
             write_media(root / "media" / f"k{kind}n{number}.png", kind="image", seed=100 * kind + number)
     library = Library(root / "library")
     add(library.store, [root / "media"], [Looks()], KindFence())
-    library.refresh()
+    library.embed()
     return root
 
 
@@ -158,14 +158,14 @@ def test_new_videos_are_embedded_by_it(tuned, tmp_path):
     library = Library(tmp_path / "library", create=False)
     write_media(tmp_path / "new" / "k2n50.png", kind="image", seed=250)
     add(library.store, [tmp_path / "new"], [Looks()], KindFence())
-    assert library.refresh() == 1
+    assert library.embed() == 1
     assert "k2n50" in [Path(hit.path).stem for hit in library.search("a dax", limit=EACH + 1)]
 
 
 def test_banks_and_confidence_work(tuned, tmp_path):
     shutil.copytree(tuned[0].path, tmp_path / "library")
     library = Library(tmp_path / "library", create=False)
-    library.banks.begin()
+    library.banks.build_everyday()
     hits = library.search("a fep")
     assert len(hits) == 10
     assert all(0 <= hit.confidence <= 1 for hit in hits)

@@ -10,6 +10,7 @@ from typing import Any
 from wordreel.api import Library
 from wordreel.errors import WordreelError
 from wordreel.library.add_report import AddProgress, AddReport
+from wordreel.progress import Progress
 
 ReportProgress = Callable[[dict[str, Any]], None]
 MAX_LISTED = 100  # paths and failures in a report
@@ -23,25 +24,24 @@ def run_job(
         report = library.add(
             *request["paths"],
             retry_failed=bool(request.get("retry_failed")),
-            progress=lambda now: on_progress(files_progress(now)),
-            embedding=lambda done, total: on_progress({"step": "embedding", "done": done, "total": total}),
+            on_progress=lambda now: on_progress(
+                files_progress(now) if isinstance(now, AddProgress) else step_progress("embedding", now)
+            ),
         )
         if request.get("resumed"):
-            library.banks.begin()  # which the first, killed, would have done at its end
+            library.banks.build_everyday()  # which the first, killed, would have done at its end
         return add_report(report)
     if kind == "embed":
-        made = library.refresh(
-            lambda done, total: on_progress({"step": "embedding", "done": done, "total": total})
-        )
-        library.banks.keep_current()
-        return {"embedded": made}
+        embedded = library.embed(lambda now: on_progress(step_progress("embedding", now)))
+        library.banks.update()
+        return {"embedded": embedded}
     if kind == "bank":
         return _bank(library, request, on_progress)
     if kind == "check":
         found = library.banks.check(
             request["bank"],
             request["captions"],
-            progress=lambda done, total: on_progress({"step": "checking", "done": done, "total": total}),
+            on_progress=lambda now: on_progress(step_progress("checking", now)),
         )
         return asdict(found)
     raise WordreelError(f"no job is called {kind!r}")
@@ -56,15 +56,16 @@ def _bank(library: Library, request: dict[str, Any], on_progress: ReportProgress
         texts, said = tuple(source["texts"]), "queries sent over HTTP"
     if any(row.name == name for row in library.banks.list()) and request.get("resumed"):
         bank = library.banks.show(name)  # it was killed after the bank was made and before it was embedded
-        library.banks.keep_current(name)
+        library.banks.update(name)
     else:
         bank = library.banks.build(
-            name,
-            texts,
-            said,
-            lambda done, total: on_progress({"step": "embedding", "done": done, "total": total}),
+            name, texts, said, lambda now: on_progress(step_progress("embedding", now))
         )
     return {"name": bank.name, "size": len(bank)}
+
+
+def step_progress(step: str, now: Progress) -> dict[str, Any]:
+    return {"step": step, "done": now.done, "total": now.total}
 
 
 def files_progress(now: AddProgress) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from wordreel import __version__
-from wordreel.banks.embedded_bank import SEARCHABLE
 from wordreel.library.listing import count_videos, present_experts
+from wordreel.search.scoring import SEARCHABLE
 from wordreel.serve.display import display_path, largest_folders
 from wordreel.serve.metrics import CONTENT_TYPE
 from wordreel.serve.routes import Served, errors
@@ -37,10 +37,10 @@ async def metrics(service: Served) -> Response:
 
 
 def _status(service: Service) -> StatusResponse:
-    snapshot, options = service.live.now, service.options
+    state, options = service.live.now, service.options
     videos, seconds = count_videos(service.store)
     library = str(service.store.path)
-    paths = (file.path for file in snapshot.searcher.files)
+    paths = (file.path for file in state.searcher.snapshot.files)
     return StatusResponse(
         version=__version__,
         library=display_path(library),
@@ -51,11 +51,11 @@ def _status(service: Service) -> StatusResponse:
             experts=list(service.model.experts),
         ),
         videos=videos,
-        clips=len(snapshot.searcher),
-        unembedded=snapshot.missing,
+        clips=len(state.searcher),
+        unembedded=state.missing,
         problem=service.trouble(),
-        experts=snapshot.once(("experts",), lambda: present_experts(service.store)),
-        folders=snapshot.once(("folders",), lambda: largest_folders(paths, library)),
+        experts=state.cached(("experts",), lambda: present_experts(service.store)),
+        folders=state.cached(("folders",), lambda: largest_folders(paths, library)),
         seconds=seconds,
         banks=listed(service),
         jobs_running=service.jobs.waiting(),

@@ -69,8 +69,8 @@ async def check(name: Named, asked: BankCheckRequest, service: Served) -> JobRes
 async def forget(name: Named, service: Served) -> OkResponse:
     """Forget a bank."""
     await asyncio.to_thread(_check_bank, service, name)
-    await asyncio.to_thread(service.library.banks.forget, name)
-    service.live.forget_choices()
+    await asyncio.to_thread(service.library.banks.delete, name)
+    service.live.banks_changed()
     return OkResponse()
 
 
@@ -125,24 +125,24 @@ def _check_bank(service: Service, name: str) -> None:
 
 
 def _hubness(service: Service, bank: str | None, norm: str) -> HubnessResponse:
-    snapshot = service.live.now
+    state = service.live.now
     rows = kept.list_banks(service.store)
-    if not rows or not len(snapshot.searcher):
+    if not rows or not len(state.searcher):
         raise Problem(409, "no_bank", "there is no query bank to count with; make one first: POST /api/banks")
     name = bank or max(rows, key=lambda row: (row.size, row.name)).name
     _check_bank(service, name)
-    choice = snapshot.choose(norm, name, None)
-    work = EmbeddedBank.open(snapshot.searcher, kept.read_bank(service.store, name))
-    found = snapshot.once(
-        ("hubness", name, norm, work.bank.revision), lambda: count_occurrences(work, choice.norm)
+    scoring = state.check().scoring(norm, name)
+    work = EmbeddedBank.open(state.searcher, kept.read_bank(service.store, name))
+    found = state.cached(
+        ("hubness", name, norm, work.bank.revision), lambda: count_occurrences(work, scoring.norm)
     )
-    paths = {file.content: file.path for file in reversed(snapshot.searcher.files)}
+    paths = {file.content: file.path for file in reversed(state.searcher.snapshot.files)}
     return HubnessResponse(
         bank=name,
         queries=len(work.bank),
         videos=len(found.contents),
         k=best_of(len(found.contents)),
-        norm=choice.norm.label,
+        norm=scoring.norm.label,
         note=NOTE,
         edges=list(found.edges),
         before=_measures(found, 0),

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
-from wordreel.serve import asking
+from wordreel.serve import search_handlers
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import Served, client_of, errors
 from wordreel.serve.schemas import (
@@ -49,25 +49,24 @@ async def search_post(asked: SearchRequest, service: Served, request: Request) -
 @router.get("/api/compare", response_model=CompareResponse, responses=errors(409))
 async def compare(asked: Annotated[CompareParameters, Query()], service: Served) -> Response:
     """The same question ranked plainly and with a query bank, side by side."""
-    full = SearchRequest.model_construct(**asked.model_dump())
-    clock = asking.Clock()
-    await encoded(service, [asked.text])
-    clock.encode = clock.lap()
-    return _json(await service.searching(asking.compare, service, full, clock))
+    query = search_handlers.query_of(service, SearchRequest.model_construct(**asked.model_dump()))
+    timer = search_handlers.RequestTimer()
+    await encoded(service, query.texts)
+    timer.encode = timer.lap()
+    return _json(await service.searching(search_handlers.compare, service, query, timer))
 
 
 async def _search(service: Service, asked: SearchRequest, request: Request) -> Response:
-    clock = asking.Clock()
-    asking.check_question(asked)
-    texts = asking.texts_of(asked)
-    await encoded(service, texts)
-    clock.encode = clock.lap()
-    if texts and asked.offset == 0:
-        for text in texts:
+    timer = search_handlers.RequestTimer()
+    query = search_handlers.query_of(service, asked)
+    await encoded(service, query.texts)
+    timer.encode = timer.lap()
+    if query.offset == 0:
+        for text in query.texts:
             service.query_log.hear(client_of(request), text)
-    # A picture has to be decoded and looked at first: that belongs to the slow work.
-    pool = service.decoding if asked.image is not None else service.searching
-    return _json(await pool(asking.search, service, asked, clock))
+    # A picture is decoded and analysed first: that belongs to the slow work.
+    pool = service.decoding if query.image is not None else service.searching
+    return _json(await pool(search_handlers.search, service, asked, query, timer))
 
 
 async def encoded(service: Service, texts: list[str]) -> None:

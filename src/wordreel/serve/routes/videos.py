@@ -10,11 +10,12 @@ from fastapi import APIRouter, Query
 
 from wordreel.library.listing import list_videos
 from wordreel.library.paths import is_imported
-from wordreel.search.caption import caption
+from wordreel.search import query as queries
+from wordreel.search.caption import rank_captions as rank
 from wordreel.search.describe import describe
-from wordreel.serve import asking, view
 from wordreel.serve.display import display_name, display_path, media_url, preview_url, thumb_url
-from wordreel.serve.heat import heat
+from wordreel.serve.hit_models import hit_models, reason_models
+from wordreel.serve.live import LiveState
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import ContentPath, Served, errors
 from wordreel.serve.routes.search import encoded
@@ -33,6 +34,7 @@ from wordreel.serve.schemas_library import (
     VideosResponse,
     VideoSummary,
 )
+from wordreel.serve.search_handlers import RequestTimer, check_stored, filters_of, moment_of
 from wordreel.serve.service import Service
 
 router = APIRouter(tags=["videos"])
@@ -69,16 +71,16 @@ async def match(
     await encoded(service, [text])
 
     def work() -> MatchResponse:
-        snapshot = service.live.now
-        _check_known(service, content)
-        choice = snapshot.choose(norm, bank, beta)
-        found = heat(snapshot.searcher, content, text.strip(), choice.norm)
+        state = service.live.now
+        _check_searchable(service, state, content)
+        query = queries.Query(text, norm=norm, bank=bank, beta=beta)
+        found = state.check().where(content, query)
         return MatchResponse(
             step=found.step,
             duration=found.duration,
             scores=list(found.scores),
             moments=[MomentScore(start=s, end=e, score=v) for s, e, v in found.moments],
-            norm=choice.norm.label,
+            norm=found.norm,
         )
 
     return await service.searching(work)
@@ -89,16 +91,16 @@ async def like(
     content: ContentPath, service: Served, asked: Annotated[LikeParameters, Query()]
 ) -> LikeResponse:
     """Videos like this one, or like one moment of it."""
-    clock = asking.Clock()
+    timer = RequestTimer()
 
     def work() -> LikeResponse:
-        clock.queue = clock.lap()
+        timer.queue = timer.lap()
         searcher = service.live.now.searcher
-        sample = service.samples.known(searcher.model, content, asked.start, asked.end)
-        found = searcher.like(sample, asked.limit, asking.filters_of(asked))
-        return LikeResponse(
-            hits=view.shown(searcher, found, None, service.uploaded), took=clock.took(service)
-        )
+        check_stored(service, content)
+        moment = moment_of(content, asked.start, asked.end)
+        found = searcher.search(queries.Query(like=moment, limit=asked.limit, filters=filters_of(asked)))
+        hits = hit_models(searcher, found.hits, None, service.uploaded)
+        return LikeResponse(hits=hits, took=timer.finish(service))
 
     return await service.searching(work)
 
@@ -123,8 +125,9 @@ async def rank_captions(content: ContentPath, asked: CaptionsRequest, service: S
 
     def work() -> RankedCaptions:
         searcher = service.live.now.searcher
-        sample = service.samples.known(searcher.model, content)
-        found = caption(searcher, sample, asked.captions, asked.limit, asked.norm, asked.beta)
+        check_stored(service, content)
+        video = searcher.encode_video(moment_of(content))
+        found = rank(searcher, video, asked.captions, asked.limit, asked.norm, asked.beta)
         return RankedCaptions(
             captions=[
                 RankedCaption(
@@ -133,7 +136,7 @@ async def rank_captions(content: ContentPath, asked: CaptionsRequest, service: S
                     text=one.text,
                     start=one.start,
                     end=one.end,
-                    why=view.reasons(one.why),
+                    why=reason_models(one.why),
                     norm=one.norm,
                 )
                 for one in found
@@ -231,9 +234,9 @@ def _check_stored(service: Service, content: str) -> Path:
     return Path(video.paths[0])
 
 
-def _check_known(service: Service, content: str) -> None:
+def _check_searchable(service: Service, state: LiveState, content: str) -> None:
     """In the index, not only in the library."""
-    if not service.live.now.searcher.has(content):
+    if content not in state.searcher.snapshot:
         _check_stored(service, content)
         raise Problem(409, "not_ready", "this video is not searchable yet; wait for its job to end")
 

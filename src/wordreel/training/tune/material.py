@@ -14,6 +14,7 @@ from wordreel.models.reel.own_words import ids_of, shares, words_of
 from wordreel.models.reel.runtime import first_tokens, text_parts
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.search.embedding import tracks_of
+from wordreel.search.lexical import lexical_matches
 from wordreel.search.searcher import Searcher
 from wordreel.training.tune.heads import Texts
 from wordreel.types import Bool, Float32, Int64
@@ -79,8 +80,8 @@ def gather(
     progress: Progress | None = None,
 ) -> Material:
     """Read the tracks of the captioned videos (and of some others) and encode all captions."""
-    with_words = [content for content in sorted(captions) if searcher.has(content)]
-    rest = sorted(set(searcher.contents()) - set(with_words))
+    with_words = [content for content in sorted(captions) if content in searcher.snapshot]
+    rest = sorted(set(searcher.snapshot.contents()) - set(with_words))
     drawn = np.random.default_rng(seed).permutation(len(rest))[:OTHERS]
     contents = [*with_words, *(rest[number] for number in np.sort(drawn))]
     rows: list[int] = []
@@ -89,10 +90,10 @@ def gather(
     made: list[Float32] = []
     shown: list[dict[str, Float32]] = []
     for number, content in enumerate(contents):
-        own = searcher.rows(content)
+        own = searcher.snapshot.rows(content)
         tracks = tracks_of(searcher.store, model, content)
-        shown += [model.tokens(tracks, searcher.items[row].clip) for row in own]
-        entire = [place for place, row in enumerate(own) if searcher.items[row].whole]
+        shown += [model.tokens(tracks, searcher.snapshot.items[row].clip) for row in own]
+        entire = [place for place, row in enumerate(own) if searcher.snapshot.items[row].whole]
         whole.append(len(rows) + (entire[0] if entire else 0))
         rows += own
         video += [number] * len(own)
@@ -105,8 +106,8 @@ def gather(
     owner = np.repeat(np.arange(len(with_words)), [len(captions[content]) for content in with_words])
     words = own_words(texts, owner)
     vectors, available = (
-        np.asarray(searcher.gallery.vectors[rows]),
-        np.asarray(searcher.gallery.available[rows]),
+        np.asarray(searcher.snapshot.gallery.vectors[rows]),
+        np.asarray(searcher.snapshot.gallery.available[rows]),
     )
     return Material(
         tower=model.checkpoint.tower,
@@ -158,7 +159,7 @@ def _bonus(searcher: Searcher, texts: Sequence[str], rows: Sequence[int]) -> tup
     found = [
         (number, place[row], value)
         for number, text in enumerate(texts)
-        for row, value in searcher.bonus(text).items()
+        for row, value in lexical_matches(searcher.snapshot, text).bonus.items()
         if row in place
     ]
     columns = list(zip(*found, strict=True)) or [(), (), ()]

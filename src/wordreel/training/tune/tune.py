@@ -18,8 +18,8 @@ from wordreel.models.base import Model
 from wordreel.models.reel.checkpoint import TUNED, export
 from wordreel.models.reel.model import Reel
 from wordreel.models.reel.own_words import LIST, TABLE
-from wordreel.search.embedding import embed_library, embedding_cache
-from wordreel.search.fitting import check_model_fits
+from wordreel.progress import ProgressCallback
+from wordreel.search.embedding import check_model_fits, embed_library, embedding_cache
 from wordreel.search.searcher import Searcher
 from wordreel.search.use import use
 from wordreel.training.tune.captions import Captioned, match
@@ -81,8 +81,8 @@ def tune(
     base = Reel(weights)
     check_model_fits(store, base)
     if embedding_cache(store, base).missing():
-        embed_library(store, base, lambda done, total: progress("clips", done, total) if progress else None)
-    material = gather(Searcher(store, base), base, said.texts, settings.seed, progress)
+        embed_library(store, base, _clips(progress))
+    material = gather(Searcher.open(store, base), base, said.texts, settings.seed, progress)
     found = measure(material, settings, progress)
     heads, words = without_idle_words(found.heads, material.words)
     model, name, print_, embedded = None, "", "", 0
@@ -98,7 +98,7 @@ def tune(
                 store,
                 weights,
                 folder,
-                lambda done, total: progress("clips", done, total) if progress else None,
+                _clips(progress),
             )
         print_, embedded = used.fingerprint, used.embedded
     return model, Tuned(
@@ -181,3 +181,7 @@ def _figures(found: Any) -> dict[str, float]:
         "R10": round(found.r10, 2),
         "MdR": float(found.median_rank),
     }
+
+
+def _clips(progress: Progress | None) -> ProgressCallback | None:
+    return None if progress is None else lambda now: progress("clips", now.done, now.total or 0)

@@ -1,4 +1,4 @@
-"""Hits of a search as they go over the wire."""
+"""Hits of a search as their JSON models."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from wordreel.search import hits
-from wordreel.search.like import Match
+from wordreel.search.hits import Hit, Match, Reason, SequenceHit
 from wordreel.search.searcher import Searcher
-from wordreel.search.then import SequenceHit
 from wordreel.serve import schemas
 from wordreel.serve.display import display_name, display_path, media_url, preview_url, thumb_url
-from wordreel.types import Float32
 
 
-def shown(
-    searcher: Searcher, found: Sequence[hits.Hit], weights: Float32 | None, uploaded: dict[str, str]
+def hit_models(
+    searcher: Searcher, hits: Sequence[Hit], weights: Sequence[float] | None, uploaded: dict[str, str]
 ) -> list[schemas.HitModel]:
-    """`weights [experts]` is the query's mixture; None where a video asks."""
-    return [_hit(searcher, hit, weights, uploaded) for hit in found]
+    """`weights` is the query's mixture of experts; None for look-alikes."""
+    return [_hit(searcher, hit, weights, uploaded) for hit in hits]
 
 
-def reasons(why: Iterable[hits.Reason]) -> list[schemas.ReasonModel]:
+def reason_models(why: Iterable[Reason]) -> list[schemas.ReasonModel]:
     return [
         schemas.ReasonModel(
             expert=r.expert, share=round(schemas.finite(r.share), 6), what=display_path(r.what), at=r.at
@@ -32,7 +29,7 @@ def reasons(why: Iterable[hits.Reason]) -> list[schemas.ReasonModel]:
 
 
 def _hit(
-    searcher: Searcher, hit: hits.Hit, weights: Float32 | None, uploaded: dict[str, str]
+    searcher: Searcher, hit: Hit, weights: Sequence[float] | None, uploaded: dict[str, str]
 ) -> schemas.HitModel:
     return schemas.HitModel(
         rank=hit.rank,
@@ -46,7 +43,7 @@ def _hit(
         duration=hit.duration,
         start=hit.start,
         end=hit.end,
-        why=reasons(hit.why),
+        why=reason_models(hit.why),
         weights=_parts(searcher, hit, weights),
         thumb=thumb_url(hit.content, (hit.start + hit.end) / 2),
         preview=preview_url(hit.content, hit.start, hit.end),
@@ -60,12 +57,13 @@ def _later(hit: SequenceHit) -> schemas.ThenModel:
     return schemas.ThenModel(start=hit.then[0], end=hit.then[1], score=schemas.finite(hit.then_score))
 
 
-def _parts(searcher: Searcher, hit: hits.Hit, weights: Float32 | None) -> dict[str, float]:
-    """w a / Σ w a: what each expert weighs for this video, whatever it saw."""
+def _parts(searcher: Searcher, hit: Hit, weights: Sequence[float] | None) -> dict[str, float]:
+    """w a / Σ w a: the mixture weight of each expert for this video."""
     experts = searcher.model.experts
     if weights is None:
         return {}
-    there = searcher.gallery.available[searcher.rows(hit.content)].any(axis=0)
-    parts = np.asarray(weights, np.float64) * there
+    snapshot = searcher.snapshot
+    available = snapshot.gallery.available[snapshot.rows(hit.content)].any(axis=0)
+    parts = np.asarray(weights, np.float64) * available
     total = parts.sum()
     return {e: round(float(p / total), 4) for e, p in zip(experts, parts, strict=True)} if total > 0 else {}

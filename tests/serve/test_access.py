@@ -66,7 +66,11 @@ def test_tokens_are_kept_hashed(tmp_path, library):
     assert len(token) > 40
     for file in (None, tmp_path / "token"):
         with LibraryStore.open(library) as store:
-            assert tokens.load_token_hash(store, file) is None
+            if file is None:
+                assert tokens.load_token_hash(store, file) is None
+            else:
+                with pytest.raises(WordreelError, match="--new-token --token-file"):
+                    tokens.load_token_hash(store, file)
             tokens.save_token_hash(store, file, tokens.hash_token(token))
             kept = tokens.load_token_hash(store, file)
         assert token not in kept

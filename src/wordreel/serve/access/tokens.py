@@ -71,13 +71,20 @@ class TokenVerifier:
 
 
 def load_token_hash(store: LibraryStore, file: Path | None) -> str | None:
-    """The hash of the token, from a file or from the library; None if none was made."""
+    """The hash of the token; None where the library has none. A token file that is named must be there."""
     if file is None:
         return store.setting(SETTING)
     try:
-        return file.read_text(encoding="ascii").strip() if file.exists() else None
+        token_hash = file.read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
-        raise WordreelError(f"the token file {file} cannot be read: {error}") from error
+        raise WordreelError(f"the token file {file} cannot be read: {error}", _new_token(file)) from error
+    if not token_hash:
+        raise WordreelError(f"the token file {file} is empty", _new_token(file))
+    return token_hash
+
+
+def _new_token(file: Path) -> NextStep:
+    return NextStep("create a token", command=f"serve --new-token --token-file {file}")
 
 
 def save_token_hash(store: LibraryStore, file: Path | None, token_hash: str) -> None:

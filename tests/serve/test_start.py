@@ -1,10 +1,13 @@
 """What `wordreel serve` decides before it starts."""
 
 import pytest
+from tests.serve.test_access import HASH
 from typer.testing import CliRunner
 
 from wordreel.cli import serve as command
 from wordreel.cli.app import app
+from wordreel.library import LibraryStore
+from wordreel.serve.access import tokens
 
 
 @pytest.fixture
@@ -29,3 +32,20 @@ def test_a_token_file_without_a_token_stops_the_server(start, tmp_path, content)
     error = start("--token-file", file)
     assert isinstance(error, str), "it starts with login off"
     assert f"serve --new-token --token-file {file}" in error
+
+
+def test_a_name_that_others_can_reach_needs_a_token(start):
+    """Behind a proxy, everybody comes from loopback."""
+    error = start("--name", "films.example")
+    assert isinstance(error, str), "everybody behind the proxy may write"
+    assert "films.example" in error
+    assert "serve --new-token" in error
+    for name in ("localhost", "127.0.0.1", "LOCALHOST"):
+        assert start("--name", name).token is None
+
+
+def test_a_token_that_exists_is_asked_for(start, library):
+    with LibraryStore.open(library) as store:
+        tokens.save_token_hash(store, None, HASH)
+    for arguments in ((), ("--name", "films.example"), ("--host", "0.0.0.0")):  # noqa: S104
+        assert start(*arguments).token == HASH

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordreel.cli.common import LibraryOption, printable
-from wordreel.errors import WordreelError
+from wordreel.errors import NextStep, WordreelError
 
 if TYPE_CHECKING:
     from wordreel.api import Library
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def serve(
     library: LibraryOption,
     host: Annotated[
-        str, typer.Option(help="The address to listen at; others than loopback need a token.")
+        str, typer.Option(help="The address to listen at; any other than loopback needs a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8010,
     token_file: Annotated[
-        Path | None, typer.Option(help="Where the token's hash is kept; in the library unless told.")
+        Path | None, typer.Option(help="Where the hash of the token is stored; in the library by default.")
     ] = None,
     new_token: Annotated[
-        bool, typer.Option("--new-token", help="Make a token, print it once, and stop.")
+        bool, typer.Option("--new-token", help="Create a token, print it once, and exit.")
     ] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="Show and search, change nothing.")] = False,
     root: Annotated[
@@ -34,7 +34,7 @@ def serve(
         typer.Option(help="A folder from which may be added; your home folder on loopback."),
     ] = None,
     name: Annotated[
-        list[str] | None, typer.Option(help="Another name under which the server is called.")
+        list[str] | None, typer.Option(help="Another name of this server, as of a proxy; needs a token.")
     ] = None,
     search_rate: Annotated[
         float, typer.Option(min=0.0, help="Searches a second and client; 0 for no limit.")
@@ -66,14 +66,15 @@ def serve(
         token = tokens.new_token()
         tokens.save_token_hash(opened.store, token_file, tokens.hash_token(token))
         typer.echo(token)
-        typer.echo("This is shown once. Log in with it, or send it as Authorization: Bearer.", err=True)
+        typer.echo("Printed once. Log in with it, or send it as Authorization: Bearer.", err=True)
         return
-    kept = tokens.load_token_hash(opened.store, token_file)
+    token_hash = tokens.load_token_hash(opened.store, token_file)
     local = is_loopback(host)
-    if not local and kept is None:
+    public = [each for each in (host, *(name or ())) if not is_loopback(each.lower())]
+    if public and token_hash is None:
         raise WordreelError(
-            f"others can reach {host}: make a token first with `wordreel serve --new-token`, "
-            "or listen at 127.0.0.1"
+            f"others can reach {', '.join(public)}, and there is no token",
+            NextStep("create one", command="serve --new-token"),
         )
     roots = [path.expanduser() for path in root] if root else ([Path.home()] if local else [])
     options = Options(
@@ -82,7 +83,7 @@ def serve(
         names=tuple(each.lower() for each in name or ()),
         roots=tuple(Path(os.path.realpath(path)) for path in roots),
         read_only=read_only,
-        token=kept if not local or token_file is not None else None,
+        token=token_hash,
         search_rate=search_rate,
         max_upload=max_upload * 2**20,
         certificate=certificate,

@@ -1,7 +1,9 @@
 """Who is let in, and to what."""
 
+import re
+
 import pytest
-from tests.serve.conftest import MARK, running
+from tests.serve.conftest import MARK, opened, running
 
 from wordreel.errors import WordreelError
 from wordreel.serve.access import tokens
@@ -155,6 +157,52 @@ def test_read_only_changes_nothing(library, ready):
         ):
             assert site.ask(method, path, body).code == "read_only", path
         assert not (library / "uploads").exists()
+
+
+def contents_of(folder):
+    """Every file of a library and its bytes, without what can be rebuilt and SQLite's shared memory."""
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".sqlite-shm" and folder / "cache" / "thumbs" not in path.parents
+    }
+
+
+def test_read_only_refuses_every_change_of_every_route(library, ready):
+    """Every route of the API with every method that can change something."""
+    opened(library).banks.build("captions", ["red", "green", "blue dogs"], "a test")
+    allowed = {
+        ("POST", "/api/search"),
+        ("POST", "/api/login"),
+        ("POST", "/api/logout"),
+        ("POST", "/api/uploads"),
+        ("POST", "/api/videos/{content}/captions"),
+    }
+    with running(library, read_only=True, roots=(ready[1],)) as site:
+        content = site.get("/api/videos").json["items"][0]["content"]
+        before = contents_of(library)
+        routes = [
+            *site.get("/api/openapi.json").json["paths"],
+            "/",
+            "/nowhere",
+            "/api/banks/captions/captions",
+        ]
+        assert len(routes) > 20
+        for route in routes:
+            values = {"{content}": content, "{name}": "captions", "{number}": "1"}
+            path = re.sub(r"\{\w+\}", lambda match: values[match.group()], route)  # noqa: B023
+            for method in ("POST", "PUT", "PATCH", "DELETE"):
+                if (method, route) not in allowed:
+                    assert site.ask(method, path, {}).code == "read_only", (method, path)
+        picture = site.get(f"/api/thumb/{content}").body
+        upload = site.post("/api/uploads?purpose=query", picture).json["upload"]
+        assert site.get(f"/api/search?image={upload['id']}").status == 200
+        assert contents_of(library) == before
+        held = site.service.uploads.queries
+        assert list(held.iterdir())
+        large = site.post("/api/uploads?purpose=query", bytes(65 * 2**20))
+        assert large.code == "too_large"
+    assert not held.exists()
 
 
 def test_searching_too_fast(library):

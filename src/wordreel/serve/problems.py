@@ -113,6 +113,19 @@ def problem_of(error: WordreelError) -> Problem:
     return Problem(status, code, error.message, field, next_step=error.next_step)
 
 
+def read_only() -> Problem:
+    return Problem(403, "read_only", "this server is read-only; its owner can start it without --read-only")
+
+
+def too_large(most: int) -> Problem:
+    return Problem(
+        413,
+        "too_large",
+        f"the body may have {most / 2**20:g} MiB; send less",
+        headers={"connection": "close"},
+    )
+
+
 def install(app: FastAPI) -> None:
     """Answer every error of the application in the one shape."""
 

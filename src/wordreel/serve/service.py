@@ -66,7 +66,7 @@ class Service:
         self.encoder = Encoder(self.current_model.now, self.metrics)
         self.thumbnails = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBNAIL_BYTES))
         self.files = VerifiedFiles(self.store)
-        self.uploads = Uploads(self.store, self.fence)
+        self.uploads = Uploads(self.store, self.fence, options.read_only)
         self.jobs = JobQueue(
             self.store, job_runner or JobProcess(self.store.path), self._job_progress, self._job_ended
         )
@@ -112,6 +112,7 @@ class Service:
             with suppress(WordreelError):
                 await asyncio.to_thread(self.query_log.flush)
         self.encoder.close()
+        self.uploads.close()
         self.searching.close()
         self.decoding.close()
         self.fence.close()

@@ -19,11 +19,13 @@ from wordreel.library.store import LibraryStore
 from wordreel.library.uploads import delete_upload_name, save_upload_name
 from wordreel.media.types import MediaInfo
 from wordreel.serve.display import safe_name
-from wordreel.serve.problems import Problem, problem_of
+from wordreel.serve.problems import Problem, problem_of, read_only, too_large
 
 FOLDER = "uploads"
 QUERIES = "asked"  # below the cache: uploads that are only queries
 MAX_QUERIES = 50
+MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory
+MAX_MEMORY_QUERIES, MAX_MEMORY_BYTES = 8, 64 * 2**20  # of a read-only server; bytes of each
 CHECK_EVERY = 64 * 2**20  # bytes between two checks of the free disk space
 SPARE = 2**30  # bytes of disk space that stay free
 
@@ -48,14 +50,24 @@ class StoredUpload:
 class Uploads:
     """`<library>/uploads/<sha256>` for files to add, `<library>/cache/asked/<sha256>` for queries."""
 
-    def __init__(self, store: LibraryStore, fence: Prober) -> None:
-        self._store, self._fence = store, fence
+    def __init__(self, store: LibraryStore, fence: Prober, read_only: bool = False) -> None:
+        self._store, self._fence, self._read_only = store, fence, read_only
         self.folder = store.path / FOLDER
         self.queries = store.cache / QUERIES
+        if read_only:  # nothing is written to the library: queries stay in memory
+            self.queries = MEMORY / f"wordreel-{os.getpid()}-{secrets.token_hex(8)}"
+        self._max_queries = MAX_MEMORY_QUERIES if read_only else MAX_QUERIES
+
+    def close(self) -> None:
+        """Delete the queries that were held in memory."""
+        if self._read_only:
+            shutil.rmtree(self.queries, ignore_errors=True)
 
     async def take(self, chunks: AsyncIterator[bytes], name: str, add: bool) -> StoredUpload:
         """Write the bytes as they arrive, probe them, and store the file or delete it."""
         home = self.folder if add else self.queries
+        if self._read_only and (add or not MEMORY.is_dir()):
+            raise read_only()
         await anyio.to_thread.run_sync(_make_folder, home)
         passing = home / f"passing-{secrets.token_hex(8)}"
         digest, size = hashlib.sha256(), 0
@@ -65,6 +77,8 @@ class Uploads:
                 async for chunk in chunks:
                     digest.update(chunk)
                     size += len(chunk)
+                    if self._read_only and size > MAX_MEMORY_BYTES:
+                        raise too_large(MAX_MEMORY_BYTES)
                     if size // CHECK_EVERY != (size - len(chunk)) // CHECK_EVERY:
                         await anyio.to_thread.run_sync(_check_free_space, home)
                     await anyio.to_thread.run_sync(_write, out, chunk)
@@ -110,7 +124,7 @@ class Uploads:
 
     def _clear_up(self) -> None:
         stored = sorted(self.queries.iterdir(), key=lambda path: path.stat().st_mtime_ns)
-        for path in stored[: max(0, len(stored) - MAX_QUERIES)]:
+        for path in stored[: max(0, len(stored) - self._max_queries)]:
             path.unlink(missing_ok=True)
 
 
@@ -120,7 +134,8 @@ def _make_folder(folder: Path) -> None:
 
 
 def _check_free_space(folder: Path) -> None:
-    if shutil.disk_usage(folder).free < SPARE:
+    spare = MAX_MEMORY_BYTES if folder.is_relative_to(MEMORY) else SPARE
+    if shutil.disk_usage(folder).free < spare:
         raise Problem(507, "disk_full", "the server's disk has no space left for uploads")
 
 

@@ -1,9 +1,10 @@
-"""The door: every request is looked at here before anything else is."""
+"""The guard in front of the application: checks every request before anything else sees it."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
 from urllib.parse import urlsplit
 
@@ -12,18 +13,19 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wordreel.serve.access.limits import LimitedBody, TokenBuckets, too_large
+from wordreel.serve.access.limits import LimitedBody, TokenBuckets
 from wordreel.serve.access.sessions import COOKIE, Sessions
 from wordreel.serve.access.tokens import TokenVerifier
 from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
-from wordreel.serve.problems import Problem
+from wordreel.serve.problems import Problem, read_only, too_large
 from wordreel.serve.slow_clients import abort_connection
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 OPEN = ("/healthz", "/api/login", "/api/openapi.json")  # without login
 UPLOADS = "/api/uploads"
-QUESTIONS = ("/api/search", "/api/login", "/api/logout")  # POST that changes nothing
+READ_ONLY_POSTS = re.compile(r"/api/(search|login|logout|uploads|videos/[^/]+/captions)")
+"""What a read-only server accepts: queries, sessions, and uploads, where all but queries are refused."""
 SEARCHES = ("/api/search", "/api/compare")
 LOGIN_RATE, LOGIN_BURST = 0.2, 5.0
 MARK = "x-wordreel"
@@ -80,7 +82,7 @@ class Guard:
         self._check_origin(headers, path, method)
         await self._check_login(headers, path, method, client)
         if method not in SAFE:
-            self._check_change(path, headers)
+            self._check_change(path, method, headers)
         if path == "/api/login":
             self._slow_down(self._logins, client)
         elif path in SEARCHES or path.endswith(("/match", "/like", "/captions")):
@@ -136,9 +138,8 @@ class Guard:
         if browser and method not in SAFE and headers.get(MARK) != "1":
             raise Problem(403, "no_mark", "changes need the header X-Wordreel: 1")
 
-    def _check_change(self, path: str, headers: Headers) -> None:
-        asks = path in QUESTIONS or path.endswith("/captions") or path == UPLOADS  # which decides for itself
-        if self._options.read_only and not asks:
+    def _check_change(self, path: str, method: str, headers: Headers) -> None:
+        if self._options.read_only and not (method == "POST" and READ_ONLY_POSTS.fullmatch(path)):
             raise read_only()
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -150,10 +151,6 @@ class Guard:
         if waits > 0:
             after = {"retry-after": str(math.ceil(waits))}
             raise Problem(429, "too_many_requests", f"too fast; try again in {waits:.1f} s", headers=after)
-
-
-def read_only() -> Problem:
-    return Problem(403, "read_only", "this server only shows; its owner can start it without --read-only")
 
 
 def needs_login(path: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from starlette.types import Message, Receive
 
-from wordreel.serve.problems import Problem
+from wordreel.serve.problems import Problem, too_large
 
 SLOWEST_BODY = 1024.0  # bytes a second, after the timeout
 MAX_CLIENTS = 10_000  # with a bucket; a client without one starts with a full bucket
@@ -70,13 +70,4 @@ class LimitedBody:
 def too_slow() -> Problem:
     return Problem(
         408, "too_slow", "the request arrived too slowly; try again", headers={"connection": "close"}
-    )
-
-
-def too_large(most: int) -> Problem:
-    return Problem(
-        413,
-        "too_large",
-        f"the body may have {most / 2**20:g} MiB; send less",
-        headers={"connection": "close"},
     )

@@ -18,9 +18,8 @@ from starlette.responses import StreamingResponse
 from wordreel.library.jobs import Job
 from wordreel.library.uploads import upload_names
 from wordreel.serve import schemas
-from wordreel.serve.access.guard import read_only
 from wordreel.serve.display import display_path
-from wordreel.serve.problems import Problem
+from wordreel.serve.problems import Problem, read_only
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.schemas import JobResponse
 from wordreel.serve.schemas_library import FolderRequest, JobsResponse, UploadModel, UploadResponse

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wordreel.library.add_report import AddProgress, AddReport
     from wordreel.library.records import Video
     from wordreel.models.base import Model
+    from wordreel.models.convert.checkpoint_file import ConversionOptions
     from wordreel.search.searcher import Searcher
     from wordreel.search.use import ModelRow, Used
     from wordreel.search.video_query import FileAnalyser, VideoQuery
@@ -444,12 +445,20 @@ class Library:
 
         return models(self.store, self.weights)
 
-    def use(self, model: str | PathLike[str], on_progress: ProgressCallback | None = None) -> Used:
+    def use(
+        self,
+        model: str | PathLike[str],
+        on_progress: ProgressCallback | None = None,
+        *,
+        conversion: ConversionOptions | None = None,
+    ) -> Used:
         """Let another model answer searches. Interrupted, the old model stays in use.
 
         Args:
-            model: "reel", "bridge", the folder of a trained checkpoint, or a model used before.
+            model: "reel", "bridge", the folder of a trained checkpoint, a published checkpoint of CE, MoEE or
+                MMT, or a model used before.
             on_progress: Called while clips are embedded.
+            conversion: How to convert a published checkpoint.
 
         Returns:
             The model's name and fingerprint, and how many clips were embedded.
@@ -459,7 +468,7 @@ class Library:
         """
         from wordreel.search.use import use
 
-        self._model, used = use(self.store, self.weights, fspath(model), on_progress)
+        self._model, used = use(self.store, self.weights, fspath(model), on_progress, conversion=conversion)
         self._searcher = None
         return used
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,28 +20,65 @@ def use(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="reel (the default), bridge (needs no training), a folder with a trained checkpoint, or a "
-            "model used before.",
-            show_default="say which is in use",
+            help="reel (the default), bridge (needs no training), a folder with a trained checkpoint, a "
+            "published checkpoint of CE, MoEE or MMT (.pth), or a model used before.",
+            show_default="show which is in use",
         ),
+    ] = None,
+    text: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of a published checkpoint: what encodes new text. CE and MoEE: a file of word vectors, or "
+            "the folder of a GPT; MMT: the vocab.txt of bert-base-cased.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of a published checkpoint: the config.json of its training run.",
+            show_default="the one inside or beside it",
+        ),
+    ] = None,
+    mode: Annotated[
+        Literal["released", "paper"],
+        typer.Option(
+            help="Of a published checkpoint: compute as the released code does, or as the paper says, which "
+            "gives other similarities with the same weights.",
+        ),
+    ] = "released",
+    moee_order: Annotated[
+        Literal["ordered", "unordered"],
+        typer.Option(
+            help="Of a checkpoint of MoEE's own code: ordered if it was trained under Python 3.6 or later.",
+        ),
+    ] = "ordered",
+    name: Annotated[
+        str | None, typer.Option(help="Of a published checkpoint: what to call the model.")
     ] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the models that this library has.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say which model answers searches, or let another one do it.
+    """Show which model answers searches, or use another one.
 
-    The library is embedded anew from what the experts saw, no video is decoded again; the model is switched
-    when that is done. A checkpoint is copied into the library. Switching back takes no time.
+    The library is embedded from its stored features, no video is decoded again; the model is switched when
+    that is done. A checkpoint is copied into the library. Switching back takes no time.
 
     Example: wordreel use runs/mmt-msvd
+    Example: wordreel use trained_model.pth --text GoogleNews-vectors-negative300.bin
     """
     from wordreel.api import Library
+    from wordreel.models.convert.checkpoint_file import ConversionOptions
 
     opened = Library(library, create=False)
     if model is not None and list_all:
         raise typer.BadParameter("name a model, or give --list")
+    conversion = ConversionOptions(config, mode, name, text, moee_order)
+    if conversion != ConversionOptions() and not (model and Path(model).expanduser().is_file()):
+        raise typer.BadParameter(
+            "--text, --config, --mode, --moee-order and --name are for a published checkpoint: name its file"
+        )
     if model is None:
-        _tell(opened, list_all, as_json)
+        _print_models(opened, list_all, as_json)
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -55,7 +93,7 @@ def use(
         bars.update(task, completed=now.done, total=now.total)
 
     try:
-        used = opened.use(model, embedded)
+        used = opened.use(model, embedded, conversion=conversion)
     except KeyboardInterrupt:
         bars.stop()
         said = "wordreel: stopped. The model stays that was in use; the same command goes on from here."
@@ -72,7 +110,7 @@ def use(
     typer.echo(f"{printable(used.name)} ({used.fingerprint}) is in use; {used.embedded} clips were embedded.")
 
 
-def _tell(opened: Library, every: bool, as_json: bool) -> None:
+def _print_models(opened: Library, every: bool, as_json: bool) -> None:
     rows = opened.models()
     if as_json:
         print_json([asdict(row) for row in rows])

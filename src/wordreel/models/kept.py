@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from wordreel.atomic import atomic_write, make_dir, sync_dir
-from wordreel.errors import LibraryError, WeightsCorrupt, WordreelError
+from wordreel.errors import LibraryError, NextStep, WeightsCorrupt, WordreelError
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import CheckpointModel, Model
 from wordreel.weights.store import WeightStore
@@ -93,11 +93,15 @@ def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "torch":
             raise
-        raise WordreelError(
-            f"{folder} is a trained model, which needs torch: pip install 'wordreel[train]'"
-        ) from None
+        raise needs_torch(folder) from None
     model: CheckpointModel = trained.load(folder, weights)
     return model
+
+
+def needs_torch(path: Path) -> WordreelError:
+    return WordreelError(
+        f"{path} is a trained model, which needs torch", NextStep("run: pip install 'wordreel[train]'")
+    )
 
 
 def is_reel(path: Path) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,9 +13,12 @@ from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
 from wordreel.library.store import LibraryStore
 from wordreel.models import kept
 from wordreel.models.base import CheckpointModel, Model
+from wordreel.models.convert.checkpoint_file import ConversionOptions
 from wordreel.progress import ProgressCallback
 from wordreel.search.embedding import embed_library
 from wordreel.weights.store import WeightStore
+
+CONVERTED = ".converted"  # folder of a library that holds a checkpoint while it is converted
 
 
 @dataclass(frozen=True)
@@ -38,29 +44,77 @@ class ModelRow:
 
 
 def use(
-    store: LibraryStore, weights: WeightStore, asked: str, on_progress: ProgressCallback | None = None
+    store: LibraryStore,
+    weights: WeightStore,
+    asked: str,
+    on_progress: ProgressCallback | None = None,
+    *,
+    conversion: ConversionOptions | None = None,
 ) -> tuple[Model, Used]:
     """Embed the library with a model from its stored tracks, then make it the library's model.
 
-    `asked` is "reel" or "bridge", a folder with a checkpoint, or the name or fingerprint of a model the
-    library has.
-    Interrupted or killed, the old model stays in use, and the same call goes on where it stopped.
+    Interrupted or killed, the old model stays in use, and the same call resumes.
+
+    Args:
+        asked: "reel" or "bridge", a folder with a checkpoint, a published checkpoint of CE, MoEE or MMT, or
+            the name or fingerprint of a model that the library has.
+        conversion: How to convert a published checkpoint.
     """
+    notes: list[str] = []
     with store.writing():
-        notes: list[str] = []
         if asked in kept.BUILT_IN:
             key, model = asked, kept.open_kept(store, weights, asked)
+        elif (path := Path(asked).expanduser()).is_file():
+            with _converted(store, path, conversion or ConversionOptions()) as folder:
+                notes, model = _save(store, weights, kept.open_checkpoint(folder, weights))
+            key = model.fingerprint
         else:
-            trained = _trained(store, weights, asked)
-            notes += check_experts(store, trained)
-            if trained.external_text:
-                notes.append(
-                    f"its captions need {trained.external_text}, which is not in its folder: leave it there"
-                )
-            key, model = trained.fingerprint, kept.keep(store, trained, weights)
-        return model, Used(
-            model.name, model.fingerprint, switch(store, model, key, on_progress), tuple(notes)
+            notes, model = _save(store, weights, _trained(store, weights, asked))
+            key = model.fingerprint
+        embedded = switch(store, model, key, on_progress)
+        return model, Used(model.name, model.fingerprint, embedded, tuple(notes))
+
+
+def _save(store: LibraryStore, weights: WeightStore, checkpoint: CheckpointModel) -> tuple[list[str], Model]:
+    """Copy a checkpoint into the library; notes for the owner, and the library's copy."""
+    notes = check_experts(store, checkpoint)
+    if checkpoint.external_text:
+        notes.append(
+            f"its captions need {checkpoint.external_text}, which is not in its folder: leave it there"
         )
+    return notes, kept.keep(store, checkpoint, weights)
+
+
+@contextmanager
+def _converted(store: LibraryStore, path: Path, options: ConversionOptions) -> Iterator[Path]:
+    """A published checkpoint as a checkpoint folder, for as long as the library takes to copy it."""
+    try:
+        from wordreel.models.convert.checkpoint import convert_checkpoint
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "torch":
+            raise
+        raise kept.needs_torch(path) from None
+    folder = store.path / CONVERTED
+    shutil.rmtree(folder, ignore_errors=True)  # of a conversion that was killed
+    try:
+        convert_checkpoint(path, folder, options, lambda family, dims: library_names(store, family, dims))
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def library_names(store: LibraryStore, family: str, dims: Mapping[str, int]) -> dict[str, str]:
+    """The names that a library has for the experts of a published checkpoint of a family ("ce", "mmt", …).
+
+    Imported features have the layout's name before theirs (`ce/audio`): the layout that has most of the
+    experts in their sizes is taken, the family's own among equals.
+    """
+    held = track_dims(store)
+    layouts = sorted({expert.partition("/")[0] for expert in held if "/" in expert} - {family})
+    prefixes = [f"{family}/", *(f"{layout}/" for layout in layouts), ""]
+    fit = {prefix: sum(held.get(prefix + name) == {dim} for name, dim in dims.items()) for prefix in prefixes}
+    best = max(prefixes, key=lambda prefix: fit[prefix])  # the first of equals
+    return {name: best + name for name in dims}
 
 
 def switch(store: LibraryStore, model: Model, key: str, on_progress: ProgressCallback | None = None) -> int:
@@ -76,10 +130,7 @@ def switch(store: LibraryStore, model: Model, key: str, on_progress: ProgressCal
 
 def check_experts(store: LibraryStore, model: CheckpointModel) -> list[str]:
     """What a model will miss, in words; an error where it would see nothing, or features of another shape."""
-    dims: dict[str, set[int]] = {}
-    rows = store.catalogue.rows("SELECT DISTINCT expert, dim FROM tracks WHERE state = 'present'")
-    for expert, dim in rows:
-        dims.setdefault(expert, set()).add(dim)
+    dims = track_dims(store)
     wrong = {name: dim for name, dim in model.track_dims.items() if dims.get(name, {dim}) != {dim}}
     if wrong:
         said = "; ".join(
@@ -95,6 +146,15 @@ def check_experts(store: LibraryStore, model: CheckpointModel) -> list[str]:
     if dims and len(missing) == len(model.track_dims):
         raise LibraryError(f"the model {model.name!r} would see nothing: {said}; {more}")
     return [f"{said}, which the model {model.name!r} looks at; it does without. {more}"]
+
+
+def track_dims(store: LibraryStore) -> dict[str, set[int]]:
+    """Expert → the sizes of its features in the library."""
+    dims: dict[str, set[int]] = {}
+    rows = store.catalogue.rows("SELECT DISTINCT expert, dim FROM tracks WHERE state = 'present'")
+    for expert, dim in rows:
+        dims.setdefault(expert, set()).add(dim)
+    return dims
 
 
 def models(store: LibraryStore, weights: WeightStore) -> list[ModelRow]:

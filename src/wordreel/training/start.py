@@ -10,10 +10,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from wordreel.errors import TrainingError
+from wordreel.errors import NextStep, TrainingError, WeightsError, WeightsMissing
 from wordreel.models.base_module import JointEmbedding
 from wordreel.models.config import Text
 from wordreel.models.kept import find_checkpoint
+from wordreel.models.text.pretrained import load_pretrained
 from wordreel.training.settings import StartSettings
 from wordreel.types import Float32
 from wordreel.weights.store import WeightStore
@@ -22,7 +23,6 @@ NUMBERED = re.compile(r"(project|scaling|video\.units|text\.units|pooling\.pools
 STACKED = re.compile(r"^(text|mixture)\.|\.gates\.|attention_norms")
 TABLES = ("position_embeddings.weight", "token_type_embeddings.weight")
 TOKENIZER = ("tokenizer.json", "vocab.txt", "merges.txt")
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
 def init_weights(
@@ -52,26 +52,18 @@ def init_text(
     network = getattr(module.get_submodule("caption"), "words", None)
     if not isinstance(network, nn.Module) or module.config.text.words in ("table", "huggingface"):
         return  # words come as vectors, begin afresh, or bring their own weights
-    if source == "minilm":
-        from wordreel.models.text.minilm import minilm_weights
-
-        arrays = minilm_weights(store) if text_weights is None else text_weights
-        held = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    else:
-        held = _published(Path(source))
-    wanted = network.state_dict()
-    state: dict[str, Tensor] = {}
-    for name, value in wanted.items():
-        found = _named(held, name)
-        if found is None and "pooler" in name:
-            found = value
-        if found is None or found.shape != value.shape:
-            shape = "missing" if found is None else f"{tuple(found.shape)} instead of {tuple(value.shape)}"
-            raise TrainingError(
-                f"the text weights of {source} do not fit the recipe's network: {name} is {shape}"
-            )
-        state[name] = found.to(value.dtype)
-    network.load_state_dict(state)
+    try:
+        load_pretrained(network, source, store, text_weights)
+    except WeightsMissing as error:
+        raise TrainingError(
+            error.message,
+            NextStep(
+                "name the folder of a published network, or none for random weights",
+                "train RECIPE --set start.text=FOLDER",
+            ),
+        ) from None
+    except WeightsError as error:
+        raise TrainingError(f"{error.message}; the recipe asks for another network") from None
 
 
 def text_folder(text: Text, start: StartSettings) -> Path | None:
@@ -154,26 +146,3 @@ def _by_expert(held: dict[str, Tensor], there: tuple[str, ...], here: tuple[str,
         else:
             made[name] = value
     return made
-
-
-def _published(folder: Path) -> dict[str, Tensor]:
-    from wordreel.weights.torch_file import read_state_dict
-
-    folder = folder.expanduser()
-    path = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
-    if path is None:
-        raise TrainingError(
-            f"start.text={folder} has no {' or '.join(WEIGHTS)}; give the folder of a published text network "
-            "(--set start.text=FOLDER), or --set start.text= for random weights"
-        )
-    return {name: torch.tensor(array) for name, array in read_state_dict(path).items()}
-
-
-def _named(held: dict[str, Tensor], name: str) -> Tensor | None:
-    """Published files put "bert." or "transformer." before names, and old ones say gamma and beta."""
-    old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
-    for prefix in ("", "bert.", "transformer."):
-        for one in (name, old):
-            if prefix + one in held:
-                return held[prefix + one]
-    return None

@@ -171,6 +171,8 @@ def _finish_one(value: Any, depth: int, done: dict[int, Any]) -> Any:
         return _finish_array(value.value, depth, done)
     if isinstance(value, Dtype):
         return value.real()
+    if hasattr(value, "finish_with"):  # stand-ins that hold values of their own
+        return value.finish_with(lambda item: finish(item, depth, done), done)
     if hasattr(value, "finish"):  # stand-ins of other file formats
         return value.finish()
     if isinstance(value, np.generic | complex | bytearray):

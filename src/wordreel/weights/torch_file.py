@@ -10,7 +10,7 @@ import io
 import math
 import pickle
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +41,20 @@ def read_state_dict(
     With `skip_unknown`, objects of unknown classes beside the weights become text instead of an error; no
     class is imported either way.
     """
-    found = read_checkpoint(path, max_bytes, skip_unknown=skip_unknown)
-    seen = found
+    return named_arrays(read_checkpoint(path, max_bytes, skip_unknown=skip_unknown), path.name)
+
+
+def named_arrays(content: Any, name: str) -> dict[str, NDArray[Any]]:
+    """The named arrays in a checkpoint's content, at the top or under one of the usual keys."""
+    seen = content
     for _ in range(len(WRAPPERS)):
         if not isinstance(seen, dict):
             break
-        arrays = {str(name): value for name, value in seen.items() if isinstance(value, np.ndarray)}
+        arrays = {str(key): value for key, value in seen.items() if isinstance(value, np.ndarray)}
         if arrays:
             return arrays
         seen = next((seen[key] for key in WRAPPERS if key in seen), None)
-    raise WeightsError(f"{path.name} holds no named arrays; is it a checkpoint of model weights?")
+    raise WeightsError(f"{name} holds no named arrays; is it a checkpoint of model weights?")
 
 
 def read_checkpoint(path: Path, max_bytes: int = MAX_BYTES, *, skip_unknown: bool = False) -> Any:
@@ -189,22 +193,32 @@ class TorchUnpickler(SafeUnpickler):
         return self._storages.setdefault(str(key), Storage(STORAGES[marker.text], count))
 
 
+class OpaqueText(str):
+    """An object of an unknown class as it comes out of a checkpoint: `<module.Class>`.
+
+    `state` holds its attributes where they are arrays, plain containers and other such objects; else None.
+    """
+
+    state: Any
+
+
 class OpaqueObject:
     """A placeholder for an object of an unknown class, such as a trainer's configuration.
 
-    The class is neither imported nor called; the placeholder ignores whatever it is given.
+    The class is neither imported nor called; the placeholder keeps the attributes and ignores the rest.
     """
 
-    __slots__ = ("name",)
+    __slots__ = ("name", "state")
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.state: Any = None
 
     def __call__(self, *_: Any) -> OpaqueObject:
         return OpaqueObject(self.name)
 
     def __setstate__(self, state: object) -> None:
-        pass
+        self.state = state
 
     def __setitem__(self, key: object, value: object) -> None:
         pass
@@ -215,8 +229,13 @@ class OpaqueObject:
     def extend(self, items: object) -> None:
         pass
 
-    def finish(self) -> str:
-        return f"<{self.name}>"
+    def finish_with(self, finish: Callable[[Any], Any], done: dict[int, Any]) -> OpaqueText:
+        result = done[id(self)] = OpaqueText(f"<{self.name}>")
+        try:
+            result.state = finish(self.state)
+        except UnsafePickle:
+            result.state = None
+        return result
 
 
 class LenientTorchUnpickler(TorchUnpickler):

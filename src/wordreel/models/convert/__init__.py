@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from wordreel.errors import WeightsError
+from numpy.typing import NDArray
+
+from wordreel.errors import NextStep, WeightsError
 from wordreel.models.config import MMT, Config, ReelConfig
+from wordreel.weights.torch_file import read_state_dict
 
 if TYPE_CHECKING:
     from wordreel.models.base_module import JointEmbedding
 
 
-def load_published(path: Path, config: Config) -> JointEmbedding:
-    """A module with the weights of a published CE, MoEE or MMT checkpoint, in evaluation mode."""
+def load_published(path: Path, config: Config, mixture_order: Sequence[str] | None = None) -> JointEmbedding:
+    """A module with the weights of a published CE, MoEE or MMT checkpoint, in evaluation mode.
+
+    Args:
+        path: The checkpoint; it is read without running anything in it.
+        config: What the checkpoint is of; `infer_config` reads it from the checkpoint.
+        mixture_order: The experts in the order of the published mixture weights; None: the order of `config`.
+
+    Raises:
+        WeightsError: The checkpoint is not of this configuration; the message names the keys.
+    """
+    return module_from(read_state_dict(path, skip_unknown=True), config, mixture_order)
+
+
+def module_from(
+    arrays: Mapping[str, NDArray[Any]], config: Config, mixture_order: Sequence[str] | None = None
+) -> JointEmbedding:
+    """`load_published` for arrays that are already read."""
     if isinstance(config, MMT):
         from wordreel.models.convert.mmt import load_mmt
 
-        return load_mmt(path, config)
+        return load_mmt(arrays, config)
     if isinstance(config, ReelConfig):
         raise WeightsError(
-            "the default model has no published checkpoint to convert; `wordreel use reel` uses it"
+            "the default model has no published checkpoint to convert", NextStep("use it", "use reel")
         )
     from wordreel.models.convert.ce import load_ce
 
-    return load_ce(path, config)
+    return load_ce(arrays, config, mixture_order)

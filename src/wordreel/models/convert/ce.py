@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from numpy.typing import NDArray
 from torch import Tensor
 
 from wordreel.models import config as configs
@@ -14,12 +16,22 @@ from wordreel.models.convert.published import Published
 LEGACY = ("ce.moe_fc_bottleneck1", "ce.moe_cg", "ce.moe_fc_proj")  # written once, never used
 
 
-def load_ce(path: Path, config: configs.CE | configs.MoEE | configs.Concat) -> JointEmbedding:
-    """A module with a checkpoint's weights, for evaluation; `mode="released"` gives the published numbers."""
-    found = Published.read(path, LEGACY)
+def load_ce(
+    arrays: Mapping[str, NDArray[Any]],
+    config: configs.CE | configs.MoEE | configs.Concat,
+    mixture_order: Sequence[str] | None = None,
+) -> JointEmbedding:
+    """A module with a checkpoint's weights, for evaluation; `mode="released"` gives the published numbers.
+
+    `mixture_order` names the experts in the order of the published mixture weights, where it is another.
+    """
+    found = Published(arrays, LEGACY)
     module = build(config)
     inner = "mee" if found.has("mee.") else "ce"
     state = _pools(found, config) | found.linear("mixture.fc", f"{inner}.moe_fc")
+    if mixture_order is not None:
+        rows = [list(mixture_order).index(name) for name in config.names]
+        state |= {key: state[key][rows] for key in ("mixture.fc.weight", "mixture.fc.bias")}
     if config.text.pool == "vlad":
         state |= found.vlad("caption.vlad", "text_pooling")
     texts = [f"{inner}.text_GU.{number}" for number in range(len(config.experts))]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from wordreel.models.build import build
@@ -13,12 +15,12 @@ from wordreel.models.convert.published import Published
 from wordreel.models.mmt import MMT as Module
 
 
-def load_mmt(path: Path, config: MMT) -> Module:
+def load_mmt(arrays: Mapping[str, NDArray[Any]], config: MMT) -> Module:
     """A module in evaluation mode with a checkpoint's weights; `mode="released"` gives the published numbers.
 
     A table of times shorter than `config.positions` is filled up with zeros, as for fine-tuning.
     """
-    found = Published.read(path)
+    found = Published(arrays)
     module = build(config)
     assert isinstance(module, Module)  # noqa: S101 - for the type checker
     capital = "text_GU" if found.has("text_GU.") else "text_gu"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from torch import Tensor
 
 from wordreel.errors import WeightsError
 from wordreel.models.base_module import JointEmbedding
-from wordreel.weights.torch_file import read_state_dict
 
 SHOWN = 6  # keys named in a message
 
@@ -30,11 +28,6 @@ class Published:
             and not key.endswith((".num_batches_tracked", ".position_ids"))
         }
         self._missing: list[str] = []
-
-    @classmethod
-    def read(cls, path: Path, dropped: Sequence[str] = ()) -> Published:
-        """Through the restricted reader: nothing in the file is run."""
-        return cls(read_state_dict(path, skip_unknown=True), dropped)
 
     def has(self, start: str) -> bool:
         return any(key.startswith(start) for key in self._arrays)

@@ -46,6 +46,8 @@ class CaptionEncoder(nn.Module):
             vectors: Tensor = self.words(torch.where(mask, tokens, 0))
         else:
             vectors = self.words(torch.where(mask, tokens, 0), mask)
+            if isinstance(self.words, Gpt):  # published as features, whose padding is zero
+                vectors = torch.where(mask[:, :, None], vectors, 0)
         return vectors
 
     def _pool(self, x: Tensor, mask: Tensor) -> Tensor:

@@ -1,0 +1,97 @@
+"""Reading a published CE, MoEE or MMT checkpoint: its arrays, and the trainer's configuration if it is there.
+
+Nothing is unpickled: both come through the restricted reader of `wordreel.weights`, which runs no code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from wordreel.errors import WeightsError
+from wordreel.models.config import Mode
+from wordreel.weights.torch_file import OpaqueText, named_arrays, read_checkpoint
+
+CONFIG = "config.json"  # what the published trainers save beside a checkpoint
+MoEEOrder = Literal["ordered", "unordered"]
+
+
+@dataclass(frozen=True)
+class ConversionOptions:
+    """How to convert a published checkpoint.
+
+    Attributes:
+        config: The trainer's `config.json`. None: the configuration in the checkpoint, or the `config.json`
+            beside it.
+        mode: "released" computes what the published code does; "paper" what the paper says, which gives other
+            similarities with the same weights.
+        name: What the model is called. None: the experiment's name, or the family and the dataset.
+        text: What encodes new text: a file of word vectors (word2vec, GloVe), the folder of a GPT, GPT-2 or
+            BERT network, or for MMT the `vocab.txt` of its BERT. Published checkpoints do not contain it.
+        moee_order: For checkpoints of MoEE's own code: "ordered" if it was trained under Python 3.6 or later,
+            where dictionaries keep their order and the mixture weights have another order than the units.
+    """
+
+    config: Path | None = None
+    mode: Mode = "released"
+    name: str | None = None
+    text: Path | None = None
+    moee_order: MoEEOrder = "ordered"
+
+
+@dataclass(frozen=True)
+class PublishedCheckpoint:
+    """The arrays of a checkpoint by their published names, and the trainer's settings (empty if unknown)."""
+
+    path: Path
+    arrays: Mapping[str, NDArray[Any]]
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: Path, config: Path | None = None) -> PublishedCheckpoint:
+        content = read_checkpoint(path, skip_unknown=True)
+        arrays = {
+            key.removeprefix("module."): value for key, value in named_arrays(content, path.name).items()
+        }
+        beside = path.with_name(CONFIG)
+        settings = _inside(content)
+        if config is not None or (not settings and beside.is_file()):
+            settings = _read_json(config or beside)
+        return cls(path, arrays, settings)
+
+    def has(self, start: str) -> bool:
+        return any(key.startswith(start) for key in self.arrays)
+
+    def setting(self, *keys: str, default: Any = None) -> Any:
+        """A value of the trainer's configuration by its path; `default` where it is not there."""
+        value: Any = self.settings
+        for key in keys:
+            if not isinstance(value, Mapping) or key not in value:
+                return default
+            value = value[key]
+        return value
+
+
+def _inside(content: Any) -> Mapping[str, Any]:
+    """The configuration that a checkpoint carries: a plain mapping, or an object that holds one."""
+    config = content.get("config") if isinstance(content, dict) else None
+    if isinstance(config, OpaqueText):
+        config = config.state.get("_config") if isinstance(config.state, dict) else None
+    return config if isinstance(config, dict) else {}
+
+
+def _read_json(path: Path) -> Mapping[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise WeightsError(f"{path} cannot be read as a configuration: {error}") from None
+    if not isinstance(value, dict) or "inherit_from" in value:
+        raise WeightsError(
+            f"{path} is not a complete configuration; give the config.json of the training run"
+        )
+    return value

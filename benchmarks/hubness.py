@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.evaluate.ranks import recall
+from wordreel.evaluate.metrics import retrieval_metrics
 from wordreel.hubness import make_method, ranks_before_and_after
 from wordreel.hubness.blocks import ArraySource, block_rows, each_span
 
@@ -87,7 +87,7 @@ def wordreel(bank: np.ndarray, test: np.ndarray, threads: int | None = None) -> 
 def figures(*sides: np.ndarray) -> dict[str, float]:
     found = {}
     for name, ranks in zip(("before", "after"), sides, strict=True):
-        side = recall(np.asarray(ranks, np.float64))
+        side = retrieval_metrics(np.asarray(ranks, np.float64))
         found |= {f"{name}.{key}": getattr(side, key) for key in ("r1", "r5", "r10", "median_rank")}
     return found
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.evaluate.ranks import Recall
+from wordreel.evaluate.metrics import RetrievalMetrics
 from wordreel.evaluate.retrieval import arrange, text_to_video, video_to_text
 
 FILLING = 1e8  # the distance of a caption that is none
@@ -81,7 +81,7 @@ def plain_figures(ranks: np.ndarray) -> list[float]:
     return [*shares, float(np.median(ranks)) + 1, float(np.mean(ranks)) + 1]
 
 
-def values(found: Recall) -> list[float]:
+def values(found: RetrievalMetrics) -> list[float]:
     return list(asdict(found).values())[:6]
 
 

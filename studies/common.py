@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from wordreel import __version__
-from wordreel.evaluate.captions import read_captions, read_ids
-from wordreel.evaluate.querybank import measure
-from wordreel.evaluate.ranks import Recall, recall
+from wordreel.datasets.addresses import read_ids
+from wordreel.evaluate.library import read_captions
+from wordreel.evaluate.metrics import RetrievalMetrics, aggregate, retrieval_metrics
+from wordreel.evaluate.rankings import rank_normalised
 from wordreel.evaluate.report_files import file_sha256
-from wordreel.evaluate.retrieval import Captions, ranks_of_own
-from wordreel.evaluate.seeds import aggregate
+from wordreel.evaluate.retrieval import Captions, best_own_ranks
 from wordreel.hubness import Direction, Method, corrected_ranks, make_method, ranking_scores
 from wordreel.hubness.choose_beta import GRID
 from wordreel.models.reel import checkpoint
@@ -115,7 +115,7 @@ def texts_of(told: Mapping[str, Sequence[str]]) -> list[str]:
 class Figures:
     """What one ranking gave; hubness is None where it was not asked for."""
 
-    recall: Recall
+    recall: RetrievalMetrics
     skewness: float | None = None
     largest: int | None = None  # the most often any item is among the ten best
     corrected: float | None = None  # share of the queries that a gate let through
@@ -131,12 +131,11 @@ def measured(
 ) -> Figures:
     """A method on test rows `[queries, items]`; without `hubness` it takes a tenth of the time."""
     if not hubness:
-        return Figures(recall(ranks_with(method, bank, test, captions, direction)))
-    found = measure(method, bank, test, captions, direction)
+        return Figures(retrieval_metrics(ranks_with(method, bank, test, captions, direction)))
+    found = rank_normalised(method, bank, test, captions, direction)
     share = None if found.corrected is None else found.corrected / found.queries
-    return Figures(
-        _recall(found.after, found.queries), found.hubness_after.skewness, found.hubness_after.largest, share
-    )
+    hubs = found.after.hubness
+    return Figures(found.after.metrics, hubs.skewness, hubs.largest, share)
 
 
 def ranks_with(
@@ -146,12 +145,7 @@ def ranks_with(
     state = method.fit(bank)
     if direction is T2V:
         return corrected_ranks(method, state, test, captions.owner)
-    return ranks_of_own(ranking_scores(method.apply(test, state)), captions.owner) + 1
-
-
-def _recall(found: Any, queries: int) -> Recall:
-    total = found.R1 + found.R5 + found.R10
-    return Recall(found.R1, found.R5, found.R10, found.R50, found.MdR, found.MnR, found.Geom, total, queries)
+    return best_own_ranks(ranking_scores(method.apply(test, state)), captions.owner)
 
 
 def plain(test: Float32, captions: Captions, direction: Direction = T2V, hubness: bool = False) -> Figures:

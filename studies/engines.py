@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 from common import T2V, V2T, progress
 
-from wordreel.evaluate.answers import answers
-from wordreel.evaluate.library import similarities
+from wordreel.evaluate.library import caption_queries, similarities
 from wordreel.evaluate.retrieval import Captions
 from wordreel.hubness import Direction
 from wordreel.library.records import StoredClip, StoredFile, TrackRow, WordRow
@@ -251,7 +250,7 @@ class Ask:
 
 def ask(searcher: Searcher, told: Mapping[str, Sequence[str]], bank: Mapping[str, Any] | None = None) -> Ask:
     """Score the captions of a split against its videos, and against other videos of the library: a bank."""
-    found = answers(searcher, told)
+    found = caption_queries(searcher, told)
     own = dict.fromkeys(found.names)
     sims, *others = scores(searcher, found.texts, own, *([] if bank is None else [bank]))
     valid = np.ones(len(found.texts), bool)

@@ -7,7 +7,7 @@ from typing import Any
 
 from common import T2V, V2T, shown
 
-from wordreel.evaluate.report_tables import markdown
+from wordreel.evaluate.tables import markdown
 from wordreel.plots import bar_chart
 
 KINDS = {"alone": "alone", "without": "all but one", "cumulative": "cumulative"}

@@ -31,7 +31,7 @@ import numpy as np
 from wordreel.api import Library
 from wordreel.datasets import addresses, registry
 from wordreel.evaluate.library import score
-from wordreel.evaluate.ranks import recall
+from wordreel.evaluate.metrics import retrieval_metrics
 from wordreel.evaluate.report_files import file_sha256
 from wordreel.evaluate.retrieval import text_to_video_ranks
 from wordreel.evaluate.significance import compare
@@ -102,8 +102,8 @@ def run(library: Library, captions: dict[str, list[str]], style: str, videos: in
         before, owner = asked(library, "reel", questions)
         after = asked(library, model, questions)[0] if tuned.better else before
         facts[way] = {
-            "before": asdict(recall(before)),
-            "after": asdict(recall(after)),
+            "before": asdict(retrieval_metrics(before)),
+            "after": asdict(retrieval_metrics(after)),
             "gain": asdict(compare(before, after, "Rsum", groups=owner)),
         }
     if {weights, file_sha256(SHIPPED)} != {begun}:

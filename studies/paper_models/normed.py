@@ -6,14 +6,15 @@ Text to video the bank is the training captions; video to text it is the trainin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from wordreel.evaluate.querybank import COSINE, Outcome, measure
+from wordreel.evaluate.metrics import DISPLAYED
+from wordreel.evaluate.rankings import NormalisedRankings, rank_normalised
 from wordreel.evaluate.retrieval import Captions
 from wordreel.hubness import Direction
+from wordreel.hubness.accumulate import LOGIT_SIZE
 from wordreel.hubness.choose_beta import GRID
 from wordreel.hubness.dynamic_inverted_softmax import DynamicInvertedSoftmax
 from wordreel.types import Float32, Int64
@@ -42,24 +43,24 @@ def _chosen(
 ) -> dict[str, Any]:
     """The β of the best R@1 on validation, then of the least mean rank; the test split with it."""
     reach = float(np.abs(bank["val"]).max(initial=0))
-    if reach > COSINE:  # the grid of β is for cosines
+    if reach > LOGIT_SIZE:  # the grid of β is for cosines
         rows, bank = ({split: one / reach for split, one in part.items()} for part in (rows, bank))
 
-    def done(split: str, beta: float) -> Outcome:
+    def done(split: str, beta: float) -> NormalisedRankings:
         method = DynamicInvertedSoftmax(beta=beta)
-        return measure(method, bank[split], rows[split], owners[split], direction)
+        return rank_normalised(method, bank[split], rows[split], owners[split], direction)
 
-    tried = {beta: done("val", beta) for beta in GRID}
-    beta = min(tried, key=lambda one: (-tried[one].after.R1, tried[one].after.MnR, one))
+    tried = {beta: done("val", beta).after.metrics for beta in GRID}
+    beta = min(tried, key=lambda one: (-tried[one].r1, tried[one].mean_rank, one))
     found = done("test", beta)
     return {
         "beta": beta,
         "bank": len(bank["test"]),
-        "val": [{"beta": one, "R1": tried[one].after.R1, "MnR": tried[one].after.MnR} for one in GRID],
-        "test": asdict(found.after),
+        "val": [{"beta": one, "R1": tried[one].r1, "MnR": tried[one].mean_rank} for one in GRID],
+        "test": found.after.metrics.table(DISPLAYED),
         "corrected": found.corrected,
         "queries": found.queries,
-        "skewness": [found.hubness_before.skewness, found.hubness_after.skewness],
+        "skewness": [found.before.hubness.skewness, found.after.hubness.skewness],
     }
 
 

@@ -19,9 +19,8 @@ import numpy as np
 
 from paper_models.findings import FINDINGS, Finding
 from paper_models.rows import ROWS
-from wordreel.evaluate.ranks import Recall
-from wordreel.evaluate.report_tables import markdown
-from wordreel.evaluate.seeds import aggregate
+from wordreel.evaluate.metrics import RetrievalMetrics, aggregate
+from wordreel.evaluate.tables import markdown
 from wordreel.plots import bar_chart
 
 HERE = Path(__file__).parent
@@ -93,21 +92,21 @@ def _summary(runs: Sequence[Mapping[str, Any]]) -> Summary | None:
         },
     }
     for way in ("t2v", "v2t"):
-        plain = [Recall(**run["test"][way]) for run in runs]
+        plain = [RetrievalMetrics(**run["test"][way]) for run in runs]
         after = [_recall(run["normalised"][way]) for run in runs]
         made[way], made[f"{way} QB-Norm"] = _spread(plain), _spread(after)
     return made
 
 
-def _recall(entry: Mapping[str, Any]) -> Recall:
+def _recall(entry: Mapping[str, Any]) -> RetrievalMetrics:
     f = entry["test"]
     total = f["R1"] + f["R5"] + f["R10"]
-    return Recall(
+    return RetrievalMetrics(
         f["R1"], f["R5"], f["R10"], f["R50"], f["MdR"], f["MnR"], f["Geom"], total, entry["queries"]
     )
 
 
-def _spread(runs: Sequence[Recall]) -> dict[str, Any]:
+def _spread(runs: Sequence[RetrievalMetrics]) -> dict[str, Any]:
     spread = aggregate(runs)
     return {
         "mean": asdict(spread.mean),

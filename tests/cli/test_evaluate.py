@@ -9,9 +9,9 @@ import pytest
 import typer
 from tests.cli.test_qbnorm import asked, shell
 
-from wordreel.cli.evaluate_inputs import Norm
+from wordreel.cli.evaluate_inputs import BankOptions
 from wordreel.errors import EvaluationError
-from wordreel.evaluate.ranks import recall
+from wordreel.evaluate.metrics import retrieval_metrics
 from wordreel.evaluate.results import BEGIN, END
 from wordreel.evaluate.retrieval import arrange, text_to_video_ranks, video_to_text_ranks
 
@@ -44,11 +44,11 @@ def test_figures_are_those_of_the_library(sims, v2t, how):
     captions = arrange(20, 60, counts, mask)
     facts = asked("evaluate", sims / "a.npy", "--v2t", v2t, *words)
     texts, videos = facts["runs"]
-    slow = recall(text_to_video_ranks(matrix, captions))
+    slow = retrieval_metrics(text_to_video_ranks(matrix, captions))
     assert texts["figures"]["R1"] == slow.r1
     assert texts["figures"]["MnR"] == slow.mean_rank
     assert texts["figures"]["Rsum"] == slow.rsum
-    other = recall(video_to_text_ranks(matrix, captions, protocol=v2t))
+    other = retrieval_metrics(video_to_text_ranks(matrix, captions, protocol=v2t))
     assert (videos["protocol"], videos["figures"]["MnR"]) == (v2t, other.mean_rank)
 
 
@@ -105,7 +105,7 @@ def test_options_that_do_not_belong_are_refused(sims, tmp_path):
     shell("evaluate", "captions.json", "--mask", sims / "mask.npy", code=2)
     shell("evaluate", "captions.json", "--save", tmp_path / "x.txt", code=2)
     with pytest.raises(typer.BadParameter, match="number or auto"):
-        Norm("bank.npy", None, "dis", "many").made()
+        BankOptions("bank.npy", None, "dis", "many").build()
 
 
 def test_compare_results_and_matrices_alike(sims):
@@ -186,3 +186,108 @@ def test_plots(sims):
     for side in ("before", "after"):
         assert f"{side}: skewness {facts['hubness'][side]['skewness']:.2f}" in text
     shell("hubness", sims / "a.npy", "--plot", sims / "one.png", code=2)
+
+
+def test_a_ranking_goes_out_as_a_trec_run_and_comes_back(sims):
+    run, qrels = sims / "run.trec", sims / "qrels.txt"
+    here = asked("evaluate", sims / "a.npy", "--mask", sims / "mask.npy", "--direction", "t2v",
+                 "--export-trec", run, "--export-qrels", qrels)  # fmt: skip
+    back = asked("evaluate", run, "--qrels", qrels, "--title", "again")
+    assert back["measured"]["kind"] == "run"
+    assert back["runs"][0]["postprocessing"] == "unknown"
+    assert back["runs"][0]["figures"] == pytest.approx(here["runs"][0]["figures"])
+    assert (back["runs"][0]["queries"], back["runs"][0]["gallery"]) == (here["runs"][0]["queries"], 20)
+    assert [entry["what"] for entry in back["inputs"]] == ["run", "qrels"]
+    assert run.read_text().splitlines()[0].split()[1] == "Q0"
+
+
+def test_the_exported_ranking_is_the_normalised_one_where_there_is_a_bank(sims):
+    run, qrels = sims / "run.trec", sims / "qrels.txt"
+    here = asked("evaluate", sims / "a.npy", "--bank", sims / "bank.npy", "--method", "csls",
+                 "--export-trec", run, "--export-qrels", qrels)  # fmt: skip
+    back = asked("evaluate", run, "--qrels", qrels)
+    assert back["runs"][0]["figures"] == pytest.approx(here["runs"][-1]["figures"])
+    assert here["runs"][-1]["figures"] != here["runs"][0]["figures"]
+
+
+def test_videos_that_ask_are_exported_the_other_way_round(sims):
+    run, folder = sims / "run.trec", sims / "beir"
+    here = asked(
+        "evaluate", sims / "a.npy", "--direction", "v2t", "--export-trec", run, "--export-beir", folder
+    )
+    back = asked("evaluate", run, "--qrels", folder, "--direction", "v2t")
+    assert back["runs"][0]["figures"] == pytest.approx(here["runs"][0]["figures"])
+
+
+def test_a_beir_folder_holds_queries_corpus_and_qrels(sims):
+    folder = sims / "beir"
+    shell("evaluate", sims / "a.npy", "--export-beir", folder)
+    lines = {name: (folder / f"{name}.jsonl").read_text().splitlines() for name in ("queries", "corpus")}
+    assert (len(lines["queries"]), len(lines["corpus"])) == (60, 20)
+    assert json.loads(lines["queries"][4]) == {"_id": "v1#1", "text": "v1#1"}
+    assert json.loads(lines["corpus"][1]) == {"_id": "v1", "title": "", "text": "v1"}
+    qrels = (folder / "qrels" / "test.tsv").read_text().splitlines()
+    assert qrels[:2] == ["query-id\tcorpus-id\tscore", "v0#0\tv0\t1"]
+    (folder / "corpus.jsonl").write_text("\n".join(lines["corpus"][1:]) + "\n")
+    run = sims / "run.trec"
+    shell("evaluate", sims / "a.npy", "--export-trec", run)
+    with pytest.raises(EvaluationError, match="judges item 'v0', which the folder lacks"):
+        shell("evaluate", run, "--qrels", folder)
+    with pytest.raises(EvaluationError, match=r"holds no qrels/test\.tsv"):
+        shell("evaluate", run, "--qrels", sims)
+
+
+def test_options_of_other_sources_do_not_go_with_a_run(sims):
+    shell("evaluate", "run.trec", "--qrels", "q.txt", "--export-trec", "x", code=2)
+    shell("evaluate", sims / "a.npy", "--qrels", "q.txt", code=2)
+    shell("evaluate", sims / "a.npy", sims / "b.npy", "--export-trec", "x", code=2)
+
+
+def bird_folder(folder, classes=(99, 100, 101, 102, 103), each=4):
+    """CUB's lists for a few pictures; classes above 100 are the test split."""
+    names = [f"{label:03}.Bird/{label}_{n}.jpg" for label in classes for n in range(each)]
+    labels = np.repeat(classes, each)
+    (folder / "images.txt").write_text("".join(f"{n} {name}\n" for n, name in enumerate(names, 1)))
+    (folder / "image_class_labels.txt").write_text(
+        "".join(f"{n} {label}\n" for n, label in enumerate(labels, 1))
+    )
+    return labels[labels > 100]
+
+
+def test_pictures_that_are_searched_by_class(tmp_path):
+    labels = bird_folder(tmp_path)
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(len(labels), 6)) + 0.8 * np.eye(6)[labels - 101]
+    np.save(tmp_path / "birds.npy", vectors.astype(np.float32))
+    facts = asked("evaluate", "cub", "--data", tmp_path, "--embeddings", tmp_path / "birds.npy")
+    unit = vectors.astype(np.float32)
+    unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
+    scores = unit @ unit.T
+    np.fill_diagonal(scores, -np.inf)
+    right = labels[scores.argmax(axis=1)] == labels
+    assert facts["recall"]["1"] == pytest.approx(100 * right.mean())
+    assert list(facts["recall"]) == ["1", "2", "4", "8"]
+    assert (facts["queries"], facts["items"], facts["postprocessing"]) == (12, 12, "none")
+    result = shell("evaluate", "cub", "--data", tmp_path, "--embeddings", tmp_path / "birds.npy")
+    assert "12 items instead of 5,924" in result.stderr
+    assert "mAP@R" in result.stdout
+    np.save(tmp_path / "few.npy", vectors[:5])
+    with pytest.raises(EvaluationError, match="5 embeddings, but split 'test' of cub has 12 pictures"):
+        shell("evaluate", "cub", "--data", tmp_path, "--embeddings", tmp_path / "few.npy")
+    shell("evaluate", "cub", "--data", tmp_path, code=2)
+
+
+def test_the_device_is_passed_on(sims, monkeypatch):
+    from wordreel.errors import HubnessError
+    from wordreel.hubness import device
+
+    monkeypatch.setattr(device, "find_gpu", lambda: None)
+    for words in (["qbnorm", "--test", sims / "a.npy"], ["evaluate", sims / "a.npy"]):
+        words = [*words, "--bank", sims / "bank.npy", "--device"]
+        assert asked(*words, "cpu") == asked(*words, "auto")
+        with pytest.raises(HubnessError, match="no CUDA GPU"):
+            shell(*words, "cuda")
+    pytest.importorskip("torch")
+    monkeypatch.setattr(device, "find_gpu", lambda: "cpu")  # torch on the CPU stands in for a GPU
+    words = ["qbnorm", "--test", sims / "a.npy", "--bank", sims / "bank.npy", "--method", "is", "--device"]
+    assert asked(*words, "cuda")["after"] == pytest.approx(asked(*words, "cpu")["after"])

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from wordreel.cli.app import app
 from wordreel.errors import HubnessError, UnsafePickle
-from wordreel.evaluate import querybank
+from wordreel.evaluate import rankings
 from wordreel.hubness import make_method, ranking_scores
 
 KEYS = ["R1", "R5", "R10", "R50", "MdR", "MnR", "Geom"]
@@ -161,8 +161,8 @@ def test_blocks_and_spans_change_nothing(files, tmp_path, monkeypatch):
         ]
 
     whole = everything("a.npy")
-    monkeypatch.setattr(querybank, "BLOCK", 300)
-    monkeypatch.setattr(querybank, "each_span", spans)
+    monkeypatch.setattr(rankings, "BLOCK", 300)
+    monkeypatch.setattr(rankings, "each_span", spans)
     pieces = everything("b.npy")
     assert whole[:2] == pieces[:2]
     assert all((a == b).all() for a, b in zip(whole[2:], pieces[2:], strict=True))

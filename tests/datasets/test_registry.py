@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from wordreel.datasets import protocols
+from wordreel.datasets.addresses import read_ids
 from wordreel.datasets.registry import DATASETS, read
 from wordreel.errors import DatasetError
-from wordreel.evaluate.captions import read_captions, read_ids
+from wordreel.evaluate.library import read_captions
 
 
 def put(path, content):

@@ -9,11 +9,11 @@ from wordreel.errors import EvaluationError
 from wordreel.evaluate import instance
 from wordreel.evaluate.instance import (
     SOP,
-    by_class,
-    embedding_figures,
-    embedding_items,
-    matrix_figures,
-    matrix_items,
+    embedding_metrics,
+    embedding_ranks,
+    instance_metrics,
+    matrix_metrics,
+    matrix_ranks,
 )
 
 
@@ -58,7 +58,7 @@ def test_every_item_equals_the_naive_one(seed, block, monkeypatch):
     labels[0] = labels[1]
     sims = rng.integers(0, (2, 4, 1000)[seed % 3], (items, items)).astype(np.float32)
     untouched = sims.copy()
-    found = matrix_items(sims, labels)
+    found = matrix_ranks(sims, labels)
     wanted = np.array([naive_item(row.tolist(), labels, item) for item, row in enumerate(sims)]).T
     assert found.first == pytest.approx(wanted[0], nan_ok=True)
     assert found.average_precision == pytest.approx(wanted[1], nan_ok=True)
@@ -81,15 +81,15 @@ def test_larger_sets_without_ties(seed, monkeypatch):
         first.append(right.index(True) + 1)
         whole.append(precision(right, len(right)))
         cut.append(precision(right, sum(right)))
-    found = embedding_items(vectors, labels)
+    found = embedding_ranks(vectors, labels)
     assert found.first.tolist() == first
     assert found.average_precision == pytest.approx(whole)
     assert found.precision_to_r == pytest.approx(cut)
-    figures = embedding_figures(vectors, labels, ks=(1, 3))
+    figures = embedding_metrics(vectors, labels, ks=(1, 3))
     assert figures.recall == {k: pytest.approx(100 * np.mean(np.array(first) <= k)) for k in (1, 3)}
     assert figures.mean_average_precision == pytest.approx(100 * np.mean(whole))
     assert figures.map_at_r == pytest.approx(100 * np.mean(cut))
-    assert matrix_figures(sims, labels, ks=(1, 3)).map_at_r == pytest.approx(figures.map_at_r)
+    assert matrix_metrics(sims, labels, ks=(1, 3)).map_at_r == pytest.approx(figures.map_at_r)
 
 
 def test_the_item_itself_is_never_an_answer():
@@ -97,18 +97,18 @@ def test_the_item_itself_is_never_an_answer():
     sims[0, 1] = sims[1, 0] = sims[2, 3] = sims[3, 2] = 0.5
     for diagonal in (1.0, 0.5, -9.0, np.nan, np.inf):
         np.fill_diagonal(sims, diagonal)
-        found = matrix_figures(sims, [0, 0, 1, 1])
+        found = matrix_metrics(sims, [0, 0, 1, 1])
         assert (found.recall[1], found.mean_average_precision, found.map_at_r) == (100, 100, 100)
 
 
 def test_an_item_alone_in_its_class_asks_nothing():
-    found = matrix_figures(np.eye(3), ["a", "a", "b"])
+    found = matrix_metrics(np.eye(3), ["a", "a", "b"])
     assert (found.queries, found.items) == (2, 3)
 
 
 def test_a_model_that_knows_nothing_gets_a_guess():
     # Two of each class: the right one may stand in any of five places.
-    found = matrix_figures(np.zeros((6, 6)), [0, 0, 1, 1, 2, 2], ks=(1, 3))
+    found = matrix_metrics(np.zeros((6, 6)), [0, 0, 1, 1, 2, 2], ks=(1, 3))
     assert found.mean_average_precision == pytest.approx(100 * np.mean(1 / np.arange(1, 6)))
     assert found.map_at_r == pytest.approx(20)
     assert found.recall == {1: 0, 3: 100}
@@ -118,14 +118,14 @@ def test_half_precision_and_whole_numbers():
     labels = [0, 0, 1, 1]
     vectors = np.array([[4, 0], [3, 1], [0, 2], [1, 4]])
     for kind in (np.float16, np.int16, np.float32):
-        assert embedding_figures(vectors.astype(kind), labels).recall[1] == 100
+        assert embedding_metrics(vectors.astype(kind), labels).recall[1] == 100
 
 
 def test_a_thousand_places_of_sop():
     labels = np.repeat(np.arange(400), 5)
     vectors = np.random.default_rng(0).normal(size=(400, 16))[labels]
     vectors += 0.1 * np.random.default_rng(1).normal(size=vectors.shape)
-    found = embedding_figures(vectors.astype(np.float32), labels, SOP)
+    found = embedding_metrics(vectors.astype(np.float32), labels, SOP)
     assert found.recall == {1: 100, 10: 100, 100: 100, 1000: 100}
     assert found.map_at_r > 99
 
@@ -133,13 +133,13 @@ def test_a_thousand_places_of_sop():
 @pytest.mark.parametrize(
     ("work", "message"),
     [
-        (lambda: matrix_figures(np.zeros((2, 3)), [0, 0]), "square"),
-        (lambda: matrix_figures(np.zeros((2, 2)), [0]), "as many labels"),
-        (lambda: matrix_figures(np.zeros((0, 0)), []), "no items"),
-        (lambda: matrix_figures(np.array([[0, np.nan], [1, 0]]), [0, 0]), "items 0 and 1 is not finite"),
-        (lambda: embedding_figures(np.zeros(3), [0, 0, 0]), r"\[items, dim\]"),
-        (lambda: embedding_figures(np.array([[1.0], [np.inf]]), [0, 0]), "embedding 1 is not finite"),
-        (lambda: by_class(matrix_items(np.zeros((2, 2)), [0, 1])), "no queries"),
+        (lambda: matrix_metrics(np.zeros((2, 3)), [0, 0]), "square"),
+        (lambda: matrix_metrics(np.zeros((2, 2)), [0]), "as many labels"),
+        (lambda: matrix_metrics(np.zeros((0, 0)), []), "no items"),
+        (lambda: matrix_metrics(np.array([[0, np.nan], [1, 0]]), [0, 0]), "items 0 and 1 is not finite"),
+        (lambda: embedding_metrics(np.zeros(3), [0, 0, 0]), r"\[items, dim\]"),
+        (lambda: embedding_metrics(np.array([[1.0], [np.inf]]), [0, 0]), "embedding 1 is not finite"),
+        (lambda: instance_metrics(matrix_ranks(np.zeros((2, 2)), [0, 1])), "no queries"),
     ],
 )
 def test_what_cannot_be_measured(work, message):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from tests.search.conftest import ColourModel, store  # noqa: F401 - the fixture
 
+from wordreel.datasets.addresses import read_ids
 from wordreel.errors import QueryError, WordreelError
-from wordreel.evaluate.captions import read_captions, read_ids
-from wordreel.evaluate.library import score, similarities
+from wordreel.evaluate.library import read_captions, score, similarities
 from wordreel.evaluate.ranks import ranks_of
-from wordreel.evaluate.report_build import Asked, of_library
-from wordreel.evaluate.report_frames import Camera, data_address
+from wordreel.evaluate.report import ReportRequest, of_library
+from wordreel.evaluate.report_frames import FrameGrabber, data_url
 from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 
@@ -26,8 +26,8 @@ def test_figures_equal_ranking_by_hand(searcher):
         "elsewhere": ["red"]
     }
     seen = []
-    scored = score(searcher, captions, on_progress=lambda now: seen.append((now.done, now.total)))
-    report = of_library(searcher, scored, Asked("films", "wordreel evaluate", []))
+    scored = score(searcher, captions, on_progress=lambda one: seen.append((one.done, one.total)))
+    report = of_library(searcher, scored, ReportRequest("films", "wordreel evaluate", []))
     paths = {file.path.rpartition("/")[2]: file.content for file in searcher.store.files()}
     gallery = [paths[f"film{n}.mp4"] for n in range(4)]
     assert list(scored.contents) == gallery
@@ -67,10 +67,10 @@ def test_captions_of_strangers_are_refused(searcher):
 def test_pictures_are_left_out_where_media_are_away(searcher):
     contents = searcher.snapshot.contents()
     for file in searcher.store.files()[:1]:
-        with Camera(searcher) as camera:
-            assert camera.moment(file.content, "red") is None  # the fake media cannot be decoded
-    with Camera(searcher) as camera:
-        assert camera.moment("0" * 64, "red") is None
+        with FrameGrabber(searcher) as frames:
+            assert frames.moment(file.content, "red") is None  # the fake media cannot be decoded
+    with FrameGrabber(searcher) as frames:
+        assert frames.moment("0" * 64, "red") is None
         assert contents
 
 
@@ -80,7 +80,7 @@ def test_a_picture_is_a_small_jpeg():
     import cv2
 
     image = np.full((60, 80, 3), (200, 40, 10), np.uint8)
-    address = data_address(image)
+    address = data_url(image)
     data = base64.b64decode(address.partition(",")[2])
     back = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)[:, :, ::-1]
     assert np.abs(back.astype(int) - image).max() < 12

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from wordreel.errors import HubnessError, UnsafePickle
-from wordreel.evaluate import mapped
+from wordreel.evaluate import matrices
 from wordreel.evaluate.matrices import read_counts, read_mask, read_matrix
 
 SIMS = np.arange(12, dtype=np.float32).reshape(4, 3) / 10
@@ -112,7 +112,7 @@ def test_hdf5(tmp_path):
 @pytest.mark.parametrize("how", [{}, {"chunks": (3, 2)}, {"compression": "gzip"}, {"maxshape": (None, 3)}])
 def test_hdf5_is_mapped_or_unpacked_in_blocks(tmp_path, monkeypatch, how):
     h5py = pytest.importorskip("h5py")
-    monkeypatch.setattr(mapped, "UNPACK", 12)
+    monkeypatch.setattr(matrices, "UNPACK", 12)
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("sims", data=SIMS, **how)
         file.create_dataset("mask", data=MASK)
@@ -141,7 +141,7 @@ def test_hdf5_without_h5py(tmp_path):
 
 def test_keys(tmp_path):
     np.savez(tmp_path / "two.npz", a=SIMS, b=SIMS + 1)
-    with pytest.raises(HubnessError, match=r"a \[4, 3\], b \[4, 3\]; say which one with --key"):
+    with pytest.raises(HubnessError, match=r"a \[4, 3\], b \[4, 3\]; choose one with --key"):
         read_matrix(tmp_path / "two.npz")
     np.testing.assert_array_equal(read_matrix(tmp_path / "two.npz", "b"), SIMS + 1)
     with pytest.raises(HubnessError, match="no array 'c'; it holds a"):

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 
 from wordreel.errors import EvaluationError
-from wordreel.evaluate import querybank
-from wordreel.evaluate.report import Normalisation, measure
-from wordreel.evaluate.report_breakdown import by_expert, by_length
-from wordreel.evaluate.report_examples import best_and_worst, hubs
+from wordreel.evaluate.rankings import Normalisation, rank_normalised
+from wordreel.evaluate.report_analysis import best_and_worst, by_expert, by_length, hubs
 from wordreel.evaluate.retrieval import arrange
+from wordreel.evaluate.runs import measure
 from wordreel.hubness import make_method
 
 
@@ -55,7 +54,7 @@ def test_runs_equal_a_slow_twin(seed, masked, protocol):
             slow = rank(list(groups.values()), groups[video])
         assert videos.ranks[video] == slow
     assert (texts.postprocessing, videos.postprocessing) == ("none", "none")
-    assert texts.figures.queries == captions.valid.sum()
+    assert texts.metrics.queries == captions.valid.sum()
     assert videos.items == (len(valid) if protocol == "ce" else len(set(captions.owner[valid])))
 
 
@@ -68,12 +67,14 @@ def test_a_normalised_run_comes_last_and_equals_qbnorm(method):
         sims, captions, normalisation=Normalisation(way, None if way.transductive else bank, "made")
     )
     assert [run.postprocessing for run in runs] == ["none", "none", "made"]
-    found = querybank.measure(way, bank, sims, captions)
+    found = rank_normalised(way, bank, sims, captions)
     after = runs[-1]
-    assert (after.figures.r1, after.figures.mean_rank) == pytest.approx((found.after.R1, found.after.MnR))
-    assert after.hubness == found.hubness_after
-    assert after.occurrences.tolist() == found.occurrences_after.tolist()
-    assert runs[0].occurrences.tolist() == found.occurrences_before.tolist()
+    assert (after.metrics.r1, after.metrics.mean_rank) == pytest.approx(
+        (found.after.metrics.r1, found.after.metrics.mean_rank)
+    )
+    assert after.hubness == found.after.hubness
+    assert after.occurrences.tolist() == found.after.occurrences.tolist()
+    assert runs[0].occurrences.tolist() == found.before.occurrences.tolist()
 
 
 def test_what_does_not_fit_is_refused():
@@ -148,5 +149,5 @@ def test_hubs_are_counted_like_a_loop():
 
 def test_one_video_alone():
     runs = measure(np.ones((3, 1)), arrange(1, 3))
-    assert [run.figures.r1 for run in runs] == [100.0, 0.0]  # three captions tie for the first place
+    assert [run.metrics.r1 for run in runs] == [100.0, 0.0]  # three captions tie for the first place
     assert best_and_worst(runs[0], np.zeros(3, np.int64)) == ([], [])

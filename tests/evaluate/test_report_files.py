@@ -6,12 +6,13 @@ import pytest
 
 from wordreel.errors import EvaluationError
 from wordreel.evaluate import report_files
-from wordreel.evaluate.report import Normalisation, measure
-from wordreel.evaluate.report_breakdown import by_expert, by_length
-from wordreel.evaluate.report_build import Asked, Report, normalise, of_matrix
-from wordreel.evaluate.report_page import Subject
-from wordreel.evaluate.report_tables import latex, markdown, plain_text, rows_of
+from wordreel.evaluate.rankings import Normalisation, normalisation
+from wordreel.evaluate.report import EvaluationReport, ReportRequest, of_matrix
+from wordreel.evaluate.report_analysis import by_expert, by_length
+from wordreel.evaluate.report_page import ReportSubject
 from wordreel.evaluate.retrieval import arrange
+from wordreel.evaluate.runs import measure
+from wordreel.evaluate.tables import latex, markdown, plain_text, rows_of
 from wordreel.hubness import make_method
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\x1b[31m"
@@ -48,7 +49,7 @@ def named_report(videos=12, each=3, seed=0):
     facts = report_files.facts_of(
         HOSTILE, f"wordreel evaluate {HOSTILE}", inputs, measured, runs, groups, [7]
     )
-    return Report(facts, tuple(runs), queries, Subject(captions.owner, texts, names))
+    return EvaluationReport(facts, tuple(runs), queries, ReportSubject(captions.owner, texts, names))
 
 
 class Reader(HTMLParser):
@@ -113,7 +114,7 @@ def test_the_page_tells_what_it_is_made_from():
         assert heading in text
     assert "before: skewness" in text
     assert "after: skewness" in text
-    assert f"{report.runs[0].figures.r1:.1f}" in text
+    assert f"{report.runs[0].metrics.r1:.1f}" in text
     # Plain numbers come first.
     assert text.index("post-processing: none") < text.index("post-processing: querybank(")
 
@@ -124,11 +125,11 @@ def test_the_same_report_is_the_same_page():
 
 def test_a_bare_matrix_has_a_page_too():
     sims = np.eye(6) + np.random.default_rng(0).random((6, 6))
-    report = of_matrix(sims, arrange(6, 6), Asked("mine", "wordreel evaluate mine.npy", []))
+    report = of_matrix(sims, arrange(6, 6), ReportRequest("mine", "wordreel evaluate mine.npy", []))
     text = " ".join(read_page(report.page()).text)
     assert "column " in text
     assert "row " in text
-    only = of_matrix(sims, arrange(6, 6), Asked("mine", "", [], directions=("v2t",)))
+    only = of_matrix(sims, arrange(6, 6), ReportRequest("mine", "", [], directions=("v2t",)))
     assert "Hubness" not in " ".join(read_page(only.page()).text)
 
 
@@ -194,7 +195,7 @@ def test_tables_hold_every_run():
     rows = rows_of(report.facts["runs"])
     assert len(rows) == 4
     assert [row[1] == "none" for row in rows[1:]] == [True, True, False]
-    assert rows[1][4] == f"{report.runs[0].figures.r1:.1f}"
+    assert rows[1][4] == f"{report.runs[0].metrics.r1:.1f}"
     assert markdown(rows).count("\n") == 5
     tex = latex(rows, "made by\nhand")
     assert tex.startswith("% made by\n% hand\n\\begin{tabular}{llrrrrrrrrrr}")
@@ -204,7 +205,7 @@ def test_tables_hold_every_run():
 
 def test_labels_are_honest():
     bank = np.random.default_rng(0).random((50, 6))
-    assert normalise(make_method("dis"), bank, "train.npy").label == "querybank(train.npy, 50, 20)"
-    assert normalise(make_method("dis"), bank, "test.npy", seen=True).label == "transductive"
-    assert normalise(make_method("dsl"), None, "").label == "transductive"
-    assert normalise(make_method("dis"), bank, "train.npy", automatic=True).method.beta > 0
+    assert normalisation(make_method("dis"), bank, "train.npy").label == "querybank(train.npy, 50, 20)"
+    assert normalisation(make_method("dis"), bank, "test.npy", transductive=True).label == "transductive"
+    assert normalisation(make_method("dsl"), None, "").label == "transductive"
+    assert normalisation(make_method("dis"), bank, "train.npy", automatic=True).method.beta > 0

@@ -7,12 +7,12 @@ import pytest
 
 from wordreel.errors import EvaluationError, HubnessError
 from wordreel.evaluate import retrieval
-from wordreel.evaluate.ranks import recall
+from wordreel.evaluate.metrics import retrieval_metrics
+from wordreel.evaluate.ranks import ranks_of
 from wordreel.evaluate.retrieval import (
     Captions,
     arrange,
-    figures,
-    ranks_of_own,
+    best_own_ranks,
     text_to_video,
     text_to_video_ranks,
     video_to_text,
@@ -96,7 +96,7 @@ def test_thousands_of_random_cases_equal_the_naive_ranks(part, block, monkeypatc
         wanted = naive_v2t(plain, counts, valid, ties)
         same(video_to_text_ranks(given, captions, ties=ties), wanted)
         if ties == "average":
-            same(ranks_of_own(sims.T[:, valid], captions.owner[valid]) + 1, wanted)
+            same(best_own_ranks(sims.T[:, valid], captions.owner[valid]), wanted)
         groups = naive_v2t_groups(plain, counts, valid, ties)
         same(video_to_text_ranks(given, captions, protocol="clip", ties=ties), groups)
         same(given, plain)  # nothing was written into
@@ -105,10 +105,12 @@ def test_thousands_of_random_cases_equal_the_naive_ranks(part, block, monkeypatc
 def test_figures_are_those_of_the_ranks():
     rng = np.random.default_rng(3)
     sims, _, _, captions = random_case(rng)
-    assert text_to_video(sims, captions) == recall(text_to_video_ranks(sims, captions))
+    assert text_to_video(sims, captions) == retrieval_metrics(text_to_video_ranks(sims, captions))
     for protocol in ("ce", "clip"):
         ranks = video_to_text_ranks(sims, captions, protocol=protocol, ties="pessimistic")
-        assert video_to_text(sims, captions, protocol=protocol, ties="pessimistic") == recall(ranks)
+        assert video_to_text(sims, captions, protocol=protocol, ties="pessimistic") == retrieval_metrics(
+            ranks
+        )
 
 
 def test_the_bounds_enclose_the_average():
@@ -157,12 +159,9 @@ def test_random_scores_give_the_random_baselines(videos, r1, r5, middle):
     owner = np.repeat(np.arange(videos), 12)
     rng = np.random.default_rng(0)
     ranks = np.concatenate(
-        [
-            retrieval.ranks_of_columns(rng.random((len(part), videos), np.float32), part) + 1
-            for part in np.array_split(owner, 40)
-        ]
+        [ranks_of(rng.random((len(part), videos), np.float32), part) for part in np.array_split(owner, 40)]
     )
-    found = recall(ranks)
+    found = retrieval_metrics(ranks)
 
     def error(per_cent):
         return 4 * np.sqrt(per_cent * (100 - per_cent) / captions)
@@ -232,10 +231,12 @@ def test_a_mask_drops_captions_in_both_directions():
 
 
 def test_short_names_of_the_same_figures():
-    found = figures(np.array([0, 4.5, 20, 60]))
-    full = recall(np.array([1, 5.5, 21, 61]))
-    assert (full.r1, full.r5, full.r10, full.r50) == (found.R1, found.R5, found.R10, found.R50)
-    assert (found.MdR, found.MnR, found.Geom) == (full.median_rank, full.mean_rank, full.geometric_mean)
+    full = retrieval_metrics(np.array([1, 5.5, 21, 61]))
+    found = full.table()
+    assert (full.r1, full.r5, full.r10, full.r50) == (found["R1"], found["R5"], found["R10"], found["R50"])
+    assert (found["MdR"], found["MnR"]) == (full.median_rank, full.mean_rank)
+    assert (found["Geom"], found["Rsum"]) == (full.geometric_mean, full.rsum)
+    assert list(full.table(["MdR", "R5"])) == ["MdR", "R5"]
 
 
 @pytest.mark.parametrize(
@@ -264,7 +265,7 @@ def test_matrices_of_another_shape_are_refused():
     with pytest.raises(EvaluationError, match=r"\[4, 2\] matrix, not \[2, 4\]"):
         text_to_video(np.zeros((2, 4)), arrange(2, 4))
     with pytest.raises(EvaluationError, match="right answer"):
-        figures(np.array([np.nan]))
+        retrieval_metrics(np.array([np.nan]))
     with pytest.raises(EvaluationError, match="ce and clip"):
         video_to_text(np.zeros((4, 2)), arrange(2, 4), protocol="other")
     with pytest.raises(EvaluationError, match="stand together"):

@@ -9,8 +9,7 @@ import pytest
 
 from wordreel.errors import EvaluationError
 from wordreel.evaluate import resampling, significance
-from wordreel.evaluate.figure import figure_of
-from wordreel.evaluate.ranks import recall
+from wordreel.evaluate.metrics import metric_of, retrieval_metrics
 from wordreel.evaluate.resampling import WeightedMedian
 from wordreel.evaluate.significance import compare
 
@@ -129,10 +128,12 @@ def test_weighted_medians_equal_the_medians_of_repeated_ranks(sigmas, monkeypatc
 def test_figures_by_name_are_those_of_recall():
     ranks = np.random.default_rng(0).integers(2, 200, 77) / 2
     for name in (*METRICS, "R50", "R10"):
-        assert float(figure_of(name).of(ranks)) == pytest.approx(naive_figure(name, ranks))
+        assert float(metric_of(name).compute(ranks)) == pytest.approx(naive_figure(name, ranks))
     short = {"R1": "r1", "R50": "r50", "Rsum": "rsum", "Geom": "geometric_mean", "MdR": "median_rank"}
     for name, field in short.items():
-        assert float(figure_of(name).of(ranks)) == pytest.approx(getattr(recall(ranks), field))
+        assert float(metric_of(name).compute(ranks)) == pytest.approx(
+            getattr(retrieval_metrics(ranks), field)
+        )
 
 
 def test_a_run_against_itself():

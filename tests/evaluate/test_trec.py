@@ -7,10 +7,9 @@ import pytest
 
 from wordreel.errors import EvaluationError
 from wordreel.evaluate.beir import read_texts, write_texts
-from wordreel.evaluate.qrels import caption_qrels, read_qrels, write_qrels
-from wordreel.evaluate.ranks import recall
+from wordreel.evaluate.metrics import retrieval_metrics
 from wordreel.evaluate.retrieval import arrange, text_to_video_ranks, video_to_text_ranks
-from wordreel.evaluate.trec import read_run, run_ranks, write_run
+from wordreel.evaluate.trec import caption_qrels, read_qrels, read_run, run_ranks, write_qrels, write_run
 
 
 def captioned(seed=0, videos=9, each=4, levels=10**6):
@@ -45,7 +44,7 @@ def test_a_run_of_the_best_few(tmp_path):
     found = run_ranks(read_run(tmp_path / "run"), caption_qrels(captions, texts, videos))
     whole = text_to_video_ranks(sims, captions)[captions.valid]
     assert found.tolist() == np.where(whole <= 3, whole, np.inf).tolist()
-    assert recall(found).r1 == recall(whole).r1
+    assert retrieval_metrics(found).r1 == retrieval_metrics(whole).r1
     lines = (tmp_path / "run").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 3 * len(texts)
     best = int(sims[0].argmax())
@@ -138,7 +137,7 @@ def test_files_that_are_not_there_or_hold_nothing(tmp_path):
 
 
 def test_a_line_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("wordreel.evaluate.lines.LONGEST", 100)
+    monkeypatch.setattr("wordreel.evaluate.text_lines.LONGEST", 100)
     (tmp_path / "run").write_text("q Q0 v 1 0.5 x\n" + "q" * 500)
     with pytest.raises(EvaluationError, match="line 2: the line is longer than 100 bytes"):
         list(read_run(tmp_path / "run"))

@@ -21,7 +21,7 @@ from common import (
     validated,
 )
 
-from wordreel.evaluate.ranks import recall
+from wordreel.evaluate.metrics import retrieval_metrics
 from wordreel.evaluate.retrieval import Captions, text_to_video, video_to_text
 from wordreel.hubness import choose_beta, make_method
 from wordreel.models.reel import checkpoint
@@ -154,4 +154,4 @@ def test_what_is_written_tells_no_places(tmp_path, capsys):
 def test_recall_of_ranks_with_is_that_of_measured(rows):
     sims, captions, bank = rows
     found = measured(make_method("dis"), bank, sims, captions).recall
-    assert found == recall(ranks_with(make_method("dis"), bank, sims, captions))
+    assert found == retrieval_metrics(ranks_with(make_method("dis"), bank, sims, captions))

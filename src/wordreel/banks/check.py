@@ -10,7 +10,7 @@ not fall.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -20,19 +20,18 @@ from wordreel.banks.beta import unlabelled_beta
 from wordreel.banks.embedded_bank import EmbeddedBank, GCRescorer, label_of
 from wordreel.banks.fitted_states import fit_all
 from wordreel.errors import BankError
-from wordreel.evaluate.answers import Answers, answers
 from wordreel.evaluate.confidence import check as measure_confidence
-from wordreel.evaluate.ranks import ranks_of, recall
+from wordreel.evaluate.library import CaptionQueries, caption_queries
+from wordreel.evaluate.rankings import Ranking, RightItem, rank_queries
 from wordreel.evaluate.significance import compare
 from wordreel.hubness import METHODS, Method, make_method
 from wordreel.hubness.choose_beta import GRID
 from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.hubness.measures import skewness
 from wordreel.index.base import Correction
-from wordreel.index.topk import topk_ids
-from wordreel.progress import Progress, ProgressCallback
+from wordreel.progress import ProgressCallback
 from wordreel.search.scoring import PLAIN, SEARCHABLE, FittedNorm
-from wordreel.types import Bool, Float64, Int64
+from wordreel.types import Bool, Float32, Int64
 
 CHECKED_METHODS = ("cent", "is", "dis", "csls", "nnn", "gc")
 BATCH = 256  # queries scored at once, at least
@@ -102,7 +101,7 @@ def check_bank(
         for name, texts in captions.items()
     }
     in_bank = sum(map(len, captions.values())) - sum(map(len, fresh.values()))
-    asked = answers(work.searcher, fresh)
+    asked = caption_queries(work.searcher, fresh)
     first = np.array([_first_half(content) for content in asked.contents])[asked.right]
     if min(first.sum(), (~first).sum()) < FEWEST:
         raise BankError(
@@ -116,25 +115,27 @@ def check_bank(
     without = [
         make_method(name, beta=unlabelled_beta(work)) for name in methods if beta is None and _has_beta(name)
     ]
-    ranks, counts = _measure(work, asked, ~first, [*candidates, *without], on_progress)
-    choose = [recall(found[first]).rsum for found in ranks[: len(candidates)]]
+    rankings = _rank(work, asked, [*candidates, *without], on_progress)
+    choose = [ranking.only(first).metrics.rsum for ranking in rankings[: len(candidates)]]
     kept = _best_of_each(candidates, choose)
 
     def row_of(number: int) -> BankCheckRow:
-        figures = recall(ranks[number][~first])
+        ranking = rankings[number].only(~first)
+        metrics = ranking.metrics
         method = [*candidates, *without][number]
         row = BankCheckRow(
             method.name,
             asdict(method),
-            figures.r1,
-            figures.r5,
-            figures.r10,
-            figures.median_rank,
-            skewness(counts[number]),
+            metrics.r1,
+            metrics.r5,
+            metrics.r10,
+            metrics.median_rank,
+            skewness(ranking.occurrences),
         )
         if not number:
             return row
-        test = compare(ranks[0][~first], ranks[number][~first], metric="Rsum", groups=asked.right[~first])
+        plain = rankings[0].only(~first)
+        test = compare(plain.ranks, ranking.ranks, metric="Rsum", groups=asked.right)
         return replace(row, difference=test.difference, low=test.low, high=test.high, p_value=test.p_value)
 
     rows = [row_of(number) for number in kept]
@@ -163,7 +164,7 @@ def check_bank(
     )
 
 
-def _confidence(work: EmbeddedBank, asked: Answers, measured: Bool) -> dict[str, Any] | None:
+def _confidence(work: EmbeddedBank, asked: CaptionQueries, measured: Bool) -> dict[str, Any] | None:
     """Whether one threshold on the confidence tells answers from others better than one on similarity."""
     sure = work.confidence()
     if sure is None or len(asked.contents) < FEWEST_VIDEOS:
@@ -183,28 +184,27 @@ def _spread(rows: Int64, most: int) -> Int64:
     return rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(np.int64)]
 
 
-def _measure(
-    work: EmbeddedBank,
-    asked: Answers,
-    counted: Bool,
-    methods: Sequence[Method],
-    on_progress: ProgressCallback | None,
-) -> tuple[list[Float64], list[Int64]]:
-    """Ranks of the right videos under each method, and how often each video is among the first ten."""
+def _rank(
+    work: EmbeddedBank, asked: CaptionQueries, methods: Sequence[Method], on_progress: ProgressCallback | None
+) -> list[Ranking]:
+    """The ranking of each method: ranks of the right videos, and the first ten."""
     norms = _norms(work, methods)
-    ranks = [np.empty(len(asked.texts)) for _ in norms]
-    counts = [np.zeros(len(asked.contents), np.int64) for _ in norms]
-    batch = max(BATCH, min(MOST_AT_ONCE, SCORES_AT_ONCE // max(1, len(work.gallery.ids))))
-    for start in range(0, len(asked.texts), batch):
-        span = slice(start, min(start + batch, len(asked.texts)))
-        for number, items in enumerate(work.searcher.item_scores(asked.texts[span], norms)):
-            scores = work.searcher.snapshot.best_items(items)[:, asked.columns]
-            ranks[number][span] = ranks_of(scores, asked.right[span])
-            heads = topk_ids(scores[counted[span]], TOP)
-            counts[number] += np.bincount(heads.ravel(), minlength=len(asked.contents))
-        if on_progress:
-            on_progress(Progress("ranking captions", span.stop, len(asked.texts)))
-    return ranks, counts
+
+    def scores_of(start: int, stop: int) -> Iterator[Float32]:
+        for items in work.searcher.item_scores(asked.texts[start:stop], norms):
+            yield work.searcher.snapshot.best_items(items)[:, asked.columns]
+
+    return rank_queries(
+        scores_of,
+        RightItem(asked.right),
+        len(asked.texts),
+        len(asked.contents),
+        len(norms),
+        k=TOP,
+        batch=max(BATCH, min(MOST_AT_ONCE, SCORES_AT_ONCE // max(1, len(work.gallery.ids)))),
+        threads=1,
+        on_progress=on_progress,
+    )
 
 
 def _norms(work: EmbeddedBank, methods: Sequence[Method]) -> list[FittedNorm]:

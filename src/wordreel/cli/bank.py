@@ -20,7 +20,7 @@ from wordreel.cli.common import (
     print_json,
     printable,
 )
-from wordreel.cli.evaluate_inputs import Captioned, command
+from wordreel.cli.evaluate_inputs import CaptionSource, command
 from wordreel.cli.groups import spread
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def check(
 
     named = names_in(methods)
     chosen = CHECKED_METHODS if named is None else named
-    wanted = Captioned(captions, data, split, ids)
+    wanted = CaptionSource(captions, data, split, ids)
     report = Library(library, create=False).banks.check(
         name, wanted.read().captions, chosen, beta_number(beta), counter("captions")
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordreel.cli.evaluate_inputs import Captioned
+from wordreel.cli.evaluate_inputs import CaptionSource
 
 if TYPE_CHECKING:
     from wordreel.banks.sources import BankQueries
@@ -52,7 +52,7 @@ class SourceOptions:
         if sum((bool(self.captions), self.log is not None, self.builtin)) > 1:
             raise typer.BadParameter("name one source: --captions, --log or --builtin")
         if self.captions:
-            split = Captioned(self.captions, self.data, self.split, self.ids).read()
+            split = CaptionSource(self.captions, self.data, self.split, self.ids).read()
             found = sources.from_captions(split, Path(self.captions).name)
         elif self.log is not None:
             found = sources.from_log(self.log)

@@ -9,30 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from wordreel.cli.common import JsonOption, print_json
-from wordreel.cli.evaluate_inputs import ARRAYS, counts_of
-from wordreel.cli.hubness import KeyOption
+from wordreel.cli.evaluate_inputs import ARRAYS, GroupingOptions, caption_counts
+from wordreel.cli.groups import spread
 
 if TYPE_CHECKING:
-    from wordreel.evaluate.report_files import Saved
+    from wordreel.evaluate.report_files import SavedResult
+    from wordreel.evaluate.retrieval import Protocol
 
 METRICS = ("R1", "R5", "R10", "R50", "MdR", "MnR", "Geom")
 
 
+@spread
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="A result (`evaluate --out` PREFIX) or a matrix.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another, over the same queries and gallery.")],
-    run_a: Annotated[int | None, typer.Option(help="Which row of A's table; plain rows unless told.")] = None,
-    run_b: Annotated[int | None, typer.Option(help="Which row of B's table; plain rows unless told.")] = None,
-    captions_per_video: Annotated[
-        int | None, typer.Option(help="Of matrices: neighbouring rows that belong to one video.", min=1)
+    grouping: GroupingOptions,
+    run_a: Annotated[
+        int | None, typer.Option(help="Which row of A's table.", show_default="the plain rows")
     ] = None,
-    counts: Annotated[
-        str | None, typer.Option(help="Of matrices: a file with the number of captions of each video.")
+    run_b: Annotated[
+        int | None, typer.Option(help="Which row of B's table.", show_default="the plain rows")
     ] = None,
-    mask: Annotated[
-        Path | None, typer.Option(help="Of matrices: [videos, captions], 1 for a caption, 0 for filling.")
-    ] = None,
-    key: KeyOption = None,
     v2t: Annotated[
         Literal["ce", "clip"], typer.Option(help="How videos that ask are counted in matrices.")
     ] = "ce",
@@ -51,11 +48,10 @@ def compare(
     Example: wordreel compare results/plain results/trained
     """
     from wordreel.evaluate import significance
-    from wordreel.evaluate.paired import pairs_of
+    from wordreel.evaluate.comparison import pairs_of
 
-    each = str(captions_per_video) if captions_per_video else counts
-    found = []
-    first, second = (_saved(name, each, mask, key, v2t) for name in (a, b))
+    compared = []
+    first, second = (_saved(name, grouping, v2t) for name in (a, b))
     for pair in pairs_of(first, second, run_a, run_b):
         figures = [
             significance.compare(
@@ -63,7 +59,7 @@ def compare(
             )
             for metric in METRICS
         ]
-        found.append(
+        compared.append(
             {
                 "direction": pair.direction,
                 "protocol": pair.protocol,
@@ -79,7 +75,7 @@ def compare(
         "samples": samples,
         "level": 0.95,
         "seed": seed,
-        "compared": found,
+        "compared": compared,
     }
     if as_json:
         print_json(facts)
@@ -87,12 +83,12 @@ def compare(
         _show(facts)
 
 
-def _figure(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: found[name] for name in ("a", "b", "difference", "low", "high", "p_value", "exact")}
+def _figure(comparison: dict[str, Any]) -> dict[str, Any]:
+    return {name: comparison[name] for name in ("a", "b", "difference", "low", "high", "p_value", "exact")}
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from wordreel.evaluate.report_tables import DIRECTIONS, FIGURES, plain_text
+    from wordreel.evaluate.tables import DIRECTIONS, TITLES, plain_text
 
     for side in ("a", "b"):
         typer.echo(f"{side.upper()}: {facts[side]}")
@@ -108,7 +104,7 @@ def _show(facts: dict[str, Any]) -> None:
             p = f"{found['p_value']:.4f}" if found["p_value"] >= 0.0001 else "<0.0001"
             rows.append(
                 [
-                    FIGURES[metric],
+                    TITLES[metric],
                     f"{found['a']:.1f}",
                     f"{found['b']:.1f}",
                     f"{found['difference']:+.2f}",
@@ -119,18 +115,17 @@ def _show(facts: dict[str, Any]) -> None:
         typer.echo(plain_text(rows), nl=False)
 
 
-def _saved(name: str, captions: str | None, mask: Path | None, key: str | None, v2t: Any) -> Saved:
-    """A result from its files, or one made on the spot from a matrix."""
-    from wordreel.evaluate import matrices, report_build, report_files
+def _saved(name: str, grouping: GroupingOptions, v2t: Protocol) -> SavedResult:
+    """A result from its files, or one measured now from a matrix."""
+    from wordreel.evaluate import report, report_files
+    from wordreel.evaluate.matrices import read_captioned
     from wordreel.evaluate.retrieval import arrange
 
     path = Path(name)
     if path.suffix.lower() not in ARRAYS:
         return report_files.read(path)
-    held = matrices.read_arrays(path, key)
-    sims = matrices.matrix_among(held, path, key)
-    inside = next((each for each in matrices.MASK_KEYS if each in held), None)
-    masks = matrices.read_mask(mask) if mask else held[inside] if inside else None
-    groups = arrange(sims.shape[1], sims.shape[0], counts_of(captions, sims.shape[1]), masks)
-    report = report_build.of_matrix(sims, groups, report_build.Asked(path.name, "", (), protocol=v2t))
-    return report_files.Saved(path.name, report.facts, report.queries, tuple(r.ranks for r in report.runs))
+    sims, masks, _ = read_captioned(path, grouping.key, grouping.mask)
+    captions = arrange(sims.shape[1], sims.shape[0], caption_counts(grouping.each, sims.shape[1]), masks)
+    measured = report.of_matrix(sims, captions, report.ReportRequest(path.name, "", (), protocol=v2t))
+    ranks = tuple(run.ranks for run in measured.runs)
+    return report_files.SavedResult(path.name, measured.facts, measured.queries, ranks)

@@ -44,6 +44,7 @@ def hubness(
     from wordreel.evaluate.matrices import read_matrix
     from wordreel.hubness import k_occurrence, measure_hubness
 
+    check_plot(plot)
     matrix = read_matrix(sims, key)
     found = asdict(measure_hubness(matrix, k))
     if plot:
@@ -53,7 +54,13 @@ def hubness(
         return
     typer.echo(f"{matrix.shape[0]} queries, {matrix.shape[1]} items")
     for name, value in found.items():
-        typer.echo(f"{name.replace('_', ' '):<20}{shown(value):>10}")
+        typer.echo(f"{name.replace('_', ' '):<20}{formatted(value):>10}")
+
+
+def check_plot(path: Path | None) -> None:
+    """Refuse a plot that cannot be written, before any work is done."""
+    if path is not None and path.suffix.lower() != ".svg":
+        raise typer.BadParameter("--plot draws SVG; give it a name that ends in .svg.")
 
 
 def draw(path: Path, counts: Mapping[str, NDArray[Any]], k: int, items: str = "items") -> None:
@@ -61,18 +68,16 @@ def draw(path: Path, counts: Mapping[str, NDArray[Any]], k: int, items: str = "i
     from wordreel.errors import HubnessError
     from wordreel.plots import occurrence_chart
 
-    if path.suffix.lower() != ".svg":
-        raise typer.BadParameter("--plot draws SVG; give it a name that ends in .svg.")
     try:
         path.write_text(occurrence_chart(counts, k, items=items) + "\n", encoding="utf-8")
     except OSError as error:
         raise HubnessError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def shown(value: float) -> str:
+def formatted(value: float) -> str:
     """Whole numbers as they are, others to three places.
 
-    >>> shown(10), shown(0.25)
+    >>> formatted(10), formatted(0.25)
     ('10', '0.250')
     """
     return str(value) if isinstance(value, int) else f"{value:.3f}"

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from wordreel.cli.common import JsonOption, beta_number, print_json, printable
-from wordreel.cli.hubness import KeyOption, PlotOption, draw, shown
+from wordreel.cli.evaluate_inputs import DeviceOption, caption_counts
+from wordreel.cli.groups import spread
+from wordreel.cli.hubness import KeyOption, PlotOption, check_plot, draw, formatted
 
 if TYPE_CHECKING:
-    from wordreel.evaluate.querybank import Outcome
+    from wordreel.evaluate.rankings import NormalisedRankings
     from wordreel.evaluate.retrieval import Captions
+    from wordreel.hubness import Method
 
-FILES = ".npy, .npz, .safetensors, .h5, .pkl or .pt"
+FORMATS = ".npy, .npz, .safetensors, .h5, .pkl or .pt"
 
 
-def qbnorm(
-    test: Annotated[
-        Path,
-        typer.Option(
-            "--test", "--sims_test_path", metavar="FILE", help=f"Similarities [queries, gallery]: {FILES}."
-        ),
-    ],
+@dataclass(frozen=True)
+class MatrixOptions:
+    """The matrices beside the test matrix, and how their captions are grouped."""
+
     bank: Annotated[
         Path | None,
         typer.Option(
@@ -34,7 +34,7 @@ def qbnorm(
             metavar="FILE",
             help="Similarities [bank queries, gallery]. Transductive methods need none.",
         ),
-    ] = None,
+    ] = None
     gallery_bank: Annotated[
         Path | None,
         typer.Option(
@@ -42,29 +42,36 @@ def qbnorm(
             help="The second bank of the dual methods: [bank items, gallery] similarities between items "
             "(for dual-sinkhorn [bank queries, bank items]).",
         ),
-    ] = None,
+    ] = None
     mask: Annotated[
         Path | None,
         typer.Option(
             "--mask",
             "--test_query_masks_path",
             metavar="FILE",
-            help="[videos, captions], 1 for a caption, 0 for filling.",
+            help="[videos, captions], 1 for a caption, 0 for padding.",
         ),
-    ] = None,
+    ] = None
     captions: Annotated[
         str | None,
         typer.Option(
             metavar="COUNTS",
             help="Captions per video, where that is not the same for all: a file with one number per video.",
         ),
-    ] = None,
+    ] = None
+    key: KeyOption = None
+
+
+@dataclass(frozen=True)
+class NormOptions:
+    """The normalisation."""
+
     method: Annotated[
         str,
         typer.Option(
             help="none, gc, csls, is, dis, cent, nnn, sinkhorn, dsl, dual-is, dual-dis or dual-sinkhorn."
         ),
-    ] = "dis",
+    ] = "dis"
     beta: Annotated[
         str | None,
         typer.Option(
@@ -73,17 +80,43 @@ def qbnorm(
             "from the bank, without labels.",
             show_default="the method's: 20 for dis",
         ),
-    ] = None,
+    ] = None
     k: Annotated[
         int | None,
         typer.Option(
             "--k", help="Neighbours the method looks at.", show_default="the method's: 1 for dis", min=1
         ),
-    ] = None,
+    ] = None
     direction: Annotated[
         Literal["t2v", "v2t"], typer.Option(help="Who asks: texts (t2v) or videos (v2t).")
-    ] = "t2v",
-    key: KeyOption = None,
+    ] = "t2v"
+    device: DeviceOption = "auto"
+
+    def build(self, has_bank: bool, has_gallery_bank: bool) -> Method:
+        """The method with its parameters, if the banks it needs are there."""
+        from wordreel.hubness import make_method
+
+        given = {"beta": beta_number(self.beta), "k": self.k}
+        method = make_method(
+            self.method, **{name: value for name, value in given.items() if value is not None}
+        )
+        if self.method.startswith("dual-") != has_gallery_bank:
+            raise typer.BadParameter("--gallery-bank goes with the dual methods, and they need it.")
+        if not has_bank and not (method.transductive or self.method == "none"):
+            raise typer.BadParameter("--bank is needed, unless the method is transductive.")
+        return method
+
+
+@spread
+def qbnorm(
+    test: Annotated[
+        Path,
+        typer.Option(
+            "--test", "--sims_test_path", metavar="FILE", help=f"Similarities [queries, gallery]: {FORMATS}."
+        ),
+    ],
+    matrices: MatrixOptions,
+    norm: NormOptions,
     plot: PlotOption = None,
     as_json: JsonOption = False,
     save: Annotated[Path | None, typer.Option(metavar="OUT.npy", help="Write the normalised scores.")] = None,
@@ -95,54 +128,24 @@ def qbnorm(
     other, and the columns videos. For v2t both matrices are the other way round: the bank is [bank videos,
     captions] and the test [videos, captions].
 
-    Scores that are saved rank the gallery within a row. Those of dis are on two scales, corrected rows and
-    plain ones, so never compare them between rows, and never transpose them.
+    Saved scores rank the gallery within a row. Those of dis are on two scales, corrected rows and plain ones,
+    so never compare them between rows, and never transpose them.
 
-    The flags of the published QB-Norm script are understood too.
+    The flags of the published QB-Norm script work too.
 
     Example: wordreel qbnorm --bank train.npy --test test.npy --mask masks.npy
     """
-    from wordreel.evaluate import matrices, querybank
-    from wordreel.hubness import Direction, make_method
-
-    _check_save(save, [path for path in (test, bank, gallery_bank, mask) if path], force)
-    given = {"beta": beta_number(beta), "k": k}
-    way: Any = make_method(method, **{name: value for name, value in given.items() if value is not None})
-    if method.startswith("dual-") != (gallery_bank is not None):
-        raise typer.BadParameter("--gallery-bank goes with the dual methods, and they need it.")
-    if bank is None and not (way.transductive or method == "none"):
-        raise typer.BadParameter("--bank is needed, unless the method is transductive.")
-
-    notes: list[str] = []
-    held = matrices.read_arrays(test, key)
-    sims = matrices.matrix_among(held, test, key)
-    if mask is None and (inside := next((name for name in matrices.MASK_KEYS if name in held), None)):
-        notes.append(f"using the mask {inside} that {printable(test.name)} holds")
-        masks: Any = held[inside]
-    else:
-        masks = None if mask is None else matrices.read_mask(mask)
-    del held
-    rows = sims if bank is None or way.transductive else matrices.read_matrix(bank, key)
-    if bank is not None and way.transductive:
-        notes.append(f"{method} looks at the test queries themselves; the bank is not used")
-    groups = _groups(sims.shape, captions, masks, direction)
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        if beta == "auto":
-            querybank.check_shapes(rows, sims, groups, Direction(direction))
-            way = querybank.with_automatic_beta(way, rows, groups.valid if direction == "v2t" else None)
-        second = None if gallery_bank is None else matrices.read_matrix(gallery_bank, key)
-        found = querybank.measure(way, rows, sims, groups, Direction(direction), second=second, save=save)
-    notes += dict.fromkeys(str(warning.message) for warning in heard)
-    seen = bank is not None and bank.samefile(test)
-    source = "" if bank is None else printable(bank.name)
-    facts = _facts(found, querybank.label(way, source, len(rows), seen), way, direction, len(rows))
+    inputs = [test, matrices.bank, matrices.gallery_bank, matrices.mask]
+    _check_save(save, [path for path in inputs if path], force)
+    check_plot(plot)
+    method = norm.build(matrices.bank is not None, matrices.gallery_bank is not None)
+    facts, result, notes = _normalise(test, matrices, norm, method, save)
     if plot:
-        counts = {"before": found.occurrences_before, "after": found.occurrences_after}
-        draw(plot, counts, found.hubness_before.k, "videos" if direction == "t2v" else "captions")
+        counts = {"before": result.before.occurrences, "after": result.after.occurrences}
+        draw(plot, counts, result.before.k, "videos" if norm.direction == "t2v" else "captions")
     if save:
         facts["saved"] = str(save)
-        notes.append(f"{printable(save)}: compare scores within a row only" + _two_scales(found))
+        notes.append(f"{printable(save)}: compare scores within a row only" + _two_scales(result))
     for note in notes:
         typer.echo(f"note: {note}", err=True)
     if as_json:
@@ -151,49 +154,79 @@ def qbnorm(
         _table(facts)
 
 
-def _facts(found: Outcome, made_by: str, way: Any, direction: str, bank: int) -> dict[str, Any]:
+def _normalise(
+    test: Path, matrices: MatrixOptions, norm: NormOptions, method: Method, save: Path | None
+) -> tuple[dict[str, Any], NormalisedRankings, list[str]]:
+    """Read, fit, rank: the facts to print, the rankings, and notes on what was assumed."""
+    from wordreel.evaluate import rankings
+    from wordreel.evaluate.matrices import read_captioned, read_matrix
+    from wordreel.hubness import Direction
+
+    sims, masks, note = read_captioned(test, matrices.key, matrices.mask)
+    notes = [note] if note else []
+    use_bank = matrices.bank is not None and not method.transductive
+    if matrices.bank is not None and method.transductive:
+        notes.append(f"{method.name} looks at the test queries themselves; the bank is not used")
+    rows = read_matrix(matrices.bank, matrices.key) if matrices.bank and use_bank else sims
+    captions = _captions(sims.shape, matrices.captions, masks, norm.direction)
+    direction = Direction(norm.direction)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if norm.beta == "auto":
+            rankings.check_shapes(rows, sims, captions, direction)
+            columns = captions.valid if direction is Direction.VIDEO_TO_TEXT else None
+            method = rankings.with_automatic_beta(method, rows, columns)
+        second = read_matrix(matrices.gallery_bank, matrices.key) if matrices.gallery_bank else None
+        result = rankings.rank_normalised(
+            method, rows, sims, captions, direction, gallery_bank=second, save=save, device=norm.device
+        )
+    notes += dict.fromkeys(str(warning.message) for warning in caught)
+    seen = matrices.bank is not None and matrices.bank.samefile(test)
+    source = "" if matrices.bank is None else printable(matrices.bank.name)
+    return _facts(result, method, method.label(source, len(rows), seen), direction, len(rows)), result, notes
+
+
+def _facts(
+    result: NormalisedRankings, method: Method, label: str, direction: str, bank: int
+) -> dict[str, Any]:
+    from wordreel.evaluate.metrics import DISPLAYED
+
     return {
-        "postprocessing": made_by,
-        "method": way.name,
-        "parameters": asdict(way),
-        "direction": direction,
-        "queries": found.queries,
-        "gallery": found.items,
-        "bank": 0 if way.transductive else bank,
-        "corrected": found.corrected,
-        "before": asdict(found.before),
-        "after": asdict(found.after),
-        "hubness": {"before": asdict(found.hubness_before), "after": asdict(found.hubness_after)},
+        "postprocessing": label,
+        "method": method.name,
+        "parameters": asdict(method),
+        "direction": str(direction),
+        "queries": result.queries,
+        "gallery": result.items,
+        "bank": 0 if method.transductive else bank,
+        "corrected": result.corrected,
+        "before": result.before.metrics.table(DISPLAYED),
+        "after": result.after.metrics.table(DISPLAYED),
+        "hubness": {"before": asdict(result.before.hubness), "after": asdict(result.after.hubness)},
     }
 
 
 def _table(facts: dict[str, Any]) -> None:
-    asking, asked = ("captions", "videos") if facts["direction"] == "t2v" else ("videos", "captions")
+    queries, items = ("captions", "videos") if facts["direction"] == "t2v" else ("videos", "captions")
     settings = ", ".join(f"{name} {value}" for name, value in facts["parameters"].items())
-    typer.echo(f"{facts['queries']} {asking} ask for {facts['gallery']} {asked}")
+    typer.echo(f"{facts['queries']} {queries} ask for {facts['gallery']} {items}")
     corrected = "" if facts["corrected"] is None else f": {facts['corrected']} queries corrected"
     typer.echo(f"{facts['method']}{f' ({settings})' if settings else ''}{corrected}")
     width = max(len(facts["postprocessing"]), 4)
     typer.echo(" " * width + "".join(f"{name:>8}" for name in facts["before"]))
-    for made_by, side in (("none", "before"), (facts["postprocessing"], "after")):
-        typer.echo(f"{made_by:<{width}}" + "".join(f"{value:>8.1f}" for value in facts[side].values()))
+    for label, side in (("none", "before"), (facts["postprocessing"], "after")):
+        typer.echo(f"{label:<{width}}" + "".join(f"{value:>8.1f}" for value in facts[side].values()))
     hubs = facts["hubness"]
     typer.echo(f"{'hubness':<20}{'before':>10}{'after':>10}")
     for name, value in hubs["before"].items():
-        typer.echo(f"{name.replace('_', ' '):<20}{shown(value):>10}{shown(hubs['after'][name]):>10}")
+        typer.echo(f"{name.replace('_', ' '):<20}{formatted(value):>10}{formatted(hubs['after'][name]):>10}")
 
 
-def _groups(shape: tuple[int, ...], captions: str | None, mask: Any, direction: str) -> Captions:
-    from wordreel.evaluate import matrices, retrieval
+def _captions(shape: tuple[int, ...], counts: str | None, mask: Any, direction: str) -> Captions:
+    from wordreel.evaluate.retrieval import arrange
 
-    count, videos = shape if direction == "t2v" else shape[::-1]
-    counts = None
-    if captions is not None:
-        import numpy as np
-
-        each = captions.isdecimal()
-        counts = np.full(videos, int(captions)) if each else matrices.read_counts(captions)
-    return retrieval.arrange(videos, count, counts, mask)
+    rows, videos = shape if direction == "t2v" else shape[::-1]
+    return arrange(videos, rows, caption_counts(counts, videos), mask)
 
 
 def _check_save(save: Path | None, inputs: list[Path], force: bool) -> None:
@@ -207,7 +240,9 @@ def _check_save(save: Path | None, inputs: list[Path], force: bool) -> None:
         raise typer.BadParameter(f"{printable(save)} is there already; --force replaces it.")
 
 
-def _two_scales(found: Outcome) -> str:
-    if found.corrected is None:
+def _two_scales(result: NormalisedRankings) -> str:
+    if result.corrected is None:
         return ""
-    return f": {found.corrected} rows are corrected, {found.queries - found.corrected} plain, on two scales"
+    return (
+        f": {result.corrected} rows are corrected, {result.queries - result.corrected} plain, on two scales"
+    )

@@ -23,15 +23,15 @@ def results(
 
     Example: wordreel results results --write
     """
-    from wordreel.evaluate.results import put_in, tables
+    from wordreel.evaluate.results import replace_tables, tables
 
-    made = tables(folder)
+    written = tables(folder)
     if not write and not check:
-        typer.echo(made, nl=False)
+        typer.echo(written, nl=False)
         return
     readme = folder / "README.md"
     old = readme.read_text(encoding="utf-8") if readme.is_file() else ""
-    new = put_in(old, made)
+    new = replace_tables(old, written)
     if check and new != old:
         typer.echo(
             f"{printable(readme)} is not what the results say; run: wordreel results --write", err=True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordreel.cli.common import JsonOption, counter, default_library, long_time, print_json, printable
-from wordreel.cli.evaluate_inputs import Captioned
+from wordreel.cli.evaluate_inputs import CaptionSource
 
 if TYPE_CHECKING:
     from wordreel.training.tune.tune import Tuned
@@ -59,7 +59,7 @@ def tune(
             "name one library and one file of captions: wordreel tune LIBRARY captions.csv"
         )
     where = library or (Path(places[0]) if len(places) == 2 else default_library())
-    said = Captioned(places[-1], None, split, ids).read().captions
+    said = CaptionSource(places[-1], None, split, ids).read().captions
     shown = {
         what: counter(what if what != "folds" else "folds of held-out videos")
         for what in ("videos", "captions", "folds", "clips")

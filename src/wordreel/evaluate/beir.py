@@ -10,12 +10,12 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from wordreel.evaluate.lines import fault, fresh_file, lines_of
+from wordreel.evaluate.text_lines import atomic_text_file, fault, lines_of
 
 
 def write_texts(path: Path, texts: Mapping[str, str], titles: Mapping[str, str] | None = None) -> None:
     """Write queries, or, where there are `titles`, a corpus; a title may be missing."""
-    with fresh_file(path) as file:
+    with atomic_text_file(path) as file:
         for name, text in texts.items():
             title = {} if titles is None else {"title": titles.get(name, "")}
             file.write(json.dumps({"_id": name, **title, "text": text}, ensure_ascii=False) + "\n")

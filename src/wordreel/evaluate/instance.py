@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import EvaluationError
-from wordreel.evaluate.ranks import recall_at
+from wordreel.evaluate.metrics import recall_at
 from wordreel.types import Float64, Int64
 
 BLOCK = 1 << 23  # similarities made at once: few enough to hold, many enough for a matrix product
@@ -35,7 +35,7 @@ SOP = (1, 10, 100, 1000)
 
 
 @dataclass(frozen=True)
-class ByClass:
+class InstanceMetrics:
     """Figures in per cent over `queries` items that are not alone in their class, among `items`."""
 
     recall: dict[int, float]
@@ -46,7 +46,7 @@ class ByClass:
 
 
 @dataclass(frozen=True)
-class PerItem:
+class InstanceRanks:
     """`[items]` each; NaN for items that ask nothing."""
 
     first: Float64  # the rank of the first right item
@@ -54,28 +54,28 @@ class PerItem:
     precision_to_r: Float64  # the average precision cut off after R places
 
 
-def embedding_figures(
+def embedding_metrics(
     embeddings: NDArray[Any], labels: Sequence[Any] | NDArray[Any], ks: Sequence[int] = CUB
-) -> ByClass:
+) -> InstanceMetrics:
     """Figures of `embeddings [items, dim]` by cosine.
 
-    >>> found = embedding_figures(np.array([[1.0, 0], [1, 0.1], [0, 1], [0.1, 1]]), ["a", "a", "b", "b"])
-    >>> found.recall[1], found.mean_average_precision
+    >>> result = embedding_metrics(np.array([[1.0, 0], [1, 0.1], [0, 1], [0.1, 1]]), ["a", "a", "b", "b"])
+    >>> result.recall[1], result.mean_average_precision
     (100.0, 100.0)
     """
-    return by_class(embedding_items(embeddings, labels), ks)
+    return instance_metrics(embedding_ranks(embeddings, labels), ks)
 
 
-def matrix_figures(
+def matrix_metrics(
     similarities: NDArray[Any], labels: Sequence[Any] | NDArray[Any], ks: Sequence[int] = CUB
-) -> ByClass:
+) -> InstanceMetrics:
     """Figures of `similarities [items, items]`, perhaps mapped; rows ask, the diagonal is not looked at."""
-    return by_class(matrix_items(similarities, labels), ks)
+    return instance_metrics(matrix_ranks(similarities, labels), ks)
 
 
-def by_class(items: PerItem, ks: Sequence[int] = CUB) -> ByClass:
+def instance_metrics(items: InstanceRanks, ks: Sequence[int] = CUB) -> InstanceMetrics:
     """Average over the items that ask."""
-    return ByClass(
+    return InstanceMetrics(
         recall={k: recall_at(items.first, k) for k in ks},
         mean_average_precision=100 * float(np.nanmean(items.average_precision)),
         map_at_r=100 * float(np.nanmean(items.precision_to_r)),
@@ -84,7 +84,7 @@ def by_class(items: PerItem, ks: Sequence[int] = CUB) -> ByClass:
     )
 
 
-def embedding_items(embeddings: NDArray[Any], labels: Sequence[Any] | NDArray[Any]) -> PerItem:
+def embedding_ranks(embeddings: NDArray[Any], labels: Sequence[Any] | NDArray[Any]) -> InstanceRanks:
     """Each item's figures, by cosine; products are made in float32, or float64 where that is given."""
     vectors = np.asarray(embeddings)
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
@@ -99,7 +99,7 @@ def embedding_items(embeddings: NDArray[Any], labels: Sequence[Any] | NDArray[An
     return _per_item(lambda span: vectors[span] @ vectors.T, len(vectors), labels)
 
 
-def matrix_items(similarities: NDArray[Any], labels: Sequence[Any] | NDArray[Any]) -> PerItem:
+def matrix_ranks(similarities: NDArray[Any], labels: Sequence[Any] | NDArray[Any]) -> InstanceRanks:
     """Each item's figures, by given similarities."""
     matrix = np.asarray(similarities)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.dtype.kind not in "fiu":
@@ -109,7 +109,7 @@ def matrix_items(similarities: NDArray[Any], labels: Sequence[Any] | NDArray[Any
 
 def _per_item(
     rows_of: Callable[[slice], NDArray[Any]], items: int, labels: Sequence[Any] | NDArray[Any]
-) -> PerItem:
+) -> InstanceRanks:
     named = np.asarray(labels)
     if named.shape != (items,):
         raise EvaluationError(f"{items} items need as many labels, not {named.shape}")
@@ -132,7 +132,7 @@ def _per_item(
             mates = members[label[item]]
             if len(mates) > 1:
                 found[:, item] = _one(row, item, mates, harmonic)
-    return PerItem(*found)
+    return InstanceRanks(*found)
 
 
 def _one(row: NDArray[Any], item: int, mates: Int64, harmonic: Float64) -> tuple[float, float, float]:

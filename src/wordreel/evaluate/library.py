@@ -9,18 +9,74 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.evaluate.answers import answers
-from wordreel.evaluate.querybank import new_matrix
+from wordreel.datasets import registry
+from wordreel.errors import NextStep, QueryError
+from wordreel.evaluate.rankings import new_matrix
 from wordreel.evaluate.retrieval import Array, Captions
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.search.searcher import Searcher
+from wordreel.types import Int64
 
 BATCH = 512  # queries scored at once
 
 
+def read_captions(address: str) -> dict[str, list[str]]:
+    """Captions by file name, with or without its ending, from .json, FILE.json:key, .csv or .jsonl."""
+    captions: dict[str, list[str]] = {}
+    for item in registry.read(address).items:
+        name = Path(item.path).name if item.path else item.id
+        captions.setdefault(name, []).extend(caption.text for caption in item.captions)
+    return captions
+
+
+@dataclass(frozen=True, eq=False)
+class CaptionQueries:
+    """`texts [queries]`, each asking for video `right[query]` of the gallery. Captions of one video are
+    neighbours; other videos of the library do not compete."""
+
+    texts: tuple[str, ...]
+    right: Int64  # [queries]
+    names: tuple[str, ...]  # [videos], as the captions name them
+    contents: tuple[str, ...]  # [videos], hash of each video's bytes
+    columns: Int64  # [videos], where `Searcher.scores` has them
+    missing: int  # captioned videos that the library does not have
+
+
+def caption_queries(searcher: Searcher, captions: Mapping[str, Sequence[str]]) -> CaptionQueries:
+    """Match captions to videos. An id is a file's name, with or without its ending; files of the same bytes
+    are one video, which all their captions ask for."""
+    named: dict[str, str] = {}
+    for file in searcher.store.files():
+        named.setdefault(Path(file.path).name, file.content)
+        named.setdefault(Path(file.path).stem, file.content)
+    column = {content: number for number, content in enumerate(searcher.snapshot.contents())}
+    groups: dict[str, list[str]] = {}
+    names: dict[str, str] = {}
+    matched = 0
+    for name, texts in captions.items():
+        content = named.get(name)
+        if content in column:
+            matched += 1
+            groups.setdefault(content, []).extend(texts)
+            names.setdefault(content, name)
+    queries = [text for group in groups.values() for text in group]
+    if not queries:
+        raise QueryError(
+            "none of the captioned ids is a file name in this library", NextStep("show its files", "list")
+        )
+    return CaptionQueries(
+        texts=tuple(queries),
+        right=np.repeat(np.arange(len(groups)), [len(group) for group in groups.values()]),
+        names=tuple(names.values()),
+        contents=tuple(groups),
+        columns=np.array([column[content] for content in groups], np.int64),
+        missing=len(captions) - matched,
+    )
+
+
 @dataclass(frozen=True)
-class Scored:
-    """What a library thinks of the captions of its videos. Captions of one video are neighbours."""
+class ScoredCaptions:
+    """Similarities of captions to a library's videos. Captions of one video are neighbours."""
 
     similarities: Array  # [captions, videos]
     captions: Captions
@@ -28,7 +84,7 @@ class Scored:
     videos: tuple[str, ...]  # as the captions name them
     contents: tuple[str, ...]  # hash of each video's bytes
     missing: int  # captioned videos that the library does not have
-    experts: dict[str, tuple[bool, ...]]  # which videos each expert speaks for
+    experts: dict[str, tuple[bool, ...]]  # which videos each expert has features of
 
     @property
     def files_sha256(self) -> str:
@@ -42,20 +98,20 @@ def score(
     *,
     save: Path | None = None,
     on_progress: ProgressCallback | None = None,
-) -> Scored:
-    """Score every caption against every captioned video (see `answers`); `save` keeps them as `.npy`."""
-    asked = answers(searcher, captions)
-    with new_matrix(save, (len(asked.texts), len(asked.contents)), np.dtype(np.float32)) as kept:
-        found = similarities(searcher, asked.texts, asked.contents, kept, on_progress)
-    speaks = [searcher.snapshot.coverage(searcher.model.experts, [content]) for content in asked.contents]
-    return Scored(
-        similarities=found,
-        captions=Captions(len(asked.contents), asked.right, np.ones(len(asked.texts), bool)),
-        texts=asked.texts,
-        videos=asked.names,
-        contents=asked.contents,
-        missing=asked.missing,
-        experts={expert: tuple(video[expert] > 0 for video in speaks) for expert in searcher.model.experts},
+) -> ScoredCaptions:
+    """Score every caption against every captioned video (`caption_queries`); `save` writes them as `.npy`."""
+    queries = caption_queries(searcher, captions)
+    with new_matrix(save, (len(queries.texts), len(queries.contents)), np.dtype(np.float32)) as out:
+        scores = similarities(searcher, queries.texts, queries.contents, out, on_progress)
+    covered = [searcher.snapshot.coverage(searcher.model.experts, [content]) for content in queries.contents]
+    return ScoredCaptions(
+        similarities=scores,
+        captions=Captions(len(queries.contents), queries.right, np.ones(len(queries.texts), bool)),
+        texts=queries.texts,
+        videos=queries.names,
+        contents=queries.contents,
+        missing=queries.missing,
+        experts={expert: tuple(video[expert] > 0 for video in covered) for expert in searcher.model.experts},
     )
 
 

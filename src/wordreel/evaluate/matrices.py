@@ -1,14 +1,18 @@
 """Reading similarity matrices and query masks from the files people have; nothing in a file is executed.
 
-`.npy`, safetensors and HDF5 (with h5py), all memory-mapped; `.npz`, pickles and PyTorch files of arrays: told
-apart by content, not by name. A file that holds several arrays, such as MMT's dictionaries
-`{sims, query_masks}`, is looked into for the usual names, then for the only array that fits.
+`.npy`, safetensors and HDF5 (with h5py), all memory-mapped; `.npz`, pickles and PyTorch files of arrays:
+recognised by content, not by name. What cannot be mapped because it is compressed or chunked is unpacked
+block by block into an unnamed temporary file, which is mapped. A file that holds several arrays, such as
+MMT's dictionaries `{sims, query_masks}`, is looked into for the usual names, then for the only array that
+fits.
 """
 
 from __future__ import annotations
 
+import json
+import tempfile
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError, NextStep, UnsafePickle, WordreelError
-from wordreel.evaluate.mapped import map_hdf5, map_safetensors
 from wordreel.evaluate.retrieval import row_blocks
 from wordreel.weights import safe_pickle, torch_file
 
@@ -25,6 +28,7 @@ Array = NDArray[Any]
 MATRIX_KEYS = ("sims", "t2v_sims", "similarities", "sim_matrix")
 MASK_KEYS = ("query_masks", "query_mask", "masks", "mask")
 MATRIX_STEP = NextStep("save the array as .npy and pass that file")
+UNPACK = 1 << 24  # bytes read at once
 ALONE = ""  # the name of an array that is the whole file
 
 
@@ -39,6 +43,20 @@ def read_matrix(path: Path, key: str | None = None) -> Array:
 def read_mask(path: Path, key: str | None = None) -> Array:
     """The query mask in a file, in whatever shape it has."""
     return _pick(read_arrays(path, key), path, key, MASK_KEYS, lambda array: array.size > 0)
+
+
+def read_captioned(
+    path: Path, key: str | None = None, mask: Path | None = None
+) -> tuple[Array, Array | None, str | None]:
+    """A matrix, its query mask if there is one, and a note where the mask came from the same file."""
+    arrays = read_arrays(path, key)
+    matrix = matrix_among(arrays, path, key)
+    if mask is not None:
+        return matrix, read_mask(mask), None
+    name = next((name for name in MASK_KEYS if name in arrays), None)
+    if name is None:
+        return matrix, None, None
+    return matrix, arrays[name], f"using the mask {name} of {path.name}"
 
 
 def read_counts(text: str) -> Array:
@@ -166,5 +184,85 @@ def _pick(
             return arrays[name]
     fitting = [array for array in arrays.values() if fits(array)]
     if len(fitting) != 1:
-        raise HubnessError(f"{path} holds {held}; say which one with --key")
+        raise HubnessError(f"{path} holds {held}", NextStep("choose one with --key"))
     return fitting[0]
+
+
+def map_safetensors(path: Path) -> dict[str, Array]:
+    """The arrays of a safetensors file. bfloat16, which NumPy lacks, is read instead."""
+    import safetensors
+
+    try:
+        # It looks at every entry of the header: kinds, shapes, and that they fill the file without overlap.
+        with safetensors.safe_open(path, framework="numpy"):
+            pass
+    except safetensors.SafetensorError as error:
+        raise HubnessError(f"not a safetensors file: {error}") from None
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        entries = {
+            name: entry for name, entry in json.loads(file.read(size)).items() if name != "__metadata__"
+        }
+    kinds = {name: torch_file.SAFETENSORS.get(entry["dtype"]) for name, entry in entries.items()}
+    for name, kind in kinds.items():
+        if kind is None:
+            raise HubnessError(f"{name} has the type {entries[name]['dtype']}, which is not read")
+    if "bfloat16" in kinds.values():
+        found: dict[str, Array] = torch_file.read_checkpoint(path)
+        return found
+    return {
+        name: map_part(path, str(kinds[name]), 8 + size + entry["data_offsets"][0], tuple(entry["shape"]))
+        for name, entry in entries.items()
+    }
+
+
+def map_hdf5(path: Path, key: str | None, most: int) -> dict[str, Array]:
+    """The arrays of an HDF5 file, of at most `most` bytes each where they must be unpacked."""
+    try:
+        import h5py  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise HubnessError(
+            "reading HDF5 files needs h5py", NextStep("install it: pip install 'wordreel[datasets]'")
+        ) from None
+    found: dict[str, Array] = {}
+
+    def visit(name: str, item: Any) -> None:
+        if not (isinstance(item, h5py.Dataset) and item.dtype.kind in "fiub" and key in (None, name)):
+            return
+        offset = None if item.external or item.is_virtual else item.id.get_offset()
+        if offset is not None and item.chunks is None:
+            found[name] = map_part(path, item.dtype, offset, item.shape)
+        elif item.nbytes > most:
+            raise HubnessError(f"{name} is packed and has {item.nbytes} bytes, more than {most}; unpack it")
+        else:
+            found[name] = _unpacked(item)
+
+    with h5py.File(path, "r") as file:
+        file.visititems(visit)  # does not follow links, so it stays within the file
+    return found
+
+
+def map_part(path: Path, kind: Any, offset: int, shape: tuple[int, ...]) -> Array:
+    """`shape` numbers of a file from `offset` on, read-only."""
+    if 0 in shape:  # an empty file cannot be mapped
+        return np.empty(shape, kind)
+    return np.memmap(path, kind, "r", offset, shape)
+
+
+def _unpacked(item: Any) -> Array:
+    if item.ndim == 0 or 0 in item.shape:
+        return np.asarray(item[()])
+    with tempfile.TemporaryFile() as file:
+        out = np.memmap(file, item.dtype, "w+", 0, item.shape)
+    for rows in _row_blocks(item):
+        out[rows] = item[rows]
+    out.flags.writeable = False
+    return out
+
+
+def _row_blocks(item: Any) -> Iterator[slice]:
+    step = max(1, UNPACK // max(1, item.nbytes // item.shape[0]))
+    if item.chunks is not None:  # whole pieces, so that none is unpacked twice
+        step = max(item.chunks[0], step // item.chunks[0] * item.chunks[0])
+    for start in range(0, item.shape[0], step):
+        yield slice(start, min(start + step, item.shape[0]))

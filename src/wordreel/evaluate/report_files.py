@@ -11,7 +11,7 @@ import json
 import platform
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +19,18 @@ import numpy as np
 
 from wordreel import __version__
 from wordreel.errors import EvaluationError
-from wordreel.evaluate.report import Run
-from wordreel.evaluate.report_breakdown import Group
-from wordreel.evaluate.report_tables import entry_of, latex, markdown, rows_of
+from wordreel.evaluate.report_analysis import QueryGroup
 from wordreel.evaluate.retrieval import Array, Ids
+from wordreel.evaluate.runs import EvaluationRun
+from wordreel.evaluate.tables import entry_of, latex, markdown, rows_of
 from wordreel.types import Float64
 
 FORMAT = "wordreel result 1"
 
 
 @dataclass(frozen=True)
-class Queries:
-    """Who asked, and who could be found: enough to tell whether two results can be compared."""
+class QueryKeys:
+    """The queries and the gallery: enough to tell whether two results can be compared."""
 
     owner: Ids  # [captions] column of each caption's video
     keys: Array  # [captions] uint32 hash of each text; of a bare matrix the number of the row
@@ -38,26 +38,26 @@ class Queries:
 
 
 @dataclass(frozen=True)
-class Saved:
-    """A result that was read back; `ranks` has one array per run of the facts."""
+class SavedResult:
+    """A result read from its files; `ranks` has one array per run of the facts."""
 
     name: str
     facts: dict[str, Any]
-    queries: Queries
+    queries: QueryKeys
     ranks: tuple[Float64, ...]
 
 
 def queries_of(
     owner: Ids, texts: Sequence[str] = (), videos: Sequence[str] = (), columns: int = 0
-) -> Queries:
+) -> QueryKeys:
     """Keys for texts and columns; numbers stand in where a matrix has no names."""
     keys = [text_key(text) for text in texts] if texts else range(len(owner))
     names = tuple(videos) or tuple(str(number) for number in range(columns))
-    return Queries(owner, np.fromiter(keys, np.uint32, len(owner)), names)
+    return QueryKeys(owner, np.fromiter(keys, np.uint32, len(owner)), names)
 
 
-def digests(queries: Queries) -> dict[str, str]:
-    """Hashes of who asked whom and of the gallery, to be seen at a glance."""
+def digests(queries: QueryKeys) -> dict[str, str]:
+    """Hashes of the queries and of the gallery."""
     asked = hashlib.sha256(queries.owner.astype("<i8").tobytes() + queries.keys.astype("<u4").tobytes())
     gallery = hashlib.sha256("\n".join(queries.videos).encode("utf-8", "surrogatepass"))
     return {"queries_sha256": asked.hexdigest(), "gallery_sha256": gallery.hexdigest()}
@@ -79,7 +79,7 @@ def file_sha256(path: Path) -> str:
 
 
 def input_of(what: str, path: Path, name: str | None = None) -> dict[str, str]:
-    """One input as the facts list it; only its base name is told."""
+    """One input as the facts list it, by its base name."""
     return {"what": what, "name": Path(name or path).name, "sha256": file_sha256(path)}
 
 
@@ -88,8 +88,8 @@ def facts_of(
     command: str,
     inputs: Sequence[Mapping[str, str]],
     measured: Mapping[str, Any],
-    runs: Sequence[Run],
-    breakdown: Mapping[str, Sequence[Group]] | None = None,
+    runs: Sequence[EvaluationRun],
+    breakdown: Mapping[str, Sequence[QueryGroup]] | None = None,
     seeds: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Everything about a result but the ranks."""
@@ -106,12 +106,14 @@ def facts_of(
         "inputs": [dict(entry) for entry in inputs],
         "measured": dict(measured),
         "runs": [entry_of(run) for run in runs],
-        "breakdown": {name: [asdict(g) for g in held] for name, held in (breakdown or {}).items()},
+        "breakdown": {
+            name: [group.entry() for group in groups] for name, groups in (breakdown or {}).items()
+        },
     }
 
 
 def write(
-    prefix: Path, facts: Mapping[str, Any], runs: Sequence[Run], queries: Queries, page: str
+    prefix: Path, facts: Mapping[str, Any], runs: Sequence[EvaluationRun], queries: QueryKeys, page: str
 ) -> list[Path]:
     """Write all files of a result; returns them."""
     written = write_tables(prefix, facts)
@@ -149,7 +151,7 @@ def write_tables(prefix: Path, facts: Mapping[str, Any]) -> list[Path]:
     return [beside(prefix, ending) for ending in texts]
 
 
-def read(prefix: Path) -> Saved:
+def read(prefix: Path) -> SavedResult:
     """A result from its prefix, or from the name of its JSON file."""
     prefix = prefix.with_suffix("") if prefix.suffix == ".json" else prefix
     try:
@@ -157,11 +159,11 @@ def read(prefix: Path) -> Saved:
         if not isinstance(facts, dict) or facts.get("format") != FORMAT:
             raise EvaluationError(f"{prefix}.json is not a result of `wordreel evaluate --out`")
         with np.load(beside(prefix, ".ranks.npz"), allow_pickle=False) as held:
-            queries = Queries(
+            queries = QueryKeys(
                 held["owner"].astype(np.int64), held["keys"], tuple(str(v) for v in held["videos"])
             )
             ranks = tuple(held[f"ranks{n}"].astype(np.float64) for n in range(len(facts["runs"])))
-        saved = Saved(prefix.name, facts, queries, ranks)
+        saved = SavedResult(prefix.name, facts, queries, ranks)
         _check(saved)
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise EvaluationError(
@@ -170,7 +172,7 @@ def read(prefix: Path) -> Saved:
     return saved
 
 
-def _check(saved: Saved) -> None:
+def _check(saved: SavedResult) -> None:
     """The facts and the ranks may come from different places: they must fit."""
     asked, videos = saved.queries, len(saved.queries.videos)
     if asked.owner.ndim != 1 or asked.owner.shape != asked.keys.shape:

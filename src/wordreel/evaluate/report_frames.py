@@ -22,8 +22,8 @@ QUALITY = 72
 RATE = 10.0  # one frame of a tenth of a second is asked for
 
 
-class Camera:
-    """Pictures of a library's videos as data addresses; None where a file is away, broken or only sound."""
+class FrameGrabber:
+    """Pictures of a library's videos as data URLs; None where a file is missing, broken or only sound."""
 
     def __init__(self, searcher: Searcher) -> None:
         self._searcher = searcher
@@ -31,9 +31,9 @@ class Camera:
         self._paths: dict[str, str] = {}
         for file in searcher.store.files():
             self._paths.setdefault(file.content, file.path)
-        self._taken: dict[tuple[str, float], str | None] = {}
+        self._frames: dict[tuple[str, float], str | None] = {}
 
-    def __enter__(self) -> Camera:
+    def __enter__(self) -> FrameGrabber:
         return self
 
     def __exit__(
@@ -47,36 +47,36 @@ class Camera:
         if path is None or not Path(path).is_file():
             return None
         start, end = self._span(content, path, text)
-        place = (content, (start + end) / 2)
-        if place not in self._taken:
-            self._taken[place] = self._take(Path(path), place[1])
-        return self._taken[place]
+        key = (content, (start + end) / 2)
+        if key not in self._frames:
+            self._frames[key] = self._grab(Path(path), key[1])
+        return self._frames[key]
 
     def _span(self, content: str, path: str, text: str | None) -> tuple[float, float]:
         if text is not None and text.strip():
             # A folder that is the file itself lets only this one video through.
-            found = self._searcher.search(Query(text, limit=1, filters=Filters(folder=path)), Scoring())
-            if found and found[0].content == content:
-                return found[0].start, found[0].end
+            hits = self._searcher.search(Query(text, limit=1, filters=Filters(folder=path)), Scoring())
+            if hits and hits[0].content == content:
+                return hits[0].start, hits[0].end
         info = self._searcher.store.info(content)
         return 0.0, info.duration if info else 0.0
 
-    def _take(self, path: Path, time: float) -> str | None:
+    def _grab(self, path: Path, time: float) -> str | None:
         order = Order((FrameNeed(RATE, SIDE),), 1.0, time, time + 1 / RATE)
         try:
             for window in self._fence.run(path, order):
                 part = window.parts[0]
                 if isinstance(part, Frames) and len(part):
-                    return data_address(part.images[0])
+                    return data_url(part.images[0])
         except WordreelError:
             return None
         return None
 
 
-def data_address(image: NDArray[np.uint8]) -> str | None:
+def data_url(image: NDArray[np.uint8]) -> str | None:
     """A JPEG of `image [height, width, 3]` that can stand in a page.
 
-    >>> data_address(np.zeros((8, 8, 3), np.uint8))[:22]
+    >>> data_url(np.zeros((8, 8, 3), np.uint8))[:22]
     'data:image/jpeg;base64'
     """
     import cv2

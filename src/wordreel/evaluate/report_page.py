@@ -10,28 +10,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from wordreel.evaluate import report_plots
-from wordreel.evaluate.report import TOP, Run
-from wordreel.evaluate.report_examples import Example, best_and_worst, hubs
+from wordreel.evaluate.report_analysis import QueryExample, best_and_worst, hubs
 from wordreel.evaluate.report_style import STYLE
-from wordreel.evaluate.report_tables import FIGURES, numeric_columns, rows_of
 from wordreel.evaluate.retrieval import Ids
+from wordreel.evaluate.runs import TOP, EvaluationRun
+from wordreel.evaluate.tables import TITLES, numeric_columns, rows_of
 from wordreel.plots.svg import STYLE as PLOT_STYLE
 from wordreel.plots.svg import escape
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 SHOTS = 4  # pictures beside an example
-Look = Callable[[int, str | None], str | None]
+FrameLookup = Callable[[int, str | None], str | None]
 """A picture of a video (by column) at the moment some words find, as a data address."""
 
 
 @dataclass(frozen=True)
-class Subject:
+class ReportSubject:
     """What the numbers are about, as far as it is known: a bare matrix has neither texts nor names."""
 
     owner: Ids  # [captions]
     texts: Sequence[str] = ()
     videos: Sequence[str] = ()
-    look: Look | None = None
+    frame_of: FrameLookup | None = None
 
     def name(self, column: int) -> str:
         return self.videos[column] if self.videos else f"column {column}"
@@ -40,7 +40,7 @@ class Subject:
         return self.texts[query] if self.texts else f"row {query}"
 
 
-def page(facts: Mapping[str, Any], runs: Sequence[Run], subject: Subject) -> str:
+def page(facts: Mapping[str, Any], runs: Sequence[EvaluationRun], subject: ReportSubject) -> str:
     """The whole HTML document of a result (`report_files.facts`)."""
     body = [
         _top(facts),
@@ -90,7 +90,7 @@ def _headline(facts: Mapping[str, Any]) -> str:
     for entry in facts["runs"]:
         way = "Text → video" if entry["direction"] == "t2v" else f"Video → text ({entry['protocol']})"
         numbers = "".join(
-            f"<div><b>{entry['figures'][key]:.1f}</b><span>{FIGURES[key]}</span></div>"
+            f"<div><b>{entry['figures'][key]:.1f}</b><span>{TITLES[key]}</span></div>"
             for key in ("R1", "R5", "R10", "MdR")
         )
         label = f'<span class="chip">post-processing: {escape(entry["postprocessing"])}</span>'
@@ -148,7 +148,7 @@ def _figure(title: str, drawing: str, caption: str = "") -> str:
     return _card(f"<figure><h3>{escape(title)}</h3>{drawing}{said}</figure>")
 
 
-def _curves(runs: Sequence[Run]) -> str:
+def _curves(runs: Sequence[EvaluationRun]) -> str:
     curve = _figure(
         "Recall at K", report_plots.recall_curve(runs), "Share of queries answered in the first K."
     )
@@ -160,12 +160,12 @@ def _curves(runs: Sequence[Run]) -> str:
     return _section("Ranks", f'<div class="two">{curve}{ranks}</div>')
 
 
-def _hubness(runs: Sequence[Run], subject: Subject) -> str:
+def _hubness(runs: Sequence[EvaluationRun], subject: ReportSubject) -> str:
     ranked = [run for run in runs if run.ranking is not None]
     if not ranked:
         return ""
     plain = ranked[0]
-    expected = TOP * len(plain.counted) / plain.items
+    expected = TOP * len(plain.answered) / plain.items
     drawing = _figure(
         f"How often each video is among the first {TOP}",
         report_plots.occurrence(ranked),
@@ -203,7 +203,7 @@ def _breakdown(groups: Mapping[str, Any]) -> str:
     )
 
 
-def _examples(runs: Sequence[Run], subject: Subject) -> str:
+def _examples(runs: Sequence[EvaluationRun], subject: ReportSubject) -> str:
     plain = next((run for run in runs if run.ranking is not None), None)
     if plain is None:
         return ""
@@ -217,15 +217,15 @@ def _examples(runs: Sequence[Run], subject: Subject) -> str:
     )
 
 
-def _example(example: Example, subject: Subject, run: Run) -> str:
+def _example(example: QueryExample, subject: ReportSubject, run: EvaluationRun) -> str:
     text = subject.text(example.query)
     first = example.rank == 1
     shots = []
-    if example.right not in example.found:
+    if example.right not in example.retrieved:
         shots.append(_shot(subject, example.right, text, "wanted", "", right=True))
     shots += [
         _shot(subject, item, text, f"{place}.", "", right=item == example.right)
-        for place, item in enumerate(example.found[: SHOTS - len(shots)], start=1)
+        for place, item in enumerate(example.retrieved[: SHOTS - len(shots)], start=1)
     ]
     where = f'<span class="{"first" if first else "last"}">rank {example.rank:g}</span> of {run.items:,}'
     return _card(
@@ -235,13 +235,15 @@ def _example(example: Example, subject: Subject, run: Run) -> str:
     )
 
 
-def _shot(subject: Subject, item: int, text: str | None, label: str, note: str, right: bool = False) -> str:
+def _shot(
+    subject: ReportSubject, item: int, text: str | None, label: str, note: str, right: bool = False
+) -> str:
     name = subject.name(item)
-    address = subject.look(item, text) if subject.look else None
+    address = subject.frame_of(item, text) if subject.frame_of else None
     if address:
         picture = f'<img src="{escape(address)}" alt="{escape(name)}">'
     else:
-        picture = '<span class="away">no picture</span>' if subject.look else ""
+        picture = '<span class="away">no picture</span>' if subject.frame_of else ""
     after = f"<br>{escape(note)}" if note else ""
     return (
         f'<div class="shot{" right" if right else ""}">{picture}<b>{escape(label)}</b>{after}'

@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.evaluate.ranks import recall_at
-from wordreel.evaluate.report import TOP, Run
+from wordreel.evaluate.metrics import recall_at
+from wordreel.evaluate.runs import TOP, EvaluationRun
+from wordreel.hubness import Direction
 from wordreel.plots import Series, bar_chart, histogram, line_chart, occurrence_chart
 from wordreel.plots.histogram import log_edges
 
 POINTS = 80  # of a recall curve
 
 
-def recall_curve(runs: Sequence[Run]) -> str:
+def recall_curve(runs: Sequence[EvaluationRun]) -> str:
     """R@K over K up to the number of videos, with what chance would find."""
-    texts = [run for run in runs if run.direction == "t2v"]
+    texts = [run for run in runs if run.direction is Direction.TEXT_TO_VIDEO]
     reach = max(2, texts[0].items if texts else max(len(run.ranks) for run in runs))
     ks = np.unique(np.geomspace(1, reach, POINTS).round().astype(np.int64))
     lines = [Series(run.name, ks, [recall_at(run.ranks, int(k)) for k in ks]) for run in runs]
@@ -26,11 +27,11 @@ def recall_curve(runs: Sequence[Run]) -> str:
     return line_chart(lines, "Recall at K", "K", "recall (%)", log_x=True, standalone=False)
 
 
-def rank_histogram(runs: Sequence[Run]) -> str:
+def rank_histogram(runs: Sequence[EvaluationRun]) -> str:
     """How many queries got which rank; the share of queries, so that both directions can be seen together."""
-    largest = max(float(run.counted.max()) for run in runs)
+    largest = max(float(run.answered.max()) for run in runs)
     return histogram(
-        {run.name: np.floor(run.counted) for run in runs},
+        {run.name: np.floor(run.answered) for run in runs},
         log_edges(1, max(2.0, largest), 28),
         "Ranks of the right answers",
         "rank",
@@ -42,7 +43,7 @@ def rank_histogram(runs: Sequence[Run]) -> str:
     )
 
 
-def occurrence(runs: Sequence[Run]) -> str:
+def occurrence(runs: Sequence[EvaluationRun]) -> str:
     """The k-occurrences of the videos, before and after where there is a normalised run."""
     names = ["before", "after"] if len(runs) == 2 else [run.postprocessing for run in runs]
     counts = {

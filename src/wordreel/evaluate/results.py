@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from wordreel.errors import EvaluationError
+from wordreel.errors import EvaluationError, NextStep
 from wordreel.evaluate.report_files import FORMAT
-from wordreel.evaluate.report_tables import HEADER, markdown, rows_of
+from wordreel.evaluate.tables import HEADER, markdown, rows_of
 
 BEGIN = "<!-- begin: made by `wordreel results`; do not edit -->"
 END = "<!-- end -->"
@@ -22,7 +22,7 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
     """Every result of a folder by its name, in order of names; other JSON files are passed over."""
     if not folder.is_dir():
         raise EvaluationError(
-            f"there is no folder {folder}; `wordreel evaluate … --out {folder}/NAME` makes one"
+            f"there is no folder {folder}", NextStep("write a result", f"evaluate … --out {folder}/NAME")
         )
     found = {}
     for path in sorted(folder.glob("*.json")):
@@ -34,30 +34,30 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
             found[path.stem] = facts
     if not found:
         raise EvaluationError(
-            f"no results in {folder}; `wordreel evaluate … --out {folder}/NAME` writes them"
+            f"no results in {folder}", NextStep("write a result", f"evaluate … --out {folder}/NAME")
         )
     return found
 
 
 def tables(folder: Path) -> str:
-    """Figures of all results, then how each was made, as Markdown."""
+    """Metrics of all results, then the command and inputs of each, as Markdown."""
     results = read_results(folder)
-    figures = [["result", "model", *HEADER]]
-    made = [["result", "what", "command", "inputs (sha256)"]]
+    metrics = [["result", "model", *HEADER]]
+    sources = [["result", "what", "command", "inputs (sha256)"]]
     for name, facts in results.items():
         model = facts["measured"].get("model") or "–"
-        figures += [[name, model, *row] for row in rows_of(facts["runs"])[1:]]
+        metrics += [[name, model, *row] for row in rows_of(facts["runs"])[1:]]
         inputs = dict.fromkeys(f"{entry['name']} `{entry['sha256'][:SHORT]}`" for entry in facts["inputs"])
         apart = "; ".join(facts["measured"]["deviations"])
         what = f"{facts['title']} ({apart})" if apart else facts["title"]
-        made.append([name, what, f"`{facts['command']}`", ", ".join(inputs)])
-    return f"{markdown(figures)}\n{markdown(made)}"
+        sources.append([name, what, f"`{facts['command']}`", ", ".join(inputs)])
+    return f"{markdown(metrics)}\n{markdown(sources)}"
 
 
-def put_in(text: str, tables: str) -> str:
+def replace_tables(text: str, tables: str) -> str:
     """The text with what stands between the marks replaced.
 
-    >>> put_in(f"a\\n{BEGIN}\\nold\\n{END}\\nb\\n", "new\\n") == f"a\\n{BEGIN}\\n\\nnew\\n\\n{END}\\nb\\n"
+    >>> replace_tables(f"a\\n{BEGIN}\\nold\\n{END}\\nb", "new\\n") == f"a\\n{BEGIN}\\n\\nnew\\n\\n{END}\\nb"
     True
     """
     before, begin, rest = text.partition(BEGIN)

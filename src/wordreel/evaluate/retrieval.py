@@ -27,7 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import EvaluationError, HubnessError
-from wordreel.evaluate.ranks import Recall, Ties, ranks_against, ranks_down, ranks_of, recall
+from wordreel.evaluate.metrics import RetrievalMetrics, retrieval_metrics
+from wordreel.evaluate.ranks import ranks_against, ranks_down, ranks_of
+from wordreel.hubness.ranks import Ties
 from wordreel.types import Bool, Float64
 
 Array = NDArray[Any]
@@ -35,19 +37,6 @@ Ids = NDArray[np.int64]
 Protocol = Literal["ce", "clip"]
 
 BLOCK = 1 << 19  # similarities looked at together: they stay in a core's caches
-
-
-@dataclass(frozen=True)
-class Figures:
-    """The figures of `ranks.Recall` under the short names of the published tables."""
-
-    R1: float
-    R5: float
-    R10: float
-    R50: float
-    MdR: float
-    MnR: float
-    Geom: float
 
 
 @dataclass(frozen=True)
@@ -96,18 +85,18 @@ def arrange(videos: int, captions: int, counts: Array | None = None, mask: Array
     return Captions(videos, np.repeat(np.arange(videos), counts.astype(np.int64)), valid.astype(bool))
 
 
-def text_to_video(similarities: Array, captions: Captions, *, ties: Ties = "average") -> Recall:
+def text_to_video(similarities: Array, captions: Captions, *, ties: Ties = "average") -> RetrievalMetrics:
     """Figures of `similarities [captions, videos]` for captions that look for their video.
 
     >>> text_to_video(np.zeros((6, 6)), arrange(6, 6)).median_rank
     3.5
     """
-    return recall(text_to_video_ranks(similarities, captions, ties=ties))
+    return retrieval_metrics(text_to_video_ranks(similarities, captions, ties=ties))
 
 
 def video_to_text(
     similarities: Array, captions: Captions, *, protocol: Protocol = "ce", ties: Ties = "average"
-) -> Recall:
+) -> RetrievalMetrics:
     """Figures of `similarities [captions, videos]` for videos that look for their captions.
 
     >>> same = np.zeros((12, 6))
@@ -116,7 +105,7 @@ def video_to_text(
     >>> video_to_text(same, arrange(6, 12), protocol="clip").median_rank
     3.5
     """
-    return recall(video_to_text_ranks(similarities, captions, protocol=protocol, ties=ties))
+    return retrieval_metrics(video_to_text_ranks(similarities, captions, protocol=protocol, ties=ties))
 
 
 def text_to_video_ranks(similarities: Array, captions: Captions, *, ties: Ties = "average") -> Float64:
@@ -187,17 +176,8 @@ def _groups(blocks: Iterator[tuple[Ids, Array]]) -> Iterator[Array]:
         yield held[None]
 
 
-def ranks_of_columns(rows: Array, right: Ids) -> Float64:
-    """rank₀ of column `right[i]` in each row.
-
-    >>> ranks_of_columns(np.array([[0.1, 0.9, 0.9]]), np.array([1])).tolist()
-    [0.5]
-    """
-    return ranks_of(rows, right) - 1
-
-
-def ranks_of_own(rows: Array, owner: Ids, first: int = 0) -> Float64:
-    """Least rank₀ of the columns that belong to each row; NaN for a row without any.
+def best_own_ranks(rows: Array, owner: Ids, first: int = 0) -> Float64:
+    """Least rank of the columns that belong to each row; NaN for a row without any.
 
     Row i is video `first + i`. `owner` is in order, so own columns are neighbours. The least rank is that of
     the largest own score, because a larger score never has a larger rank.
@@ -208,17 +188,7 @@ def ranks_of_own(rows: Array, owner: Ids, first: int = 0) -> Float64:
     best = np.zeros((len(rows), 1), rows.dtype)
     for row in np.flatnonzero(has):
         best[row] = rows[row, starts[row] : ends[row]].max()
-    return np.where(has, ranks_against(rows, best) - 1, np.nan)
-
-
-def figures(ranks: Float64) -> Figures:
-    """Average rank₀ over queries; NaN stands for a query without a right answer, which does not count.
-
-    >>> figures(np.array([0.0, 4.5, 20.0, 60.0])).R5
-    50.0
-    """
-    r = recall(ranks + 1)
-    return Figures(r.r1, r.r5, r.r10, r.r50, r.median_rank, r.mean_rank, r.geometric_mean)
+    return np.where(has, ranks_against(rows, best), np.nan)
 
 
 def row_blocks(matrix: Array, size: int = BLOCK) -> Iterator[tuple[slice, Array]]:

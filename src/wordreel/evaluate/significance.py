@@ -1,9 +1,9 @@
 """Is one run better than another over the same queries, or was it luck?
 
-Two answers about the difference B − A of a figure, both from the ranks of the same queries in both runs:
+Two answers about the difference B − A of a metric, both from the ranks of the same queries in both runs:
 
 - a confidence interval by the paired bootstrap (Efron 1979): draw as many queries, with replacement, as
-  there are, take the figure of both runs over those, many times, and cut off the tails of the differences;
+  there are, take the metric of both runs over those, many times, and cut off the tails of the differences;
 - a p-value by the paired permutation test (Fisher 1935): if the runs were alike, each query could as well
   have swapped its two ranks. How often do random swaps make a difference as large, either way, as the one
   seen? All swaps are tried where there are no more of them than `samples`, and the p-value is exact;
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import EvaluationError
-from wordreel.evaluate.figure import Figure, figure_of
+from wordreel.evaluate.metrics import Metric, metric_of
 from wordreel.evaluate.resampling import WeightedMedian, all_ways, draws, swaps
 from wordreel.types import Float64, Int64
 
@@ -66,23 +66,23 @@ def compare(
 
     `metric` is R1 or R of any K, Rsum, Geom, MdR or MnR. Of the last two, less is better.
 
-    >>> found = compare(np.array([2.0, 3, 1, 2, 5, 4]), np.ones(6), "R1")
-    >>> round(found.difference, 1), found.p_value, found.exact
+    >>> result = compare(np.array([2.0, 3, 1, 2, 5, 4]), np.ones(6), "R1")
+    >>> round(result.difference, 1), result.p_value, result.exact
     (83.3, 0.0625, True)
     """
-    figure = figure_of(metric)
+    measure = metric_of(metric)
     pairs, unit, units = _pair(ranks_a, ranks_b, groups)
     if samples < 1 or not 0 < level < 1:
         raise EvaluationError(f"samples must be 1 or more and level in (0, 1), not {samples} and {level}")
-    if not figure.bounded and not np.isfinite(pairs).all():
+    if not measure.bounded and not np.isfinite(pairs).all():
         raise EvaluationError(
-            f"{metric} needs the rank of every answer; some were not found. Compare R1 … R50"
+            f"{metric} needs the rank of every answer; some were not retrieved. Compare R1 … R50"
         )
     rng = np.random.default_rng(seed)
-    a, b = (float(figure.of(ranks)) for ranks in pairs)
-    drawn = _bootstrap(figure, pairs, unit, units, samples, rng)
+    a, b = (float(measure.compute(ranks)) for ranks in pairs)
+    drawn = _bootstrap(measure, pairs, unit, units, samples, rng)
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    p_value, exact = _permute(figure, pairs, unit, units, samples, rng)
+    p_value, exact = _permute(measure, pairs, unit, units, samples, rng)
     return Comparison(
         metric, a, b, b - a, float(low), float(high), p_value, exact, pairs.shape[1], units, samples, level
     )
@@ -99,8 +99,8 @@ def _pair(
         )
     asks = ~np.isnan(a)
     if (asks != ~np.isnan(b)).any():
-        place = int(np.flatnonzero(asks == np.isnan(b))[0])
-        raise EvaluationError(f"query {place} has a right answer in one run and none in the other")
+        query = int(np.flatnonzero(asks == np.isnan(b))[0])
+        raise EvaluationError(f"query {query} has a right answer in one run and none in the other")
     if not asks.any():
         raise EvaluationError("there are no queries with a right answer; nothing can be compared")
     if (np.minimum(a, b)[asks] < 1).any():
@@ -116,13 +116,13 @@ def _pair(
 
 
 def _bootstrap(
-    figure: Figure, pairs: Float64, unit: Int64, units: int, samples: int, rng: np.random.Generator
+    measure: Metric, pairs: Float64, unit: Int64, units: int, samples: int, rng: np.random.Generator
 ) -> Float64:
     """`[samples]` differences over units drawn with replacement."""
-    if figure.parts is None:
+    if measure.parts is None:
         a_median, b_median = (WeightedMedian(ranks, unit, units) for ranks in pairs)
         return np.concatenate([b_median.of(w) - a_median.of(w) for w in draws(units, samples, rng)])
-    a, b = (_sums(figure.parts(ranks), unit, units) for ranks in pairs)
+    a, b = (_sums(measure.parts(ranks), unit, units) for ranks in pairs)
     facts = np.hstack([a, b, np.bincount(unit, minlength=units)[:, None]])
     kinds, many = np.unique(facts, axis=0, return_counts=True)
     if len(kinds) * FEW <= units:
@@ -130,14 +130,14 @@ def _bootstrap(
     else:
         totals = np.concatenate([weights @ facts for weights in draws(units, samples, rng)])
     width, count = a.shape[1], totals[:, -1:]
-    return figure.value(totals[:, width:-1] / count) - figure.value(totals[:, :width] / count)
+    return measure.value(totals[:, width:-1] / count) - measure.value(totals[:, :width] / count)
 
 
 def _permute(
-    figure: Figure, pairs: Float64, unit: Int64, units: int, samples: int, rng: np.random.Generator
+    measure: Metric, pairs: Float64, unit: Int64, units: int, samples: int, rng: np.random.Generator
 ) -> tuple[float, bool]:
     """How likely random swaps are to make as large a difference, and whether all of them were tried."""
-    if figure.parts is None:
+    if measure.parts is None:
         apart = np.zeros(units, bool)
         apart[unit[pairs[0] != pairs[1]]] = True
         # A has its own ranks where a unit stays and B's where it swaps, and B the other way round.
@@ -150,9 +150,9 @@ def _permute(
             weights = np.zeros((len(ways), units))
             weights[:, apart] = ways
             made.append(b_median.of(weights) - a_median.of(weights))
-        seen = figure.of(pairs[1]) - figure.of(pairs[0])
+        seen = measure.compute(pairs[1]) - measure.compute(pairs[0])
         return _share(np.concatenate(made), seen, all_ways(int(apart.sum()), samples))
-    a, b = (_sums(figure.parts(ranks), unit, units) for ranks in pairs)
+    a, b = (_sums(measure.parts(ranks), unit, units) for ranks in pairs)
     leads = (b - a)[(a != b).any(axis=1)]
     exact = all_ways(len(leads), samples)
     kinds, many = _kinds(leads)
@@ -165,7 +165,7 @@ def _permute(
     def difference(by: Float64) -> Float64:
         # Sums of ranks and of hits are exact in float64, so equal differences compare as equal.
         shares = ((both + by) / 2 / pairs.shape[1], (both - by) / 2 / pairs.shape[1])
-        return figure.value(shares[0]) - figure.value(shares[1])
+        return measure.value(shares[0]) - measure.value(shares[1])
 
     return _share(difference(lead), difference(leads.sum(axis=0)), exact)
 

@@ -1,10 +1,12 @@
-"""TREC run files, as trec_eval, ranx and their kin read them.
+"""TREC run and qrels files, as trec_eval, ranx and other tools read them.
 
-A run has a line for each query and item found: `query Q0 item rank score tag`. Columns stand apart by white
-space, so ids hold none. Which items are right stands in another file: see `qrels`.
+A run has a line per query and retrieved item: `query Q0 item rank score tag`. Columns are separated by white
+space, so ids hold none. The order within a query is that of the scores, as in trec_eval; the written rank is
+ignored. A run usually holds the best thousand items: the rank of an item that is not among them is infinite.
 
-The order within a query is that of the scores, as in trec_eval; the written rank is not looked at. Items of a
-run are usually its best thousand: what is not among them was not found, and has an infinite rank.
+Qrels say which items are right, in TREC's four columns (`query 0 item relevance`, separated by white space)
+or BEIR's three (`query-id corpus-id score`, separated by tabs, under that header). A relevance above 0 is a
+right answer.
 """
 
 from __future__ import annotations
@@ -13,22 +15,27 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import EvaluationError
-from wordreel.evaluate.lines import check_id, fault, fresh_file, lines_of
-from wordreel.evaluate.ranks import Ties, ranks_against
-from wordreel.evaluate.retrieval import row_blocks
+from wordreel.evaluate.ranks import ranks_against
+from wordreel.evaluate.retrieval import Captions, row_blocks
+from wordreel.evaluate.text_lines import atomic_text_file, check_id, fault, lines_of
+from wordreel.hubness.ranks import Ties
 from wordreel.index.topk import topk_ids
 from wordreel.types import Float64
 
+Qrels = dict[str, dict[str, int]]  # query → item → relevance
+
+QRELS_HEADER = ("query-id", "corpus-id", "score")
+
 
 @dataclass(frozen=True)
-class Found:
-    """What a run found for one query: ids and `scores [items]` in the order of the file."""
+class RetrievedItems:
+    """What a run retrieved for one query: ids and `scores [items]` in the order of the file."""
 
     query: str
     items: tuple[str, ...]
@@ -57,7 +64,7 @@ def write_run(
         raise EvaluationError(f"a run keeps 1 item or more of each query, not {k}")
     rows = (rows for _, rows in row_blocks(blocks)) if isinstance(blocks, np.ndarray) else blocks
     done = 0
-    with fresh_file(path) as file:
+    with atomic_text_file(path) as file:
         for block in rows:
             if block.ndim != 2 or block.shape[1] != len(items) or done + len(block) > len(query_ids):
                 raise EvaluationError(
@@ -79,7 +86,7 @@ def write_run(
             raise EvaluationError(f"there are {len(query_ids)} query ids but similarities of {done} queries")
 
 
-def read_run(path: Path) -> Iterator[Found]:
+def read_run(path: Path) -> Iterator[RetrievedItems]:
     """What was found for each query, one query at a time; lines of a query must stand together."""
     seen: set[str] = set()
     query, scores = "", dict[str, float]()
@@ -91,7 +98,7 @@ def read_run(path: Path) -> Iterator[Found]:
             )
         if columns[0] != query:
             if scores:
-                yield _found(query, scores)
+                yield _retrieved(query, scores)
             query, scores = columns[0], {}
             if query in seen:
                 raise fault(path, number, f"query {query!r} comes again; sort the file by its first column")
@@ -100,11 +107,11 @@ def read_run(path: Path) -> Iterator[Found]:
             raise fault(path, number, f"query {query!r} has item {columns[2]!r} twice")
         scores[columns[2]] = _number(path, number, columns[4])
     if scores:
-        yield _found(query, scores)
+        yield _retrieved(query, scores)
 
 
-def _found(query: str, scores: Mapping[str, float]) -> Found:
-    return Found(query, tuple(scores), np.fromiter(scores.values(), np.float64, len(scores)))
+def _retrieved(query: str, scores: Mapping[str, float]) -> RetrievedItems:
+    return RetrievedItems(query, tuple(scores), np.fromiter(scores.values(), np.float64, len(scores)))
 
 
 def _number(path: Path, number: int, text: str) -> float:
@@ -118,27 +125,99 @@ def _number(path: Path, number: int, text: str) -> float:
 
 
 def run_ranks(
-    found: Iterable[Found], qrels: Mapping[str, Mapping[str, int]], ties: Ties = "average"
+    run: Iterable[RetrievedItems], qrels: Mapping[str, Mapping[str, int]], ties: Ties = "average"
 ) -> Float64:
     """`[queries of qrels]` rank of the best right answer of each query, in their order.
 
     Infinity where none was found, NaN where a query has no right answer. Queries without judgements do not
     count.
 
-    >>> run = [Found("q1", ("v1", "v2"), np.array([0.9, 0.5])), Found("q2", ("v1",), np.array([0.4]))]
-    >>> run_ranks(run, {"q1": {"v2": 1}, "q2": {"v2": 1}}).tolist()
+    >>> first = RetrievedItems("q1", ("v1", "v2"), np.array([0.9, 0.5]))
+    >>> second = RetrievedItems("q2", ("v1",), np.array([0.4]))
+    >>> run_ranks([first, second], {"q1": {"v2": 1}, "q2": {"v2": 1}}).tolist()
     [2.0, inf]
     """
-    place = {query: number for number, query in enumerate(qrels)}
+    position = {query: number for number, query in enumerate(qrels)}
     ranks = np.array(
         [np.inf if any(value > 0 for value in right.values()) else np.nan for right in qrels.values()]
     )
-    for answer in found:
+    for answer in run:
         right = qrels.get(answer.query, {})
         scores = [
             score for item, score in zip(answer.items, answer.scores, strict=True) if right.get(item, 0) > 0
         ]
         if scores:
             best = np.array([[max(scores)]])
-            ranks[place[answer.query]] = ranks_against(answer.scores[None], best, ties)[0]
+            ranks[position[answer.query]] = ranks_against(answer.scores[None], best, ties)[0]
     return ranks
+
+
+def write_qrels(
+    path: Path, qrels: Mapping[str, Mapping[str, int]], style: Literal["trec", "beir"] = "trec"
+) -> None:
+    """Write judgements in one of the two styles."""
+    line = "{} 0 {} {}\n" if style == "trec" else "{}\t{}\t{}\n"
+    with atomic_text_file(path) as file:
+        if style == "beir":
+            file.write("\t".join(QRELS_HEADER) + "\n")
+        for query, right in qrels.items():
+            check_id(query, "the query id")
+            file.writelines(
+                line.format(query, check_id(item, "the item id"), value) for item, value in right.items()
+            )
+
+
+def read_qrels(path: Path) -> Qrels:
+    """Judgements of either style, recognised by the header."""
+    qrels: Qrels = {}
+    has_header = False
+    for number, line in lines_of(path):
+        if not has_header and not qrels and line.split() == list(QRELS_HEADER):
+            has_header = True
+            continue
+        if has_header:
+            columns = [column.strip() for column in line.split("\t")]
+            if len(columns) != 3 or not all(columns):
+                raise fault(
+                    path, number, f"below this header are 3 columns separated by tabs, not {len(columns)}"
+                )
+        else:
+            columns = line.split()
+            if len(columns) != 4:
+                raise fault(
+                    path, number, f"qrels have 4 columns (query 0 item relevance), not {len(columns)}"
+                )
+            del columns[1]
+        query, item, text = columns
+        try:
+            value = int(text)
+        except ValueError:
+            raise fault(path, number, f"the relevance {text!r} is not a whole number") from None
+        if item in qrels.setdefault(query, {}):
+            raise fault(path, number, f"query {query!r} has item {item!r} twice")
+        qrels[query][item] = value
+    if not qrels:
+        raise EvaluationError(f"{path} holds no judgements")
+    return qrels
+
+
+def caption_qrels(
+    captions: Captions, caption_ids: Sequence[str], video_ids: Sequence[str], *, backwards: bool = False
+) -> Qrels:
+    """The judgements of a captioned set: a caption's video, or, `backwards`, a video's captions.
+
+    >>> from wordreel.evaluate.retrieval import arrange
+    >>> caption_qrels(arrange(1, 2), ["c1", "c2"], ["v"], backwards=True)
+    {'v': {'c1': 1, 'c2': 1}}
+    """
+    if (len(caption_ids), len(video_ids)) != (len(captions), captions.videos):
+        raise EvaluationError(
+            f"{len(captions)} captions and {captions.videos} videos need as many ids, not "
+            f"{len(caption_ids)} and {len(video_ids)}"
+        )
+    qrels: Qrels = {}
+    for caption in np.flatnonzero(captions.valid).tolist():
+        pair = caption_ids[caption], video_ids[captions.owner[caption]]
+        query, item = pair[::-1] if backwards else pair
+        qrels.setdefault(query, {})[item] = 1
+    return qrels

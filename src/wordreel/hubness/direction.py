@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 from wordreel.hubness.blocks import Array, matrix
 
 
-class Direction(Enum):
+class Direction(StrEnum):
     """Text to video: captions ask, videos are the gallery. Video to text: the other way round."""
 
     TEXT_TO_VIDEO = "t2v"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -80,6 +80,19 @@ class Method:
             banks[name] = BankState(result.size, result.statistics)
         assert items is not None  # noqa: S101 - every method has a bank
         return State(self, items, banks)
+
+    def label(self, source: str, size: int, transductive: bool = False) -> str:
+        """What was done to scores: `none`, `querybank(source, size, β)` or `transductive`.
+
+        Every reported number carries it. `transductive` says that the bank holds test queries, which makes
+        any method transductive.
+        """
+        if self.name == "none":
+            return "none"
+        if transductive or self.transductive:
+            return "transductive"
+        beta = asdict(self).get("beta")
+        return f"querybank({source}, {size}" + ("" if beta is None else f", {beta:g}") + ")"
 
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
         """What fills in the scores of a block, in `kind`; it says which rows were corrected if not all."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordreel.evaluate.ranks import Recall
+from wordreel.evaluate.metrics import RetrievalMetrics
 from wordreel.evaluate.retrieval import Captions, text_to_video, video_to_text
 from wordreel.models.base_module import JointEmbedding
 from wordreel.models.batch import Queries, Videos, similarity
@@ -24,8 +24,8 @@ BLOCK = 1 << 26  # similarities on the device at once
 
 @dataclass(frozen=True)
 class Measured:
-    t2v: Recall
-    v2t: Recall
+    t2v: RetrievalMetrics
+    v2t: RetrievalMetrics
 
     def row(self) -> dict[str, float]:
         """Flat figures for a log."""
@@ -41,7 +41,7 @@ class Measured:
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> Measured:
-        return Measured(Recall(**value["t2v"]), Recall(**value["v2t"]))
+        return Measured(RetrievalMetrics(**value["t2v"]), RetrievalMetrics(**value["v2t"]))
 
     def score(self, select: str) -> float:
         """The figure that chooses the best epoch: the geometric mean of R@1, R@5 and R@10."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wordreel.evaluate.ranks import Recall, recall
+from wordreel.evaluate.metrics import RetrievalMetrics, retrieval_metrics
 from wordreel.evaluate.significance import Comparison, compare
 from wordreel.training.tune.fit import fit
 from wordreel.training.tune.folds import Fold, folds
@@ -31,8 +31,8 @@ class Measured:
     """Held-out captions before and after; `strengths` are those that the folds chose."""
 
     heads: Heads
-    before: Recall
-    after: Recall
+    before: RetrievalMetrics
+    after: RetrievalMetrics
     gain: Comparison
     strengths: tuple[float, ...]
     everyday_kept: float  # of the ten best hits of everyday queries
@@ -65,8 +65,8 @@ def measure(material: Material, settings: Settings, progress: Progress | None = 
     heads = mean(made).rounded()
     return Measured(
         heads,
-        recall(before),
-        recall(after),
+        retrieval_metrics(before),
+        retrieval_metrics(after),
         compare(before, after, METRIC, groups=material.owner, seed=settings.seed),
         tuple(strengths),
         kept_share(usual, everyday_best(material, heads)),

@@ -1,4 +1,4 @@
-"""Lines of other people's text files: each with its number, so that a fault can be named."""
+"""Text files line by line, with line numbers for error messages."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ LONGEST = 1 << 24  # bytes of a line; more is no line of ids, numbers or one tex
 
 
 @contextmanager
-def fresh_file(path: Path) -> Iterator[IO[str]]:
+def atomic_text_file(path: Path) -> Iterator[IO[str]]:
     """A text file to write that gets its name when all is well."""
-    fresh = path.with_name(f".{path.name}.new")
+    partial = path.with_name(f".{path.name}.new")
     try:
-        with fresh.open("w", encoding="utf-8", newline="\n") as file:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
             yield file
-        fresh.replace(path)
+        partial.replace(path)
     except OSError as error:
         raise EvaluationError(f"{path} cannot be written: {error.strerror or error}") from None
     finally:
-        fresh.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:

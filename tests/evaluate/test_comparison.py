@@ -5,11 +5,11 @@ import pytest
 
 from wordreel.errors import EvaluationError
 from wordreel.evaluate import report_files
-from wordreel.evaluate.paired import pairs_of
-from wordreel.evaluate.report import measure
-from wordreel.evaluate.report_build import Asked, of_matrix
-from wordreel.evaluate.report_files import Saved
+from wordreel.evaluate.comparison import pairs_of
+from wordreel.evaluate.report import ReportRequest, of_matrix
+from wordreel.evaluate.report_files import SavedResult
 from wordreel.evaluate.retrieval import Captions, arrange
+from wordreel.evaluate.runs import measure
 
 
 def saved(order, name="a", seed=0, protocol="ce", drop=0, extra_text="", kind="library", videos=8, each=3):
@@ -25,7 +25,7 @@ def saved(order, name="a", seed=0, protocol="ce", drop=0, extra_text="", kind="l
     runs = measure(sims, Captions(len(names), owner, np.ones(len(owner), bool)), protocol=protocol)
     queries = report_files.queries_of(owner, [t for v in names for t in texts[v]], [f"v{v}" for v in names])
     facts = report_files.facts_of(name, "", [], {"kind": kind}, runs)
-    return Saved(name, facts, queries, tuple(run.ranks for run in runs))
+    return SavedResult(name, facts, queries, tuple(run.ranks for run in runs))
 
 
 def test_the_order_of_the_dataset_does_not_matter():
@@ -68,10 +68,11 @@ def test_runs_can_be_chosen():
 def test_nothing_in_common():
     sims = np.eye(4)
     one, other = (
-        of_matrix(sims, arrange(4, 4), Asked("x", "", [], directions=(way,))) for way in ("t2v", "v2t")
+        of_matrix(sims, arrange(4, 4), ReportRequest("x", "", [], directions=(way,)))
+        for way in ("t2v", "v2t")
     )
     first, second = (
-        Saved(name, report.facts, report.queries, tuple(run.ranks for run in report.runs))
+        SavedResult(name, report.facts, report.queries, tuple(run.ranks for run in report.runs))
         for name, report in (("a", one), ("b", other))
     )
     with pytest.raises(EvaluationError, match="no direction in common"):

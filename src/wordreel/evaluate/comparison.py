@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.errors import EvaluationError
-from wordreel.evaluate.report_files import Saved
+from wordreel.errors import EvaluationError, NextStep
+from wordreel.evaluate.report_files import SavedResult
 from wordreel.evaluate.retrieval import Ids
+from wordreel.hubness import Direction
 from wordreel.types import Float64
 
 NAMED = 3  # of the things that differ, these many are named
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairedRuns:
     """One direction of two results; `groups` names each query's video, since captions of one are alike."""
 
     direction: str
@@ -29,30 +30,37 @@ class Pair:
     groups: Ids | None
 
 
-def pairs_of(a: Saved, b: Saved, run_a: int | None = None, run_b: int | None = None) -> list[Pair]:
-    """The plain runs of both in each direction that both have, or the runs asked for (counted from 1)."""
+def pairs_of(
+    a: SavedResult, b: SavedResult, run_a: int | None = None, run_b: int | None = None
+) -> list[PairedRuns]:
+    """The plain runs of both in each direction that both have, or the requested runs (counted from 1)."""
     check(a, b)
     if run_a is None and run_b is None:
-        ways = [way for way in ("t2v", "v2t") if _plain(a, way) is not None and _plain(b, way) is not None]
-        chosen = [(_plain(a, way), _plain(b, way)) for way in ways]
+        directions = [
+            direction
+            for direction in Direction
+            if _plain(a, direction) is not None and _plain(b, direction) is not None
+        ]
+        chosen = [(_plain(a, direction), _plain(b, direction)) for direction in directions]
     else:
         first = _numbered(a, run_a or 1)
-        way = a.facts["runs"][first]["direction"]
-        chosen = [(first, _plain(b, way) if run_b is None else _numbered(b, run_b))]
+        direction = a.facts["runs"][first]["direction"]
+        chosen = [(first, _plain(b, direction) if run_b is None else _numbered(b, run_b))]
     if not chosen or None in chosen[0]:
         raise EvaluationError(
-            f"{a.name} and {b.name} have no direction in common; evaluate both the same way"
+            f"{a.name} and {b.name} have no direction in common; evaluate both the same direction"
         )
     return [_pair(a, b, i, j) for i, j in chosen if i is not None and j is not None]
 
 
-def check(a: Saved, b: Saved) -> None:
+def check(a: SavedResult, b: SavedResult) -> None:
     """Refuse results over different galleries or queries, and say what differs."""
     bare = [saved.facts["measured"]["kind"] == "matrix" for saved in (a, b)]
     if bare[0] != bare[1]:
         raise EvaluationError(
-            f"{(a, b)[bare.index(True)].name} is of a bare matrix, which does not say what its rows and "
-            "columns are; evaluate both as matrices (`wordreel evaluate … --save SIMS.npy` keeps a library's)"
+            f"{(a, b)[bare.index(True)].name} is of a bare matrix, which does not name its rows and columns; "
+            "evaluate both as matrices",
+            NextStep("save a library's matrix", "evaluate … --save SIMS.npy"),
         )
     if sorted(a.queries.videos) != sorted(b.queries.videos):
         raise EvaluationError(
@@ -61,16 +69,16 @@ def check(a: Saved, b: Saved) -> None:
             + _only(a, _without(a.queries.videos, b.queries.videos))
             + _only(b, _without(b.queries.videos, a.queries.videos))
         )
-    asked_a, asked_b = _asked(a), _asked(b)
-    if sorted(asked_a) != sorted(asked_b):
+    queries_a, queries_b = _queries(a), _queries(b)
+    if sorted(queries_a) != sorted(queries_b):
         raise EvaluationError(
-            f"{a.name} and {b.name} have different queries: {len(asked_a)} and {len(asked_b)} captions"
-            + _only(a, [f"one of {video}" for video, _ in _without(asked_a, asked_b)])
-            + _only(b, [f"one of {video}" for video, _ in _without(asked_b, asked_a)])
+            f"{a.name} and {b.name} have different queries: {len(queries_a)} and {len(queries_b)} captions"
+            + _only(a, [f"one of {video}" for video, _ in _without(queries_a, queries_b)])
+            + _only(b, [f"one of {video}" for video, _ in _without(queries_b, queries_a)])
         )
 
 
-def _asked(saved: Saved) -> list[tuple[str, int]]:
+def _queries(saved: SavedResult) -> list[tuple[str, int]]:
     videos = saved.queries.videos
     return [
         (videos[owner], key)
@@ -83,7 +91,7 @@ def _without(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
     return [one for one in some if one not in known]
 
 
-def _only(saved: Saved, extra: Sequence[str]) -> str:
+def _only(saved: SavedResult, extra: Sequence[str]) -> str:
     """Names some of what only one of the two has."""
     if not extra:
         return ""
@@ -91,30 +99,30 @@ def _only(saved: Saved, extra: Sequence[str]) -> str:
     return f"; only in {saved.name}: {', '.join(extra[:NAMED])}{more}"
 
 
-def _plain(saved: Saved, way: str) -> int | None:
+def _plain(saved: SavedResult, direction: Direction) -> int | None:
     """The first run of a direction: plain ones come first."""
-    return next((n for n, run in enumerate(saved.facts["runs"]) if run["direction"] == way), None)
+    return next((n for n, run in enumerate(saved.facts["runs"]) if run["direction"] == direction), None)
 
 
-def _numbered(saved: Saved, number: int) -> int:
+def _numbered(saved: SavedResult, number: int) -> int:
     if not 1 <= number <= len(saved.ranks):
         raise EvaluationError(f"{saved.name} has runs 1 to {len(saved.ranks)}, not {number}")
     return number - 1
 
 
-def _pair(a: Saved, b: Saved, i: int, j: int) -> Pair:
+def _pair(a: SavedResult, b: SavedResult, i: int, j: int) -> PairedRuns:
     one, other = a.facts["runs"][i], b.facts["runs"][j]
     if (one["direction"], one["protocol"]) != (other["direction"], other["protocol"]):
         raise EvaluationError(
             f"{a.name} is counted as {_way(one)} and {b.name} as {_way(other)}; that cannot be compared"
         )
-    texts = one["direction"] == "t2v"
+    texts = one["direction"] == Direction.TEXT_TO_VIDEO
     order_a, order_b = (_order(saved, texts) for saved in (a, b))
     groups = None
     if texts:
         names = np.array(a.queries.videos)[a.queries.owner][order_a]
         groups = np.unique(names, return_inverse=True)[1].astype(np.int64)
-    return Pair(
+    return PairedRuns(
         one["direction"],
         one["protocol"],
         one["postprocessing"],
@@ -129,7 +137,7 @@ def _way(run: dict[str, Any]) -> str:
     return f"{run['direction']} ({run['protocol']})" if run["protocol"] else str(run["direction"])
 
 
-def _order(saved: Saved, texts: bool) -> Ids:
+def _order(saved: SavedResult, texts: bool) -> Ids:
     """An order of the queries that does not depend on how the dataset was listed."""
     names = np.array(saved.queries.videos)
     if not texts:

@@ -1,4 +1,4 @@
-"""The figures of runs as tables: for a terminal, as Markdown, as LaTeX."""
+"""The metrics of runs as tables: for a terminal, as Markdown, as LaTeX."""
 
 from __future__ import annotations
 
@@ -6,70 +6,55 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from wordreel.evaluate.ranks import Recall
-from wordreel.evaluate.report import Run
-from wordreel.evaluate.seeds import aggregate
+from wordreel.evaluate.metrics import DISPLAYED, NAMES, aggregate
+from wordreel.evaluate.runs import EvaluationRun
+from wordreel.hubness import Direction
 
-FIGURES = {
-    "R1": "R@1",
-    "R5": "R@5",
-    "R10": "R@10",
-    "R50": "R@50",
-    "MdR": "MdR",
-    "MnR": "MnR",
-    "Geom": "Geom",
-    "Rsum": "R-sum",
+TITLES = {name: name.replace("R", "R@") if name[1:].isdecimal() else name for name in NAMES} | {
+    "Rsum": "R-sum"
 }
-SHOWN = ("R1", "R5", "R10", "R50", "MdR", "MnR", "Geom")
-DIRECTIONS = {"t2v": "text → video", "v2t": "video → text"}
-HEADER = ["direction", "post-processing", "queries", "gallery", *(FIGURES[key] for key in SHOWN), "skewness"]
+DIRECTIONS = {Direction.TEXT_TO_VIDEO: "text → video", Direction.VIDEO_TO_TEXT: "video → text"}
+HEADER = [
+    "direction",
+    "post-processing",
+    "queries",
+    "gallery",
+    *(TITLES[key] for key in DISPLAYED),
+    "skewness",
+]
 Rows = list[list[str]]
 
 
-def entry_of(run: Run) -> dict[str, Any]:
+def entry_of(run: EvaluationRun) -> dict[str, Any]:
     """A run as it stands in a results file, under the names of the published tables."""
-    found = run.figures
     return {
-        "direction": run.direction,
+        "direction": run.direction.value,
         "protocol": run.protocol or None,
         "postprocessing": run.postprocessing,
-        "queries": found.queries,
+        "queries": run.metrics.queries,
         "gallery": run.items,
-        "figures": _named(found),
+        "figures": run.metrics.table(),
         "hubness": None if run.hubness is None else asdict(run.hubness),
     }
 
 
-def spread_of(seeds: Sequence[Sequence[Run]]) -> list[dict[str, Any]]:
+def spread_of(seeds: Sequence[Sequence[EvaluationRun]]) -> list[dict[str, Any]]:
     """Entries of the same runs with several seeds: means, and beside them `deviation`.
 
     Hubness is left out, since that of an average is not the average.
     """
     entries = []
     for same in zip(*seeds, strict=True):
-        spread = aggregate([run.figures for run in same])
+        spread = aggregate([run.metrics for run in same])
         entries.append(
             {
                 **entry_of(same[0]),
-                "figures": _named(spread.mean),
-                "deviation": _named(spread.deviation),
+                "figures": spread.mean.table(),
+                "deviation": spread.deviation.table(),
                 "hubness": None,
             }
         )
     return entries
-
-
-def _named(found: Recall) -> dict[str, float]:
-    return {
-        "R1": found.r1,
-        "R5": found.r5,
-        "R10": found.r10,
-        "R50": found.r50,
-        "MdR": found.median_rank,
-        "MnR": found.mean_rank,
-        "Geom": found.geometric_mean,
-        "Rsum": found.rsum,
-    }
 
 
 def rows_of(entries: Sequence[Mapping[str, Any]]) -> Rows:
@@ -80,11 +65,11 @@ def rows_of(entries: Sequence[Mapping[str, Any]]) -> Rows:
 def _row(entry: Mapping[str, Any]) -> list[str]:
     protocol = f" ({entry['protocol']})" if entry["protocol"] else ""
     return [
-        DIRECTIONS[entry["direction"]] + protocol,
+        DIRECTIONS[Direction(entry["direction"])] + protocol,
         entry["postprocessing"],
         str(entry["queries"]),
         str(entry["gallery"]),
-        *(_figure(entry, key) for key in SHOWN),
+        *(_figure(entry, key) for key in DISPLAYED),
         f"{entry['hubness']['skewness']:.2f}" if entry["hubness"] else "–",
     ]
 

@@ -1,0 +1,376 @@
+"""Rank every query, plainly and normalised: the one routine of `qbnorm`, `evaluate` and `bank check`.
+
+`rank_queries` takes scores in blocks of queries, of one ranking or of several, and keeps of each query the
+rank of its right answer and its k best items. `rank_normalised` does so for a similarity matrix before and
+after a query-bank normalisation: one pass over the matrix, in blocks shared out between threads. Neither the
+plain nor the corrected scores are stored, unless they are to be saved, and then they go straight into the
+file. Inputs are never written to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from wordreel.errors import HubnessError, NextStep
+from wordreel.evaluate.metrics import RetrievalMetrics, retrieval_metrics
+from wordreel.evaluate.ranks import ranks_of
+from wordreel.evaluate.retrieval import BLOCK, Array, Captions, Ids, best_own_ranks, row_blocks
+from wordreel.hubness import (
+    Direction,
+    GatedScores,
+    Hubness,
+    Method,
+    State,
+    choose_beta_unlabelled,
+    k_occurrence,
+    measure_hubness,
+)
+from wordreel.hubness.accumulate import LOGIT_SIZE
+from wordreel.hubness.blocks import each_span, widen
+from wordreel.hubness.choose_beta import GRID
+from wordreel.index.topk import topk_ids
+from wordreel.progress import Progress, ProgressCallback
+from wordreel.types import Bool, Float64
+
+BETA_SAMPLE = 4096  # bank queries looked at to choose β
+
+ScoreBlocks = Callable[[int, int], Iterable[Array]]
+"""Scores `[stop - start, items]` of queries `[start, stop)`, one array per ranking."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """One ranking of all queries.
+
+    `ranks [queries]` count from 1, NaN for a query without a right answer; `best [queries, up to k]` are the
+    first items; `margins [queries]` are the right item's lead over the best wrong one, 0 where a query has
+    several right items.
+    """
+
+    items: int
+    k: int
+    ranks: Float64
+    best: Ids
+    margins: Float64
+
+    @property
+    def answered(self) -> Bool:
+        """`[queries]`: those that have a right answer."""
+        return ~np.isnan(self.ranks)
+
+    @property
+    def metrics(self) -> RetrievalMetrics:
+        return retrieval_metrics(self.ranks)
+
+    @property
+    def occurrences(self) -> Ids:
+        """Nₖ `[items]`: how often each item is among the first k."""
+        return k_occurrence(self.best[self.answered], self.best.shape[1], self.items)
+
+    @property
+    def hubness(self) -> Hubness:
+        return measure_hubness(self.best[self.answered], self.k, self.items)
+
+    def only(self, queries: Bool) -> Ranking:
+        """The same ranking of some of the queries: the others have no right answer."""
+        return replace(self, ranks=np.where(queries, self.ranks, np.nan))
+
+
+class RightAnswers(Protocol):
+    """Which items answer each query."""
+
+    def ranks(self, scores: Array, start: int) -> Float64: ...
+
+    def margins(self, scores: Array, start: int, best: Ids) -> Float64: ...
+
+
+@dataclass(frozen=True)
+class RightItem:
+    """Text to video: item `right[query]` answers a query."""
+
+    right: Ids
+
+    def ranks(self, scores: Array, start: int) -> Float64:
+        return ranks_of(scores, self.right[start : start + len(scores)])
+
+    def margins(self, scores: Array, start: int, best: Ids) -> Float64:
+        if best.shape[1] < 2:
+            return np.zeros(len(scores))
+        right = self.right[start : start + len(scores)]
+        wrong = np.where(best[:, 0] == right, best[:, 1], best[:, 0])
+        each = np.arange(len(scores))
+        return np.asarray(scores[each, right] - scores[each, wrong], np.float64)
+
+
+@dataclass(frozen=True)
+class OwnItems:
+    """Video to text: the items with `owner[item] == query` answer a query, the best of them counts."""
+
+    owner: Ids
+
+    def ranks(self, scores: Array, start: int) -> Float64:
+        return best_own_ranks(scores, self.owner, start)
+
+    def margins(self, scores: Array, start: int, best: Ids) -> Float64:
+        return np.zeros(len(scores))
+
+
+@dataclass(frozen=True)
+class _Shape:
+    shape: tuple[int, ...]
+
+    def read(self, start: int, stop: int) -> Array:
+        raise NotImplementedError
+
+
+def rank_queries(
+    scores_of: ScoreBlocks,
+    answers: RightAnswers,
+    queries: int,
+    items: int,
+    rankings: int = 1,
+    *,
+    k: int = 10,
+    batch: int | None = None,
+    threads: int | None = None,
+    on_progress: ProgressCallback | None = None,
+) -> list[Ranking]:
+    """Rank `queries` queries over `items` items, block by block; one `Ranking` for each score array.
+
+    >>> similarities = np.array([[0.9, 0.1], [0.8, 0.2]])
+    >>> plain, = rank_queries(lambda a, b: [similarities[a:b]], RightItem(np.array([0, 1])), 2, 2)
+    >>> plain.ranks.tolist(), plain.metrics.r1
+    ([1.0, 2.0], 50.0)
+    """
+    width = min(k, items)
+    results = [
+        Ranking(items, k, np.empty(queries), np.zeros((queries, width), np.int64), np.zeros(queries))
+        for _ in range(rankings)
+    ]
+    step = batch or max(1, BLOCK // items)
+
+    def work(start: int, stop: int) -> None:
+        for at in range(start, stop, step):
+            span = slice(at, min(at + step, stop))
+            for ranking, scores in zip(results, scores_of(span.start, span.stop), strict=True):
+                ranking.ranks[span] = answers.ranks(scores, at)
+                ranking.best[span] = topk_ids(scores, width)
+                ranking.margins[span] = answers.margins(scores, at, ranking.best[span])
+            if on_progress:
+                on_progress(Progress("ranking queries", span.stop, queries))
+
+    each_span(_Shape((queries, items)), work, threads)
+    return results
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """A method, the bank `[bank queries, videos]` it is fitted on, and the label its metrics carry."""
+
+    method: Method
+    bank: Array | None
+    label: str
+    device: str = "cpu"
+    save: Path | None = None  # where the normalised scores go, as `.npy`
+
+
+def normalisation(
+    method: Method,
+    bank: Array | None,
+    source: str,
+    *,
+    automatic: bool = False,
+    transductive: bool = False,
+    columns: Bool | None = None,
+    device: str = "cpu",
+) -> Normalisation:
+    """A method with its bank, labelled honestly.
+
+    Args:
+        method: What to fit.
+        bank: `[bank queries, videos]` similarities; None for transductive methods.
+        source: The bank's name in the label.
+        automatic: Choose β from the bank, without labels.
+        transductive: The bank holds test queries.
+        columns: The columns of the bank that are gallery items; all by default.
+        device: `cpu`, `cuda` or `auto`.
+    """
+    if automatic and bank is not None:
+        method = with_automatic_beta(method, bank, columns)
+    size = 0 if bank is None else len(bank)
+    return Normalisation(method, bank, method.label(source, size, transductive), device)
+
+
+@dataclass(frozen=True)
+class NormalisedRankings:
+    """Rankings before and after a normalisation. `corrected` is None for methods that correct every query."""
+
+    before: Ranking
+    after: Ranking
+    queries: int
+    items: int
+    corrected: int | None
+
+
+@dataclass(frozen=True)
+class GalleryColumns:
+    """A matrix of which only some columns are gallery items: `columns` is None where all are."""
+
+    rows: Array
+    columns: Bool | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        items = self.rows.shape[1] if self.columns is None else int(self.columns.sum())
+        return (len(self.rows), items)
+
+    def read(self, start: int, stop: int) -> Array:
+        rows = self.rows[start:stop]
+        return rows if self.columns is None else rows[:, self.columns]
+
+
+def rank_normalised(
+    method: Method,
+    bank: Array,
+    test: Array,
+    captions: Captions,
+    direction: Direction = Direction.TEXT_TO_VIDEO,
+    *,
+    gallery_bank: Array | None = None,
+    save: Path | None = None,
+    k: int = 10,
+    device: str = "cpu",
+) -> NormalisedRankings:
+    """Rank `test` as it is and normalised by `bank`.
+
+    Args:
+        method: The normalisation. A transductive one is fitted on the valid test queries, not on the bank.
+        bank: `[bank queries, gallery]` similarities.
+        test: `[queries, gallery]` similarities. Text to video: rows are captions, columns videos. Video to
+            text: rows are videos, columns captions; captions that are not valid are no gallery items.
+        captions: Which captions belong to which video, and which are valid.
+        direction: Who asks.
+        gallery_bank: The second bank of the dual methods.
+        save: Write the corrected scores to this `.npy` file.
+        k: Of the k-occurrences.
+        device: Where to fit: `cpu`, `cuda` or `auto`.
+
+    Raises:
+        HubnessError: The matrices do not fit together, or the file cannot be written.
+    """
+    check_shapes(bank, test, captions, direction)
+    backwards = direction is Direction.VIDEO_TO_TEXT
+    columns = captions.valid if backwards and not captions.valid.all() else None
+    source = GalleryColumns(test, columns)
+    asks = np.ones(len(test), bool) if backwards else captions.valid
+    answers: RightAnswers = (
+        OwnItems(captions.owner[captions.valid]) if backwards else RightItem(captions.owner)
+    )
+    state = _fit(method, bank, gallery_bank, source, asks, device)
+    queries, items = source.shape
+    corrected = np.zeros(queries, bool)
+
+    with new_matrix(save, test.shape, method.score_kind(widen(test[:1]).dtype)) as out:
+
+        def scores_of(start: int, stop: int) -> list[Array]:
+            rows = widen(source.read(start, stop))
+            scores = method.apply(rows, state, threads=1)
+            if isinstance(scores, GatedScores):
+                corrected[start:stop] = scores.activated
+                scores = scores.ranking_scores
+            if out is not None:
+                _write(out[start:stop], scores, columns)
+            return [rows, scores]
+
+        before, after = rank_queries(scores_of, answers, queries, items, 2, k=k)
+    counted = asks & before.answered
+    return NormalisedRankings(
+        before.only(counted),
+        after.only(counted),
+        int(counted.sum()),
+        items,
+        int(corrected[counted].sum()) if method.gated else None,
+    )
+
+
+def _fit(
+    method: Method,
+    bank: Array,
+    gallery_bank: Array | None,
+    test: GalleryColumns,
+    asks: Bool,
+    device: str,
+) -> State:
+    if method.transductive:
+        blocks = (test.read(span.start, span.stop)[asks[span]] for span, _ in row_blocks(test.rows))
+        return method.fit(blocks, device=device)
+    if gallery_bank is None:
+        return method.fit(GalleryColumns(bank, test.columns), device=device)
+    # Sinkhorn compares its second bank with the queries, the others with the gallery.
+    second = GalleryColumns(gallery_bank, test.columns if method.streaming else None)
+    return method.fit(GalleryColumns(bank, test.columns), second, device=device)
+
+
+def check_shapes(bank: Array, test: Array, captions: Captions, direction: Direction) -> None:
+    """Refuse matrices that do not belong together."""
+    shape = (len(captions), captions.videos)
+    expected = shape if direction is Direction.TEXT_TO_VIDEO else shape[::-1]
+    if test.shape != expected:
+        raise HubnessError(f"the test matrix is {list(test.shape)}, but {list(expected)} is expected")
+    if bank.shape[1] != test.shape[1]:
+        raise HubnessError(
+            f"the bank has {bank.shape[1]} columns but the test matrix has {test.shape[1]}; the columns of "
+            "both are the same gallery, and rows are queries"
+        )
+
+
+def with_automatic_beta(method: Method, bank: Array, columns: Bool | None = None) -> Method:
+    """The method with a β chosen without labels, from a sample of the bank and those `columns` of it.
+
+    The grid is for cosines; for logits it is divided by the largest similarity.
+    """
+    if not hasattr(method, "beta"):
+        raise HubnessError(f"{method.name!r} has no beta to choose", NextStep("leave out --beta"))
+    sample = bank[:: -(-len(bank) // BETA_SAMPLE)]
+    sample = sample if columns is None else sample[:, columns]
+    max_abs = float(np.abs(sample).max())
+    scale = max_abs if max_abs > LOGIT_SIZE else 1.0
+    choice = choose_beta_unlabelled(
+        sample, [beta / scale for beta in GRID], method=None if method.gated else method
+    )
+    untyped: Any = method
+    changed: Method = replace(untyped, beta=choice.beta)
+    return changed
+
+
+@contextmanager
+def new_matrix(path: Path | None, shape: tuple[int, ...], kind: np.dtype[Any]) -> Iterator[Array | None]:
+    """An `.npy` file to fill, which gets its name when it is complete; None where there is no path."""
+    if path is None:
+        yield None
+        return
+    partial = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        out = np.lib.format.open_memmap(partial, mode="w+", dtype=kind, shape=shape)
+        yield out
+        out.flush()
+        partial.replace(path)
+    except OSError as error:
+        raise HubnessError(f"{path} cannot be written: {error.strerror or error}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write(out: Array, scores: Array, columns: Bool | None) -> None:
+    if columns is None:
+        out[:] = scores
+        return
+    out[:] = scores.min(axis=1, keepdims=True) - 1  # what is no item ranks below every item
+    out[:, columns] = scores

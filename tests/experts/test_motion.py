@@ -42,13 +42,13 @@ def waves(count: int, start: float = 0.0, height: int = 60, width: int = 80) -> 
 def test_windows_cover_any_video(count: int) -> None:
     plan = motion.windows(count)
     firsts = [first for first, _ in plan]
-    assert firsts == list(range(0, motion.STRETCH * len(plan), motion.STRETCH))
+    assert firsts == list(range(0, motion.SEGMENT * len(plan), motion.SEGMENT))
     for _, chosen in plan:
         assert len(chosen) == motion.WINDOW
         assert 0 <= chosen[0] <= chosen[-1] < count
         assert set(np.diff(chosen)) <= ({1} if count >= motion.WINDOW else {0, 1})
     # No more than half a window is left to a stretch that is not its own, and no stretch is thrown away.
-    assert 0 < count - firsts[-1] < motion.STRETCH + motion.WINDOW // 2
+    assert 0 < count - firsts[-1] < motion.SEGMENT + motion.WINDOW // 2
 
 
 def test_whole_windows_lie_in_the_middle_of_their_stretch() -> None:

@@ -11,7 +11,7 @@ from tests.media import make
 from wordreel import media
 from wordreel.errors import NotMedia, OverLimit
 from wordreel.media import AudioNeed, Fence, FrameNeed, Limits
-from wordreel.media.orient import upright
+from wordreel.media.orientation import upright
 
 
 def twin(path, rate, short_side):

@@ -19,8 +19,8 @@ from tests.media import make
 
 from wordreel.errors import BrokenMedia, OverLimit
 from wordreel.media import AudioNeed, Fence, FrameNeed, Limits, wire
-from wordreel.media.gather import Order, gather
-from wordreel.media.process import Worker
+from wordreel.media.window_reader import StreamRequest, read_windows
+from wordreel.media.worker_process import WorkerProcess
 
 NEEDS = [FrameNeed(2, 32), AudioNeed(16000)]
 
@@ -125,8 +125,8 @@ def test_workers_end_with_their_parent(film):
         "import sys, time; from pathlib import Path; from wordreel.media import *\n"
         "fence = Fence()\n"
         "windows = fence.stream(Path(sys.argv[1]), [FrameNeed(50, 240)], 0.5); next(windows)\n"
-        "import gc; from wordreel.media.process import Worker\n"
-        "print([w._process.pid for w in gc.get_objects() if isinstance(w, Worker)][0], flush=True)\n"
+        "import gc; from wordreel.media.worker_process import WorkerProcess\n"
+        "print([w._process.pid for w in gc.get_objects() if isinstance(w, WorkerProcess)][0], flush=True)\n"
         "time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", program, str(film)], stdout=subprocess.PIPE, text=True)
@@ -151,7 +151,7 @@ def _runs(pid):
 def test_a_confined_worker_can_open_and_write_nothing():
     program = (
         "import os, socket\n"
-        "from wordreel.media.confine import confine\n"
+        "from wordreel.media.sandbox import confine\n"
         "confine(2**30)\n"
         "held = os.open('/dev/null', os.O_RDONLY)\n"
         "for attempt in (lambda: os.open('/etc/hostname', os.O_RDONLY), lambda: socket.socket()):\n"
@@ -174,7 +174,7 @@ def test_a_folder_cannot_slip_in_modules(film, tmp_path, monkeypatch):
 def liar(*messages):
     """A worker whose other end says whatever it likes."""
     ours, theirs = socket.socketpair()
-    worker = Worker.__new__(Worker)
+    worker = WorkerProcess.__new__(WorkerProcess)
     worker._limits = Limits(wall_floor=5.0)
     worker._link = ours
     worker._waited = worker._reached = 0.0
@@ -226,8 +226,8 @@ FRAME = {"is": "frame", "need": 0, "first": 0, "count": 1, "width": 4, "height":
 )
 def test_nonsense_is_refused(messages):
     worker = liar(*messages)
-    with pytest.raises(wire.Garbled):
-        list(gather(worker, Order(tuple(NEEDS), 60.0), Limits()))
+    with pytest.raises(wire.ProtocolError):
+        list(read_windows(worker, StreamRequest(tuple(NEEDS), 60.0), Limits()))
     worker.kill()
 
 
@@ -243,7 +243,7 @@ def test_an_unknown_error_is_a_broken_file_on_one_line():
 def test_a_silent_end_is_a_broken_file():
     worker = liar(BEGIN)
     with pytest.raises(BrokenMedia, match="gave up"):
-        list(gather(worker, Order(tuple(NEEDS), 60.0), Limits()))
+        list(read_windows(worker, StreamRequest(tuple(NEEDS), 60.0), Limits()))
     worker.kill()
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wordreel.errors import WordreelError
 from wordreel.media import Fence, FrameNeed, Frames
-from wordreel.media.gather import Order
+from wordreel.media.window_reader import StreamRequest
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query
 from wordreel.search.scoring import Scoring
@@ -61,10 +61,15 @@ class FrameGrabber:
         info = self._searcher.store.info(content)
         return 0.0, info.duration if info else 0.0
 
+<<<<<<< HEAD
     def _grab(self, path: Path, time: float) -> str | None:
-        order = Order((FrameNeed(RATE, SIDE),), 1.0, time, time + 1 / RATE)
+        request = StreamRequest((FrameNeed(RATE, SIDE),), 1.0, time, time + 1 / RATE)
+=======
+    def _take(self, path: Path, time: float) -> str | None:
+        request = StreamRequest((FrameNeed(RATE, SIDE),), 1.0, time, time + 1 / RATE)
+>>>>>>> da7dede (Name the media modules after what they do)
         try:
-            for window in self._fence.run(path, order):
+            for window in self._fence.run(path, request):
                 part = window.parts[0]
                 if isinstance(part, Frames) and len(part):
                     return data_url(part.images[0])

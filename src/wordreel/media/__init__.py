@@ -1,7 +1,6 @@
 """Probing and decoding of videos, sounds and pictures, fenced off from the rest of the program."""
 
-from wordreel.media.fence import Fence
-from wordreel.media.oneshot import audio, frames, probe
+from wordreel.media.fence import Fence, audio, frames, probe
 from wordreel.media.shots import describe, find_shots, shot_boundaries
 from wordreel.media.types import (
     AudioNeed,

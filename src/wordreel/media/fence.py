@@ -1,4 +1,4 @@
-"""Decoding strangers' files in workers that can die."""
+"""Decode untrusted files in worker processes that can die, and whole-file helpers for single files."""
 
 from __future__ import annotations
 
@@ -10,28 +10,37 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from wordreel.errors import BrokenMedia, MediaError
+import numpy as np
+
+from wordreel.errors import BrokenMedia, MediaError, NotMedia
 from wordreel.media import wire
 from wordreel.media.files import OpenFile, open_media
-from wordreel.media.gather import Order, gather
-from wordreel.media.process import Worker
-from wordreel.media.types import FrameNeed, Limits, MediaInfo, Need, Window
+from wordreel.media.types import AudioNeed, FrameNeed, Frames, Limits, MediaInfo, Need, Sound, Window
+from wordreel.media.window_reader import StreamRequest, read_windows
+from wordreel.media.worker_process import WorkerProcess
 
 _IDLE = 4
-"""Workers kept waiting for the next file."""
+"""Idle workers that wait for the next file."""
 
 
 class Fence:
-    """Owns decoding workers; every method may be called from several threads at once.
+    """A pool of sandboxed decoding workers; every method may be called from several threads at once.
 
-    A worker serves one call at a time and is used again after it. One that crashes, hangs, outgrows its
-    memory or talks nonsense is killed, and the file it was working on gets a precise `MediaError`.
+    A worker serves one call at a time and is reused afterwards. One that crashes, hangs, exceeds its memory
+    or breaks the protocol is killed, and the caller gets a `MediaError` for the file.
+
+    Args:
+        limits: What a file may cost: pixels, seconds, bytes, memory and time.
+
+    >>> with Fence() as fence:
+    ...     fence.limits.pixels
+    64000000
     """
 
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
         self.limits = limits
         self._lock = threading.Lock()
-        self._idle: list[Worker] = []
+        self._idle: list[WorkerProcess] = []
         self._closed = False
 
     def __enter__(self) -> Fence:
@@ -43,7 +52,7 @@ class Fence:
         self.close()
 
     def close(self) -> None:
-        """End all waiting workers; one still in a call ends with that call."""
+        """End all idle workers; a busy one ends with its call."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -51,7 +60,11 @@ class Fence:
             worker.kill()
 
     def probe(self, path: Path) -> MediaInfo:
-        """What the file is. At least one frame or sample of it was really decoded."""
+        """What a file is. At least one frame or sample of it was really decoded.
+
+        Raises:
+            MediaError: It is not media, is damaged, or exceeds the limits.
+        """
         with self._file(path) as file, self._worker() as worker:
             worker.command(file.descriptor, {"do": "probe", **self._about(file)})
             return _info(worker.receive(), file)
@@ -61,27 +74,27 @@ class Fence:
 
         Parts line up with `needs`: None where the file has no such stream, empty where the stream has
         nothing in this window. A remainder shorter than a second joins the last window. The iterator
-        may be dropped at any time.
+        may be closed at any time.
         """
-        return self.run(path, Order(tuple(needs), window))
+        return self.run(path, StreamRequest(tuple(needs), window))
 
-    def run(self, path: Path, order: Order) -> Iterator[Window]:
-        """The windows of an order, which may start late, stop early or be sparse."""
-        _check(order)
-        return self._run(path, order)
+    def run(self, path: Path, request: StreamRequest) -> Iterator[Window]:
+        """The windows of a request, which may start late, stop early or be sparse."""
+        _check(request)
+        return self._run(path, request)
 
-    def _run(self, path: Path, order: Order) -> Iterator[Window]:
+    def _run(self, path: Path, request: StreamRequest) -> Iterator[Window]:
         with self._file(path) as file, self._worker() as worker:
             header = {
                 "do": "stream",
-                "needs": [asdict(need) for need in order.needs],
-                "window": order.window,
-                "start": order.start,
-                "stop": order.stop,
-                "sparse": order.sparse,
+                "needs": [asdict(need) for need in request.needs],
+                "window": request.window,
+                "start": request.start,
+                "stop": request.stop,
+                "sparse": request.sparse,
             }
             worker.command(file.descriptor, {**header, **self._about(file)})
-            yield from gather(worker, order, self.limits)
+            yield from read_windows(worker, request, self.limits)
 
     def _about(self, file: OpenFile) -> dict[str, Any]:
         return {"size": file.size, "container": asdict(file.container), "limits": asdict(self.limits)}
@@ -95,25 +108,25 @@ class Fence:
             file.close()
 
     @contextmanager
-    def _worker(self) -> Iterator[Worker]:
-        """Lend a worker. It comes back only if the call went well, or failed in an orderly way."""
+    def _worker(self) -> Iterator[WorkerProcess]:
+        """Lease a worker. It returns to the pool only after a success or an orderly failure."""
         worker = self._lease()
         healthy = False
         try:
             yield worker
             healthy = True
-        except wire.Garbled as error:
-            raise BrokenMedia(f"the decoder was subverted or confused by this file: {error}") from error
+        except wire.ProtocolError as error:
+            raise BrokenMedia(f"the decoder misbehaved on this file: {error}") from error
         except MediaError as error:
             healthy = error.__cause__ is None
             raise
         finally:
             if healthy:
-                self._give_back(worker)
+                self._release(worker)
             else:
                 worker.kill()
 
-    def _lease(self) -> Worker:
+    def _lease(self) -> WorkerProcess:
         with self._lock:
             if self._closed:
                 raise RuntimeError("this fence is closed; open a new one")
@@ -122,9 +135,9 @@ class Fence:
                 if worker.alive():
                     return worker
                 worker.kill()
-        return Worker(self.limits)
+        return WorkerProcess(self.limits)
 
-    def _give_back(self, worker: Worker) -> None:
+    def _release(self, worker: WorkerProcess) -> None:
         with self._lock:
             if not self._closed and len(self._idle) < _IDLE and worker.alive():
                 self._idle.append(worker)
@@ -132,12 +145,12 @@ class Fence:
         worker.kill()
 
 
-def _check(order: Order) -> None:
-    if not order.needs:
-        raise ValueError("at least one need is wanted")
-    if not 0.1 <= order.window <= 86400.0:
-        raise ValueError(f"a window has 0.1 to 86400 seconds, not {order.window}")
-    for need in order.needs:
+def _check(request: StreamRequest) -> None:
+    if not request.needs:
+        raise ValueError("at least one need is required")
+    if not 0.1 <= request.window <= 86400.0:
+        raise ValueError(f"a window has 0.1 to 86400 seconds, not {request.window}")
+    for need in request.needs:
         if isinstance(need, FrameNeed):
             if not 0 < need.rate <= 1000 or need.short_side < 1:
                 raise ValueError(f"{need} cannot be served: rate and side must be above 0")
@@ -147,16 +160,57 @@ def _check(order: Order) -> None:
 
 def _info(header: dict[str, Any], file: OpenFile) -> MediaInfo:
     if header.get("is") != "info" or header.get("kind") not in ("video", "audio", "image"):
-        raise wire.Garbled("an answer that is no description")
+        raise wire.ProtocolError("an answer that is not a description")
     return MediaInfo(
         kind=header["kind"],
         container=file.container.name,
-        duration=wire.real(header, "duration", 0.0, 1e9),
-        width=wire.whole(header, "width", 0, 2**20),
-        height=wire.whole(header, "height", 0, 2**20),
-        rotation=wire.whole(header, "rotation", 0, 270),
-        frame_rate=wire.real(header, "frame_rate", 0.0, 1e9),
-        video_codec=wire.words(header, "video_codec", 40),
-        audio_codec=wire.words(header, "audio_codec", 40),
-        sample_rate=wire.whole(header, "sample_rate", 0, 2**31),
+        duration=wire.get_float(header, "duration", 0.0, 1e9),
+        width=wire.get_int(header, "width", 0, 2**20),
+        height=wire.get_int(header, "height", 0, 2**20),
+        rotation=wire.get_int(header, "rotation", 0, 270),
+        frame_rate=wire.get_float(header, "frame_rate", 0.0, 1e9),
+        video_codec=wire.get_text(header, "video_codec", 40),
+        audio_codec=wire.get_text(header, "audio_codec", 40),
+        sample_rate=wire.get_int(header, "sample_rate", 0, 2**31),
     )
+
+
+def probe(path: Path) -> MediaInfo:
+    """What a file is, like `Fence.probe` with a fence of its own."""
+    with Fence() as fence:
+        return fence.probe(path)
+
+
+def frames(
+    path: Path,
+    rate: float = 1.0,
+    short_side: int = 256,
+    start: float | None = None,
+    end: float | None = None,
+    sparse: bool = False,
+) -> Frames:
+    """Frames at `start + k / rate` until `end`, each the one on display at its time.
+
+    With `sparse`, the key frame at or before each of these times instead, found by seeking, every key
+    frame once and with its true time: far cheaper, and unevenly spaced.
+    """
+    request = StreamRequest((FrameNeed(rate, short_side),), 60.0, start or 0.0, end, sparse)
+    with Fence() as fence:
+        parts = [window.parts[0] for window in fence.run(path, request)]
+    filled = [part for part in parts if isinstance(part, Frames) and len(part)]
+    if not filled:
+        if any(part is None for part in parts):
+            raise NotMedia("there are no pictures in this file, only sound")
+        return next(part for part in parts if isinstance(part, Frames))
+    images = filled[0].images if len(filled) == 1 else np.concatenate([part.images for part in filled])
+    return Frames(images, np.concatenate([part.times for part in filled]), 1.0 / rate)
+
+
+def audio(path: Path, rate: int = 16000) -> Sound:
+    """All sound of a file, mono, from time 0."""
+    with Fence() as fence:
+        windows = list(fence.stream(path, [AudioNeed(rate)]))
+    pieces = [part.samples for window in windows if isinstance(part := window.parts[0], Sound)]
+    if not pieces:
+        raise NotMedia("there is no sound in this file")
+    return Sound(np.concatenate(pieces), rate)

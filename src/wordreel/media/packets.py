@@ -1,4 +1,4 @@
-"""Packets to frames: damage is skipped within reason, and so is work that nobody will see."""
+"""Decode packets to frames, skipping damage within reason and frames that no sample needs."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-Shown = Callable[[int, int | None], bool]
-"""Whether a frame on display from one stamp to another (None: the end) is wanted by anyone."""
+IsDisplayed = Callable[[int, int | None], bool]
+"""Whether a frame on display from one stamp to another (None: the end) is needed by any sample."""
 
 _BAD_LIMIT = 500
-"""Packets that fail to decode before the rest of a stream is given up."""
-_STUMBLE = 50
+"""Packets that fail to decode before the rest of a stream is skipped."""
+_DEMUX_ERROR = 50
 """What a failure of the demuxer counts in packets; it may find its way again further on."""
-_AHEAD = 24
+_LOOKAHEAD = 24
 """Packets looked at before one is decoded; more than codecs ever reorder by."""
 
 
-def decoded(container: Any, stream: Any, shown: Shown | None = None) -> Iterator[Any]:
+def decode_frames(container: Any, stream: Any, displayed: IsDisplayed | None = None) -> Iterator[Any]:
     """Yield the frames of one stream in order of display.
 
-    A stream that breaks off simply ends here: what came before counts. With `shown`, frames that nobody
-    wants may be left out when no other frame depends on them, which saves their decoding.
+    A stream that breaks off simply ends here: what came before counts. With `displayed`, frames that no
+    sample needs may be left out when no other frame depends on them, which saves their decoding.
     """
     import av
 
     context = stream.codec_context
     bad = 0
-    for packet, needed in _looked_at(_packets(container, stream), shown):
+    for packet, needed in _with_lookahead(_packets(container, stream), displayed):
         try:
-            if shown is not None:
+            if displayed is not None:
                 context.skip_frame = "DEFAULT" if needed else "NONREF"
             yield from packet.decode()
         except (av.error.MemoryError, MemoryError):
@@ -65,19 +65,19 @@ def _packets(container: Any, stream: Any) -> Iterator[Any]:
             # IndexError: PyAV cannot flush streams that came up only on the way.
             return
         except (av.FFmpegError, ValueError):
-            bad += _STUMBLE
+            bad += _DEMUX_ERROR
             if bad > _BAD_LIMIT:
                 return
 
 
-def _looked_at(packets: Iterator[Any], shown: Shown | None) -> Iterator[tuple[Any, bool]]:
+def _with_lookahead(packets: Iterator[Any], displayed: IsDisplayed | None) -> Iterator[tuple[Any, bool]]:
     """Each packet with whether its frame is needed.
 
     A frame is on display until the next stamp in order of display. Of the packets read so far the
     nearest later stamp is never earlier than the true one, so looking ahead too little only makes a
     frame seem on display for longer: it errs towards decoding.
     """
-    if shown is None:
+    if displayed is None:
         for packet in packets:
             yield packet, True
         return
@@ -90,9 +90,9 @@ def _looked_at(packets: Iterator[Any], shown: Shown | None) -> Iterator[tuple[An
         if packet.pts is None:
             return packet, True
         at = bisect.bisect_right(order, packet.pts)
-        needed = shown(packet.pts, order[at] if at < len(order) else None)
+        needed = displayed(packet.pts, order[at] if at < len(order) else None)
         stamps.append(packet.pts)
-        if len(stamps) > _AHEAD:
+        if len(stamps) > _LOOKAHEAD:
             order.pop(bisect.bisect_left(order, stamps.popleft()))
         return packet, needed
 
@@ -100,7 +100,7 @@ def _looked_at(packets: Iterator[Any], shown: Shown | None) -> Iterator[tuple[An
         waiting.append(packet)
         if packet.pts is not None:
             bisect.insort(order, packet.pts)
-        if len(waiting) > _AHEAD:
+        if len(waiting) > _LOOKAHEAD:
             yield leave()
     while waiting:
         yield leave()

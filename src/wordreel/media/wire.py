@@ -1,4 +1,4 @@
-"""How the fence and its worker talk: a length, a JSON object, and raw bytes whose length it states.
+"""The wire protocol between fence and worker: a length, a JSON header, and a raw payload of stated length.
 
 Nothing here can make the reader run code or reserve memory it did not choose: headers are small, and
 whoever reads decides where a payload goes and how long it may be.
@@ -13,12 +13,12 @@ from typing import Any
 HEADER_LIMIT = 65536
 
 
-class Garbled(Exception):
-    """What arrived is not a message."""
+class ProtocolError(Exception):
+    """What was received is not a valid message."""
 
 
-class Closed(Exception):
-    """The other side is gone."""
+class ConnectionClosed(Exception):
+    """The other side closed the connection."""
 
 
 def send(link: socket.socket, header: dict[str, Any], payload: Any = b"") -> None:
@@ -36,16 +36,16 @@ def receive(link: socket.socket) -> dict[str, Any]:
     fill(link, memoryview(size))
     length = int.from_bytes(size, "big")
     if not 2 <= length <= HEADER_LIMIT:
-        raise Garbled(f"a header of {length} bytes")
+        raise ProtocolError(f"a header of {length} bytes")
     text = bytearray(length)
     fill(link, memoryview(text))
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Garbled("a header that is not JSON") from error
+        raise ProtocolError("a header that is not JSON") from error
     if not isinstance(header, dict):
-        raise Garbled("a header that is not an object")
-    whole(header, "bytes", 0, 2**40)
+        raise ProtocolError("a header that is not an object")
+    get_int(header, "bytes", 0, 2**40)
     return header
 
 
@@ -54,30 +54,30 @@ def fill(link: socket.socket, view: memoryview) -> None:
     while len(view):
         count = link.recv_into(view)
         if count == 0:
-            raise Closed
+            raise ConnectionClosed
         view = view[count:]
 
 
-def whole(header: dict[str, Any], key: str, low: int, high: int) -> int:
+def get_int(header: dict[str, Any], key: str, low: int, high: int) -> int:
     """`header[key]` if it is an integer in `[low, high]`."""
     value = header.get(key)
     if type(value) is not int or not low <= value <= high:
-        raise Garbled(f"{key} is not a whole number between {low} and {high}")
+        raise ProtocolError(f"{key} is not a whole number between {low} and {high}")
     return value
 
 
-def real(header: dict[str, Any], key: str, low: float, high: float) -> float:
+def get_float(header: dict[str, Any], key: str, low: float, high: float) -> float:
     """`header[key]` if it is a finite number in `[low, high]`."""
     value = header.get(key)
     if type(value) not in (int, float) or not low <= value <= high:  # type: ignore[operator]
-        raise Garbled(f"{key} is not a number between {low} and {high}")
+        raise ProtocolError(f"{key} is not a number between {low} and {high}")
     return float(value)  # type: ignore[arg-type]
 
 
-def words(header: dict[str, Any], key: str, limit: int = 300) -> str:
+def get_text(header: dict[str, Any], key: str, limit: int = 300) -> str:
     """`header[key]` if it is text, as one printable line of at most `limit` characters."""
     value = header.get(key)
     if not isinstance(value, str):
-        raise Garbled(f"{key} is not text")
+        raise ProtocolError(f"{key} is not text")
     line = "".join(c if c.isprintable() else " " for c in value[:limit])
     return " ".join(line.split())

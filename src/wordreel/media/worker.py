@@ -1,9 +1,9 @@
-"""The program on the far side of the fence: takes a file descriptor, sends back raw pictures and sound.
+"""The program in the sandbox: receives a file descriptor, sends back raw frames and sound.
 
 It is started by `wordreel.media.fence` with a socket as its standard input, confines itself, and serves
-one command after another until the socket closes. Each file is decoded in a fork of its own: nothing one
-file did to the decoder is there for the next, and all of its memory goes back at once. Whatever happens to
-it, only it dies.
+one command after another until the socket closes. Each file is decoded in a fork of its own: no
+file can affect the decoding of the next, and all memory is freed at once. Whatever happens, only the fork
+dies.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ import av.video.stream
 
 from wordreel.errors import MediaError
 from wordreel.media import wire
-from wordreel.media.confine import confine, die_with_parent
-from wordreel.media.examine import examine
+from wordreel.media.decode import decode_keyframes, decode_windows
+from wordreel.media.decode_task import DecodeTask
 from wordreel.media.formats import Container
-from wordreel.media.serve import Job, serve
-from wordreel.media.sparse import serve_sparse
+from wordreel.media.media_info import read_info
+from wordreel.media.sandbox import confine, die_with_parent
 from wordreel.media.types import AudioNeed, FrameNeed, Limits, Need
 
 
@@ -72,30 +72,30 @@ def _in_fork(link: socket.socket, descriptor: int) -> NoReturn:
         def send(header: dict[str, Any], payload: Any = b"") -> None:
             wire.send(link, header, payload)
 
-        error = _obey(command, descriptor, send)
+        error = _execute(command, descriptor, send)
         if error is not None:
             send({"is": "error", "class": error[0], "reason": error[1]})
-    except (wire.Closed, BrokenPipeError, ConnectionError):
+    except (wire.ConnectionClosed, BrokenPipeError, ConnectionError):
         os._exit(2)
     except BaseException:
         os._exit(3)
     os._exit(0)
 
 
-def _obey(command: dict[str, Any], descriptor: int, send: Any) -> tuple[str, str] | None:
+def _execute(command: dict[str, Any], descriptor: int, send: Any) -> tuple[str, str] | None:
     limits = Limits(**command["limits"])
-    job = Job(descriptor, command["size"], Container(**command["container"]), limits)
+    task = DecodeTask(descriptor, command["size"], Container(**command["container"]), limits)
     try:
         if command["do"] == "probe":
-            send({"is": "info", **asdict(examine(job))})
+            send({"is": "info", **asdict(read_info(task))})
             return None
         needs = [_need(n) for n in command["needs"]]
         start, stop = command["start"], math.inf if command["stop"] is None else command["stop"]
         if command["sparse"]:
             assert isinstance(needs[0], FrameNeed)  # noqa: S101 - the fence sends nothing else
-            serve_sparse(job, needs[0], start, stop, send)
+            decode_keyframes(task, needs[0], start, stop, send)
         else:
-            serve(job, needs, command["window"], start, stop, send)
+            decode_windows(task, needs, command["window"], start, stop, send)
     except MediaError as error:
         return type(error).__name__, error.message
     except (av.error.MemoryError, MemoryError):

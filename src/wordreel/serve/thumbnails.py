@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import BrokenMedia, NotMedia
-from wordreel.media.gather import Order
 from wordreel.media.types import FrameNeed, Frames, Window
+from wordreel.media.window_reader import StreamRequest
 from wordreel.serve.disk_cache import DiskCache
 
 SIDE = 180  # pixels of the shorter side
@@ -29,7 +29,7 @@ Image = NDArray[np.uint8]
 class Decoder(Protocol):
     """What is asked of `wordreel.media.Fence`."""
 
-    def run(self, path: Path, order: Order) -> Iterator[Window]: ...
+    def run(self, path: Path, request: StreamRequest) -> Iterator[Window]: ...
 
 
 class Thumbnails:
@@ -56,9 +56,9 @@ class Thumbnails:
 
     def _frames(self, path: Path, start: float, end: float, count: int) -> Sequence[Image]:
         rate = count / (end - start)
-        order = Order((FrameNeed(min(rate, 1000.0), SIDE),), max(0.2, end - start), start, end)
+        request = StreamRequest((FrameNeed(min(rate, 1000.0), SIDE),), max(0.2, end - start), start, end)
         found: list[Image] = []
-        with closing(_generator(self._fence.run(path, order))) as windows:
+        with closing(_generator(self._fence.run(path, request))) as windows:
             for window in windows:
                 part = window.parts[0]
                 if part is None:

@@ -1,4 +1,4 @@
-"""What a decoding worker gives up before it sees its first file."""
+"""The limits a decoding worker sets on itself before it reads its first file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 def confine(memory_bytes: int) -> None:
     """Bound this process: memory, no core dump, no file writing, one more descriptor, never an orphan.
 
-    The bound on descriptors is the fence's main wall: it leaves room for exactly one, which the file to
+    The bound on descriptors is the fence's main wall: it allows exactly one, which the file to
     decode takes. While decoding, nothing else can be opened: no second file, no socket, no device.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,4 +1,4 @@
-"""Which way up a frame goes. Decoders leave frames as stored; players turn them, and so do we."""
+"""The orientation of frames. Decoders return frames as stored; players rotate them, and so do we."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def orientation(frame: Any, stream: Any) -> int:
     try:
         matrix = frame.side_data.get("DISPLAYMATRIX")
     except (ValueError, KeyError):
-        # PyAV cannot list side data of kinds it does not know, EXIF among them; the angle is still told.
+        # PyAV cannot list side data of kinds it does not know, EXIF among them; the angle is still available.
         return int(round(frame.rotation / 90) % 4)
     if matrix is None or len(matrix := bytes(matrix)) < 36:
         return 0
@@ -25,7 +25,7 @@ def orientation(frame: Any, stream: Any) -> int:
     return _MATRICES.get((_sign(a), _sign(b), _sign(c), _sign(d)), 0)
 
 
-def turned(width: int, height: int, orientation: int) -> tuple[int, int]:
+def displayed_size(width: int, height: int, orientation: int) -> tuple[int, int]:
     """Displayed size of a frame stored as `width` x `height`."""
     return (height, width) if orientation % 2 else (width, height)
 

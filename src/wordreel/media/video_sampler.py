@@ -1,4 +1,4 @@
-"""One pass over a video stream that serves several sampling rates and sizes at once."""
+"""Sample a video stream at several rates and sizes in one pass."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wordreel.errors import BrokenMedia, OverLimit
-from wordreel.media.clock import Clock
-from wordreel.media.orient import orientation
-from wordreel.media.packets import decoded
-from wordreel.media.source import check_pixels
+from wordreel.media.container import check_pixels
+from wordreel.media.orientation import orientation
+from wordreel.media.packets import decode_frames
+from wordreel.media.timestamps import StreamClock
 from wordreel.media.types import FrameNeed, Limits
 
 Emit = Callable[[int, int, int, Any], None]
 """Called with the need's number, the first sample's number, how many samples, and the RGB frame."""
 
-LONGEST = 16
+MAX_ASPECT = 16
 """The longer side is at most this many times `short_side`: a strip of 1 x 60,000,000 pixels stays small."""
 
 
-def scaled(width: int, height: int, short_side: int) -> tuple[int, int]:
+def scaled_size(width: int, height: int, short_side: int) -> tuple[int, int]:
     """Size with the shorter side at `short_side`, never larger than it was.
 
-    >>> scaled(1920, 1080, 256), scaled(100, 51, 256), scaled(1081, 1921, 540)
+    >>> scaled_size(1920, 1080, 256), scaled_size(100, 51, 256), scaled_size(1081, 1921, 540)
     ((455, 256), (100, 51), (540, 960))
     """
-    factor = min(1.0, short_side / min(width, height), LONGEST * short_side / max(width, height))
+    factor = min(1.0, short_side / min(width, height), MAX_ASPECT * short_side / max(width, height))
     return max(1, round(width * factor)), max(1, round(height * factor))
 
 
 class Scaler:
-    """RGB copies of frames at one size, fixed by the first frame seen."""
+    """RGB copies of frames at one size, fixed by the first frame."""
 
     def __init__(self, need: FrameNeed) -> None:
         from av.video.reformatter import VideoReformatter
@@ -44,7 +44,7 @@ class Scaler:
     def __call__(self, frame: Any) -> Any:
         # A stream whose size changes on the way keeps the size it began with.
         if self._size is None:
-            self._size = scaled(frame.width, frame.height, self._need.short_side)
+            self._size = scaled_size(frame.width, frame.height, self._need.short_side)
         width, height = self._size
         # Area averaging: each source pixel counts once, so fine patterns do not alias.
         return self._reformatter.reformat(
@@ -52,7 +52,7 @@ class Scaler:
         )
 
 
-class Pictures:
+class VideoSampler:
     """Samples `start + k / rate` of a video: the frame on display then, the last with pts <= t."""
 
     def __init__(
@@ -67,7 +67,9 @@ class Pictures:
     ) -> None:
         check_pixels(stream.codec_context.width, stream.codec_context.height, limits)
         rate = stream.average_rate or stream.base_rate
-        self.clock = Clock(container, stream, 1.0 / float(rate) if rate and float(rate) >= 0.1 else 0.04)
+        self.clock = StreamClock(
+            container, stream, 1.0 / float(rate) if rate and float(rate) >= 0.1 else 0.04
+        )
         self._limits = limits
         self._emit = emit
         self._needs = needs
@@ -77,11 +79,11 @@ class Pictures:
         self._queue: dict[int, deque[tuple[int, int, Any]]] = {index: deque() for index in needs}
         self._scalers: dict[int, Scaler] = {}
         self._small: dict[int, Any] = {}
-        self._frames: Iterator[Any] = decoded(container, stream, self._shown)
+        self._frames: Iterator[Any] = decode_frames(container, stream, self._displayed)
         self.done = False
         self.end = 0.0
         held = self._pull()
-        self.found = held is not None
+        self.has_media = held is not None
         self._ahead: Any = None
         self._ahead_time = 0.0
         if held is None:
@@ -99,14 +101,14 @@ class Pictures:
             return None
         check_pixels(frame.width, frame.height, self._limits)
         self.end = self.clock.time(frame)
-        self._lasts = self.clock.lasts(frame)
+        self._duration = self.clock.duration(frame)
         if self.end > self._limits.seconds:
             raise OverLimit(
                 f"a frame at {self.end:.0f} seconds is over the limit of {self._limits.seconds:.0f} seconds"
             )
         return frame
 
-    def _shown(self, stamp: int, until: int | None) -> bool:
+    def _displayed(self, stamp: int, until: int | None) -> bool:
         """Whether a sample falls on a frame displayed from one stamp to another."""
         first = self.clock.since(stamp)
         last = None if until is None else self.clock.since(until)
@@ -115,7 +117,7 @@ class Pictures:
         return any(self._count(need, last) > self._count(need, first) for need in self._needs.values())
 
     def _seek(self, container: Any, stream: Any) -> None:
-        """Go to the key frame at or before `start`; if that cannot be done, decode from the beginning."""
+        """Seek to the key frame at or before `start`; if that cannot be done, decode from the beginning."""
         import av
 
         if self._start < 2.0:
@@ -125,27 +127,27 @@ class Pictures:
         except (av.FFmpegError, ValueError, OverflowError):
             return
         self.clock.jump()
-        self._frames = decoded(container, stream, self._shown)
+        self._frames = decode_frames(container, stream, self._displayed)
         held = self._pull()
         if held is not None and self.end <= self._start:
             self._held = held
             return
         container.seek(self.clock.stamp(0.0), stream=stream, backward=True)
         self.clock.jump()
-        self._frames = decoded(container, stream, self._shown)
+        self._frames = decode_frames(container, stream, self._displayed)
         self._held = self._pull() or self._held
 
     def _advance(self) -> None:
         """Decode one frame ahead. After the last one, its own length says when the video ends."""
         self._ahead = self._pull()
         if self._ahead is None:
-            self.end = min(self.end + (self._lasts or self.clock.step), self._limits.seconds)
+            self.end = min(self.end + (self._duration or self.clock.step), self._limits.seconds)
         self._ahead_time = self.end
 
     def fill(self, until: float, window_end: float) -> None:
-        """Sample all that is shown before `until`; samples at or after `window_end` wait for `flush`."""
+        """Emit all samples before `until`; those at or after `window_end` wait for `flush`."""
         while not self.done:
-            self._show(min(self._ahead_time, until, self._stop), window_end)
+            self._emit_held(min(self._ahead_time, until, self._stop), window_end)
             if self._ahead_time >= self._stop:
                 if until >= self._stop:
                     self.end = min(self.end, self._stop)
@@ -160,8 +162,8 @@ class Pictures:
             self._small.clear()
             self._advance()
 
-    def _show(self, before: float, window_end: float) -> None:
-        """The held frame is on display until `before`: hand it to every sample up to there."""
+    def _emit_held(self, before: float, window_end: float) -> None:
+        """The held frame is displayed until `before`: emit it for every sample up to there."""
         for index, need in self._needs.items():
             first = self._next[index]
             beyond = max(first, self._count(need, before))
@@ -193,7 +195,7 @@ class Pictures:
         return image
 
     def flush(self, before: float) -> None:
-        """Hand out what `fill` kept back, up to `before`."""
+        """Emit what `fill` held back, up to `before`."""
         for index, queue in self._queue.items():
             while queue:
                 first, count, image = queue.popleft()
@@ -207,8 +209,8 @@ class Pictures:
                     break
 
 
-def still(container: Any, stream: Any, needs: dict[int, FrameNeed], limits: Limits, emit: Emit) -> int:
-    """Hand the one frame of a picture to every need; returns its orientation."""
+def sample_still(container: Any, stream: Any, needs: dict[int, FrameNeed], limits: Limits, emit: Emit) -> int:
+    """Emit the one frame of a picture for every need; returns its orientation."""
     frame = first_frame(container, stream, limits)
     for index, need in needs.items():
         emit(index, 0, 1, Scaler(need)(frame))
@@ -218,7 +220,7 @@ def still(container: Any, stream: Any, needs: dict[int, FrameNeed], limits: Limi
 def first_frame(container: Any, stream: Any, limits: Limits) -> Any:
     """The first frame of a stream, within the limits."""
     check_pixels(stream.codec_context.width, stream.codec_context.height, limits)
-    frame = next(decoded(container, stream), None)
+    frame = next(decode_frames(container, stream), None)
     if frame is None:
         raise BrokenMedia("truncated or damaged: no frame could be decoded")
     check_pixels(frame.width, frame.height, limits)

@@ -1,4 +1,4 @@
-"""One decoding worker as the parent sees it: started, spoken to against a clock, and killed."""
+"""One decoding worker as the parent sees it: started, given commands with a deadline, and killed."""
 
 from __future__ import annotations
 
@@ -12,25 +12,34 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from wordreel.errors import BrokenMedia, MediaError, OverLimit
+from wordreel.errors import BrokenMedia, MediaError, NextStep, OverLimit
 from wordreel.media import wire
 from wordreel.media.types import Limits
 
 _START_SECONDS = 60.0
-_ROOM = 1 << 22
-_KEPT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "SYSTEMROOT")
+_SOCKET_BUFFER = 1 << 22
+_ENVIRONMENT = (
+    "PATH",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "LD_LIBRARY_PATH",
+    "LANG",
+    "LC_ALL",
+    "VIRTUAL_ENV",
+    "SYSTEMROOT",
+)
 
 
-class Worker:
+class WorkerProcess:
     """A subprocess and the socket to it. Not shared between threads."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
-            # Room for a few frames, so that the worker decodes on while the parent is busy.
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM)
-        environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
+            # Space for a few frames, so that the worker decodes on while the parent is busy.
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
+        environment = {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
         # Few arenas and no thread pools: the address space is counted.
         environment |= {"MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         try:
@@ -54,15 +63,16 @@ class Worker:
         self._link.settimeout(_START_SECONDS)
         try:
             if wire.receive(self._link).get("is") != "ready":
-                raise wire.Garbled("no greeting")
-        except (OSError, wire.Closed, wire.Garbled) as error:
+                raise wire.ProtocolError("no greeting")
+        except (OSError, wire.ConnectionClosed, wire.ProtocolError) as error:
             self.kill()
             raise MediaError(
-                "the decoding worker did not start; `python -m wordreel.media.worker` says why"
+                "the decoding worker did not start",
+                NextStep("run `python -m wordreel.media.worker` to see why"),
             ) from error
 
     def command(self, descriptor: int, header: dict[str, Any]) -> None:
-        """Hand over a file and what to do with it; the clock starts."""
+        """Send a file descriptor and a command; the deadline starts."""
         self._waited = self._reached = 0.0
         self._link.settimeout(self._limits.wall_floor)
         try:
@@ -72,15 +82,15 @@ class Worker:
             raise self._gone() from error
 
     def receive(self) -> dict[str, Any]:
-        """The worker's next message, other than news of its progress; its errors are raised."""
+        """The worker's next message other than progress; its errors are raised."""
         while True:
             header: dict[str, Any] = self._timed(lambda: wire.receive(self._link))
             kind = header.get("is")
             if kind == "pulse":
-                reached = wire.real(header, "reached", -1.0, 1e9)
+                reached = wire.get_float(header, "reached", -1.0, 1e9)
                 self._reached = min(max(self._reached, reached), self._limits.seconds)
             elif kind == "error":
-                raise _as_error(header)
+                raise _to_error(header)
             else:
                 return header
 
@@ -91,11 +101,11 @@ class Worker:
     def _timed(self, read: Any) -> Any:
         """Run a read within what is left of the wall clock.
 
-        Only time spent waiting counts, so a caller that thinks for an hour between windows does not
-        use up the file's allowance; and media already delivered buys more of it.
+        Only time spent waiting counts, so a caller that pauses between windows does not use up the file's
+        time; and every second of media received extends it.
         """
         allowed = self._limits.wall_floor + self._limits.wall_per_second * self._reached
-        begun = time.monotonic()
+        started = time.monotonic()
         self._link.settimeout(max(0.001, allowed - self._waited))
         try:
             return read()
@@ -104,10 +114,10 @@ class Worker:
                 f"decoding took longer than {allowed:.0f} seconds and was stopped at"
                 f" {self._reached:.0f} seconds of media"
             ) from error
-        except (OSError, wire.Closed) as error:
+        except (OSError, wire.ConnectionClosed) as error:
             raise self._gone() from error
         finally:
-            self._waited += time.monotonic() - begun
+            self._waited += time.monotonic() - started
 
     def _gone(self) -> MediaError:
         try:
@@ -135,8 +145,10 @@ class Worker:
         self._process.wait()
 
 
-def _as_error(header: dict[str, Any]) -> MediaError:
+def _to_error(header: dict[str, Any]) -> MediaError:
     from wordreel import errors
 
     known = {"NotMedia": errors.NotMedia, "BrokenMedia": BrokenMedia, "OverLimit": OverLimit}
-    return known.get(wire.words(header, "class"), BrokenMedia)(wire.words(header, "reason") or "unreadable")
+    return known.get(wire.get_text(header, "class"), BrokenMedia)(
+        wire.get_text(header, "reason") or "unreadable"
+    )

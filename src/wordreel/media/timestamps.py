@@ -1,23 +1,23 @@
-"""Time stamps of a stream as seconds that never run backwards."""
+"""Timestamps of a stream as seconds that never run backwards."""
 
 from __future__ import annotations
 
 from typing import Any
 
 _RESET = 1.0
-"""A step back of more than this many seconds is a clock that was set anew, not disorder."""
+"""A step back of more than this many seconds is a clock reset, not disorder."""
 _LEAP = 30.0
 _BROADCAST = {"mpegts", "mpeg", "flv"}
 """Containers whose stamps come with every packet: there a leap of 30 s is damage or a new clock. Elsewhere
 an index holds all stamps together, and a picture may well stay for minutes."""
 
 
-class Clock:
-    """Turns frames into seconds since the stream's first frame shown.
+class StreamClock:
+    """Converts frames to seconds since the first frame of the stream.
 
     t = (pts - first pts) * time base, in one division, so that a time such as 1/3 s rounds to the same
     double as `k / rate` does and frames on the sampling grid are met exactly. Frames without a stamp
-    follow the one before by `step`. A clock set anew (joined recordings) goes on from where it was.
+    follow the one before by `step`. A clock reset (joined recordings) continues from where it was.
     """
 
     def __init__(self, container: Any, stream: Any, step: float) -> None:
@@ -42,13 +42,13 @@ class Clock:
         return (self._first or 0) + int(seconds * self._denominator / self._numerator)
 
     def since(self, stamp: int) -> float | None:
-        """Seconds since the first frame of a stamp yet to come; None when that cannot be foretold."""
+        """Seconds since the first frame of a stamp yet to come; None if that cannot be predicted."""
         if self._first is None or self._shift or self._disorder:
             return None
         return (stamp - self._first) * self._numerator / self._denominator
 
-    def lasts(self, frame: Any) -> float:
-        """How long a frame says it is shown; 0 when it does not say."""
+    def duration(self, frame: Any) -> float:
+        """How long a frame is displayed according to itself; 0 if unknown."""
         return max(0, frame.duration or 0) * self._numerator / self._denominator
 
     def jump(self) -> None:

@@ -1,0 +1,162 @@
+"""Assemble a worker's messages into windows, trusting nothing that was not requested."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.media import wire
+from wordreel.media.orientation import displayed_size, upright
+from wordreel.media.types import AudioNeed, FrameNeed, Frames, Limits, Need, Sound, Window
+from wordreel.media.video_sampler import MAX_ASPECT
+from wordreel.media.worker_process import WorkerProcess
+
+
+@dataclass(frozen=True)
+class StreamRequest:
+    """What to decode of one file."""
+
+    needs: tuple[Need, ...]
+    window: float
+    start: float = 0.0
+    stop: float | None = None
+    sparse: bool = False
+
+
+class FrameBuffer:
+    """The frames of one need, window by window."""
+
+    def __init__(self, need: FrameNeed, request: StreamRequest, limits: Limits, orientation: int) -> None:
+        self._need, self._request, self._limits, self._orientation = need, request, limits, orientation
+        self._size: tuple[int, int] | None = None  # as stored: width, height
+        self._stride = 0
+        self._scratch = np.empty(0, np.uint8)
+        self._next = 0
+        self._images: NDArray[np.uint8] | None = None
+        self._times: list[float] = []
+
+    def take(self, header: dict[str, Any], worker: WorkerProcess) -> None:
+        first = wire.get_int(header, "first", self._next, self._next)
+        count = wire.get_int(header, "count", 1, self._capacity() - len(self._times))
+        width, height = self._measure(header)
+        if self._images is None:
+            wide, high = displayed_size(width, height, self._orientation)
+            self._images = np.empty((self._capacity(), high, wide, 3), np.uint8)
+        if self._request.sparse:
+            times = [wire.get_float(header, "time", self._times[-1] if self._times else 0.0, 1e9)]
+        else:
+            times = [self._request.start + k / self._need.rate for k in range(first, first + count)]
+        worker.fill(self._scratch.data)
+        stored = self._scratch.reshape(height, self._stride)[:, : 3 * width].reshape(height, width, 3)
+        at = len(self._times)
+        self._images[at : at + count] = upright(stored, self._orientation)
+        self._times += times
+        self._next += count
+
+    def _measure(self, header: dict[str, Any]) -> tuple[int, int]:
+        """Validate the size of a frame: small enough, the same as before, and with all its bytes."""
+        longest = max(1, MAX_ASPECT * self._need.short_side)
+        width = wire.get_int(header, "width", 1, longest)
+        height = wire.get_int(header, "height", 1, longest)
+        stride = wire.get_int(header, "stride", 3 * width, 3 * width + 4096)
+        if min(width, height) > self._need.short_side or width * height > self._limits.pixels:
+            raise wire.ProtocolError("a frame larger than requested")
+        if self._size not in (None, (width, height)):
+            raise wire.ProtocolError("a frame that changed its size")
+        wire.get_int(header, "bytes", stride * height, stride * height)
+        if len(self._scratch) != stride * height:
+            self._scratch = np.empty(stride * height, np.uint8)
+        self._size, self._stride = (width, height), stride
+        return width, height
+
+    def _capacity(self) -> int:
+        """How many samples a window can hold at most."""
+        if self._request.sparse:
+            stop = self._limits.seconds if self._request.stop is None else self._request.stop
+            return math.ceil((stop - self._request.start) * self._need.rate) + 2
+        return math.ceil((self._request.window + 1.0) * self._need.rate) + 2
+
+    def close(self) -> Frames:
+        width, height = displayed_size(*(self._size or (0, 0)), self._orientation)
+        images = self._images if self._images is not None else np.empty((0, height, width, 3), np.uint8)
+        # Unused capacity was never touched, and so costs no memory.
+        images = images[: len(self._times)]
+        frames = Frames(images, np.array(self._times, np.float64), 1.0 / self._need.rate)
+        self._images, self._times = None, []
+        return frames
+
+
+class SoundBuffer:
+    """The samples of one need, window by window."""
+
+    def __init__(self, need: AudioNeed, request: StreamRequest) -> None:
+        self._need = need
+        self._capacity = math.ceil((request.window + 1.0) * need.rate) + 2
+        self._next = self._first = 0
+        self._pieces: list[NDArray[np.float32]] = []
+
+    def take(self, header: dict[str, Any], worker: WorkerProcess) -> None:
+        wire.get_int(header, "first", self._next, self._next)
+        size = wire.get_int(header, "bytes", 4, 4 * (self._capacity - (self._next - self._first)))
+        if size % 4:
+            raise wire.ProtocolError("a broken sample")
+        piece = np.empty(size // 4, np.float32)
+        worker.fill(piece.data.cast("B"))
+        self._pieces.append(piece)
+        self._next += len(piece)
+
+    def close(self) -> Sound:
+        samples = np.concatenate(self._pieces) if self._pieces else np.empty(0, np.float32)
+        # Float files may hold anything; the promise is numbers in [-1, 1].
+        samples = np.clip(np.nan_to_num(samples, copy=False, posinf=1.0, neginf=-1.0), -1.0, 1.0)
+        sound = Sound(samples, self._need.rate, self._first / self._need.rate)
+        self._pieces, self._first = [], self._next
+        return sound
+
+
+def read_windows(worker: WorkerProcess, request: StreamRequest, limits: Limits) -> Iterator[Window]:
+    """The windows a worker sends; `wire.ProtocolError` if it sends anything else."""
+    start_message = worker.receive()
+    if start_message.get("is") != "begin":
+        raise wire.ProtocolError("no start message")
+    there = {FrameNeed: start_message.get("video") is True, AudioNeed: start_message.get("audio") is True}
+    buffers = _buffers(request, limits, there, wire.get_int(start_message, "orientation", 0, 7))
+    reached = request.start
+    while True:
+        header = worker.receive()
+        kind = header.get("is")
+        if kind in ("frame", "sound"):
+            target = buffers[wire.get_int(header, "need", 0, len(buffers) - 1)]
+            if not isinstance(target, FrameBuffer if kind == "frame" else SoundBuffer):
+                raise wire.ProtocolError(f"a {kind} that was not requested")
+            target.take(header, worker)
+        elif kind == "window":
+            wire.get_int(header, "bytes", 0, 0)
+            start = wire.get_float(header, "start", reached, reached)
+            reached = wire.get_float(header, "end", start, limits.seconds + 10.0)
+            yield Window(
+                start, reached, tuple(None if buffer is None else buffer.close() for buffer in buffers)
+            )
+            if header.get("last") is True:
+                return
+        else:
+            raise wire.ProtocolError("a message of no known kind")
+
+
+def _buffers(
+    request: StreamRequest, limits: Limits, there: dict[type, bool], orientation: int
+) -> Sequence[FrameBuffer | SoundBuffer | None]:
+    buffers: list[FrameBuffer | SoundBuffer | None] = []
+    for need in request.needs:
+        if not there[type(need)]:
+            buffers.append(None)
+        elif isinstance(need, FrameNeed):
+            buffers.append(FrameBuffer(need, request, limits, orientation))
+        else:
+            buffers.append(SoundBuffer(need, request))
+    return buffers

@@ -1,4 +1,4 @@
-"""A check-up: is everything here that searching needs, and does what comes out make sense?"""
+"""Health checks: is everything installed that searching needs, and do the embeddings make sense?"""
 
 from __future__ import annotations
 
@@ -11,28 +11,38 @@ from shutil import disk_usage
 
 import numpy as np
 
-from wordreel.errors import LibraryError, WordreelError
+from wordreel.errors import LibraryError, NextStep, WordreelError
 from wordreel.experts import registry
 from wordreel.library.catalogue import NAME
 from wordreel.library.embeddings import Gallery
+from wordreel.weights import registry as weights
 from wordreel.weights.store import WeightStore
 
 PACKAGES = ("av", "faster-whisper", "numpy", "onnx", "onnxruntime", "opencv-python-headless", "rapidocr")
-LEAST_SPACE = 2 * 2**30
+MIN_FREE_BYTES = 2 * 2**30
+REINDEX = NextStep("embed the library again", "reindex")
+FETCH = NextStep("fetch the weights", "weights fetch")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at. `state` is "ok", "note" or "error"; `advice` names the next step."""
+    """The result of one check. `state` is "ok", "note" or "error"."""
 
     state: str
     what: str
     detail: str
-    advice: str = ""
+    next_step: NextStep | None = None
 
 
-def examine(library: Path) -> Iterator[Finding]:
-    """Look at the environment, the weights, the sentence encoder and the library, in this order."""
+def run_checks(library: Path) -> Iterator[Finding]:
+    """Check the environment, the weights, the sentence encoder and the library, in this order.
+
+    Args:
+        library: The folder of the library; it need not exist.
+
+    Yields:
+        One `Finding` per check, as soon as it is done.
+    """
     store = WeightStore()
     yield from _environment(store.root)
     yield from _weights(store)
@@ -46,32 +56,35 @@ def _environment(root: Path) -> Iterator[Finding]:
         try:
             yield Finding("ok", package, version(package))
         except PackageNotFoundError:
-            yield Finding("error", package, "not installed", f"pip install {package}")
+            yield Finding("error", package, "not installed", NextStep(f"run `pip install {package}`"))
     existing = next(folder for folder in (root, *root.parents) if folder.exists())
     free = disk_usage(existing).free
-    state, advice = ("ok", "") if free > LEAST_SPACE else ("note", "set WORDREEL_WEIGHTS to a larger disk")
-    yield Finding(state, "free space for weights", f"{free / 2**30:.1f} GiB in {root}", advice)
+    enough = free > MIN_FREE_BYTES
+    step = None if enough else NextStep("set WORDREEL_WEIGHTS to a folder on a larger disk")
+    detail = f"{free / 2**30:.1f} GiB in {root}"
+    yield Finding("ok" if enough else "note", "free space for weights", detail, step)
 
 
 def _weights(store: WeightStore) -> Iterator[Finding]:
     for name, card in registry.cards().items():
         bad = {weight: store.status(weight) for weight in card.weights if not store.has(weight)}
         if not bad:
-            yield Finding("ok", f"expert {name}", "weights are here and whole")
+            yield Finding("ok", f"expert {name}", "weights are installed and undamaged")
             continue
         state = "error" if card.default else "note"
         detail = ", ".join(f"{weight} {status}" for weight, status in bad.items())
-        yield Finding(state, f"expert {name}", detail, "`wordreel experts` says how to get it")
+        step = weights.find(next(iter(bad))).next_step(again="corrupt" in bad.values())
+        yield Finding(state, f"expert {name}", detail, step)
 
 
 def _sentences(store: WeightStore) -> Iterator[Finding]:
-    """The encoder must tell a cat from a lorry, or nothing that follows can be right."""
+    """The encoder must distinguish a cat from a lorry, or no search can be right."""
     from wordreel.nets.sentences import SentenceEncoder
 
     try:
         cat, kitten, lorry = SentenceEncoder(store).encode(["a cat", "a kitten", "a lorry on the road"])
     except WordreelError as error:
-        yield Finding("error", "sentence encoder", str(error), "wordreel weights fetch")
+        yield Finding("error", "sentence encoder", error.message, FETCH)
         return
     near, far = float(cat @ kitten), float(cat @ lorry)
     if near > far + 0.2:
@@ -80,66 +93,60 @@ def _sentences(store: WeightStore) -> Iterator[Finding]:
         yield Finding(
             "error",
             "sentence encoder",
-            f"cannot tell words apart: cat–kitten {near:.2f}, cat–lorry {far:.2f}",
-            "wordreel weights fetch --again minilm",
+            f"cannot distinguish words: cat–kitten {near:.2f}, cat–lorry {far:.2f}",
+            NextStep("fetch its weights again", "weights fetch --again minilm"),
         )
 
 
-def _library(path: Path, weights: WeightStore) -> Iterator[Finding]:
+def _library(path: Path, weight_store: WeightStore) -> Iterator[Finding]:
     from wordreel.api import Library
     from wordreel.library.verify import verify
     from wordreel.search.embedding import embedding_cache
 
     if not (path / NAME).is_file():
-        yield Finding("note", "library", f"none at {path}", "make one with `wordreel add FOLDER`")
+        step = NextStep("add a folder of videos", "add FOLDER")
+        yield Finding("note", "library", f"none at {path}", step)
         return
     try:
-        opened = Library(path, create=False, weights=weights)
+        opened = Library(path, create=False, weights=weight_store)
         store = opened.store
         wrong = [problem for problem in verify(store, deep=False) if not problem.note]
     except LibraryError as error:
-        yield Finding("error", "library", str(error))
+        yield Finding("error", "library", error.message, error.next_step)
         return
     stats = store.stats()
     detail = f"{stats.files} files, {stats.clips} clips, {stats.failures} failures"
     if wrong:
-        yield Finding("error", "library", f"{len(wrong)} things are wrong", "wordreel verify")
+        yield Finding("error", "library", f"{len(wrong)} problems", NextStep("list them", "verify"))
     else:
         yield Finding("ok", "library", detail)
     try:
         cache = embedding_cache(store, opened.model)
     except WordreelError as error:
-        yield Finding("error", "embeddings", str(error), "wordreel weights fetch")
+        yield Finding("error", "embeddings", error.message, error.next_step or FETCH)
         return
     missing = len(cache.missing())
     if missing:
-        yield Finding("note", "embeddings", f"{missing} clips are not embedded yet", "wordreel reindex")
+        yield Finding("note", "embeddings", f"{missing} clips are not embedded yet", REINDEX)
     yield from degenerate(cache.load(), cache.experts)
 
 
 def degenerate(gallery: Gallery, experts: tuple[str, ...]) -> Iterator[Finding]:
-    """Constant or duplicated vectors: an expert that says the same of everything finds nothing."""
-    for place, expert in enumerate(experts):
-        rows = np.asarray(gallery.vectors[gallery.available[:, place], place])
+    """Find constant or duplicate vectors: an expert whose output never varies finds nothing."""
+    for index, expert in enumerate(experts):
+        rows = np.asarray(gallery.vectors[gallery.available[:, index], index])
         if len(rows) < 2:
             continue
+        what = f"embeddings of {expert}"
         if not np.isfinite(rows).all():
-            yield Finding(
-                "error", f"embeddings of {expert}", "hold values that are not numbers", "wordreel reindex"
-            )
+            yield Finding("error", what, "hold values that are not finite", REINDEX)
             continue
         same = len(rows) - len(np.unique(rows, axis=0))
         flat = int((rows.std(axis=1) == 0).sum())
         if flat:
-            yield Finding(
-                "error", f"embeddings of {expert}", f"{flat} of {len(rows)} are constant", "wordreel reindex"
-            )
+            yield Finding("error", what, f"{flat} of {len(rows)} are constant", REINDEX)
         elif same > len(rows) // 2:
-            yield Finding(
-                "error",
-                f"embeddings of {expert}",
-                f"{same} of {len(rows)} are copies of another",
-                "wordreel verify",
-            )
+            step = NextStep("check the library", "verify")
+            yield Finding("error", what, f"{same} of {len(rows)} are copies of another", step)
         else:
-            yield Finding("ok", f"embeddings of {expert}", f"{len(rows)} vectors, {same} of them duplicates")
+            yield Finding("ok", what, f"{len(rows)} vectors, {same} of them duplicates")

@@ -17,7 +17,7 @@ Int64 = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Words:
-    """Some words that were said or shown, and when, in seconds from the start of the video."""
+    """Spoken or on-screen words and their time, in seconds from the start of the video."""
 
     text: str
     start: float
@@ -30,7 +30,7 @@ class Track:
     """One expert's features over one video.
 
     `values` is `[n, dim]` float32 and `times` is `[n, 2]` float64 seconds, `start <= end`, in order.
-    Experts that read text (speech, on-screen text) keep it in `words`.
+    Experts that recognise text (speech, on-screen text) return it in `words`.
 
     >>> Track(np.zeros((2, 3), np.float32), np.array([[0.0, 1.0], [1.0, 2.0]])).dim
     3
@@ -46,7 +46,7 @@ class Track:
                 f"a track is values [n, dim] and times [n, 2], not {self.values.shape} and {self.times.shape}"
             )
         if len(self.values) == 0:
-            raise ValueError("a track has at least one row; say Absent otherwise")
+            raise ValueError("a track has at least one row; use Absent otherwise")
 
     @property
     def dim(self) -> int:
@@ -58,16 +58,16 @@ class Track:
 
 @dataclass(frozen=True)
 class Absent:
-    """An expert had nothing to say about a video, and why: "no sound stream", "no face found"."""
+    """An expert has no output for a video, and why: "no sound stream", "no face found"."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What an expert recognises, row by row of its track.
+    """Class scores of an expert for the rows of its track.
 
-    `scores` is `[n, classes]` (logits, larger is surer), `times` is `[n, 2]` seconds, `names` has one
+    `scores` is `[n, classes]` (logits), `times` is `[n, 2]` seconds, `names` has one
     entry per class.
     """
 

@@ -7,7 +7,7 @@ from wordreel.banks import check as check_module
 from wordreel.banks.check import check_bank
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.errors import BankError
-from wordreel.library.banks import make_bank
+from wordreel.library.banks import create_bank
 from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 
@@ -18,7 +18,7 @@ BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue"
 def work(store, model):
     embed_library(store, model)
     searcher = Searcher.open(store, model)
-    return EmbeddedBank.open(searcher, make_bank(store, "colours", BANK, "the test"))
+    return EmbeddedBank.open(searcher, create_bank(store, "colours", BANK, "the test"))
 
 
 @pytest.fixture

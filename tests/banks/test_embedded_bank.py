@@ -6,7 +6,7 @@ from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.query_embeddings import bank_cache_dir, embed_queries
 from wordreel.errors import BankError
 from wordreel.hubness import make_method
-from wordreel.library.banks import add_queries, drop_queries, keep_check, make_bank, read_bank
+from wordreel.library.banks import add_queries, create_bank, read_bank, remove_queries, save_check
 from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 
@@ -23,21 +23,21 @@ def test_embeddings_are_made_once(store, model, searcher, monkeypatch):
     asked = []
     plain = type(model).encode
     monkeypatch.setattr(type(model), "encode", lambda self, texts: asked.extend(texts) or plain(self, texts))
-    bank = make_bank(store, "colours", BANK, "test")
+    bank = create_bank(store, "colours", BANK, "test")
     first = embed_queries(store, model, bank)
     assert asked == BANK
     np.testing.assert_array_equal(embed_queries(store, model, bank).vectors, first.vectors)
     add_queries(store, "colours", ["very blue"], "test")
     embed_queries(store, model, read_bank(store, "colours"))
     assert asked == [*BANK, "very blue"]
-    drop_queries(store, "colours", ["red"])
+    remove_queries(store, "colours", ["red"])
     left = embed_queries(store, model, read_bank(store, "colours"))
     assert len(left.ids) == len(BANK) + 1  # the dropped one is still at hand
     assert asked == [*BANK, "very blue"]
 
 
 def test_a_damaged_cache_is_made_again(store, model, searcher):
-    bank = make_bank(store, "colours", BANK, "test")
+    bank = create_bank(store, "colours", BANK, "test")
     work = EmbeddedBank.open(searcher, bank)
     want = work.norm(make_method("dis")).correction
     for path in bank_cache_dir(store, model, "colours").iterdir():
@@ -48,15 +48,15 @@ def test_a_damaged_cache_is_made_again(store, model, searcher):
 
 def test_auto_stays_plain_until_a_check_of_this_very_bank_passed(store, model, searcher):
     assert choose_scoring(searcher).norm.label == "none"
-    bank = make_bank(store, "colours", BANK, "test")
+    bank = create_bank(store, "colours", BANK, "test")
     assert "not been checked" in str(choose_scoring(searcher).note)
     chosen = {"method": "is", "parameters": {"beta": 5.0}, "betas": {"is": 5.0, "dis": 9.0}}
-    keep_check(store, bank, "another model", True, chosen)
+    save_check(store, bank, "another model", True, chosen)
     assert "not been checked" in str(choose_scoring(searcher).note)
-    keep_check(store, bank, model.fingerprint, False, chosen)
+    save_check(store, bank, model.fingerprint, False, chosen)
     assert "did not help" in str(choose_scoring(searcher).note)
     assert choose_scoring(searcher).norm.label == "none"
-    keep_check(store, bank, model.fingerprint, True, chosen)
+    save_check(store, bank, model.fingerprint, True, chosen)
     used = choose_scoring(searcher)
     assert used.norm.label == "querybank(colours, 7 queries, method=is, beta=5)"
     assert not used.note
@@ -72,7 +72,7 @@ def test_auto_stays_plain_until_a_check_of_this_very_bank_passed(store, model, s
 def test_what_cannot_be_used_is_said(store, searcher):
     with pytest.raises(BankError, match="bank build"):
         choose_scoring(searcher, "dis")
-    make_bank(store, "colours", BANK, "test")
+    create_bank(store, "colours", BANK, "test")
     with pytest.raises(BankError, match="choose one of auto"):
         choose_scoring(searcher, "better")
     with pytest.raises(BankError, match="one"):
@@ -88,7 +88,7 @@ def test_what_cannot_be_used_is_said(store, searcher):
 def test_beta_without_labels_is_remembered_until_the_bank_changes(store, model, searcher, monkeypatch):
     from wordreel.banks import beta
 
-    make_bank(store, "colours", BANK, "test")
+    create_bank(store, "colours", BANK, "test")
     first = choose_scoring(searcher, "is").norm.label
     monkeypatch.setattr(beta, "choose_beta_unlabelled", lambda sims: 1 / 0)
     assert choose_scoring(searcher, "is").norm.label == first

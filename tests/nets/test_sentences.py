@@ -73,10 +73,10 @@ def test_the_latest_queries_are_remembered_and_safe_from_callers(encoder, monkey
     expected = first.copy()
     first[:] = 0
     np.testing.assert_array_equal(encoder.encode(["remember me"]), expected)
-    monkeypatch.setattr(encoder, "_remembered", LRUCache(2))
+    monkeypatch.setattr(encoder, "_cache", LRUCache(2))
     for sentence in ("one", "two", "one", "three"):
         encoder.encode([sentence])
-    assert [encoder._remembered.get(word) is not None for word in ("one", "two", "three")] == [
+    assert [encoder._cache.get(word) is not None for word in ("one", "two", "three")] == [
         True,
         False,
         True,

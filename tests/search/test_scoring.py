@@ -10,7 +10,7 @@ from tests.search.helpers import find
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.hubness import make_method, mixtures
 from wordreel.hubness.gated import ranking_scores
-from wordreel.library.banks import make_bank
+from wordreel.library.banks import create_bank
 from wordreel.search import lexical
 from wordreel.search.scoring import SEARCHABLE
 
@@ -20,7 +20,7 @@ TEXTS = ["red", "green and blue", "blue dogs", "green", "red green blue"]
 
 @pytest.fixture
 def work(searcher, store):
-    return EmbeddedBank.open(searcher, make_bank(store, "colours", BANK, "the test"))
+    return EmbeddedBank.open(searcher, create_bank(store, "colours", BANK, "the test"))
 
 
 def dense(work, method, text):

@@ -16,7 +16,7 @@ from wordreel.banks.sources import builtin
 from wordreel.errors import HubnessError
 from wordreel.hubness import State
 from wordreel.library import banks as bank_store
-from wordreel.library.banks import Bank, BankRow, CheckRow
+from wordreel.library.banks import Bank, BankCheckRow, BankRow
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.progress import ProgressCallback
@@ -43,7 +43,7 @@ class BankManager:
         """A bank with its queries."""
         return bank_store.read_bank(self._store, name)
 
-    def last_check(self, name: str) -> CheckRow | None:
+    def last_check(self, name: str) -> BankCheckRow | None:
         """The last check with the library's model, also if the bank has changed since."""
         return bank_store.read_check(self._store, name, self._model().fingerprint)
 
@@ -51,7 +51,7 @@ class BankManager:
         self, name: str, texts: Iterable[str], source: str, on_progress: ProgressCallback | None = None
     ) -> Bank:
         """Create a bank and embed it."""
-        bank = bank_store.make_bank(self._store, name, texts, source)
+        bank = bank_store.create_bank(self._store, name, texts, source)
         EmbeddedBank.open(self._searcher(), bank, on_progress)
         self._on_change()
         return bank
@@ -70,13 +70,13 @@ class BankManager:
 
     def remove(self, name: str, texts: Iterable[str]) -> int:
         """Remove queries from a bank; returns how many it had."""
-        removed = bank_store.drop_queries(self._store, name, texts)
+        removed = bank_store.remove_queries(self._store, name, texts)
         self.update(name)
         return removed
 
     def delete(self, name: str) -> None:
         """Delete a whole bank and what is cached for it."""
-        bank_store.forget_bank(self._store, name)
+        bank_store.delete_bank(self._store, name)
         self._on_change()
         folder = bank_cache_dir(self._store, self._model(), name).name
         for cached in (self._store.cache / FOLDER).glob(f"*/{folder}"):
@@ -95,7 +95,7 @@ class BankManager:
         bank = self.show(name)
         result = check_bank(EmbeddedBank.open(searcher, bank), captions, methods, beta, on_progress)
         fingerprint = searcher.model.fingerprint
-        bank_store.keep_check(self._store, bank, fingerprint, result.passed, asdict(result))
+        bank_store.save_check(self._store, bank, fingerprint, result.passed, asdict(result))
         self._on_change()
         return result
 

@@ -1,8 +1,8 @@
-"""`wordreel doctor`: is everything here that searching needs, and does it work?"""
+"""`wordreel doctor`."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from typing import Any
 
 import typer
 
@@ -10,20 +10,21 @@ from wordreel.cli.common import JsonOption, LibraryOption, print_json, printable
 
 
 def doctor(library: LibraryOption, as_json: JsonOption = False) -> None:
-    """Check the environment, the weights, the experts' outputs and the library's embeddings.
+    """Check the environment, the weights, the experts and the library, and say what to do about problems.
 
     Example: wordreel doctor
     """
-    from wordreel.doctor import examine
+    from wordreel.doctor import run_checks
 
-    findings = []
-    for finding in examine(library):
-        findings.append(finding)
+    rows: list[dict[str, Any]] = []
+    for finding in run_checks(library):
+        step = finding.next_step.for_command_line() if finding.next_step else ""
+        rows.append({"state": finding.state, "what": finding.what, "detail": finding.detail, "advice": step})
         if not as_json:
             typer.echo(f"{finding.state:<5}  {finding.what}: {printable(finding.detail)}")
-            if finding.advice:
-                typer.echo(f"       → {printable(finding.advice)}")
+            if step:
+                typer.echo(f"       → {printable(step)}")
     if as_json:
-        print_json([asdict(finding) for finding in findings])
-    if any(finding.state == "error" for finding in findings):
+        print_json(rows)
+    if any(row["state"] == "error" for row in rows):
         raise typer.Exit(1)

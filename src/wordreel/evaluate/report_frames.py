@@ -61,13 +61,8 @@ class FrameGrabber:
         info = self._searcher.store.info(content)
         return 0.0, info.duration if info else 0.0
 
-<<<<<<< HEAD
     def _grab(self, path: Path, time: float) -> str | None:
         request = StreamRequest((FrameNeed(RATE, SIDE),), 1.0, time, time + 1 / RATE)
-=======
-    def _take(self, path: Path, time: float) -> str | None:
-        request = StreamRequest((FrameNeed(RATE, SIDE),), 1.0, time, time + 1 / RATE)
->>>>>>> da7dede (Name the media modules after what they do)
         try:
             for window in self._fence.run(path, request):
                 part = window.parts[0]

@@ -40,7 +40,7 @@ def reshaped(model: Any, shape: tuple[int | str, ...], free: int) -> Any:
             dim.dim_value = size
     del graph.value_info[:]
     for output in graph.output:
-        for place, dim in enumerate(output.type.tensor_type.shape.dim):
-            if place == free:
-                dim.dim_param = f"{output.name}_{place}"
+        for axis, dim in enumerate(output.type.tensor_type.shape.dim):
+            if axis == free:
+                dim.dim_param = f"{output.name}_{axis}"
     return model

@@ -17,7 +17,7 @@ WEIGHTS = "soundnet8"
 RATE = 22_050
 FIRST, STEP = -10001.5, 32768  # the middle of the first row and the distance of rows, in samples
 SHORTEST = 20 * RATE  # the length the network was trained on
-BEYOND = 4 * STEP  # sound after the end, so that no row that is kept sees the padding there
+BEYOND = 4 * STEP  # sound after the end, so that no returned row sees the padding
 SILENCE = 1e-3  # root mean square, -60 dB of full scale
 CONTEXT = 8  # rows that conv8 looks at
 

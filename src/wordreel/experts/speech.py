@@ -195,7 +195,7 @@ def is_speech(segment: Segment) -> bool:
 def phrases(spoken: Iterable[Spoken], start: float = 0.0) -> Iterator[Words]:
     """Lines of words short enough to point at: cut at a full stop, at a pause, or before `LONGEST` seconds.
 
-    A phrase rather than a word is what is found and shown, so that several words can be looked for
+    A phrase rather than a word is the unit of search and display, so that several words can be searched
     together; its times are those of its first and last word. Whisper marks a new word by a space before
     it: the pieces of "5.4", and of languages written without spaces, join up again.
     """

@@ -1,4 +1,4 @@
-"""Query banks in the catalogue: named lists of sentences, where they came from, and their last check."""
+"""Query banks in the catalogue: named lists of queries, their source, and their last check."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class Bank:
     @property
     def revision(self) -> str:
         """Names the queries: two banks with the same sentences have the same revision."""
-        seen = hashlib.sha256()
+        digest = hashlib.sha256()
         for text in sorted(self.texts):
-            seen.update(text.encode("utf-8", "surrogatepass") + b"\0")
-        return seen.hexdigest()[:16]
+            digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+        return digest.hexdigest()[:16]
 
 
 @dataclass(frozen=True)
-class CheckRow:
-    """What the last check of a bank with one model said."""
+class BankCheckRow:
+    """The result of the last check of a bank with one model."""
 
     bank: str
     fingerprint: str
@@ -64,10 +64,10 @@ class CheckRow:
     checked_at: float
 
 
-def tidy(texts: Iterable[str]) -> list[str]:
-    """Sentences with single spaces, empty ones and repetitions left out, in their order.
+def normalize_queries(texts: Iterable[str]) -> list[str]:
+    """Normalise white space and drop empty and duplicate queries; the order stays.
 
-    >>> tidy(["a  dog ", "", "a dog"])
+    >>> normalize_queries(["a  dog ", "", "a dog"])
     ['a dog']
     """
     return list(dict.fromkeys(clean for text in texts if (clean := " ".join(text.split()))))
@@ -79,7 +79,7 @@ def list_banks(store: LibraryStore) -> list[BankRow]:
 
 
 def read_bank(store: LibraryStore, name: str) -> Bank:
-    """A bank with its queries; an error that names the others if there is none."""
+    """A bank with its queries; a BankError that lists the others if there is none."""
     with store.catalogue.transaction(reading=True):
         row = store.catalogue.one("SELECT name, source, made_at FROM banks WHERE name = ?", name)
         if row is None:
@@ -87,7 +87,7 @@ def read_bank(store: LibraryStore, name: str) -> Bank:
             if others:
                 raise BankError(f"there is no bank {name!r}; there are: {others}")
             raise BankError(f"there is no bank {name!r}", BUILD_A_BANK)
-        found = store.catalogue.rows(
+        queries = store.catalogue.rows(
             "SELECT id, text, source FROM bank_queries WHERE bank = ? ORDER BY id", name
         )
     name, source, made_at = row
@@ -95,17 +95,17 @@ def read_bank(store: LibraryStore, name: str) -> Bank:
         name,
         source,
         made_at,
-        tuple(query[0] for query in found),
-        tuple(query[1] for query in found),
-        tuple(query[2] for query in found),
+        tuple(query[0] for query in queries),
+        tuple(query[1] for query in queries),
+        tuple(query[2] for query in queries),
     )
 
 
-def make_bank(store: LibraryStore, name: str, texts: Iterable[str], source: str) -> Bank:
-    """A new bank; an error if the name is taken or there is nothing to put in."""
+def create_bank(store: LibraryStore, name: str, texts: Iterable[str], source: str) -> Bank:
+    """Create a bank; a BankError if the name is taken or there are no queries."""
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable() or "/" in name:
-        raise BankError(f"{name!r} cannot name a bank; use a short word without a slash")
-    sentences = tidy(texts)
+        raise BankError(f"{name!r} cannot name a bank", NextStep("use a short word without a slash"))
+    sentences = normalize_queries(texts)
     if not sentences:
         raise BankError(f"{source} holds no queries; a bank needs at least one")
     with store.writing(), store.catalogue.transaction():
@@ -119,17 +119,17 @@ def make_bank(store: LibraryStore, name: str, texts: Iterable[str], source: str)
 
 
 def add_queries(store: LibraryStore, name: str, texts: Iterable[str], source: str) -> int:
-    """Put more queries into a bank; those it has are left alone. Returns how many are new."""
+    """Add queries to a bank; returns how many are new."""
     before = len(read_bank(store, name))
     with store.writing(), store.catalogue.transaction():
-        _insert(store, name, tidy(texts), source)
+        _insert(store, name, normalize_queries(texts), source)
     return len(read_bank(store, name)) - before
 
 
-def drop_queries(store: LibraryStore, name: str, texts: Iterable[str]) -> int:
-    """Take queries out of a bank. Returns how many were there; the last one stays."""
+def remove_queries(store: LibraryStore, name: str, texts: Iterable[str]) -> int:
+    """Remove queries from a bank; returns how many it had. A bank cannot become empty."""
     bank = read_bank(store, name)
-    gone = set(tidy(texts)) & set(bank.texts)
+    gone = set(normalize_queries(texts)) & set(bank.texts)
     if len(gone) == len(bank):
         raise BankError(
             f"that would leave bank {name!r} empty",
@@ -146,17 +146,17 @@ def drop_queries(store: LibraryStore, name: str, texts: Iterable[str]) -> int:
     return len(gone)
 
 
-def forget_bank(store: LibraryStore, name: str) -> None:
-    """Forget a bank with all its queries and checks."""
+def delete_bank(store: LibraryStore, name: str) -> None:
+    """Delete a bank with all its queries and checks."""
     read_bank(store, name)
     with store.writing(), store.catalogue.transaction():
         store.catalogue.run("DELETE FROM banks WHERE name = ?", name)
 
 
-def keep_check(
+def save_check(
     store: LibraryStore, bank: Bank, fingerprint: str, passed: bool, report: dict[str, Any]
 ) -> None:
-    """Remember a check; an earlier one with the same model is replaced."""
+    """Save a check; it replaces an earlier one with the same model."""
     with store.writing(), store.catalogue.transaction():
         store.catalogue.run(
             "INSERT OR REPLACE INTO bank_checks VALUES (?, ?, ?, ?, ?, ?)",
@@ -169,8 +169,8 @@ def keep_check(
         )
 
 
-def read_check(store: LibraryStore, name: str, fingerprint: str) -> CheckRow | None:
-    """The last check of a bank with a model, also of an earlier revision of it."""
+def read_check(store: LibraryStore, name: str, fingerprint: str) -> BankCheckRow | None:
+    """The last check of a bank with a model, perhaps of an earlier revision."""
     row = store.catalogue.one(
         "SELECT bank, fingerprint, revision, passed, report, checked_at FROM bank_checks "
         "WHERE bank = ? AND fingerprint = ?",
@@ -180,7 +180,7 @@ def read_check(store: LibraryStore, name: str, fingerprint: str) -> CheckRow | N
     if row is None:
         return None
     bank, model, revision, passed, report, checked_at = row
-    return CheckRow(bank, model, revision, bool(passed), json.loads(report), checked_at)
+    return BankCheckRow(bank, model, revision, bool(passed), json.loads(report), checked_at)
 
 
 def _insert(store: LibraryStore, name: str, texts: Sequence[str], source: str) -> None:

@@ -35,8 +35,8 @@ class Catalogue:
     """Runs SQL. ExtractedFile `transaction()` each statement commits by itself.
 
     Write-ahead logging lets readers work while one process writes. `synchronous = FULL` makes a commit
-    survive a power cut: track files are deleted only after the commit that forgets them, so a commit that
-    came undone would leave rows pointing at nothing.
+    survive a power cut: track files are deleted only after the commit that removes their rows, so a
+    commit that came undone would leave rows that point at nothing.
     """
 
     def __init__(self, path: Path) -> None:

@@ -67,7 +67,7 @@ def decode_windows(
         }
     )
     if not frame_needs:
-        # A silent video asked only for its sound still has a length to report.
+        # A silent video requested only for its sound still has a duration to report.
         samplers = [sampler for sampler in samplers if sampler is not video] or samplers
     _windows(samplers, window, start, stop, send, heartbeat)
 
@@ -78,10 +78,10 @@ def _windows(
     slack = min(SLACK, window / 2)
     end = start
     while True:
-        begin, end = end, min(end + window, stop)
+        first, end = end, min(end + window, stop)
         for sampler in samplers:
             sampler.flush(end)  # what the window before read ahead
-            reached = begin
+            reached = first
             while True:
                 # Small steps, so that the parent gets progress within a long window.
                 reached = min(reached + 1.0, end + slack)
@@ -93,7 +93,7 @@ def _windows(
         for sampler in samplers:
             sampler.flush(math.inf if last else end)
         finish = max([sampler.end for sampler in samplers], default=end) if last else end
-        send({"is": "window", "start": begin, "end": max(begin, finish), "last": last})
+        send({"is": "window", "start": first, "end": max(first, finish), "last": last})
         if last:
             return
 

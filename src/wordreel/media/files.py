@@ -35,7 +35,7 @@ class OpenFile:
 def open_media(path: Path, limits: Limits) -> OpenFile:
     """Open `path` if it is a regular file of an allow-listed container. Links are followed.
 
-    The type is asked before opening (a pipe would wait for a writer, a tape would rewind) and again
+    The type is checked before opening (a pipe would wait for a writer, a tape would rewind) and again
     after it, of the descriptor itself, in case the path was swapped in between.
     """
     try:

@@ -1,4 +1,4 @@
-"""Which files are media, told by their first bytes and never by their name.
+"""Recognise media files by their first bytes, never by their name.
 
 Each container wordreel opens is listed here with the demuxer that reads it. That demuxer is then named
 to the decoder, so nothing is left to guessing: a playlist or a script that calls itself a film cannot
@@ -111,10 +111,10 @@ def sniff(head: bytes) -> Container:
     """
     if not head:
         raise BrokenMedia("the file is empty")
-    found = _container(head)
-    if found is None:
+    container = _container(head)
+    if container is None:
         raise NotMedia(_what_else(head))
-    return found
+    return container
 
 
 def _container(head: bytes) -> Container | None:

@@ -98,15 +98,15 @@ def shot_boundaries(
     it left out), which rises with motion and so asks more of a restless scene.
     """
     scores = change(descriptors)
-    found: list[int] = []
+    boundaries: list[int] = []
     for i in np.argsort(-scores, kind="stable"):
         if scores[i] < floor:
             break
         if scores[i] < contrast * _usual(scores, int(i)):
             continue
-        if all(abs(times[i] - times[j]) >= min_seconds - 1e-6 for j in found):
-            found.append(int(i))
-    return [float(times[i]) for i in sorted(found)]
+        if all(abs(times[i] - times[j]) >= min_seconds - 1e-6 for j in boundaries):
+            boundaries.append(int(i))
+    return [float(times[i]) for i in sorted(boundaries)]
 
 
 def _usual(scores: Float32, i: int) -> float:

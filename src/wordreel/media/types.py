@@ -1,4 +1,4 @@
-"""What is asked of media and what comes back. No decoding here."""
+"""Requests for decoded media, and the media returned. No decoding here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Need = FrameNeed | AudioNeed
 class Frames:
     """`images [n, height, width, 3]` uint8 RGB, upright; `times [n]` seconds, ascending.
 
-    `period` is the spacing asked for (1 / rate), so that a frame speaks for `[t, t + period)`.
+    `period` is the requested spacing (1 / rate), so that a frame stands for `[t, t + period)`.
     A still picture is one frame at time 0.
     """
 

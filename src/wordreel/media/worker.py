@@ -106,7 +106,7 @@ def _execute(command: dict[str, Any], descriptor: int, send: Any) -> tuple[str, 
     except av.FFmpegError as error:
         return "BrokenMedia", f"decoding failed: {(error.strerror or str(error)).lower()}"
     except Exception as error:
-        # A decoder met something nobody thought of; the file is at fault until shown otherwise.
+        # An unforeseen error of the decoder is blamed on the file.
         return "BrokenMedia", f"decoding failed: {type(error).__name__}: {error}"
     return None
 

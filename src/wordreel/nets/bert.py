@@ -49,14 +49,14 @@ def build(weights: Weights, heads: int) -> Any:
     graph = Graph("bert")
     ids = graph.input("input_ids", ("n", "tokens"), TensorProto.INT64)
     mask = graph.input("attention_mask", ("n", "tokens"), TensorProto.INT64)
-    kept = graph.op("Cast", mask, to=TensorProto.FLOAT)
+    attended = graph.op("Cast", mask, to=TensorProto.FLOAT)
     x = _embed(graph, weights, ids)
-    dropped = graph.op("Sub", graph.constant(np.float32(1)), kept)
-    hidden = graph.op("Mul", dropped, graph.constant(np.float32(MASKED)))
+    masked = graph.op("Sub", graph.constant(np.float32(1)), attended)
+    hidden = graph.op("Mul", masked, graph.constant(np.float32(MASKED)))
     hidden = graph.op("Unsqueeze", hidden, graph.constant(np.array([1, 2])))  # [n, 1, 1, tokens]
     for number in range(_layers(weights)):
         x = _layer(graph, weights, f"encoder.layer.{number}.", x, hidden, heads)
-    return graph.finish({"sentences": _pool(graph, x, kept)})
+    return graph.finish({"sentences": _pool(graph, x, attended)})
 
 
 def _embed(graph: Graph, weights: Weights, ids: str) -> str:
@@ -98,11 +98,13 @@ def _attention(graph: Graph, weights: Weights, at: str, x: str, hidden: str, hea
     return graph.op("Reshape", mixed, graph.constant(np.array([0, 0, heads * width])))
 
 
-def _pool(graph: Graph, x: str, kept: str) -> str:
-    kept = graph.op("Unsqueeze", kept, graph.constant(np.array([2])))
+def _pool(graph: Graph, x: str, attended: str) -> str:
+    attended = graph.op("Unsqueeze", attended, graph.constant(np.array([2])))
     along = graph.constant(np.array([1]))
-    total = graph.op("ReduceSum", graph.op("Mul", x, kept), along, keepdims=0)
-    count = graph.op("Max", graph.op("ReduceSum", kept, along, keepdims=0), graph.constant(np.float32(1e-9)))
+    total = graph.op("ReduceSum", graph.op("Mul", x, attended), along, keepdims=0)
+    count = graph.op(
+        "Max", graph.op("ReduceSum", attended, along, keepdims=0), graph.constant(np.float32(1e-9))
+    )
     mean = graph.op("Div", total, count)
     length = graph.op("ReduceL2", mean, graph.constant(np.array([-1])), keepdims=1)
     return graph.op("Div", mean, graph.op("Max", length, graph.constant(np.float32(1e-12))))

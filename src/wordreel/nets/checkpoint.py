@@ -43,8 +43,10 @@ def check(
             first = ", ".join(sorted(state)[:3]) or "nothing"
             raise WeightsError(f"{given} is not {expected}: it has no {key} (it has {first}, …)")
         if state[key].shape != shape:
-            found = _said(state[key].shape)
-            raise WeightsError(f"{given} is not {expected}: {key} has the shape {found}, not {_said(shape)}")
+            actual = _shape_text(state[key].shape)
+            raise WeightsError(
+                f"{given} is not {expected}: {key} has the shape {actual}, not {_shape_text(shape)}"
+            )
         if state[key].dtype.kind != "f":
             raise WeightsError(
                 f"{given} is not {expected}: {key} holds {state[key].dtype} numbers, not floats"
@@ -53,11 +55,11 @@ def check(
         if key in heads and state[key].shape[1:] != heads[key][1:]:
             rest = "×".join(map(str, ("any", *heads[key][1:])))
             raise WeightsError(
-                f"{given} is not {expected}: {key} has the shape {_said(state[key].shape)}, not {rest}"
+                f"{given} is not {expected}: {key} has the shape {_shape_text(state[key].shape)}, not {rest}"
             )
         if key not in shapes and key not in heads and not key.startswith(ignore or ("\0",)):
             raise WeightsError(f"{given} is not {expected}: it has {key}, which that network does not have")
 
 
-def _said(shape: Shape) -> str:
+def _shape_text(shape: Shape) -> str:
     return "×".join(map(str, shape)) or "one number"

@@ -1,7 +1,7 @@
 """A small builder of ONNX graphs: a network is written once, as a function from published weights to a graph.
 
 Every network here runs in onnxruntime, so searching needs no training framework, and a weight file is
-read once, converted, and never unpickled again. Names of intermediate values are made up in order, so the
+read once, converted, and never unpickled again. Intermediate values are numbered in order, so the
 same weights always give the same file.
 
 >>> import numpy as np

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.nets.graph import Array
-from wordreel.nets.s3d import KINETICS  # S3D kept the widths of I3D
+from wordreel.nets.s3d import KINETICS  # S3D has the widths of I3D
 
 Shape = tuple[int, ...]
 FRAMES = 64
@@ -35,12 +35,12 @@ class I3D:
     classes: int = 400
 
     def shapes(self) -> dict[str, Shape]:
-        found: dict[str, Shape] = {}
+        shapes: dict[str, Shape] = {}
         for key, _, shape in self._units():
-            found[f"{key}.conv3d.weight"] = shape
+            shapes[f"{key}.conv3d.weight"] = shape
             for part in ("weight", "bias", "running_mean", "running_var"):
-                found[f"{key}.bn.{part}"] = shape[:1]
-        return found
+                shapes[f"{key}.bn.{part}"] = shape[:1]
+        return shapes
 
     def heads(self) -> dict[str, Shape]:
         wide = self._out(self.mixed[-1])
@@ -69,7 +69,7 @@ class I3D:
         return {"params": params, "batch_stats": statistics}
 
     def _units(self) -> Iterator[tuple[str, tuple[str, ...], Shape]]:
-        """Key, place in the tree, and kernel shape of every convolution, in order."""
+        """Key, path in the tree, and kernel shape of every convolution, in order."""
         first, second, third = self.stem
         yield "Conv3d_1a_7x7", ("Conv3d_1a_7x7",), (first, 3, 7, 7, 7)
         yield "Conv3d_2b_1x1", ("Conv3d_2b_1x1",), (second, first, 1, 1, 1)

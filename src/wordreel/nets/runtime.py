@@ -1,4 +1,4 @@
-"""Running a converted network: one place that decides threads and devices."""
+"""Run a converted network: threads and devices are decided here."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def cores() -> int:
 
 def threads() -> int:
     """Threads a network may use: `WORDREEL_THREADS`, or its share of the cores."""
-    asked = os.environ.get("WORDREEL_THREADS")
-    return max(1, int(asked)) if asked else max(1, cores() // _sharers.get())
+    setting = os.environ.get("WORDREEL_THREADS")
+    return max(1, int(setting)) if setting else max(1, cores() // _sharers.get())
 
 
 @contextmanager

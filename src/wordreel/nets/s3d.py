@@ -22,7 +22,7 @@ KINETICS: tuple[tuple[int, Widths], ...] = (
     (14, (256, 160, 320, 32, 128, 128)),
     (15, (384, 192, 384, 48, 128, 128)),
 )
-"""The mixed blocks by their place in the sequence; a pooling stands at 7 and at 13."""
+"""The mixed blocks by their index in the sequence; a pooling is at 7 and at 13."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class S3D:
         x = _separate(net, x, "base.3", self.stem, self.second, 3, 1)
         x = net.pool("MaxPool", x, (1, 3, 3), (1, 2, 2), pad=(0, 1, 1))
         into, before = self.second, 4
-        for place, widths in self.mixed:
-            if before < 7 < place:
+        for index, widths in self.mixed:
+            if before < 7 < index:
                 x = net.pool("MaxPool", x, (3, 3, 3), (2, 2, 2), pad=1)
-            if before < 13 < place:
+            if before < 13 < index:
                 x = net.pool("MaxPool", x, (2, 2, 2), (2, 2, 2))
-            x = _mixed(net, x, f"base.{place}", into, widths)
-            into, before = widths[0] + widths[2] + widths[4] + widths[5], place
+            x = _mixed(net, x, f"base.{index}", into, widths)
+            into, before = widths[0] + widths[2] + widths[4] + widths[5], index
         net.head("fc.0", self.classes, into, 1, 1, 1)
         x = net.mean(x, 3, 4)
         x = net.pool("AveragePool", x, (2,), (1,))

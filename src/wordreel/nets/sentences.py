@@ -19,15 +19,15 @@ DIM = 384
 VERSION = 1  # raise it when tokenising or pooling changes
 MAX_TOKENS = 256
 MAX_CHARACTERS = 20_000  # far more than 256 tokens of any prose, little enough to tokenise at once
-REMEMBERED = 4096  # as many as a server remembers questions, whose hits are explained with them: 6 MiB
-FEW = 64  # sentences at once that may be questions; more are a bank or a dataset, asked once
+CACHED = 4096  # queries, whose hits are explained with them: 6 MiB
+MAX_CACHED_BATCH = 64  # a call with more sentences is a bank or a dataset, encoded once: not cached
 
 
 class SentenceEncoder:
-    """Unit vectors of sentences: the cosine of two is how alike they are in meaning.
+    """Encodes sentences as unit vectors whose cosine is their similarity in meaning (all-MiniLM-L6-v2).
 
-    A sentence gives the same vector whatever stands beside it (to float32 rounding); only its first 256
-    tokens count. The empty sentence is encoded as no words at all, a unit vector like any other.
+    A sentence gets the same vector in any batch (to float32 rounding); only its first 256 tokens count. The
+    empty sentence has a unit vector, too.
     """
 
     dim = DIM
@@ -51,35 +51,35 @@ class SentenceEncoder:
         self._tokenizer: Any = Tokenizer.from_file(str(store.file(WEIGHTS, "tokenizer.json")))
         self._tokenizer.no_truncation()  # a setting of the tokenizer would be shared by all threads
         self._tokenizer.no_padding()
-        self._remembered = LRUCache[str, Float32](REMEMBERED)
+        self._cache = LRUCache[str, Float32](CACHED)
 
     def encode(self, sentences: Sequence[str], batch: int = 64) -> Float32:
         """`[n, 384]`, one unit row per sentence, in order."""
         if isinstance(sentences, str):
             raise TypeError("encode takes a list of sentences; put the sentence into a list")
-        if len(sentences) > FEW:
+        if len(sentences) > MAX_CACHED_BATCH:
             return self._encode(sentences, batch)
-        return self._recall(sentences, batch)
+        return self._encode_cached(sentences, batch)
 
-    def _recall(self, sentences: Sequence[str], batch: int) -> Float32:
-        """Queries come again and again while a person types and pages: keep the latest."""
-        known = {sentence: self._remembered.get(sentence) for sentence in sentences}
+    def _encode_cached(self, sentences: Sequence[str], batch: int) -> Float32:
+        """Encode with an LRU cache: queries repeat while a person types and pages."""
+        known = {sentence: self._cache.get(sentence) for sentence in sentences}
         new = [sentence for sentence, vector in known.items() if vector is None]
         known |= dict(zip(new, self._encode(new, batch), strict=True))
-        made = np.zeros((len(sentences), DIM), np.float32)
+        rows = np.zeros((len(sentences), DIM), np.float32)
         for row, sentence in enumerate(sentences):
-            made[row] = known[sentence]
+            rows[row] = known[sentence]
         for sentence in new:
-            self._remembered.put(sentence, made[sentences.index(sentence)].copy())
-        return made
+            self._cache.put(sentence, rows[sentences.index(sentence)].copy())
+        return rows
 
     def pieces(self, sentences: Sequence[str], most: int) -> list[list[int]]:
-        """The word pieces of each sentence, at most `most`, its marks at both ends included."""
-        found = [encoding.ids for encoding in self._tokenizer.encode_batch([_clean(s) for s in sentences])]
-        return [ids if len(ids) <= most else [*ids[: most - 1], ids[-1]] for ids in found]
+        """The word-piece ids of each sentence, at most `most` with the start and end tokens."""
+        encoded = [encoding.ids for encoding in self._tokenizer.encode_batch([_clean(s) for s in sentences])]
+        return [ids if len(ids) <= most else [*ids[: most - 1], ids[-1]] for ids in encoded]
 
     def _encode(self, sentences: Sequence[str], batch: int) -> Float32:
-        made = np.zeros((len(sentences), DIM), np.float32)
+        rows = np.zeros((len(sentences), DIM), np.float32)
         tokens = self.pieces(sentences, MAX_TOKENS)
         # Neighbours of like length waste no work on padding.
         order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
@@ -90,8 +90,8 @@ class SentenceEncoder:
             for row, number in enumerate(chosen):
                 ids[row, : len(tokens[number])] = tokens[number]
                 mask[row, : len(tokens[number])] = 1
-            made[chosen] = self._network(input_ids=ids, attention_mask=mask)["sentences"]
-        return made
+            rows[chosen] = self._network(input_ids=ids, attention_mask=mask)["sentences"]
+        return rows
 
 
 def _clean(sentence: str) -> str:

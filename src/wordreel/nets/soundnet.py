@@ -96,8 +96,8 @@ def build(layers: Mapping[str, Mapping[str, Array]]) -> Any:
 
 def head(layers: Mapping[str, Mapping[str, Array]]) -> dict[str, Array]:
     """conv8, two convolutions over 8 rows: `<what>.weight [8, 1024, classes]` and `<what>.bias [classes]`."""
-    found = {}
+    arrays = {}
     for what, name in (("objects", "conv8"), ("places", "conv8_2")):
-        found[f"{what}.weight"] = np.ascontiguousarray(layers[name]["weights"][:, 0], np.float32)
-        found[f"{what}.bias"] = np.ascontiguousarray(layers[name]["biases"], np.float32)
-    return found
+        arrays[f"{what}.weight"] = np.ascontiguousarray(layers[name]["weights"][:, 0], np.float32)
+        arrays[f"{what}.bias"] = np.ascontiguousarray(layers[name]["biases"], np.float32)
+    return arrays

@@ -18,7 +18,7 @@ from typing import Any
 from wordreel.datasets import addresses
 from wordreel.datasets.text import cells, columns, lines, rows
 from wordreel.errors import DatasetError
-from wordreel.library.banks import tidy
+from wordreel.library.banks import normalize_queries
 
 KEYS = ("caption", "text", "sentence")
 
@@ -35,7 +35,7 @@ def read_texts(address: str) -> list[str]:
         found = list(_column(path, "," if ending == ".csv" else "\t"))
     else:
         found = [line for _, line in lines(path)]
-    texts = tidy(found)
+    texts = normalize_queries(found)
     if not texts:
         raise DatasetError(f"{address} has no captions")
     return texts

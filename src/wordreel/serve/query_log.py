@@ -63,7 +63,7 @@ class QueryLog:
         try:
             if any(row.name == self.bank for row in banks.list_banks(self._store)):
                 return banks.add_queries(self._store, self.bank, texts, SOURCE)
-            return len(banks.make_bank(self._store, self.bank, texts, SOURCE))
+            return len(banks.create_bank(self._store, self.bank, texts, SOURCE))
         except LibraryBusy:
             with self._lock:
                 self._settled = [*texts, *self._settled][:MOST]

@@ -85,9 +85,9 @@ def scalar(dtype: Dtype, content: Any) -> Any:
 
 def from_buffer(content: Any, dtype: Dtype, shape: Any, order: str) -> Array:
     """What `numpy._frombuffer` is: an array over bytes."""
-    made = Array()
-    made.value = build(content, dtype, shape, order)
-    return made
+    rebuilt = Array()
+    rebuilt.value = build(content, dtype, shape, order)
+    return rebuilt
 
 
 def build(content: Any, dtype: object, shape: Any, order: str) -> NDArray[Any]:
@@ -115,7 +115,7 @@ def build(content: Any, dtype: object, shape: Any, order: str) -> NDArray[Any]:
 
 
 def checked_shape(shape: Any) -> tuple[int, ...]:
-    """A shape NumPy can be asked for."""
+    """A shape that NumPy accepts."""
     if not isinstance(shape, tuple) or len(shape) > 32:
         raise UnsafePickle("the pickle holds an array with an impossible shape")
     if not all(isinstance(size, int) and 0 <= size < 2**40 for size in shape):
@@ -147,9 +147,9 @@ def finish(value: Any, depth: int = 0, done: dict[int, Any] | None = None) -> An
         raise UnsafePickle("the pickle nests deeper than any weight file does")
     if id(value) in done:
         return done[id(value)]
-    made = _finish_one(value, depth + 1, done)
-    done[id(value)] = made
-    return made
+    rebuilt = _finish_one(value, depth + 1, done)
+    done[id(value)] = rebuilt
+    return rebuilt
 
 
 def _finish_one(value: Any, depth: int, done: dict[int, Any]) -> Any:
@@ -183,7 +183,7 @@ def _finish_one(value: Any, depth: int, done: dict[int, Any]) -> Any:
 def _finish_array(array: NDArray[Any], depth: int, done: dict[int, Any]) -> NDArray[Any]:
     if not array.dtype.hasobject:
         return array
-    made = np.empty_like(array)
-    for place, item in zip(np.ndindex(array.shape), array.flat, strict=True):
-        made[place] = finish(item, depth, done)
-    return made
+    rebuilt = np.empty_like(array)
+    for index, item in zip(np.ndindex(array.shape), array.flat, strict=True):
+        rebuilt[index] = finish(item, depth, done)
+    return rebuilt

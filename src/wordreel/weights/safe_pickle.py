@@ -67,20 +67,20 @@ def _bytearray(content: bytes | str = b"", codec: str = "latin1") -> bytearray:
 
 
 def _names() -> dict[tuple[str, str], Any]:
-    found: dict[tuple[str, str], Any] = {
+    names: dict[tuple[str, str], Any] = {
         ("collections", "OrderedDict"): Call("collections.OrderedDict", _ordered_dict),
         ("_codecs", "encode"): Call("_codecs.encode", _encode),
     }
     for module in ("builtins", "__builtin__"):
-        found[module, "bytearray"] = Call("builtins.bytearray", _bytearray)
-        found[module, "bytes"] = Call("builtins.bytes", lambda *parts: bytes(_bytearray(*parts)))
+        names[module, "bytearray"] = Call("builtins.bytearray", _bytearray)
+        names[module, "bytes"] = Call("builtins.bytes", lambda *parts: bytes(_bytearray(*parts)))
     for core in ("numpy.core", "numpy._core"):
-        found[f"{core}.multiarray", "_reconstruct"] = Call("numpy._reconstruct", safe_arrays.reconstruct)
-        found[f"{core}.multiarray", "scalar"] = Call("numpy.scalar", safe_arrays.scalar)
-        found[f"{core}.numeric", "_frombuffer"] = Call("numpy._frombuffer", safe_arrays.from_buffer)
-    found["numpy", "dtype"] = Call("numpy.dtype", safe_arrays.Dtype)
-    found["numpy", "ndarray"] = safe_arrays.NDARRAY
-    return found
+        names[f"{core}.multiarray", "_reconstruct"] = Call("numpy._reconstruct", safe_arrays.reconstruct)
+        names[f"{core}.multiarray", "scalar"] = Call("numpy.scalar", safe_arrays.scalar)
+        names[f"{core}.numeric", "_frombuffer"] = Call("numpy._frombuffer", safe_arrays.from_buffer)
+    names["numpy", "dtype"] = Call("numpy.dtype", safe_arrays.Dtype)
+    names["numpy", "ndarray"] = safe_arrays.NDARRAY
+    return names
 
 
 NAMES: Mapping[tuple[str, str], Any] = _names()
@@ -107,18 +107,18 @@ class SafeUnpickler(_Interpreter):  # type: ignore[misc]
         self._next_step = next_step
 
     def find_class(self, module: str, name: str) -> Any:
-        found = self._allowed.get((module, name))
-        if found is None:
+        allowed = self._allowed.get((module, name))
+        if allowed is None:
             raise UnsafePickle(
                 f"the pickle asks for {module}.{name}, which is neither an array nor a plain container; "
                 "it was not loaded",
                 self._next_step,
             )
-        return found
+        return allowed
 
     def load_bytearray8(self) -> None:
         (size,) = struct.unpack("<Q", self.read(8))
-        self.append(bytearray(self.read(size)))  # reads what there is before making room for it
+        self.append(bytearray(self.read(size)))  # reads what is there before it allocates
 
     def load_setitem(self) -> None:
         _check_key(self.stack[-2])
@@ -200,8 +200,8 @@ def read_numpy_pickle(
         raise UnsafePickle(f"{path.name} is not a NumPy file: {error}") from None
     if not dtype.hasobject:
         raise UnsafePickle(f"{path.name} is a plain NumPy file without objects")
-    found = loads(data.read(), encoding, max_bytes, next_step)
-    return found.item() if isinstance(found, np.ndarray) and shape == () else found
+    loaded = loads(data.read(), encoding, max_bytes, next_step)
+    return loaded.item() if isinstance(loaded, np.ndarray) and shape == () else loaded
 
 
 def read_limited(path: Path, max_bytes: int) -> bytes:

@@ -46,14 +46,13 @@ def read_state_dict(
 
 def named_arrays(content: Any, name: str) -> dict[str, NDArray[Any]]:
     """The named arrays in a checkpoint's content, at the top or under one of the usual keys."""
-    seen = content
     for _ in range(len(WRAPPERS)):
-        if not isinstance(seen, dict):
+        if not isinstance(content, dict):
             break
-        arrays = {str(key): value for key, value in seen.items() if isinstance(value, np.ndarray)}
+        arrays = {str(key): value for key, value in content.items() if isinstance(value, np.ndarray)}
         if arrays:
             return arrays
-        seen = next((seen[key] for key in WRAPPERS if key in seen), None)
+        content = next((content[key] for key in WRAPPERS if key in content), None)
     raise WeightsError(f"{name} holds no named arrays; is it a checkpoint of model weights?")
 
 
@@ -71,7 +70,7 @@ def read_checkpoint(path: Path, max_bytes: int = MAX_BYTES, *, skip_unknown: boo
 
 
 class Storage:
-    """A run of numbers of one kind, filled in before tensors are made of it."""
+    """A run of numbers of one kind, filled in before tensors use it."""
 
     __slots__ = ("content", "count", "kind")
 
@@ -152,7 +151,7 @@ def _from_type(function: Any, kind: Any, arguments: Any, *_: Any) -> Any:
 def _torch_names() -> dict[tuple[str, str], Any]:
     first = Call("torch parameter", lambda data, *_: data)
     tensor = Call("torch tensor", Tensor)
-    found: dict[tuple[str, str], Any] = {
+    names: dict[tuple[str, str], Any] = {
         ("torch._utils", "_rebuild_tensor"): tensor,
         ("torch._utils", "_rebuild_tensor_v2"): tensor,
         ("torch._utils", "_rebuild_parameter"): first,
@@ -168,11 +167,11 @@ def _torch_names() -> dict[tuple[str, str], Any]:
         ("int64", "int32", "int16", "int8", "uint8"),
     )
     for name in (*floats, *integers, "bool"):
-        found["torch", name] = Marker(f"torch.{name}")
+        names["torch", name] = Marker(f"torch.{name}")
     for name in STORAGES:
-        found["torch", f"{name}Storage"] = Marker(name)
-        found["torch.cuda", f"{name}Storage"] = Marker(name)
-    return found
+        names["torch", f"{name}Storage"] = Marker(name)
+        names["torch.cuda", f"{name}Storage"] = Marker(name)
+    return names
 
 
 class TorchUnpickler(SafeUnpickler):
@@ -276,12 +275,12 @@ def _read_zip(data: bytes, max_bytes: int, unpickler: type[TorchUnpickler]) -> A
             folder = main.removesuffix("data.pkl")
             if f"{folder}byteorder" in names and zipped.read(f"{folder}byteorder") != b"little":
                 raise WeightsError("the checkpoint was written on a big-endian machine, which is not read")
-            found = read_stream(unpickler(io.BytesIO(zipped.read(main)), storages))
+            content = read_stream(unpickler(io.BytesIO(zipped.read(main)), storages))
             for key, storage in storages.items():
                 storage.content = zipped.read(f"{folder}data/{key}")
     except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError) as error:
         raise UnsafePickle(f"the checkpoint is damaged: {error}") from None
-    return safe_arrays.finish(found)
+    return safe_arrays.finish(content)
 
 
 def _read_stream(data: bytes, unpickler: type[TorchUnpickler]) -> Any:
@@ -290,7 +289,7 @@ def _read_stream(data: bytes, unpickler: type[TorchUnpickler]) -> Any:
         raise WeightsError("the pickle is not a PyTorch checkpoint; it was not loaded")
     read_stream(SafeUnpickler(file))  # the protocol's version
     read_stream(SafeUnpickler(file))  # the machine it was written on
-    found = read_stream(unpickler(file, storages))
+    content = read_stream(unpickler(file, storages))
     keys = read_stream(SafeUnpickler(file))
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise UnsafePickle("the checkpoint is damaged: it does not list its storages")
@@ -300,9 +299,9 @@ def _read_stream(data: bytes, unpickler: type[TorchUnpickler]) -> Any:
         storage = storages[key]
         count = int.from_bytes(file.read(8), "little", signed=True)
         if count != storage.count:
-            raise UnsafePickle("the checkpoint is damaged: a storage has another size than was said")
+            raise UnsafePickle("the checkpoint is damaged: a storage does not have its declared size")
         storage.content = file.read(max(0, count) * storage.width)
-    return safe_arrays.finish(found)
+    return safe_arrays.finish(content)
 
 
 def _read_safetensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
@@ -312,9 +311,9 @@ def _read_safetensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
         parts: list[tuple[str, Mapping[str, Any]]] = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise WeightsError(f"{name} is not a safetensors file: {error}") from None
-    found: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any]] = {}
     for key, part in parts:
         if part["dtype"] not in SAFETENSORS:
             raise WeightsError(f"{name}: {key} has the type {part['dtype']}, which is not read")
-        found[key] = decode(bytes(part["data"]), SAFETENSORS[part["dtype"]]).reshape(part["shape"])
-    return found
+        arrays[key] = decode(bytes(part["data"]), SAFETENSORS[part["dtype"]]).reshape(part["shape"])
+    return arrays

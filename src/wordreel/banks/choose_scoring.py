@@ -12,7 +12,7 @@ from wordreel.banks.beta import unlabelled_beta
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.errors import BankError, NextStep
 from wordreel.hubness import METHODS, Method, make_method
-from wordreel.library.banks import BUILD_A_BANK, BankCheckRow, BankRow, list_banks, read_bank, read_check
+from wordreel.library.banks import BUILD_A_BANK, BankRow, SavedCheck, list_banks, read_bank, read_check
 from wordreel.library.store import LibraryStore
 from wordreel.progress import ProgressCallback
 from wordreel.search.scoring import AUTO, Note, Scoring, check_norm
@@ -51,7 +51,7 @@ def choose_scoring(
 
 
 def method_for(
-    embedded: EmbeddedBank, name: str, beta: float | None = None, check: BankCheckRow | None = None
+    embedded: EmbeddedBank, name: str, beta: float | None = None, check: SavedCheck | None = None
 ) -> Method:
     """A method with its β: as given, as the bank's check chose it, or by the label-free rule."""
     if "beta" not in METHODS[name].__dataclass_fields__:

@@ -16,7 +16,7 @@ from wordreel.banks.sources import builtin
 from wordreel.errors import HubnessError
 from wordreel.hubness import State
 from wordreel.library import banks as bank_store
-from wordreel.library.banks import Bank, BankCheckRow, BankRow
+from wordreel.library.banks import Bank, BankRow, SavedCheck
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.progress import ProgressCallback
@@ -43,7 +43,7 @@ class BankManager:
         """A bank with its queries."""
         return bank_store.read_bank(self._store, name)
 
-    def last_check(self, name: str) -> BankCheckRow | None:
+    def last_check(self, name: str) -> SavedCheck | None:
         """The last check with the library's model, also if the bank has changed since."""
         return bank_store.read_check(self._store, name, self._model().fingerprint)
 

@@ -53,7 +53,7 @@ class Bank:
 
 
 @dataclass(frozen=True)
-class BankCheckRow:
+class SavedCheck:
     """The result of the last check of a bank with one model."""
 
     bank: str
@@ -169,7 +169,7 @@ def save_check(
         )
 
 
-def read_check(store: LibraryStore, name: str, fingerprint: str) -> BankCheckRow | None:
+def read_check(store: LibraryStore, name: str, fingerprint: str) -> SavedCheck | None:
     """The last check of a bank with a model, perhaps of an earlier revision."""
     row = store.catalogue.one(
         "SELECT bank, fingerprint, revision, passed, report, checked_at FROM bank_checks "
@@ -180,7 +180,7 @@ def read_check(store: LibraryStore, name: str, fingerprint: str) -> BankCheckRow
     if row is None:
         return None
     bank, model, revision, passed, report, checked_at = row
-    return BankCheckRow(bank, model, revision, bool(passed), json.loads(report), checked_at)
+    return SavedCheck(bank, model, revision, bool(passed), json.loads(report), checked_at)
 
 
 def _insert(store: LibraryStore, name: str, texts: Sequence[str], source: str) -> None:

@@ -279,8 +279,16 @@ class LibraryStore:
         }
 
     def expert_names(self) -> set[str]:
-        """Every expert that was run on some content, also where it found nothing."""
+        """Every expert that was run on some content, also where its output is absent."""
         return {str(name) for (name,) in self.catalogue.rows("SELECT DISTINCT expert FROM tracks")}
+
+    def track_dims(self) -> dict[str, set[int]]:
+        """The feature dimensions of every expert with tracks; more than one after an expert changed."""
+        dims: dict[str, set[int]] = {}
+        query = "SELECT DISTINCT expert, dim FROM tracks WHERE state = 'present'"
+        for expert, dim in self.catalogue.rows(query):
+            dims.setdefault(expert, set()).add(dim)
+        return dims
 
     def has_tracks(self, experts: Sequence[str]) -> bool:
         """Whether any content has a track of one of these experts."""

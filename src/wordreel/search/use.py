@@ -109,7 +109,7 @@ def library_names(store: LibraryStore, family: str, dims: Mapping[str, int]) -> 
     Imported features have the layout's name before theirs (`ce/audio`): the layout that has most of the
     experts in their sizes is taken, the family's own among equals.
     """
-    held = track_dims(store)
+    held = store.track_dims()
     layouts = sorted({expert.partition("/")[0] for expert in held if "/" in expert} - {family})
     prefixes = [f"{family}/", *(f"{layout}/" for layout in layouts), ""]
     fit = {prefix: sum(held.get(prefix + name) == {dim} for name, dim in dims.items()) for prefix in prefixes}
@@ -130,7 +130,7 @@ def switch(store: LibraryStore, model: Model, key: str, on_progress: ProgressCal
 
 def check_experts(store: LibraryStore, model: CheckpointModel) -> list[str]:
     """What a model will miss, in words; an error where it would see nothing, or features of another shape."""
-    dims = track_dims(store)
+    dims = store.track_dims()
     wrong = {name: dim for name, dim in model.track_dims.items() if dims.get(name, {dim}) != {dim}}
     if wrong:
         said = "; ".join(
@@ -146,15 +146,6 @@ def check_experts(store: LibraryStore, model: CheckpointModel) -> list[str]:
     if dims and len(missing) == len(model.track_dims):
         raise LibraryError(f"the model {model.name!r} would see nothing: {said}; {more}")
     return [f"{said}, which the model {model.name!r} looks at; it does without. {more}"]
-
-
-def track_dims(store: LibraryStore) -> dict[str, set[int]]:
-    """Expert → the sizes of its features in the library."""
-    dims: dict[str, set[int]] = {}
-    rows = store.catalogue.rows("SELECT DISTINCT expert, dim FROM tracks WHERE state = 'present'")
-    for expert, dim in rows:
-        dims.setdefault(expert, set()).add(dim)
-    return dims
 
 
 def models(store: LibraryStore, weights: WeightStore) -> list[ModelRow]:

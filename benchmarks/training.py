@@ -31,11 +31,11 @@ import numpy as np
 import torch
 
 from wordreel.datasets.types import Caption
-from wordreel.models.batch import Features, Tokens, similarity
+from wordreel.models.batch import ExpertFeatures, TokenBatch, similarity
 from wordreel.models.build import build
-from wordreel.models.config import CE, MMT, Transformer
+from wordreel.models.collate import choose_rows
+from wordreel.models.config import CEConfig, MMTConfig, TransformerConfig
 from wordreel.models.layers import transformer as layers
-from wordreel.models.rows import choose
 from wordreel.training import recipe as recipes
 from wordreel.training.data.packed import pack
 from wordreel.training.data.pairs import Pairs
@@ -56,13 +56,13 @@ def recipe_of(model: str, size: str, steps: int) -> Recipe:
     if size != "full":
         wide = {"tiny": 8, "small": 2}[size]
         experts = tuple(replace(e, dim=max(16, e.dim // (4 * wide))) for e in config.experts)
-        if isinstance(config, MMT):
-            network = Transformer(2000, 768 // (2 * wide), 2, 4, 3072 // (2 * wide), 64)
+        if isinstance(config, MMTConfig):
+            network = TransformerConfig(2000, 768 // (2 * wide), 2, 4, 3072 // (2 * wide), 64)
             text = replace(config.text, network=network, dim=network.hidden)
             config = replace(
                 config, experts=experts, text=text, dim=512 // (2 * wide), layers=2, inner=1536 // wide
             )
-        elif isinstance(config, CE):
+        elif isinstance(config, CEConfig):
             text = replace(config.text, dim=64, clusters=8)
             config = replace(config, experts=experts, text=text, dim=768 // (2 * wide))
     run = replace(
@@ -71,12 +71,12 @@ def recipe_of(model: str, size: str, steps: int) -> Recipe:
     return replace(made, model=config, run=run)
 
 
-def synthetic(config: MMT | CE, videos: int) -> TrainingData:
+def synthetic(config: MMTConfig | CEConfig, videos: int) -> TrainingData:
     """Videos of up to 60 rows an expert, some experts missing; 20 captions each."""
     rng = np.random.default_rng(0)
     rows = {}
     for number, expert in enumerate(config.experts):
-        single = isinstance(config, CE) and expert.pool == "mean"
+        single = isinstance(config, CEConfig) and expert.pool == "mean"
         counts = np.ones(videos, int) if single else rng.integers(5, 60, videos)
         if number:
             counts[rng.random(videos) < 0.15] = 0
@@ -104,7 +104,7 @@ def plain_attention(q, k, v, attn_mask=None, dropout_p=0.0):
 class PlainData:
     """What a dataset class of the published kind holds, and the collation of its workers."""
 
-    def __init__(self, material: TrainingData, config: MMT | CE) -> None:
+    def __init__(self, material: TrainingData, config: MMTConfig | CEConfig) -> None:
         self.config = config
         self.videos = []
         pairs = material.train
@@ -134,13 +134,13 @@ class PlainData:
                     continue
                 pooled[place] = rows.max(axis=0)
                 kept = np.arange(min(len(rows), most))
-                if isinstance(config, MMT) and len(rows) > most:
-                    kept = choose(len(rows), most, rng)
+                if isinstance(config, MMTConfig) and len(rows) > most:
+                    kept = choose_rows(len(rows), most, rng)
                 values[place, : len(kept)], mask[place, : len(kept)] = rows[kept], True
                 times[place, : len(kept)] = clock[kept]
             parts = [torch.from_numpy(x) for x in (values, mask, times)]
-            batch[expert.name] = Features(
-                *parts, torch.from_numpy(pooled) if isinstance(config, MMT) else None
+            batch[expert.name] = ExpertFeatures(
+                *parts, torch.from_numpy(pooled) if isinstance(config, MMTConfig) else None
             )
         most = config.text.max_tokens
         like = self.words[0]
@@ -149,7 +149,7 @@ class PlainData:
         for place, caption in enumerate(captions):
             words = self.words[caption][:most]
             tokens[place, : len(words)], there[place, : len(words)] = words, True
-        return batch, Tokens(torch.from_numpy(tokens), torch.from_numpy(there))
+        return batch, TokenBatch(torch.from_numpy(tokens), torch.from_numpy(there))
 
 
 def plain_similarity(queries, videos):
@@ -221,9 +221,10 @@ def plain_optimiser(recipe, module):
 
 def moved(batch, tokens, device):
     batch = {
-        name: Features(*(None if x is None else x.to(device) for x in part)) for name, part in batch.items()
+        name: ExpertFeatures(*(None if x is None else x.to(device) for x in part))
+        for name, part in batch.items()
     }
-    return batch, Tokens(*(x.to(device) for x in tokens))
+    return batch, TokenBatch(*(x.to(device) for x in tokens))
 
 
 def run_plain(recipe, data, batches, device, warm):

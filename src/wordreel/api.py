@@ -434,9 +434,9 @@ class Library:
     def model(self) -> Model:
         """The joint embedding that answers searches: `reel`, unless `use` chose another."""
         if self._model is None:
-            from wordreel.models.kept import open_kept
+            from wordreel.models.model_store import open_model
 
-            self._model = open_kept(self.store, self.weights)
+            self._model = open_model(self.store, self.weights)
         return self._model
 
     def models(self) -> list[ModelRow]:

@@ -68,9 +68,9 @@ def gather(
 ) -> Study:
     """Read everything from a library; `most` keeps so many videos of a split, for trying things out."""
     from wordreel.library.store import LibraryStore
-    from wordreel.models.config import MINILM, Text
+    from wordreel.models.config import MINILM, TextConfig
     from wordreel.models.text.minilm import minilm_weights
-    from wordreel.models.text.sources import open_source
+    from wordreel.models.text.tokenizers import open_tokenizer
     from wordreel.training.data import from_library
 
     store = LibraryStore.open(library)
@@ -78,7 +78,7 @@ def gather(
     for split in SPLITS:
         ids = [name for name in splits[split] if name in captions][: most or None]
         pairs[split] = from_library(store, {name: captions[name] for name in ids}, experts)
-    source = open_source(Text("bert", 384, "mean", network=MINILM, max_tokens=MOST_TOKENS))
+    source = open_tokenizer(TextConfig("bert", 384, "mean", network=MINILM, max_tokens=MOST_TOKENS))
     every = sorted({text for part in pairs.values() for text in part.texts})
     numbers = []
     for start in range(0, len(every), 4096):

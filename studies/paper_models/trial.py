@@ -22,7 +22,7 @@ import torch
 from paper_models.material import PLACES, WORDS, Study
 from paper_models.normed import normalised
 from paper_models.rows import Row
-from wordreel.models.config import Transformer
+from wordreel.models.config import TransformerConfig
 from wordreel.models.text.bert import Bert
 from wordreel.training import recipe as recipes
 from wordreel.training.data.caption_store import CaptionStore, states
@@ -65,12 +65,12 @@ class Bench:
     held: dict[tuple[str, bool], CaptionStore] = field(default_factory=dict)
 
     @cached_property
-    def size(self) -> Transformer:
+    def size(self) -> TransformerConfig:
         """The encoder's size, as its weights tell it."""
         network = self.study.network
         words, inner = network[WORDS], network["encoder.layer.0.intermediate.dense.weight"]
         layers = len([name for name in network if name.endswith("intermediate.dense.weight")])
-        return Transformer(
+        return TransformerConfig(
             len(words), words.shape[1], layers, self.study.heads, len(inner), len(network[PLACES])
         )
 

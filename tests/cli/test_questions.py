@@ -16,15 +16,15 @@ def checkpoint(tmp_path):
     from tests.models import twins
     from tests.models.small import model
 
-    from wordreel.models import trained
-    from wordreel.models.config import CE, Expert, Text
+    from wordreel.models import checkpoint
+    from wordreel.models.config import CEConfig, ExpertConfig, TextConfig
 
     def make(*experts):
         known = {"appearance": 1280, "ocr": 384, "motion": 1024}
-        text = Text("vectors", 3, "vlad", 2, source="word2vec:words.txt")
-        config = CE(tuple(Expert(name, known[name]) for name in experts), text, 8)
+        text = TextConfig("vectors", 3, "vlad", 2, source="word2vec:words.txt")
+        config = CEConfig(tuple(ExpertConfig(name, known[name]) for name in experts), text, 8)
         folder = tmp_path / "runs" / "-".join(experts)
-        trained.save(folder, twins.stir(model(config)), "signs")
+        checkpoint.save(folder, twins.stir(model(config)), "signs")
         (folder / "words.txt").write_text("train 1 0 0\nbakery 0 1 0\nto 0 0 1\n")
         return folder
 
@@ -44,9 +44,9 @@ def test_use_a_checkpoint_and_go_back(shell, checkpoint):
         r"signs \([0-9a-f]{16}\) is in use; 2 clips were embedded\.\n$", shell("use", str(folder))
     )
     shutil.rmtree(folder)
-    trained = shell.json("search", "train to Vienna")
-    assert {hit["path"] for hit in trained} == {hit["path"] for hit in before}
-    assert [hit["score"] for hit in trained] != [hit["score"] for hit in before]
+    checkpoint = shell.json("search", "train to Vienna")
+    assert {hit["path"] for hit in checkpoint} == {hit["path"] for hit in before}
+    assert [hit["score"] for hit in checkpoint] != [hit["score"] for hit in before]
     assert len(shell("use").splitlines()) >= 2
     rows = {row["name"]: row for row in shell.json("use", "--list")}
     assert (rows["signs"]["in_use"], rows["reel"]["in_use"], rows["reel"]["embedded"]) == (True, False, 2)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner  # noqa: E402
 from wordreel.cli.app import app  # noqa: E402
 from wordreel.errors import TrainingError  # noqa: E402
 from wordreel.library import LibraryStore, add  # noqa: E402
-from wordreel.models.trained import read_facts  # noqa: E402
+from wordreel.models.checkpoint import read_facts  # noqa: E402
 from wordreel.training import recipe as recipes  # noqa: E402
 from wordreel.training.data import from_library  # noqa: E402
 from wordreel.training.open_data import Source, open_libraries, open_published  # noqa: E402

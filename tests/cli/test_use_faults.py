@@ -25,12 +25,12 @@ def test_only_one_model_is_in_use(shell, tmp_path):
     from tests.models import twins
     from tests.models.small import model
 
-    from wordreel.models import trained
-    from wordreel.models.config import CE, Expert, Text
+    from wordreel.models import checkpoint
+    from wordreel.models.config import CEConfig, ExpertConfig, TextConfig
 
-    text = Text("vectors", 3, "vlad", 2, source="word2vec:words.txt")
-    made = twins.stir(model(CE((Expert("appearance", 1280),), text, 8)))
-    trained.save(tmp_path / "mine", made, "reel")
+    text = TextConfig("vectors", 3, "vlad", 2, source="word2vec:words.txt")
+    made = twins.stir(model(CEConfig((ExpertConfig("appearance", 1280),), text, 8)))
+    checkpoint.save(tmp_path / "mine", made, "reel")
     (tmp_path / "mine" / "words.txt").write_text("train 1 0 0\nto 0 0 1\n")
     print_of = shell.json("use", str(tmp_path / "mine"))["fingerprint"]
     assert [row["fingerprint"] for row in shell.json("use") if row["in_use"]] == [print_of]

@@ -19,7 +19,7 @@ from tests.models.test_convert import mmt_names  # noqa: E402
 
 from wordreel.cli.app import app  # noqa: E402
 from wordreel.errors import LibraryError, WeightsError, WeightsMissing  # noqa: E402
-from wordreel.models.config import MMT, Expert, Text, Transformer  # noqa: E402
+from wordreel.models.config import ExpertConfig, MMTConfig, TextConfig, TransformerConfig  # noqa: E402
 
 WORDS = {"a": [1, 0, 0, 0], "man": [0, 1, 0.5, 0], "sings": [0, 0, 1, -1], "dog": [-1, 0.2, 0, 1]}
 TEXTS = ["a man sings", "dog", "a dog sings a man"]
@@ -144,7 +144,7 @@ def gpt_folder(folder):
 
     from wordreel.models.text.bert import Gpt
 
-    network = twins.stir(Gpt(Transformer(5, 8, 2, 2, 32, 20, 0), second=False))
+    network = twins.stir(Gpt(TransformerConfig(5, 8, 2, 2, 32, 20, 0), second=False))
     folder.mkdir()
     save_file({f"transformer.{key}": value for key, value in network.state_dict().items()},
               folder / "model.safetensors")  # fmt: skip
@@ -184,25 +184,27 @@ def test_paper_mode_is_another_model(wordreel, tmp_path, monkeypatch):
 
 
 MMT_EXPERTS = tuple(
-    Expert(name, dim, max_tokens=5, type_id=number, timed=timed)
+    ExpertConfig(name, dim, max_tokens=5, type_id=number, timed=timed)
     for name, dim, number, timed in (
         ("face", 5, 3, False), ("rgb", 6, 5, True), ("s3d", 8, 1, True), ("speech", 4, 6, False),
     )
 )  # fmt: skip
-BERT = Text("bert", 8, "cls", network=Transformer(9, 8, 2, 2, 16, 20, 2), max_tokens=6, source="wordpiece")
+BERT = TextConfig(
+    "bert", 8, "cls", network=TransformerConfig(9, 8, 2, 2, 16, 20, 2), max_tokens=6, source="wordpiece"
+)
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "man", "sings", "dog", "."]
 
 
 def test_mmt_answers_searches_with_its_own_similarities(wordreel, tmp_path, monkeypatch):
     pytest.importorskip("h5py")
     from wordreel.library import LibraryStore
-    from wordreel.models.batch import Tokens
-    from wordreel.models.rows import clip_rows, collate
+    from wordreel.models.batch import TokenBatch
+    from wordreel.models.collate import clip_rows, collate
     from wordreel.search.use import library_names
 
     write_mmt(tmp_path / "MSRVTT")
     wordreel("import", tmp_path / "MSRVTT")
-    config = MMT(
+    config = MMTConfig(
         MMT_EXPERTS, BERT, 8, layers=2, heads=2, inner=16, positions=12, types=19, mode="released",
         keep_missing=True,
     )  # fmt: skip
@@ -237,7 +239,7 @@ def test_mmt_answers_searches_with_its_own_similarities(wordreel, tmp_path, monk
         pieces = ["[CLS]", *text.split()[:6], ".", "[SEP]"]
         ids = [VOCABULARY.index(piece) for piece in pieces]
         ids = [*ids[:5], ids[-1]] if len(ids) > 6 else ids
-        tokens = Tokens(torch.tensor([ids]), torch.ones(1, len(ids), dtype=torch.bool))
+        tokens = TokenBatch(torch.tensor([ids]), torch.ones(1, len(ids), dtype=torch.bool))
         with torch.no_grad():
             sims = module.similarities(collate(videos, config), tokens)[0]
         assert scores(wordreel, text) == pytest.approx(dict(zip(IDS, sims.tolist(), strict=True)), abs=1e-5)

@@ -4,33 +4,41 @@ from dataclasses import replace
 
 import torch
 
-from wordreel.models.batch import Features, Tokens
+from wordreel.models.batch import ExpertFeatures, TokenBatch
 from wordreel.models.build import build
-from wordreel.models.config import CE, MMT, Concat, Expert, MoEE, Text, Transformer
+from wordreel.models.config import (
+    CEConfig,
+    ConcatConfig,
+    ExpertConfig,
+    MMTConfig,
+    MoEEConfig,
+    TextConfig,
+    TransformerConfig,
+)
 
 torch.set_num_threads(1)  # tiny products: threads only get in each other's way
 
 EXPERTS = (
-    Expert("audio", 4, "vlad", 2, max_tokens=5),
-    Expert("face", 6),
-    Expert("ocr", 3, "vlad", 3, 1, max_tokens=4),
-    Expert("scene", 5),
+    ExpertConfig("audio", 4, "vlad", 2, max_tokens=5),
+    ExpertConfig("face", 6),
+    ExpertConfig("ocr", 3, "vlad", 3, 1, max_tokens=4),
+    ExpertConfig("scene", 5),
 )
-TEXT = Text("vectors", 7, "vlad", 3, 1, max_tokens=6)
-TINY = Transformer(40, 8, 2, 2, 16, 20, 2)
-BERT = Text("bert", 8, "cls", network=TINY, max_tokens=6)
+TEXT = TextConfig("vectors", 7, "vlad", 3, 1, max_tokens=6)
+TINY = TransformerConfig(40, 8, 2, 2, 16, 20, 2)
+BERT = TextConfig("bert", 8, "cls", network=TINY, max_tokens=6)
 TIMED = tuple(
     replace(expert, pool="mean", clusters=0, ghosts=0, max_tokens=5, type_id=number + 1)
     for number, expert in enumerate(EXPERTS)
 )
-MMT_SMALL = MMT(TIMED, BERT, 8, layers=2, heads=2, inner=16, positions=12, types=6)
+MMT_SMALL = MMTConfig(TIMED, BERT, 8, layers=2, heads=2, inner=16, positions=12, types=6)
 CONFIGS = {
-    "ce": CE(EXPERTS, TEXT, 8),
-    "ce sequential": CE(EXPERTS, TEXT, 8, sequential=True, with_self=True, pairs="mean", h_layers=1),
-    "ce without gating": CE(EXPERTS, TEXT, 8, gating=False),
-    "moee": MoEE(EXPERTS, TEXT),
-    "even": MoEE(EXPERTS, TEXT, learned_weights=False),
-    "concat": Concat(EXPERTS, TEXT),
+    "ce": CEConfig(EXPERTS, TEXT, 8),
+    "ce sequential": CEConfig(EXPERTS, TEXT, 8, sequential=True, with_self=True, pairs="mean", h_layers=1),
+    "ce without gating": CEConfig(EXPERTS, TEXT, 8, gating=False),
+    "moee": MoEEConfig(EXPERTS, TEXT),
+    "even": MoEEConfig(EXPERTS, TEXT, learned_weights=False),
+    "concat": ConcatConfig(EXPERTS, TEXT),
     "mmt": MMT_SMALL,
     "mmt mean": replace(MMT_SMALL, aggregate="mean"),
     "mmt zero": replace(MMT_SMALL, aggregate="zero"),
@@ -60,7 +68,7 @@ def video_batch(config, many=5, rows=5, seed=1, missing=0.3):
         values[~mask] = torch.nan
         times = torch.rand(many, rows) * 15
         times[torch.rand(many, rows) < 0.2] = torch.nan
-        batch[expert.name] = Features(values, mask, times)
+        batch[expert.name] = ExpertFeatures(values, mask, times)
     return batch
 
 
@@ -70,14 +78,14 @@ def text_batch(config, many=4, tokens=6, seed=2):
     if config.text.words == "vectors":
         values = torch.randn(many, tokens, config.text.dim)
         values[~mask] = torch.nan
-        return Tokens(values, mask)
-    return Tokens(torch.randint(1, 40, (many, tokens)), mask)
+        return TokenBatch(values, mask)
+    return TokenBatch(torch.randint(1, 40, (many, tokens)), mask)
 
 
 def pick(batch, rows):
     """Some videos of a batch."""
     return {
-        name: Features(*(None if part is None else part[rows] for part in features))
+        name: ExpertFeatures(*(None if part is None else part[rows] for part in features))
         for name, features in batch.items()
     }
 
@@ -88,5 +96,5 @@ def longer(batch, extra):
     for name, features in batch.items():
         values = torch.nn.functional.pad(features.values, (0, 0, 0, extra), value=-7.0)
         times = torch.nn.functional.pad(features.times, (0, extra), value=3.0)
-        made[name] = Features(values, torch.nn.functional.pad(features.mask, (0, extra)), times)
+        made[name] = ExpertFeatures(values, torch.nn.functional.pad(features.mask, (0, extra)), times)
     return made

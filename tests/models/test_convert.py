@@ -15,15 +15,17 @@ from tests.models.small import MMT_SMALL, model, text_batch, video_batch  # noqa
 from torch import nn  # noqa: E402
 
 from wordreel.errors import UnsafePickle, WeightsError  # noqa: E402
-from wordreel.models.batch import Features, Tokens  # noqa: E402
+from wordreel.models.batch import ExpertFeatures, TokenBatch  # noqa: E402
 from wordreel.models.build import build  # noqa: E402
-from wordreel.models.config import CE, Expert, MoEE, Text  # noqa: E402
+from wordreel.models.config import CEConfig, ExpertConfig, MoEEConfig, TextConfig  # noqa: E402
 from wordreel.models.convert import load_published  # noqa: E402
 from wordreel.weights.torch_file import read_checkpoint, read_state_dict  # noqa: E402
 
 EXPERTS = (("audio", 4, 2, 5), ("face", 6, 0, 0), ("ocr", 3, 3, 4), ("scene", 5, 0, 0))
-OURS = tuple(Expert(name, dim, "vlad" if k else "mean", k, max_tokens=most) for name, dim, k, most in EXPERTS)
-TEXT = Text("vectors", 7, "vlad", 3, 1, max_tokens=6)
+OURS = tuple(
+    ExpertConfig(name, dim, "vlad" if k else "mean", k, max_tokens=most) for name, dim, k, most in EXPERTS
+)
+TEXT = TextConfig("vectors", 7, "vlad", 3, 1, max_tokens=6)
 
 
 def write(path, module, extra=None, old=False, drop=()):
@@ -62,24 +64,24 @@ def inputs(seed=3):
             mask = (torch.arange(most) < torch.tensor([[2], [most], [1]])) & available[:, m, None]
             values = torch.randn(3, most, dim) * mask[:, :, None]
             theirs.append(values)
-            ours[name] = Features(values[:, : most - 1] if not mask[:, -1].any() else values,
+            ours[name] = ExpertFeatures(values[:, : most - 1] if not mask[:, -1].any() else values,
                                   mask[:, : most - 1] if not mask[:, -1].any() else mask)  # fmt: skip
         else:
             values = torch.randn(3, dim) * available[:, m, None]
             theirs.append(values)
-            ours[name] = Features(values[:, None], available[:, m, None])
+            ours[name] = ExpertFeatures(values[:, None], available[:, m, None])
     mask = torch.arange(6) < torch.tensor([[3], [5]])
     text = torch.randn(2, 6, 7) * mask[:, :, None]
-    return (theirs, available, text), (ours, Tokens(text[:, :5], mask[:, :5]))
+    return (theirs, available, text), (ours, TokenBatch(text[:, :5], mask[:, :5]))
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["zip", "stream"])
 @pytest.mark.parametrize(
     ("kind", "config"),
     [
-        ("ce", CE(OURS, TEXT, 8, mode="released")),
-        ("plain", CE(OURS, TEXT, 8, gating=False, mode="released")),
-        ("moee", MoEE(OURS, TEXT, mode="released")),
+        ("ce", CEConfig(OURS, TEXT, 8, mode="released")),
+        ("plain", CEConfig(OURS, TEXT, 8, gating=False, mode="released")),
+        ("moee", MoEEConfig(OURS, TEXT, mode="released")),
     ],
 )
 @torch.no_grad()
@@ -96,7 +98,7 @@ def test_ce_checkpoints_give_the_published_similarities(tmp_path, kind, config, 
 def test_training_statistics_of_the_released_gating_are_the_published_ones(tmp_path):
     torch.manual_seed(0)
     twin = twins.stir(twins.Net("ce", EXPERTS, (7, 3, 1), 8))
-    found = load_published(write(tmp_path / "a.pth", twin), CE(OURS, TEXT, 8, mode="released"))
+    found = load_published(write(tmp_path / "a.pth", twin), CEConfig(OURS, TEXT, 8, mode="released"))
     theirs, ours = inputs()
     twin.train(), found.train()
     torch.testing.assert_close(found.similarities(*ours), twin(*theirs), rtol=1e-4, atol=1e-5)
@@ -109,8 +111,8 @@ def test_moee_checkpoints_of_its_own_code(tmp_path):
     torch.manual_seed(0)
     experts = (("face", 6, 0, 0), ("audio", 4, 2, 5))
     twin = twins.stir(twins.Net("moee", experts, (7, 3, 0), 0, own=True))
-    ours = tuple(Expert(n, d, "vlad" if k else "mean", k, max_tokens=most) for n, d, k, most in experts)
-    config = MoEE(ours, replace(TEXT, ghosts=0), mode="released")
+    ours = tuple(ExpertConfig(n, d, "vlad" if k else "mean", k, max_tokens=most) for n, d, k, most in experts)
+    config = MoEEConfig(ours, replace(TEXT, ghosts=0), mode="released")
     path = tmp_path / "moee.pth"
     torch.save(twin.state_dict(), path)
     found = load_published(path, config)
@@ -201,7 +203,7 @@ def test_a_shorter_table_of_times_is_filled_up_with_zeros(tmp_path):
 
 
 def test_what_does_not_fit_is_named(tmp_path):
-    config = CE(OURS, TEXT, 8)
+    config = CEConfig(OURS, TEXT, 8)
     twin = twins.Net("ce", EXPERTS, (7, 3, 1), 8)
     short = write(tmp_path / "short.pth", twin, drop=("ce.g_reason_1.weight",))
     with pytest.raises(WeightsError, match=r"missing ce\.g_reason_1\.weight"):

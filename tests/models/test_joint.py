@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch")
 
 from tests.models.small import CONFIGS, EXPERTS, TEXT, longer, model, pick, text_batch, video_batch  # noqa: E402
 
-from wordreel.models.batch import Features, Queries, Tokens, Videos, similarity  # noqa: E402
-from wordreel.models.config import CE, Concat, MoEE  # noqa: E402
+from wordreel.models.batch import ExpertFeatures, QueryEmbeddings, TokenBatch, VideoEmbeddings, similarity  # noqa: E402
+from wordreel.models.config import CEConfig, ConcatConfig, MoEEConfig  # noqa: E402
 from wordreel.models.similarity import mixture  # noqa: E402
 
 every = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
@@ -24,8 +24,8 @@ def same(found, wanted):
 
 def test_similarity_is_the_one_of_the_index():
     torch.manual_seed(0)
-    queries = Queries(torch.randn(6, 4, 5), torch.rand(6, 4) * (torch.rand(6, 4) > 0.2))
-    videos = Videos(torch.randn(7, 4, 5), torch.rand(7, 4) > 0.4)
+    queries = QueryEmbeddings(torch.randn(6, 4, 5), torch.rand(6, 4) * (torch.rand(6, 4) > 0.2))
+    videos = VideoEmbeddings(torch.randn(7, 4, 5), torch.rand(7, 4) > 0.4)
     videos.available[3] = False
     found = similarity(queries, videos)
     np.testing.assert_allclose(found, mixture(*(part.numpy() for part in (*queries, *videos))), atol=1e-6)
@@ -42,8 +42,10 @@ def test_similarity_is_the_one_of_the_index():
 
 
 def test_similarity_has_gradients_even_where_nothing_is_available():
-    queries = Queries(torch.randn(2, 3, 4, requires_grad=True), torch.rand(2, 3, requires_grad=True))
-    videos = Videos(torch.randn(2, 3, 4, requires_grad=True), torch.tensor([[False] * 3, [True] * 3]))
+    queries = QueryEmbeddings(torch.randn(2, 3, 4, requires_grad=True), torch.rand(2, 3, requires_grad=True))
+    videos = VideoEmbeddings(
+        torch.randn(2, 3, 4, requires_grad=True), torch.tensor([[False] * 3, [True] * 3])
+    )
     similarity(queries, videos).sum().backward()
     assert torch.isfinite(queries.vectors.grad).all()
     assert torch.isfinite(queries.weights.grad).all()
@@ -63,7 +65,7 @@ def test_shapes_ranges_and_zero_rows(config):
     sims = module.similarities(video, text)
     assert sims.shape == (4, 5)
     assert torch.isfinite(sims).all()
-    if not isinstance(config, Concat):
+    if not isinstance(config, ConcatConfig):
         torch.testing.assert_close(queries.vectors.norm(dim=-1), torch.ones(4, len(module.rows)))
         assert sims.abs().max() <= 1 + 1e-5
 
@@ -77,7 +79,7 @@ def test_availability_of_one_video_changes_only_its_own_column(config):
     first = changed["face"]
     mask = first.mask.clone()
     mask[2] = False
-    changed["face"] = Features(first.values, mask, first.times)
+    changed["face"] = ExpertFeatures(first.values, mask, first.times)
     after = module.similarities(changed, text)
     others = [0, 1, 3]
     torch.testing.assert_close(after[:, others], before[:, others], rtol=0, atol=0)
@@ -96,7 +98,7 @@ def test_padding_has_no_influence(config):
     same(wide.embed_videos(longer(video, 3)), wide.embed_videos(video))
     tokens = text.tokens.clone()
     tokens[~text.mask] = 5
-    same(module.embed_queries(Tokens(tokens, text.mask)), module.embed_queries(text))
+    same(module.embed_queries(TokenBatch(tokens, text.mask)), module.embed_queries(text))
 
 
 @every
@@ -109,7 +111,7 @@ def test_a_video_does_not_know_its_neighbours(config):
     order = [3, 0, 4, 2, 1]
     same(module.embed_videos(pick(video, order)), [part[order] for part in whole])
     for row in range(4):
-        alone = Tokens(text.tokens[[row]], text.mask[[row]])
+        alone = TokenBatch(text.tokens[[row]], text.mask[[row]])
         same(module.embed_queries(alone), [part[[row]] for part in queries])
 
 
@@ -193,7 +195,8 @@ def test_concatenation_and_its_published_defect():
     long = replace(TEXT, clusters=5)  # captions of 35 numbers, videos of 28
     video, text = video_batch(CONFIGS["concat"]), text_batch(CONFIGS["concat"])
     sims = {
-        mode: model(Concat(EXPERTS, long, mode)).similarities(video, text) for mode in ("paper", "released")
+        mode: model(ConcatConfig(EXPERTS, long, mode)).similarities(video, text)
+        for mode in ("paper", "released")
     }
     assert sims["paper"].any()
     assert not sims["released"].any()
@@ -201,7 +204,7 @@ def test_concatenation_and_its_published_defect():
 
 @torch.no_grad()
 def test_released_concatenation_keeps_what_netvlad_makes_of_a_missing_expert():
-    module = model(Concat(EXPERTS, TEXT, "released"))  # captions of 21 numbers, videos of 28
+    module = model(ConcatConfig(EXPERTS, TEXT, "released"))  # captions of 21 numbers, videos of 28
     video = video_batch(module.config)
     rows = module.embed_videos(video).vectors[:, 0]
     pools = module.pooling.pools
@@ -220,7 +223,7 @@ def test_released_concatenation_keeps_what_netvlad_makes_of_a_missing_expert():
 
 @torch.no_grad()
 def test_wrong_input_is_told():
-    module = model(CE(EXPERTS, TEXT, 8))
+    module = model(CEConfig(EXPERTS, TEXT, 8))
     video = video_batch(module.config)
     with pytest.raises(ValueError, match="at least one"):
         module.embed_videos({"smell": video["face"]})
@@ -233,7 +236,7 @@ def test_modes_have_the_same_state():
         paper = model(CONFIGS[name]).state_dict()
         released = model(replace(CONFIGS[name], mode="released")).state_dict()
         assert {k: v.shape for k, v in paper.items()} == {k: v.shape for k, v in released.items()}
-    assert isinstance(model(CONFIGS["moee"]).config, MoEE)
+    assert isinstance(model(CONFIGS["moee"]).config, MoEEConfig)
 
 
 @pytest.mark.parametrize("name", ["ce", "mmt shuffled"])

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 from tests.models import twins  # noqa: E402
 from torch import nn  # noqa: E402
 
-from wordreel.models.layers.collaborate import CollaborativeGating  # noqa: E402
+from wordreel.models.layers.collaborative_gating import CollaborativeGating  # noqa: E402
 from wordreel.models.layers.gated_pairs import GatedPairs  # noqa: E402
 from wordreel.models.layers.gating import ContextGating, GatedEmbedding, GatedEmbeddings  # noqa: E402
 from wordreel.models.layers.netvlad import NetVLAD  # noqa: E402

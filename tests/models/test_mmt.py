@@ -10,7 +10,7 @@ from tests.models import twins  # noqa: E402
 from tests.models.small import CONFIGS, MMT_SMALL, model, text_batch, video_batch  # noqa: E402
 from torch.nn.functional import normalize  # noqa: E402
 
-from wordreel.models.batch import Features  # noqa: E402
+from wordreel.models.batch import ExpertFeatures  # noqa: E402
 from wordreel.models.layers.video_tokens import place, shuffled  # noqa: E402
 
 
@@ -109,7 +109,7 @@ def test_videos_are_those_of_tokens_put_together_by_hand(mode, name):
 def test_seconds_stand_two_rows_further():
     mask = torch.tensor([[True, True, True, True, False]])
     times = torch.tensor([[0.0, 7.4, 500.0, torch.nan, 2.0]])
-    features = Features(torch.zeros(1, 5, 1), mask, times)
+    features = ExpertFeatures(torch.zeros(1, 5, 1), mask, times)
     assert place(features, 32).tolist() == [[2, 9, 31, 1, 1]]
     assert place(features, 32, timed=False).tolist() == [[1] * 5]
     assert place(features._replace(times=None), 32).tolist() == [[1] * 5]
@@ -156,7 +156,7 @@ def test_shuffling_swaps_times_among_real_rows():
 def test_rows_that_were_left_out_still_count_in_the_pool():
     module, video = model(CONFIGS["none"]), video_batch(CONFIGS["none"], missing=0)
     cut = {
-        name: Features(f.values[:, :1], f.mask[:, :1], f.times[:, :1],
+        name: ExpertFeatures(f.values[:, :1], f.mask[:, :1], f.times[:, :1],
                        torch.where(f.mask[:, :, None], f.values, -torch.inf).amax(1))
         for name, f in video.items()
     }  # fmt: skip

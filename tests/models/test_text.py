@@ -13,12 +13,12 @@ from tests.models.small import TINY  # noqa: E402
 from torch import nn  # noqa: E402
 
 from wordreel.errors import WeightsError, WeightsMissing  # noqa: E402
-from wordreel.models.config import MINILM, Text  # noqa: E402
+from wordreel.models.config import MINILM, TextConfig  # noqa: E402
 from wordreel.models.text.bert import Bert, Gpt  # noqa: E402
-from wordreel.models.text.caption import Lstm, caption_encoder  # noqa: E402
-from wordreel.models.text.sources import open_source, padded  # noqa: E402
+from wordreel.models.text.caption_encoder import Lstm, caption_encoder  # noqa: E402
+from wordreel.models.text.preprocess import sentence, without_stop_words  # noqa: E402
+from wordreel.models.text.tokenizers import open_tokenizer, padded  # noqa: E402
 from wordreel.models.text.word_vectors import read_word_vectors  # noqa: E402
-from wordreel.models.text.wording import sentence, without_stop_words  # noqa: E402
 from wordreel.weights.store import WeightStore  # noqa: E402
 
 needs_minilm = pytest.mark.skipif(
@@ -38,14 +38,14 @@ def test_the_embedded_encoder_in_torch_is_the_one_in_onnx():
     from wordreel.nets.sentences import SentenceEncoder
 
     texts = ["a man lifts a car", "Two dogs!", "a person is slicing an onion on a board"]
-    source = open_source(Text(pool="mean", max_tokens=30))
+    source = open_tokenizer(TextConfig(pool="mean", max_tokens=30))
     tokens, mask = source.encode(texts)
     means = (tokens * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)
     means /= np.linalg.norm(means, axis=1, keepdims=True)
     np.testing.assert_allclose(means, SentenceEncoder().encode(texts), atol=1e-5)
     one, _ = source.encode(texts[1:2])
     np.testing.assert_allclose(one[0], tokens[1][: one.shape[1]], atol=1e-5)
-    whole, _ = open_source(Text(pool="mean", source="minilm-sentence")).encode(texts)
+    whole, _ = open_tokenizer(TextConfig(pool="mean", source="minilm-sentence")).encode(texts)
     np.testing.assert_allclose(whole[:, 0], means, atol=1e-5)
 
 
@@ -53,10 +53,10 @@ def test_the_embedded_encoder_in_torch_is_the_one_in_onnx():
 def test_the_embedded_encoder_can_be_trained_on():
     from wordreel.models.text.minilm import minilm_weights
 
-    text = Text("bert", 384, "mean", network=MINILM, max_tokens=12)
+    text = TextConfig("bert", 384, "mean", network=MINILM, max_tokens=12)
     encoder = caption_encoder(text)
     encoder.words.load_state_dict({k: torch.from_numpy(v) for k, v in minilm_weights().items()})
-    ids, mask = open_source(text).encode(["a dog runs", "cats"])
+    ids, mask = open_tokenizer(text).encode(["a dog runs", "cats"])
     assert ids.dtype == np.int64
     assert ids[0, 0] == 101
     out = encoder.eval()(torch.from_numpy(ids), torch.from_numpy(mask))
@@ -109,7 +109,7 @@ def test_lstm_ends_where_a_packed_sequence_ends():
 @pytest.mark.parametrize("pool", ["max", "mean", "cls", "lstm", "vlad"])
 @pytest.mark.parametrize("words", ["vectors", "table", "bert", "gpt", "gpt2"])
 def test_pooling_hears_only_real_tokens(words, pool):
-    text = Text(
+    text = TextConfig(
         words, 8, pool, 3, lstm=9, vocabulary=40, network=None if words in ("vectors", "table") else TINY,
         max_tokens=6,
     )  # fmt: skip
@@ -125,15 +125,17 @@ def test_pooling_hears_only_real_tokens(words, pool):
 def test_pools_by_hand():
     x = torch.randn(2, 4, 8)
     for pool, wanted in (("max", x[1, :2].max(0).values), ("mean", x[1, :2].mean(0)), ("cls", x[1, 0])):
-        torch.testing.assert_close(caption_encoder(Text("vectors", 8, pool))(x, MASK)[1], wanted)
-    bert = twins.stir(caption_encoder(Text("bert", 8, "max", network=TINY)))
+        torch.testing.assert_close(caption_encoder(TextConfig("vectors", 8, pool))(x, MASK)[1], wanted)
+    bert = twins.stir(caption_encoder(TextConfig("bert", 8, "max", network=TINY)))
     states = bert.words(IDS, MASK)
     torch.testing.assert_close(bert(IDS, MASK)[0], states[0, 1:3].max(0).values)
 
 
 @pytest.mark.parametrize("pool", ["max", "mean"])
 def test_released_pools_over_a_network_hear_all_empty_words_whatever_the_batch(pool):
-    released = twins.stir(caption_encoder(Text("bert", 8, pool, network=TINY, max_tokens=6), "released"))
+    released = twins.stir(
+        caption_encoder(TextConfig("bert", 8, pool, network=TINY, max_tokens=6), "released")
+    )
     ids, mask = nn.functional.pad(IDS, (0, 2)), nn.functional.pad(MASK, (0, 2))
     states = released.words(ids, mask)[:, 1:]
     wanted = states.max(1).values if pool == "max" else states.mean(1)
@@ -143,7 +145,7 @@ def test_released_pools_over_a_network_hear_all_empty_words_whatever_the_batch(p
 
 
 def test_released_netvlad_hears_the_empty_words():
-    text = Text("vectors", 8, "vlad", 3, 1, max_tokens=6)
+    text = TextConfig("vectors", 8, "vlad", 3, 1, max_tokens=6)
     paper, released = caption_encoder(text).eval(), caption_encoder(text, "released").eval()
     released.load_state_dict(paper.state_dict())
     x = torch.randn(2, 4, 8) * MASK[:, :, None]
@@ -154,7 +156,7 @@ def test_released_netvlad_hears_the_empty_words():
 
 def test_freezing():
     def trained(**options):
-        encoder = caption_encoder(Text("bert", 8, "cls", network=TINY, **options))
+        encoder = caption_encoder(TextConfig("bert", 8, "cls", network=TINY, **options))
         return {name for name, p in encoder.named_parameters() if p.requires_grad}
 
     assert trained(frozen=True) == set()
@@ -163,7 +165,7 @@ def test_freezing():
     assert any("layer.1." in name for name in some)
     assert not any("pooler" in name for name in trained())
     with pytest.raises(ValueError, match="one by one"):
-        caption_encoder(Text("table", 8, "max", vocabulary=9, frozen_layers=1))
+        caption_encoder(TextConfig("table", 8, "max", vocabulary=9, frozen_layers=1))
 
 
 def test_wording():
@@ -190,7 +192,7 @@ def test_word_vectors_of_every_form(tmp_path, form):
     np.testing.assert_allclose(found.vectors, vectors, rtol=1e-6)
     np.testing.assert_allclose(found.look_up("a Dog! unknown"), vectors[1:2], rtol=1e-6)
     assert not found.look_up("nothing known").any()
-    tokens, mask = open_source(Text("vectors", 3, "max", source=f"word2vec:{path}")).encode(
+    tokens, mask = open_tokenizer(TextConfig("vectors", 3, "max", source=f"word2vec:{path}")).encode(
         ["dog 日本", "dog"]
     )
     assert mask.tolist() == [[True, True], [True, False]]
@@ -215,14 +217,14 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "run", "
 
 def test_wordpieces_are_put_as_the_authors_do(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY))
-    text = Text("bert", 8, "cls", network=TINY, max_tokens=6, source="wordpiece:.")
-    tokens, mask = open_source(text, tmp_path).encode(["A DOG runs", "dog runs dog runs dog runs"])
+    text = TextConfig("bert", 8, "cls", network=TINY, max_tokens=6, source="wordpiece:.")
+    tokens, mask = open_tokenizer(text, tmp_path).encode(["A DOG runs", "dog runs dog runs dog runs"])
     assert tokens.tolist() == [[2, 5, 6, 7, 8, 3], [2, 6, 7, 8, 6, 3]]  # cut captions end in [SEP] too
     assert mask.all()
-    short = Text("bert", 8, "cls", network=TINY, source="wordpiece:.", stop_words=False)
-    assert open_source(short, tmp_path).encode(["a dog"])[0].tolist() == [[2, 6, 9, 3]]
+    short = TextConfig("bert", 8, "cls", network=TINY, source="wordpiece:.", stop_words=False)
+    assert open_tokenizer(short, tmp_path).encode(["a dog"])[0].tolist() == [[2, 6, 9, 3]]
     with pytest.raises(WeightsMissing, match="vocab"):
-        open_source(text, tmp_path / "elsewhere")
+        open_tokenizer(text, tmp_path / "elsewhere")
 
 
 def test_wordpieces_are_small_letters_even_where_the_vocabulary_has_capitals(tmp_path):
@@ -230,12 +232,12 @@ def test_wordpieces_are_small_letters_even_where_the_vocabulary_has_capitals(tmp
     from tokenizers import BertWordPieceTokenizer
 
     (tmp_path / "vocab.txt").write_text("\n".join([*VOCABULARY, "A", "Dog"]))
-    text = Text("bert", 8, "cls", network=TINY, source="wordpiece:.")
-    by_list = open_source(text, tmp_path)
+    text = TextConfig("bert", 8, "cls", network=TINY, source="wordpiece:.")
+    by_list = open_tokenizer(text, tmp_path)
     for lowercase in (True, False):
         whole = BertWordPieceTokenizer(str(tmp_path / "vocab.txt"), lowercase=lowercase)
         whole.save(str(tmp_path / "tokenizer.json"))
-        found = open_source(text, tmp_path)
+        found = open_tokenizer(text, tmp_path)
         for said in ("a Dog", "Dög a."):
             assert found.encode([said])[0].tolist() == by_list.encode([said])[0].tolist()
         assert found.fingerprint.endswith(":lower") is not lowercase  # capitals would be other tokens
@@ -244,7 +246,7 @@ def test_wordpieces_are_small_letters_even_where_the_vocabulary_has_capitals(tmp
 
 def test_features_made_elsewhere_cannot_read_new_text():
     with pytest.raises(WeightsError, match="made elsewhere"):
-        open_source(Text("vectors", 768, "mean", source="openai-gpt"))
+        open_tokenizer(TextConfig("vectors", 768, "mean", source="openai-gpt"))
 
 
 def test_padding():
@@ -279,13 +281,13 @@ def transformers(monkeypatch):
 
 @pytest.mark.usefixtures("transformers")
 def test_any_hugging_face_encoder():
-    text = Text("huggingface", 8, "mean", source="some/encoder", max_tokens=4)
-    tokens, mask = open_source(text).encode(["a dog", "a dog runs far"])
+    text = TextConfig("huggingface", 8, "mean", source="some/encoder", max_tokens=4)
+    tokens, mask = open_tokenizer(text).encode(["a dog", "a dog runs far"])
     assert tokens.tolist() == [[2, 6, 8, 3], [2, 6, 8, 9]]
     encoder = caption_encoder(text).eval()
     assert encoder(torch.from_numpy(tokens), torch.from_numpy(mask)).shape == (2, 8)
     with pytest.raises(ValueError, match="8 numbers"):
-        caption_encoder(Text("huggingface", 9, "mean", source="some/encoder"))
+        caption_encoder(TextConfig("huggingface", 9, "mean", source="some/encoder"))
 
 
 class T5Stack(StandIn):
@@ -316,8 +318,8 @@ def test_of_an_encoder_and_decoder_the_encoder_reads_without_marks(monkeypatch):
     monkeypatch.setattr(
         library.AutoTokenizer, "from_pretrained", lambda name, local_files_only: T5TokenizerFast()
     )
-    text = Text("huggingface", 8, "mean", source="t5-small", max_tokens=4)
-    tokens, mask = open_source(text).encode(["a dog"])
+    text = TextConfig("huggingface", 8, "mean", source="t5-small", max_tokens=4)
+    tokens, mask = open_tokenizer(text).encode(["a dog"])
     assert tokens.tolist() == [[6, 8]]
     encoder = caption_encoder(text).eval()
     assert encoder(torch.from_numpy(tokens), torch.from_numpy(mask)).shape == (1, 8)
@@ -326,4 +328,4 @@ def test_of_an_encoder_and_decoder_the_encoder_reads_without_marks(monkeypatch):
 def test_without_the_library_the_next_step_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(WeightsMissing, match="pip install transformers"):
-        caption_encoder(Text("huggingface", 8, "mean", source="some/encoder"))
+        caption_encoder(TextConfig("huggingface", 8, "mean", source="some/encoder"))

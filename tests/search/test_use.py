@@ -18,7 +18,7 @@ from wordreel.api import Library
 from wordreel.errors import LibraryBusy, LibraryError, WeightsError, WordreelError
 from wordreel.library import LibraryStore, add, verify
 from wordreel.library.lock import writer_lock
-from wordreel.models import kept
+from wordreel.models import model_store
 from wordreel.search import embedding as embedding_module
 from wordreel.search.embedding import embed_library, embedding_cache
 from wordreel.search.use import models, switch
@@ -48,14 +48,14 @@ def test_settings_are_kept(store):
 
 
 def test_a_new_library_uses_the_default(store):
-    assert kept.in_use(store) == "reel"
+    assert model_store.in_use(store) == "reel"
 
 
 def test_switching_embeds_first(store, monkeypatch):
     seen = []
-    assert switch(store, SlowModel(), SLOW, lambda now: seen.append((kept.in_use(store), now.done)))
+    assert switch(store, SlowModel(), SLOW, lambda now: seen.append((model_store.in_use(store), now.done)))
     assert {before for before, _ in seen} == {"reel"}
-    assert kept.in_use(store) == SLOW
+    assert model_store.in_use(store) == SLOW
     assert embedding_cache(store, SlowModel()).missing() == []
     assert switch(store, ColourModel(), "bridge") == len(store.clip_ids())
     assert switch(store, SlowModel(), SLOW) == 0  # the caches stay: back at once
@@ -70,11 +70,11 @@ def test_an_interrupted_switch_goes_on(store, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         switch(store, SlowModel(), SLOW, stop)
-    assert kept.in_use(store) == "reel"
+    assert model_store.in_use(store) == "reel"
     left = len(embedding_cache(store, SlowModel()).missing())
     assert 0 < left < clips
     assert switch(store, SlowModel(), SLOW) == left
-    assert kept.in_use(store) == SLOW
+    assert model_store.in_use(store) == SLOW
 
 
 def test_killed_at_any_moment_the_old_model_stays(store, monkeypatch):
@@ -94,14 +94,14 @@ def test_killed_at_any_moment_the_old_model_stays(store, monkeypatch):
         killed = os.waitpid(child, 0)[1] != 0
         kills += killed
         whole = not embedding_cache(store, SlowModel()).missing()
-        assert whole or kept.in_use(store) == "reel"
+        assert whole or model_store.in_use(store) == "reel"
         if not killed:
-            assert kept.in_use(store) == SLOW
-        if kept.in_use(store) == SLOW or whole:
+            assert model_store.in_use(store) == SLOW
+        if model_store.in_use(store) == SLOW or whole:
             embedding_cache(store, SlowModel()).clear()
             store.set_setting("model", "reel")
     switch(store, SlowModel(), SLOW)
-    assert kept.in_use(store) == SLOW
+    assert model_store.in_use(store) == SLOW
     embed_library(store, ColourModel())
     mine, plain = embedding_cache(store, SlowModel()).load(), embedding_cache(store, ColourModel()).load()
     np.testing.assert_array_equal(np.sort(mine.ids), np.sort(plain.ids))
@@ -112,7 +112,7 @@ def test_killed_at_any_moment_the_old_model_stays(store, monkeypatch):
 def test_nobody_switches_while_another_writes(store):
     with writer_lock(store.path / "lock"), pytest.raises(LibraryBusy):
         switch(store, SlowModel(), SLOW)
-    assert kept.in_use(store) == "reel"
+    assert model_store.in_use(store) == "reel"
 
 
 def test_values_that_are_no_numbers(store):
@@ -123,7 +123,7 @@ def test_values_that_are_no_numbers(store):
 
     with pytest.raises(WeightsError, match="finite"):
         switch(store, Mad(), SLOW)
-    assert kept.in_use(store) == "reel"
+    assert model_store.in_use(store) == "reel"
 
 
 def test_the_list_tells_what_is_embedded(store):
@@ -164,15 +164,15 @@ def checkpoint(tmp_path):
     from tests.models import twins
     from tests.models.small import model
 
-    from wordreel.models import trained
-    from wordreel.models.config import CE, Concat, Expert, Text
+    from wordreel.models import checkpoint as checkpoints
+    from wordreel.models.config import CEConfig, ConcatConfig, ExpertConfig, TextConfig
 
     def make(name="pets", experts=(("colour", 4), ("talk", 2)), seed=0, kind="ce"):
-        made = tuple(Expert(one, dim) for one, dim in experts)
-        text = Text("vectors", 3, "vlad", 2, source="word2vec:words.txt")
-        config = CE(made, text, 8) if kind == "ce" else Concat(made, text)
+        made = tuple(ExpertConfig(one, dim) for one, dim in experts)
+        text = TextConfig("vectors", 3, "vlad", 2, source="word2vec:words.txt")
+        config = CEConfig(made, text, 8) if kind == "ce" else ConcatConfig(made, text)
         folder = tmp_path / "runs" / f"{name}-{seed}-{kind}"
-        trained.save(folder, twins.stir(model(config)), name, {"seed": seed})
+        checkpoints.save(folder, twins.stir(model(config)), name, {"seed": seed})
         (folder / "words.txt").write_text("dog 1 0 0\ncat 0 1 0\nred 0 0 1\n")
         (folder / "optimiser.state").write_text("large and of no use for searching")
         return folder
@@ -275,11 +275,11 @@ def test_a_kill_while_copying_leaves_nothing_half(library, checkpoint, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(kept, "atomic_write", killed)
+        patched.setattr(model_store, "atomic_write", killed)
         with pytest.raises(KeyboardInterrupt):
             library.use(folder)
-    assert kept.in_use(library.store) == "reel"
-    assert kept.kept(library.store) == []
+    assert model_store.in_use(library.store) == "reel"
+    assert model_store.stored_models(library.store) == []
     used = library.use(folder)
     assert [path.name for path in (library.path / "models").iterdir()] == [used.fingerprint]
 
@@ -305,12 +305,12 @@ def test_a_damaged_copy_is_told_and_mended(library, checkpoint):
 
 def test_words_outside_the_folder_are_noted(library, checkpoint, tmp_path):
     folder = checkpoint()
-    from wordreel.models import trained
+    from wordreel.models import checkpoint as checkpoints
 
-    module, facts = trained.load_module(folder)
+    module, facts = checkpoints.load_module(folder)
     shutil.move(folder / "words.txt", tmp_path / "words.txt")
     config = json.loads(json.dumps(facts["config"]))
     config["text"]["source"] = f"word2vec:{tmp_path / 'words.txt'}"
-    module.config = trained.from_json(config)
-    trained.save(folder, module, "pets")
+    module.config = checkpoints.from_json(config)
+    checkpoints.save(folder, module, "pets")
     assert str(tmp_path / "words.txt") in library.use(folder).notes[0]

@@ -17,7 +17,7 @@ from paper_models import table as tables  # noqa: E402
 from paper_models.normed import normalised  # noqa: E402
 
 from wordreel.datasets.types import Caption  # noqa: E402
-from wordreel.models.config import Transformer  # noqa: E402
+from wordreel.models.config import TransformerConfig  # noqa: E402
 from wordreel.models.text.bert import Bert  # noqa: E402
 from wordreel.training.data.caption_store import states  # noqa: E402
 from wordreel.training.data.packed import Packed, pack  # noqa: E402
@@ -30,7 +30,7 @@ CPU = torch.device("cpu")
 def made_up(videos: int = 12, seed: int = 0) -> material.Study:
     chance = np.random.default_rng(seed)
     torch.manual_seed(seed)
-    network = Bert(Transformer(VOCABULARY, HIDDEN, 2, 2, 16, 512, 2))
+    network = Bert(TransformerConfig(VOCABULARY, HIDDEN, 2, 2, 16, 512, 2))
     weights = {name: value.numpy().copy() for name, value in network.state_dict().items()}
     dims = dict(zip(material.EXPERTS, (6, 5, 4, HIDDEN), strict=True))
     pairs, tokens = {}, {}

@@ -9,7 +9,7 @@ import numpy as np
 from tests.training.toys import BERT, CONFIGS, EXPERTS, TEXT, material, pairs, recipe, words_of
 
 from wordreel.datasets.types import Caption
-from wordreel.models.config import Concat, Text, Transformer
+from wordreel.models.config import ConcatConfig, TextConfig, TransformerConfig
 from wordreel.training.data.pairs import join
 from wordreel.training.loop import train
 from wordreel.training.open_data import add_teachers
@@ -18,7 +18,7 @@ from wordreel.training.settings import StartSettings, TeachSettings
 from wordreel.training.training_data import TrainingData, prepare
 
 CE, MOEE, MMT = (CONFIGS[kind] for kind in ("ce", "moee", "mmt"))
-CONCAT = Concat(EXPERTS, Text("vectors", 7, "vlad", 3, 1, max_tokens=5))
+CONCAT = ConcatConfig(EXPERTS, TextConfig("vectors", 7, "vlad", 3, 1, max_tokens=5))
 MODELS = {
     f"{config.kind} {mode}": replace(config, mode=mode)
     for config in (CE, MOEE, MMT, CONCAT)
@@ -147,7 +147,7 @@ def late(one):
 
 
 BIG = replace(MMT, text=replace(BERT, pool="mean", max_tokens=5))
-GPT = Transformer(30, 8, 1, 2, 16, 10, 0)
+GPT = TransformerConfig(30, 8, 1, 2, 16, 10, 0)
 
 FEATURES = {
     "captions all": of(CE, **{"data.captions": "all"}),
@@ -202,10 +202,10 @@ FEATURES = {
     "encoder none": of(replace(MMT, encoder="none")),
     "encoder coll": of(replace(MMT, encoder="coll")),
     "lstm": of(replace(CE, text=replace(TEXT, pool="lstm", clusters=0, ghosts=0, lstm=6))),
-    "word table": of(replace(MMT, text=Text("table", 8, "mean", vocabulary=30, max_tokens=5))),
+    "word table": of(replace(MMT, text=TextConfig("table", 8, "mean", vocabulary=30, max_tokens=5))),
     "text mean": of(BIG),
-    "gpt": of(replace(MMT, text=Text("gpt", 8, "mean", network=GPT, max_tokens=5))),
-    "gpt2": of(replace(MMT, text=Text("gpt2", 8, "max", network=GPT, max_tokens=5))),
+    "gpt": of(replace(MMT, text=TextConfig("gpt", 8, "mean", network=GPT, max_tokens=5))),
+    "gpt2": of(replace(MMT, text=TextConfig("gpt2", 8, "max", network=GPT, max_tokens=5))),
     "no gating": of(replace(CE, gating=False, learned_weights=False)),
 }
 WORLDS = {

@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 from tests.training.toys import CONFIGS, EXPERTS, TIMED, empty, pairs, recipe, words_of  # noqa: E402
 
 from wordreel.errors import TrainingError  # noqa: E402
-from wordreel.models.batch import Tokens, masked_mean  # noqa: E402
-from wordreel.models.rows import Rows, collate  # noqa: E402
+from wordreel.models.batch import TokenBatch, masked_mean  # noqa: E402
+from wordreel.models.collate import ExpertRows, collate  # noqa: E402
 from wordreel.training.data import join  # noqa: E402
 from wordreel.training.data.caption_store import CaptionStore, shorten  # noqa: E402
 from wordreel.training.data.feature_store import FeatureStore, drawn, drop_experts, drop_tokens  # noqa: E402
@@ -32,7 +32,7 @@ def collated(found, config, videos, fixed=False):
             start, count = packed.starts[video], packed.counts[video]
             here[expert.name] = None
             if count:
-                here[expert.name] = Rows(
+                here[expert.name] = ExpertRows(
                     packed.values[start : start + count], packed.times[start : start + count]
                 )
         rows.append(here)
@@ -142,7 +142,7 @@ def test_segments_are_those_of_one_video_at_a_time(kind):
     ))  # fmt: skip
     rows = [
         {
-            name: Rows(packed.item(n), packed.times[packed.starts[n] :][: packed.counts[n]])
+            name: ExpertRows(packed.item(n), packed.times[packed.starts[n] :][: packed.counts[n]])
             for name, packed in found.rows.items()
             if packed.counts[n]
         }
@@ -163,7 +163,7 @@ def test_shortened_captions_keep_their_ends_and_some_words():
     lengths = torch.tensor([10, 9, 5, 3, 2, 10])
     mask = torch.arange(10) < lengths[:, None]
     for _ in range(30):
-        cut, kept = shorten(Tokens(ids, mask), 1.0)
+        cut, kept = shorten(TokenBatch(ids, mask), 1.0)
         for row in range(6):
             was, left = ids[row, : lengths[row]].tolist(), cut[row][kept[row]].tolist()
             assert left == [x for x in was if x in left]  # in their order
@@ -171,7 +171,7 @@ def test_shortened_captions_keep_their_ends_and_some_words():
             assert left[-1] == was[-1]
             assert len(left) >= min(3, len(was))
             assert kept[row].tolist() == sorted(kept[row].tolist(), reverse=True)
-    whole, same = shorten(Tokens(ids, mask), 0.0)
+    whole, same = shorten(TokenBatch(ids, mask), 0.0)
     assert torch.equal(whole, ids)
     assert torch.equal(same, mask)
 

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from tests.training.toys import material, pairs, recipe, words_of  # noqa: E402
 
 from wordreel.errors import TrainingError, WeightsError  # noqa: E402
-from wordreel.models.trained import load_module, save  # noqa: E402
+from wordreel.models.checkpoint import load_module, save  # noqa: E402
 from wordreel.training import recipe as recipes  # noqa: E402
 from wordreel.training import state  # noqa: E402
 from wordreel.training.interrupt import TrainingInterrupted, stop_on_signal  # noqa: E402

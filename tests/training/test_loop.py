@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 from tests.training.toys import material, recipe  # noqa: E402
 
 from wordreel.errors import TrainingError  # noqa: E402
-from wordreel.models.trained import load_module, read_facts  # noqa: E402
+from wordreel.models.checkpoint import load_module, read_facts  # noqa: E402
 from wordreel.training.loop import train  # noqa: E402
 from wordreel.training.training_data import TrainingData  # noqa: E402
 

@@ -17,7 +17,7 @@ from wordreel.cli.app import app  # noqa: E402
 from wordreel.datasets.types import Caption, Item, Split  # noqa: E402
 from wordreel.errors import TrainingError  # noqa: E402
 from wordreel.library import LibraryStore, add  # noqa: E402
-from wordreel.models.config import Text  # noqa: E402
+from wordreel.models.config import TextConfig  # noqa: E402
 from wordreel.training import recipe as recipes  # noqa: E402
 from wordreel.training.data import from_library, from_tree  # noqa: E402
 from wordreel.training.loop import train  # noqa: E402
@@ -89,7 +89,7 @@ WORDS = "dog 1 0 0\ncat 0 1 0\nruns 0 0 1\nsleeps 1 1 0\n"
 def test_training_on_text_with_word_vectors_of_ones_own(tmp_path):
     (tmp_path / "words.txt").write_text(WORDS)
     made = recipe("ce", epochs=2, batch=6)
-    text = Text("vectors", 3, "mean", source="word2vec:words.txt")
+    text = TextConfig("vectors", 3, "mean", source="word2vec:words.txt")
     made = replace(made, model=replace(made.model, text=text))
     held = from_tree(Tree(), "train", ["scene", "sound"])
     ready = prepare(made, held, held, folder=tmp_path, cache=tmp_path / "cache")
@@ -104,12 +104,12 @@ def test_training_on_text_with_word_vectors_of_ones_own(tmp_path):
     not WeightStore().has("minilm"), reason="needs the sentence encoder: wordreel weights fetch minilm"
 )
 def test_captions_encoded_on_the_device_are_the_sources():
-    from wordreel.models.text.sources import open_source
+    from wordreel.models.text.tokenizers import open_tokenizer
     from wordreel.training.data.caption_store import _on_device, encode_texts
 
-    text = Text("vectors", 384, "mean", max_tokens=6, source="minilm")
+    text = TextConfig("vectors", 384, "mean", max_tokens=6, source="minilm")
     told = ["a dog runs", "two people are cooking a very long dinner in the garden", "a"]
-    usual = encode_texts(told, text, open_source(text))
+    usual = encode_texts(told, text, open_tokenizer(text))
     for one, other in zip(usual, _on_device(told, text, torch.device("cpu")), strict=True):
         assert one.shape == other.shape
         assert np.allclose(one, other, atol=2e-3)
@@ -209,7 +209,7 @@ def test_a_library_is_trained_on_from_the_command_line(store, tmp_path):
     rows = json.loads(done.stdout)
     assert [row["seed"] for row in rows] == [0, 1]
     assert rows[0]["figures"]["t2v"]["queries"] == 2
-    from wordreel.models.trained import load
+    from wordreel.models.checkpoint import load
 
     model = load(tmp_path / "run" / "seed-1" / "best")
     assert model.experts == ("colour",)

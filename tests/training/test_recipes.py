@@ -3,7 +3,7 @@
 import pytest
 
 from wordreel.errors import TrainingError
-from wordreel.models import counts
+from wordreel.models import parameter_counts
 from wordreel.training import recipe as recipes
 
 SIZES = {
@@ -20,7 +20,7 @@ SIZES = {
 
 
 def test_published_sizes():
-    assert {name: counts.total(recipes.load(name).model) for name in SIZES} == SIZES
+    assert {name: parameter_counts.count_parameters(recipes.load(name).model) for name in SIZES} == SIZES
 
 
 @pytest.mark.parametrize("name", recipes.names())
@@ -32,7 +32,7 @@ def test_every_recipe_builds(name):
     assert made.title
     with torch.device("meta"):
         module = build(made.model)
-    assert sum(p.numel() for p in module.parameters()) == counts.total(made.model)
+    assert sum(p.numel() for p in module.parameters()) == parameter_counts.count_parameters(made.model)
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ def test_sizes_as_experts_are_added():
     for many, size in enumerate(sizes.values(), 1):
         gating = str(many > 1).lower()
         changes = [f"model.experts={sorted(names[:many])!r}", f"model.gating={gating}"]
-        assert counts.total(recipes.load("ce-msrvtt-full", changes).model) == size
+        assert parameter_counts.count_parameters(recipes.load("ce-msrvtt-full", changes).model) == size
     for name, size in (("ce-queryd", 57_745_690), ("ce-audiocaps", 8_903_512)):
-        assert counts.total(recipes.load(name, ["model.kind=moee"]).model) == size
+        assert parameter_counts.count_parameters(recipes.load(name, ["model.kind=moee"]).model) == size
 
 
 def test_any_value_can_be_overridden():

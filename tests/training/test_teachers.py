@@ -10,10 +10,10 @@ torch = pytest.importorskip("torch")
 from tests.training.toys import BERT, CONFIGS, EXPERTS, material, recipe  # noqa: E402
 
 from wordreel.errors import TrainingError  # noqa: E402
-from wordreel.models.batch import Queries, Videos  # noqa: E402
+from wordreel.models.batch import QueryEmbeddings, VideoEmbeddings  # noqa: E402
 from wordreel.models.build import build  # noqa: E402
-from wordreel.models.config import Expert  # noqa: E402
-from wordreel.models.trained import load_module, save  # noqa: E402
+from wordreel.models.checkpoint import load_module, save  # noqa: E402
+from wordreel.models.config import ExpertConfig  # noqa: E402
 from wordreel.training.loop import train  # noqa: E402
 from wordreel.training.settings import StartSettings, TeachSettings  # noqa: E402
 from wordreel.training.start import fine_tune, init_text, init_weights  # noqa: E402
@@ -71,8 +71,8 @@ def test_denoising_keeps_what_teachers_can_place_and_one_caption_each():
     count, videos = int(held.train.counts.sum()), 12
     sims = np.random.default_rng(0).normal(size=(count, videos)).astype(np.float32)
     teacher = Teacher(
-        Videos(torch.eye(videos)[:, None], torch.ones(videos, 1, dtype=torch.bool)),
-        Queries(torch.from_numpy(sims)[:, None], torch.ones(count, 1)),
+        VideoEmbeddings(torch.eye(videos)[:, None], torch.ones(videos, 1, dtype=torch.bool)),
+        QueryEmbeddings(torch.from_numpy(sims)[:, None], torch.ones(count, 1)),
         plain=True,
     )
     kept = denoised(Teachers((teacher,)), held.train, 3)
@@ -122,7 +122,7 @@ def test_fine_tuning_matches_experts_by_name(tmp_path, kind):
 
 def test_new_experts_begin_afresh_and_foreign_models_are_refused(tmp_path):
     save(tmp_path, build(CONFIGS["ce"]), "old")
-    more = build(replace(CONFIGS["ce"], experts=(*EXPERTS, Expert("smell", 3))))
+    more = build(replace(CONFIGS["ce"], experts=(*EXPERTS, ExpertConfig("smell", 3))))
     fresh = fine_tune(more, tmp_path)
     assert any(name.startswith("project.3.") for name in fresh)
     assert not any(name.startswith("project.0.") for name in fresh)

@@ -11,8 +11,8 @@ from tests.training.toys import BERT, CONFIGS, pairs, recipe  # noqa: E402
 
 from wordreel.datasets.types import Caption  # noqa: E402
 from wordreel.errors import TrainingError  # noqa: E402
-from wordreel.models.config import Text  # noqa: E402
-from wordreel.models.text.sources import open_source  # noqa: E402
+from wordreel.models.config import TextConfig  # noqa: E402
+from wordreel.models.text.tokenizers import open_tokenizer  # noqa: E402
 from wordreel.training.data.transcripts import Stretches, transcripts  # noqa: E402
 from wordreel.training.loop import train  # noqa: E402
 from wordreel.training.training_data import prepare  # noqa: E402
@@ -43,10 +43,10 @@ def told(seed=0, many=8):
 
 
 def source(folder, most, stop_words=True):
-    text = Text(
+    text = TextConfig(
         "bert", 8, "cls", network=BERT.network, max_tokens=most, source="wordpiece:.", stop_words=stop_words
     )
-    return open_source(text, folder)
+    return open_tokenizer(text, folder)
 
 
 @pytest.mark.parametrize("most", [4, 9, 60])
@@ -65,7 +65,7 @@ def test_a_stretch_is_the_words_joined_and_encoded(folder, most, stop_words):
 
 
 def encoder_keeps(word):
-    from wordreel.models.text.wording import without_stop_words
+    from wordreel.models.text.preprocess import without_stop_words
 
     return without_stop_words(word) != "."
 

@@ -6,7 +6,15 @@ import numpy as np
 import torch
 
 from wordreel.datasets.types import Caption
-from wordreel.models.config import CE, MMT, Expert, MoEE, ReelConfig, Text, Transformer
+from wordreel.models.config import (
+    CEConfig,
+    ExpertConfig,
+    MMTConfig,
+    MoEEConfig,
+    ReelConfig,
+    TextConfig,
+    TransformerConfig,
+)
 from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.pairs import Pairs
 from wordreel.training.recipe import Recipe
@@ -21,15 +29,19 @@ from wordreel.training.training_data import TrainingData
 
 torch.set_num_threads(1)  # tiny products: threads only get in each other's way
 
-EXPERTS = (Expert("scene", 6), Expert("sound", 5, "vlad", 2, max_tokens=4), Expert("face", 4))
-TEXT = Text("vectors", 7, "vlad", 3, 1, max_tokens=5)
-NETWORK = Transformer(30, 8, 1, 2, 16, 10, 2)
-BERT = Text("bert", 8, "cls", network=NETWORK, max_tokens=5)
+EXPERTS = (
+    ExpertConfig("scene", 6),
+    ExpertConfig("sound", 5, "vlad", 2, max_tokens=4),
+    ExpertConfig("face", 4),
+)
+TEXT = TextConfig("vectors", 7, "vlad", 3, 1, max_tokens=5)
+NETWORK = TransformerConfig(30, 8, 1, 2, 16, 10, 2)
+BERT = TextConfig("bert", 8, "cls", network=NETWORK, max_tokens=5)
 TIMED = tuple(replace(e, pool="mean", clusters=0, max_tokens=3, type_id=n + 1) for n, e in enumerate(EXPERTS))
 CONFIGS = {
-    "ce": CE(EXPERTS, TEXT, 8),
-    "moee": MoEE(EXPERTS, TEXT),
-    "mmt": MMT(TIMED, BERT, 8, layers=1, heads=2, inner=16, positions=8, types=5, dropout=0.1),
+    "ce": CEConfig(EXPERTS, TEXT, 8),
+    "moee": MoEEConfig(EXPERTS, TEXT),
+    "mmt": MMTConfig(TIMED, BERT, 8, layers=1, heads=2, inner=16, positions=8, types=5, dropout=0.1),
     "reel": ReelConfig(
         tuple(replace(e, pool="segments", clusters=0, max_tokens=n + 1) for n, e in enumerate(EXPERTS)),
         replace(BERT, pool="sentence", frozen_embeddings=True),

@@ -17,14 +17,14 @@ def models(
 
     Example: wordreel models --json
     """
-    from wordreel.models import counts
+    from wordreel.models import parameter_counts
     from wordreel.models.registry import MODELS
     from wordreel.training import recipe as recipes
 
     rows = []
     for name, entry in MODELS.items():
         config = entry.make()
-        made = counts.parts(config)
+        made = parameter_counts.parameters_by_part(config)
         rows.append(
             {
                 "kind": "model",
@@ -38,7 +38,7 @@ def models(
         )
     for name in recipes.names():
         found = recipes.load(name)
-        made = counts.parts(found.model)
+        made = parameter_counts.parameters_by_part(found.model)
         rows.append(
             {
                 "kind": "recipe",

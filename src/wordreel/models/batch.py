@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 
-class Features(NamedTuple):
+class ExpertFeatures(NamedTuple):
     """One expert's rows for a batch of videos. What stands in padding is never looked at.
 
     A video without this expert has no real row. `times` are the rows' middles in seconds from the clip's
@@ -30,31 +30,31 @@ class Features(NamedTuple):
         return self.mask.any(dim=1)
 
 
-class Tokens(NamedTuple):
+class TokenBatch(NamedTuple):
     """A batch of captions: word vectors `[q, t, d]` or token numbers `[q, t]`, and which tokens are real."""
 
     tokens: Tensor
     mask: Tensor  # [q, t] bool
 
 
-class Videos(NamedTuple):
+class VideoEmbeddings(NamedTuple):
     """Embedded videos; rows of unavailable experts are zero."""
 
     vectors: Tensor  # [b, experts, dim]
     available: Tensor  # [b, experts] bool
 
 
-class Queries(NamedTuple):
+class QueryEmbeddings(NamedTuple):
     """Embedded captions, one vector and one weight per expert."""
 
     vectors: Tensor  # [q, experts, dim]
     weights: Tensor  # [q, experts]
 
 
-Video = Mapping[str, Features]
+VideoFeatures = Mapping[str, ExpertFeatures]
 
 
-def similarity(queries: Queries, videos: Videos) -> Tensor:
+def similarity(queries: QueryEmbeddings, videos: VideoEmbeddings) -> Tensor:
     """s(q, v) = Σₘ wₘ aₘ ⟨qₘ, vₘ⟩ / Σₘ wₘ aₘ as `[q, v]`: one matrix product divided by another.
 
     The same numbers as `wordreel.models.similarity.mixture`. `a` is the video's alone, so a video's

@@ -6,19 +6,19 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.models import config as configs
-from wordreel.models.base_module import JointEmbedding
-from wordreel.models.batch import Queries, Tokens, Video, Videos, unit
-from wordreel.models.layers.collaborate import CollaborativeGating
-from wordreel.models.layers.experts import ExpertPooling
+from wordreel.models.batch import QueryEmbeddings, TokenBatch, VideoEmbeddings, VideoFeatures, unit
+from wordreel.models.joint_embedding import JointEmbedding
+from wordreel.models.layers.collaborative_gating import CollaborativeGating
+from wordreel.models.layers.expert_pooling import ExpertPooling
 from wordreel.models.layers.gating import GatedEmbeddings, Gates
 from wordreel.models.moee import MixtureWeights
-from wordreel.models.text.caption import caption_encoder
+from wordreel.models.text.caption_encoder import caption_encoder
 
 
 class CE(JointEmbedding):
     """pool → unit(W f + b) per expert → gating among the experts; captions as in MoEE, rows of one size."""
 
-    def __init__(self, config: configs.CE) -> None:
+    def __init__(self, config: configs.CEConfig) -> None:
         super().__init__()
         self.config, self.rows, self.dim = config, config.names, config.dim
         many, released = len(config.experts), config.mode == "released"
@@ -44,11 +44,11 @@ class CE(JointEmbedding):
         self.text = GatedEmbeddings(config.text.out, many, config.dim)
         self.mixture = MixtureWeights(config.text.out, many, config.learned_weights)
 
-    def embed_videos(self, video: Video) -> Videos:
+    def embed_videos(self, video: VideoFeatures) -> VideoEmbeddings:
         pooled, available = self.pooling(video)
         projected = [unit(layer(x)) for layer, x in zip(self.project, pooled, strict=True)]
         vectors = self._gated(torch.stack(projected, dim=1), available)
-        return Videos(vectors * available[:, :, None], available)
+        return VideoEmbeddings(vectors * available[:, :, None], available)
 
     def _gated(self, x: Tensor, available: Tensor) -> Tensor:
         if isinstance(self.gating, CollaborativeGating):
@@ -56,6 +56,6 @@ class CE(JointEmbedding):
             return gated
         return unit(self.gating(x, available if self.masked_norm else None))
 
-    def embed_queries(self, text: Tokens) -> Queries:
+    def embed_queries(self, text: TokenBatch) -> QueryEmbeddings:
         caption = self.caption(*text)
-        return Queries(self.text(caption), self.mixture(caption))
+        return QueryEmbeddings(self.text(caption), self.mixture(caption))

@@ -17,7 +17,7 @@ Mode = Literal["paper", "released"]
 
 
 @dataclass(frozen=True)
-class Expert:
+class ExpertConfig:
     """One source of video features: `dim` numbers per row, and how a model gathers the rows.
 
     `pool` is "mean", "vlad" (NetVLAD with `clusters` and `ghosts`) or "segments": rows averaged over at most
@@ -47,7 +47,7 @@ class Expert:
 
 
 @dataclass(frozen=True)
-class Transformer:
+class TransformerConfig:
     """The size of a BERT-like encoder; the defaults are BERT-base-cased."""
 
     vocabulary: int = 28_996
@@ -60,13 +60,13 @@ class Transformer:
     dropout: float = 0.1
 
 
-MINILM = Transformer(30_522, 384, 6, 12, 1536)
-GPT = Transformer(40_478, 768, 12, 12, 3072, 512, 0)
-GPT2 = Transformer(50_257, 768, 12, 12, 3072, 1024, 0)
+MINILM = TransformerConfig(30_522, 384, 6, 12, 1536)
+GPT = TransformerConfig(40_478, 768, 12, 12, 3072, 512, 0)
+GPT2 = TransformerConfig(50_257, 768, 12, 12, 3072, 1024, 0)
 
 
 @dataclass(frozen=True)
-class Text:
+class TextConfig:
     """How a caption becomes one vector.
 
     `words` says what a token is: "vectors" are ready word vectors `[t, dim]` (word2vec, GPT, the sentence
@@ -84,13 +84,13 @@ class Text:
     ghosts: int = 0
     lstm: int = 512
     vocabulary: int = 0
-    network: Transformer | None = None
+    network: TransformerConfig | None = None
     frozen: bool = False
     frozen_layers: int = 0
     frozen_embeddings: bool = False
     max_tokens: int = 30
     stop_words: bool = True  # False: leave stop words out
-    source: str = "minilm"  # where tokens come from: see wordreel.models.text.sources
+    source: str = "minilm"  # where tokens come from: see wordreel.models.text.tokenizers
 
     def __post_init__(self) -> None:
         if self.pool == "vlad" and self.clusters < 1:
@@ -113,11 +113,11 @@ class Text:
 
 
 @dataclass(frozen=True)
-class MoEE:
+class MoEEConfig:
     """Mixture of embedding experts (arXiv 1804.02516). `learned_weights=False` gives every expert 1/M."""
 
-    experts: tuple[Expert, ...]
-    text: Text
+    experts: tuple[ExpertConfig, ...]
+    text: TextConfig
     learned_weights: bool = True
     mode: Mode = "paper"
     kind: Literal["moee"] = "moee"
@@ -128,11 +128,11 @@ class MoEE:
 
 
 @dataclass(frozen=True)
-class Concat:
+class ConcatConfig:
     """All experts' features end to end against the pooled caption: the first row of CE's table 6."""
 
-    experts: tuple[Expert, ...]
-    text: Text
+    experts: tuple[ExpertConfig, ...]
+    text: TextConfig
     mode: Mode = "paper"
     kind: Literal["concat"] = "concat"
 
@@ -142,15 +142,15 @@ class Concat:
 
 
 @dataclass(frozen=True)
-class CE:
+class CEConfig:
     """Collaborative experts (arXiv 1907.13487). `gating=False` is the paper's ablation "CE − CG".
 
     `sequential`, `with_self` and `pairs` follow the mode unless given: released is (True, True, "mean"), the
     paper's equation (1) is (False, False, "sum").
     """
 
-    experts: tuple[Expert, ...]
-    text: Text
+    experts: tuple[ExpertConfig, ...]
+    text: TextConfig
     dim: int = 768
     gating: bool = True
     g_layers: int = 3
@@ -169,7 +169,7 @@ class CE:
 
 
 @dataclass(frozen=True)
-class MMT:
+class MMTConfig:
     """The multi-modal transformer (arXiv 2007.10639) and the other video encoders of its table 3.
 
     `aggregate` is how an expert's own token begins, `inputs` whether rows keep their times ("ordered"), swap
@@ -178,8 +178,8 @@ class MMT:
     the transformer in the paper.
     """
 
-    experts: tuple[Expert, ...]
-    text: Text
+    experts: tuple[ExpertConfig, ...]
+    text: TextConfig
     dim: int = 512
     encoder: Literal["mmt", "coll", "none"] = "mmt"
     aggregate: Literal["max", "mean", "zero"] = "max"
@@ -218,8 +218,8 @@ class ReelConfig:
     part. `input_dropout` hides single numbers of the experts' features, after they are brought to one scale.
     """
 
-    experts: tuple[Expert, ...]
-    text: Text
+    experts: tuple[ExpertConfig, ...]
+    text: TextConfig
     dim: int = 384
     layers: int = 2
     heads: int = 8
@@ -240,18 +240,18 @@ class ReelConfig:
         return tuple(expert.name for expert in self.experts)
 
 
-Config = MoEE | Concat | CE | MMT | ReelConfig
-KINDS: dict[str, type[MoEE] | type[Concat] | type[CE] | type[MMT] | type[ReelConfig]] = {
-    "moee": MoEE, "concat": Concat, "ce": CE, "mmt": MMT, "reel": ReelConfig,
+ModelConfig = MoEEConfig | ConcatConfig | CEConfig | MMTConfig | ReelConfig
+KINDS: dict[str, type[ModelConfig]] = {
+    "moee": MoEEConfig, "concat": ConcatConfig, "ce": CEConfig, "mmt": MMTConfig, "reel": ReelConfig,
 }  # fmt: skip
 
 
-def to_json(config: Config) -> dict[str, Any]:
+def to_json(config: ModelConfig) -> dict[str, Any]:
     """Plain values that `from_json` makes the same configuration of."""
     return dataclasses.asdict(config)
 
 
-def from_json(value: Mapping[str, Any]) -> Config:
+def from_json(value: Mapping[str, Any]) -> ModelConfig:
     """
     >>> config = MoEE((Expert("sound", 128),), Text(pool="mean"))
     >>> from_json(to_json(config)) == config
@@ -260,11 +260,11 @@ def from_json(value: Mapping[str, Any]) -> Config:
     try:
         kind = KINDS[value["kind"]]
         parts = dict(value)
-        parts["experts"] = tuple(Expert(**expert) for expert in value["experts"])
+        parts["experts"] = tuple(ExpertConfig(**expert) for expert in value["experts"])
         text = dict(value["text"])
         if text.get("network") is not None:
-            text["network"] = Transformer(**text["network"])
-        parts["text"] = Text(**text)
+            text["network"] = TransformerConfig(**text["network"])
+        parts["text"] = TextConfig(**text)
         return kind(**parts)
     except (KeyError, TypeError, ValueError) as error:
         raise WeightsError(

@@ -14,20 +14,29 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.models import config as configs
-from wordreel.models.base_module import JointEmbedding
-from wordreel.models.batch import Features, Queries, Tokens, Video, Videos, masked_max, masked_mean, unit
-from wordreel.models.layers.experts import complete
+from wordreel.models.batch import (
+    ExpertFeatures,
+    QueryEmbeddings,
+    TokenBatch,
+    VideoEmbeddings,
+    VideoFeatures,
+    masked_max,
+    masked_mean,
+    unit,
+)
+from wordreel.models.joint_embedding import JointEmbedding
+from wordreel.models.layers.expert_pooling import complete
 from wordreel.models.layers.gated_pairs import GatedPairs
 from wordreel.models.layers.gating import GatedEmbeddings
-from wordreel.models.layers.transformer import EPSILON, Encoder, Pooler, begin
+from wordreel.models.layers.transformer import EPSILON, Encoder, Pooler, init_weights
 from wordreel.models.layers.video_tokens import VideoTokens
-from wordreel.models.text.caption import caption_encoder
+from wordreel.models.text.caption_encoder import caption_encoder
 
 
 class VideoTransformer(nn.Module):
     """Tokens `[b, n, d]` with expert and time numbers to hidden states `[b, n, d]`."""
 
-    def __init__(self, config: configs.MMT) -> None:
+    def __init__(self, config: configs.MMTConfig) -> None:
         super().__init__()
         self.position_embeddings = nn.Embedding(config.positions, config.dim)
         self.token_type_embeddings = nn.Embedding(config.types, config.dim)
@@ -35,7 +44,7 @@ class VideoTransformer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = Encoder(config.layers, config.dim, config.heads, config.inner, config.dropout)
         self.pooler = Pooler(config.dim)
-        self.apply(begin)
+        self.apply(init_weights)
 
     def forward(self, tokens: VideoTokens) -> Tensor:
         table = self.token_type_embeddings.weight
@@ -46,7 +55,7 @@ class VideoTransformer(nn.Module):
 
 
 class MMT(JointEmbedding):
-    def __init__(self, config: configs.MMT) -> None:
+    def __init__(self, config: configs.MMTConfig) -> None:
         super().__init__()
         self.config, self.rows, self.dim = config, config.names, config.dim
         self.settings = config
@@ -59,7 +68,7 @@ class MMT(JointEmbedding):
         self.mixture = nn.Linear(config.text.out, many)
         self.dropout = nn.Dropout(config.dropout)
 
-    def embed_videos(self, video: Video) -> Videos:
+    def embed_videos(self, video: VideoFeatures) -> VideoEmbeddings:
         features = complete(video, self.settings.experts)
         present = torch.stack([part.available for part in features], dim=1)
         aggregates = torch.stack(
@@ -76,13 +85,13 @@ class MMT(JointEmbedding):
         available = present
         if self.settings.keeps_missing:  # all experts count, but a video with nothing at all has no embedding
             available = present.any(dim=1, keepdim=True).expand_as(present)
-        return Videos(vectors * available[:, :, None], available)
+        return VideoEmbeddings(vectors * available[:, :, None], available)
 
-    def embed_queries(self, text: Tokens) -> Queries:
+    def embed_queries(self, text: TokenBatch) -> QueryEmbeddings:
         caption = self.caption(*text)
-        return Queries(self.text(caption), self.mixture(self.dropout(caption)).softmax(dim=-1))
+        return QueryEmbeddings(self.text(caption), self.mixture(self.dropout(caption)).softmax(dim=-1))
 
-    def _aggregate(self, number: int, features: Features) -> Tensor:
+    def _aggregate(self, number: int, features: ExpertFeatures) -> Tensor:
         """`[b, d]`: the projected maximum or mean over an expert's rows."""
         pooled = features.pooled
         if pooled is None:
@@ -94,7 +103,7 @@ class MMT(JointEmbedding):
             projected = projected * features.available[:, None]
         return projected
 
-    def _tokens(self, features: list[Features], aggregates: Tensor, present: Tensor) -> VideoTokens:
+    def _tokens(self, features: list[ExpertFeatures], aggregates: Tensor, present: Tensor) -> VideoTokens:
         if self.settings.aggregate == "zero":
             aggregates = torch.zeros_like(aggregates)
         rows = None

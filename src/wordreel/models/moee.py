@@ -12,15 +12,15 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from wordreel.models import config as configs
-from wordreel.models.base_module import JointEmbedding
-from wordreel.models.batch import Queries, Tokens, Video, Videos
-from wordreel.models.layers.experts import ExpertPooling
+from wordreel.models.batch import QueryEmbeddings, TokenBatch, VideoEmbeddings, VideoFeatures
+from wordreel.models.joint_embedding import JointEmbedding
+from wordreel.models.layers.expert_pooling import ExpertPooling
 from wordreel.models.layers.gating import UnevenEmbeddings
-from wordreel.models.text.caption import caption_encoder
+from wordreel.models.text.caption_encoder import caption_encoder
 
 
 class MoEE(JointEmbedding):
-    def __init__(self, config: configs.MoEE) -> None:
+    def __init__(self, config: configs.MoEEConfig) -> None:
         super().__init__()
         self.config, self.rows = config, config.names
         sizes = [expert.dim for expert in config.experts]
@@ -32,14 +32,14 @@ class MoEE(JointEmbedding):
         self.text = UnevenEmbeddings([config.text.out] * len(sizes), sizes)
         self.mixture = MixtureWeights(config.text.out, len(sizes), config.learned_weights)
 
-    def embed_videos(self, video: Video) -> Videos:
+    def embed_videos(self, video: VideoFeatures) -> VideoEmbeddings:
         pooled, available = self.pooling(video)
         vectors = self.video(pooled, None if self.counts_missing else available)
-        return Videos(vectors * available[:, :, None], available)
+        return VideoEmbeddings(vectors * available[:, :, None], available)
 
-    def embed_queries(self, text: Tokens) -> Queries:
+    def embed_queries(self, text: TokenBatch) -> QueryEmbeddings:
         caption = self.caption(*text)
-        return Queries(self.text([caption] * len(self.rows)), self.mixture(caption))
+        return QueryEmbeddings(self.text([caption] * len(self.rows)), self.mixture(caption))
 
 
 class MixtureWeights(nn.Module):
@@ -65,7 +65,7 @@ class Concat(JointEmbedding):
     is how the CE paper's table 6 came by its row; `mode="released"` does the same.
     """
 
-    def __init__(self, config: configs.Concat) -> None:
+    def __init__(self, config: configs.ConcatConfig) -> None:
         super().__init__()
         self.config, self.rows = config, ("all",)
         self.pooling = ExpertPooling(config.experts, config.mode)
@@ -76,15 +76,15 @@ class Concat(JointEmbedding):
         self.released = config.mode == "released"
         self.lost = self.released and config.text.out > self.length
 
-    def embed_videos(self, video: Video) -> Videos:
+    def embed_videos(self, video: VideoFeatures) -> VideoEmbeddings:
         pooled, available = self.pooling(video)
         if not self.released:  # the released code keeps what NetVLAD makes of no rows
             pooled = [x * available[:, i, None] for i, x in enumerate(pooled)]
         whole = torch.cat(pooled, dim=1)
         whole = pad(whole, (0, self.dim - self.length))[:, None]
-        return Videos(whole * (not self.lost), available.any(dim=1, keepdim=True))
+        return VideoEmbeddings(whole * (not self.lost), available.any(dim=1, keepdim=True))
 
-    def embed_queries(self, text: Tokens) -> Queries:
+    def embed_queries(self, text: TokenBatch) -> QueryEmbeddings:
         caption = self.caption(*text)
         vectors = pad(caption, (0, self.dim - caption.shape[1]))[:, None]
-        return Queries(vectors, vectors.new_ones(vectors.shape[:2]))
+        return QueryEmbeddings(vectors, vectors.new_ones(vectors.shape[:2]))

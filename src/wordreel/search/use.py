@@ -11,7 +11,7 @@ from pathlib import Path
 from wordreel.errors import LibraryError, WeightsError, WordreelError
 from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
 from wordreel.library.store import LibraryStore
-from wordreel.models import kept
+from wordreel.models import model_store
 from wordreel.models.base import CheckpointModel, Model
 from wordreel.models.convert.checkpoint_file import ConversionOptions
 from wordreel.progress import ProgressCallback
@@ -62,11 +62,11 @@ def use(
     """
     notes: list[str] = []
     with store.writing():
-        if asked in kept.BUILT_IN:
-            key, model = asked, kept.open_kept(store, weights, asked)
+        if asked in model_store.BUILT_IN:
+            key, model = asked, model_store.open_model(store, weights, asked)
         elif (path := Path(asked).expanduser()).is_file():
             with _converted(store, path, conversion or ConversionOptions()) as folder:
-                notes, model = _save(store, weights, kept.open_checkpoint(folder, weights))
+                notes, model = _save(store, weights, model_store.open_checkpoint(folder, weights))
             key = model.fingerprint
         else:
             notes, model = _save(store, weights, _trained(store, weights, asked))
@@ -82,18 +82,18 @@ def _save(store: LibraryStore, weights: WeightStore, checkpoint: CheckpointModel
         notes.append(
             f"its captions need {checkpoint.external_text}, which is not in its folder: leave it there"
         )
-    return notes, kept.keep(store, checkpoint, weights)
+    return notes, model_store.save_model(store, checkpoint, weights)
 
 
 @contextmanager
 def _converted(store: LibraryStore, path: Path, options: ConversionOptions) -> Iterator[Path]:
     """A published checkpoint as a checkpoint folder, for as long as the library takes to copy it."""
     try:
-        from wordreel.models.convert.checkpoint import convert_checkpoint
+        from wordreel.models.convert.convert_checkpoint import convert_checkpoint
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "torch":
             raise
-        raise kept.needs_torch(path) from None
+        raise model_store.needs_torch(path) from None
     folder = store.path / CONVERTED
     shutil.rmtree(folder, ignore_errors=True)  # of a conversion that was killed
     try:
@@ -124,7 +124,7 @@ def switch(store: LibraryStore, model: Model, key: str, on_progress: ProgressCal
             embedded = embed_library(store, model, on_progress)
         except ValueError as error:
             raise WeightsError(f"the model {model.name!r} cannot embed this library: {error}") from error
-        store.set_setting(kept.SETTING, key)
+        store.set_setting(model_store.SETTING, key)
     return embedded
 
 
@@ -150,10 +150,10 @@ def check_experts(store: LibraryStore, model: CheckpointModel) -> list[str]:
 
 def models(store: LibraryStore, weights: WeightStore) -> list[ModelRow]:
     """The built-in models, the library's own, and whatever else has embedded it."""
-    used = kept.in_use(store)
-    names = {_print_of(store, weights, name): name for name in kept.BUILT_IN}
+    used = model_store.in_use(store)
+    names = {_print_of(store, weights, name): name for name in model_store.BUILT_IN}
     print_used = next((key for key, name in names.items() if name == used), used)
-    names |= {one.fingerprint: one.name for one in kept.kept(store)}
+    names |= {one.fingerprint: one.name for one in model_store.stored_models(store)}
     names |= {folder.name: "" for folder in caches(store) if folder.name not in names}
     clips = len(store.clip_ids())
     rows = []
@@ -180,15 +180,15 @@ def _trained(store: LibraryStore, weights: WeightStore, asked: str) -> Checkpoin
     """The checkpoint that was asked for: a folder, or one of the library's own."""
     path = Path(asked).expanduser()
     if path.is_dir():
-        return kept.open_checkpoint(kept.find_checkpoint(path), weights)
-    own = kept.kept(store)
+        return model_store.open_checkpoint(model_store.find_checkpoint(path), weights)
+    own = model_store.stored_models(store)
     found = [one for one in own if asked in (one.fingerprint, one.name)]
     if len(found) == 1:
-        return kept.open_checkpoint(found[0].folder, weights)
+        return model_store.open_checkpoint(found[0].folder, weights)
     if found:
         which = ", ".join(one.fingerprint for one in found)
         raise LibraryError(f"{len(found)} models of this library are called {asked!r}; say which: {which}")
-    have = ", ".join([*kept.BUILT_IN, *(one.name for one in own)])
+    have = ", ".join([*model_store.BUILT_IN, *(one.name for one in own)])
     raise LibraryError(
         f"there is no model {asked!r}: name a folder with a trained checkpoint, or one of {have}"
     )
@@ -197,6 +197,6 @@ def _trained(store: LibraryStore, weights: WeightStore, asked: str) -> Checkpoin
 def _print_of(store: LibraryStore, weights: WeightStore, name: str) -> str:
     """The fingerprint of a built-in model; its name where its weights are not here."""
     try:
-        return kept.open_kept(store, weights, name).fingerprint
+        return model_store.open_model(store, weights, name).fingerprint
     except WordreelError:
         return name

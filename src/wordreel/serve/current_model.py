@@ -7,7 +7,7 @@ import threading
 from wordreel.errors import WordreelError
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
-from wordreel.models.kept import in_use, open_kept
+from wordreel.models.model_store import in_use, open_model
 from wordreel.serve.encoder import CachedQueryModel
 from wordreel.weights.store import WeightStore
 
@@ -29,7 +29,7 @@ class CurrentModel:
             if key != self.key:
                 self.key = key
                 try:
-                    model = open_kept(self._store, self._weights)
+                    model = open_model(self._store, self._weights)
                 except WordreelError as error:
                     self.problem = WordreelError(
                         f"another model was chosen, but {self.now.name!r} still answers: {error.message}",

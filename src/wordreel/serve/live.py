@@ -14,7 +14,7 @@ from wordreel.library.embeddings import read_manifest
 from wordreel.library.store import LibraryStore
 from wordreel.lru_cache import LRUCache
 from wordreel.models.base import Model
-from wordreel.models.kept import in_use
+from wordreel.models.model_store import in_use
 from wordreel.search.embedding import check_model_fits, embedding_cache
 from wordreel.search.query import Query
 from wordreel.search.searcher import AnalyseFile, Searcher, refuse_file

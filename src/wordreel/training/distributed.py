@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from wordreel.models.batch import Queries, Videos
+from wordreel.models.batch import QueryEmbeddings, VideoEmbeddings
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ class World:
         """The batch without the last pairs that cannot be divided evenly."""
         return batch[: len(batch) // self.size * self.size]
 
-    def gather(self, videos: Videos, queries: Queries) -> tuple[Videos, Queries]:
+    def gather(
+        self, videos: VideoEmbeddings, queries: QueryEmbeddings
+    ) -> tuple[VideoEmbeddings, QueryEmbeddings]:
         """The embeddings of all processes in batch order, with gradients.
 
         Every process computes the same loss L of all pairs. The gradient that comes back to an embedding is
@@ -51,8 +53,8 @@ class World:
         available = [torch.empty_like(videos.available) for _ in range(self.size)]
         dist.all_gather(available, videos.available.contiguous())
         return (
-            Videos(_all_gather(videos.vectors), torch.cat(available)),
-            Queries(_all_gather(queries.vectors), _all_gather(queries.weights)),
+            VideoEmbeddings(_all_gather(videos.vectors), torch.cat(available)),
+            QueryEmbeddings(_all_gather(queries.vectors), _all_gather(queries.weights)),
         )
 
     def wrap(self, module: nn.Module, device: torch.device) -> nn.Module:

@@ -1,6 +1,6 @@
 """`train`: a recipe and its data in, a model out.
 
-A run's folder holds `best/` and `last/` (models that `wordreel.models.trained` loads), `state.safetensors`
+A run's folder holds `best/` and `last/` (models that `wordreel.models.checkpoint` loads), `state.safetensors`
 (to go on from), `log.csv`, `log.jsonl`, TensorBoard events, `loss.svg` and `recall.svg`.
 """
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from wordreel.evaluate.metrics import RetrievalMetrics
 from wordreel.evaluate.retrieval import Captions, text_to_video, video_to_text
-from wordreel.models.base_module import JointEmbedding
-from wordreel.models.batch import Queries, Videos, similarity
+from wordreel.models.batch import QueryEmbeddings, VideoEmbeddings, similarity
+from wordreel.models.joint_embedding import JointEmbedding
 from wordreel.training.data.caption_store import CaptionStore
 from wordreel.training.data.feature_store import FeatureStore
 from wordreel.training.precision import Precision
@@ -53,20 +53,22 @@ class Measured:
 
 
 @torch.inference_mode()
-def embed_videos(module: JointEmbedding, features: FeatureStore, count: int, precision: Precision) -> Videos:
+def embed_videos(
+    module: JointEmbedding, features: FeatureStore, count: int, precision: Precision
+) -> VideoEmbeddings:
     """All videos of a features, in float32, on the features's device."""
     made, batch = [], BATCH[features.device.type]
     for start in range(0, count, batch):
         some = torch.arange(start, min(start + batch, count))
         with precision.autocast():
             made.append(module.embed_videos(features.batch(some.to(features.place))))
-    return Videos(
+    return VideoEmbeddings(
         torch.cat([part.vectors.float() for part in made]), torch.cat([part.available for part in made])
     )
 
 
 @torch.inference_mode()
-def embed_texts(module: JointEmbedding, texts: CaptionStore, precision: Precision) -> Queries:
+def embed_texts(module: JointEmbedding, texts: CaptionStore, precision: Precision) -> QueryEmbeddings:
     """All captions, in float32, in their order. They are embedded by length, so that little is padding."""
     order = np.argsort(texts.on_host, kind="stable")
     vectors, weights, batch = [], [], BATCH[texts.device.type]
@@ -79,16 +81,16 @@ def embed_texts(module: JointEmbedding, texts: CaptionStore, precision: Precisio
         vectors.append(queries.vectors.float())
         weights.append(queries.weights.float())
     back = torch.from_numpy(np.argsort(order, kind="stable")).to(vectors[0].device)
-    return Queries(torch.cat(vectors)[back], torch.cat(weights)[back])
+    return QueryEmbeddings(torch.cat(vectors)[back], torch.cat(weights)[back])
 
 
-def matrix(queries: Queries, videos: Videos) -> Float32:
+def matrix(queries: QueryEmbeddings, videos: VideoEmbeddings) -> Float32:
     """Similarities `[captions, videos]` on the host, made some rows at a time."""
     count, gallery = len(queries.vectors), len(videos.vectors)
     made = np.empty((count, gallery), np.float32)
     step = max(1, BLOCK // max(1, gallery))
     for start in range(0, count, step):
-        some = Queries(queries.vectors[start : start + step], queries.weights[start : start + step])
+        some = QueryEmbeddings(queries.vectors[start : start + step], queries.weights[start : start + step])
         rows: Tensor = similarity(some, videos)
         made[start : start + step] = rows.cpu().numpy()
     return made

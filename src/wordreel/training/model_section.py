@@ -7,14 +7,14 @@ from dataclasses import asdict, fields, is_dataclass, replace
 from typing import Any
 
 from wordreel.errors import TrainingError
-from wordreel.models.config import KINDS, Config, Expert, Text, Transformer
+from wordreel.models.config import KINDS, ExpertConfig, ModelConfig, TextConfig, TransformerConfig
 from wordreel.models.registry import MODELS
 from wordreel.training.from_dict import did_you_mean, from_dict
 
 AT_LEAST_ONE = ("dim", "layers", "heads", "inner", "positions", "hidden", "lstm")
 
 
-def read_model(section: Mapping[str, Any]) -> Config:
+def read_model(section: Mapping[str, Any]) -> ModelConfig:
     """
     >>> read_model({"base": "ce", "experts": ["face", "ocr"], "dim": 512}).names
     ('face', 'ocr')
@@ -55,8 +55,8 @@ def _check_sizes(value: Any, where: str) -> None:
 
 
 def _experts(
-    base: tuple[Expert, ...], order: Any, changes: Mapping[str, Mapping[str, Any]]
-) -> tuple[Expert, ...]:
+    base: tuple[ExpertConfig, ...], order: Any, changes: Mapping[str, Mapping[str, Any]]
+) -> tuple[ExpertConfig, ...]:
     if not isinstance(changes, Mapping):
         raise TrainingError(f"model.expert is a section for each expert, not {changes!r}")
     known = {expert.name: expert for expert in base}
@@ -66,7 +66,7 @@ def _experts(
                 f"model.expert.NAME is a section, not a value: model.expert.{name or 'NAME'}.dim=…"
             )
         old = asdict(known[name]) if name in known else {"name": name}
-        known[name] = from_dict(Expert, {**old, **change}, f"model.expert.{name}")
+        known[name] = from_dict(ExpertConfig, {**old, **change}, f"model.expert.{name}")
     if order is None:
         return tuple(known.values())
     if not isinstance(order, list | tuple) or not order or len(set(map(str, order))) != len(order):
@@ -80,14 +80,14 @@ def _experts(
     return tuple(known[name] for name in order)
 
 
-def _text(base: Text | None, changes: Mapping[str, Any]) -> Text:
+def _text(base: TextConfig | None, changes: Mapping[str, Any]) -> TextConfig:
     if not isinstance(changes, Mapping):
         raise TrainingError(f"model.text is a section, not {changes!r}")
     values = dict(changes)
     network = values.pop("network", None)
     if isinstance(network, Mapping):
-        values["network"] = from_dict(Transformer, network, "model.text.network")
+        values["network"] = from_dict(TransformerConfig, network, "model.text.network")
     if base is None:
-        return from_dict(Text, values, "model.text")
+        return from_dict(TextConfig, values, "model.text")
     made = {name: getattr(base, name) for name in asdict(base)}
-    return replace(from_dict(Text, {**made, **values}, "model.text"))
+    return replace(from_dict(TextConfig, {**made, **values}, "model.text"))

@@ -13,9 +13,9 @@ from wordreel.datasets.trees import open_tree
 from wordreel.datasets.trees.teachtext import TeachTextTree
 from wordreel.datasets.types import Split
 from wordreel.errors import NextStep, TrainingError
+from wordreel.models.checkpoint import read_facts
 from wordreel.models.config import from_json
-from wordreel.models.kept import find_checkpoint
-from wordreel.models.trained import read_facts
+from wordreel.models.model_store import find_checkpoint
 from wordreel.training import teachers as teaching
 from wordreel.training.data import Pairs, from_library, from_tree, join
 from wordreel.training.recipe import Recipe

@@ -5,9 +5,9 @@ title = "CE on MSVD"
 base = "ce"                 # of `wordreel models`; or kind, experts and text in full
 experts = ["face", "ocr"]   # which of the base's are kept, and in which order; all where left out
 dim = 768
-[model.text]                # fields of wordreel.models.config.Text
+[model.text]                # fields of wordreel.models.config.TextConfig
 clusters = 12
-[model.expert.ocr]          # fields of wordreel.models.config.Expert, new experts too
+[model.expert.ocr]          # fields of wordreel.models.config.ExpertConfig, new experts too
 clusters = 75
 [data] [loss] [optimiser] [schedule] [run] [teach] [start]      # wordreel.training.settings
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from wordreel.errors import TrainingError
-from wordreel.models.config import Config, to_json
+from wordreel.models.config import ModelConfig, to_json
 from wordreel.training.from_dict import did_you_mean, from_dict
 from wordreel.training.model_section import read_model
 from wordreel.training.settings import (
@@ -47,7 +47,7 @@ RENAMED = {("optimiser", "rate"): "optimiser.lr", ("optimiser", "text_rate"): "o
 @dataclass(frozen=True)
 class Recipe:
     name: str
-    model: Config
+    model: ModelConfig
     title: str = ""
     paper: str = ""
     notes: tuple[str, ...] = ()

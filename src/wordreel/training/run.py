@@ -14,7 +14,7 @@ from torch import Tensor
 
 from wordreel.atomic import make_dir
 from wordreel.errors import TrainingError
-from wordreel.models.trained import save
+from wordreel.models.checkpoint import save
 from wordreel.training.interrupt import StopRequest, TrainingInterrupted
 from wordreel.training.logs import Row, TensorBoardLog, draw_curves, write_logs
 from wordreel.training.lr_schedules import lr_factor

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.models.build import build
+from wordreel.models.checkpoint import save
 from wordreel.models.text.minilm import minilm_network
-from wordreel.models.trained import save
 from wordreel.training.data.caption_store import CaptionStore, frozen_states, is_frozen, sentence_vectors
 from wordreel.training.data.feature_store import FeatureDropout, FeatureStore
 from wordreel.training.data.sampler import BatchSampler

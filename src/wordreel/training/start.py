@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.errors import NextStep, TrainingError, WeightsError, WeightsMissing
-from wordreel.models.base_module import JointEmbedding
-from wordreel.models.config import Text
-from wordreel.models.kept import find_checkpoint
+from wordreel.models.config import TextConfig
+from wordreel.models.joint_embedding import JointEmbedding
+from wordreel.models.model_store import find_checkpoint
 from wordreel.models.text.pretrained import load_pretrained
 from wordreel.training.settings import StartSettings
 from wordreel.types import Float32
@@ -66,7 +66,7 @@ def init_text(
         raise TrainingError(f"{error.message}; the recipe asks for another network") from None
 
 
-def text_folder(text: Text, start: StartSettings) -> Path | None:
+def text_folder(text: TextConfig, start: StartSettings) -> Path | None:
     """Where the captions' tokenizer or word vectors are looked for."""
     model = find_checkpoint(Path(start.model).expanduser()) if start.model else None
     place = text.source.partition(":")[2]
@@ -77,7 +77,7 @@ def text_folder(text: Text, start: StartSettings) -> Path | None:
     return model
 
 
-def copy_tokenizer(text: Text, folder: Path | None, out: Path) -> None:
+def copy_tokenizer(text: TextConfig, folder: Path | None, out: Path) -> None:
     """Put the tokenizer's files beside a model, so that its folder is all it needs."""
     if folder is None or text.source.partition(":")[0] not in ("wordpiece", "tokenizer"):
         return
@@ -98,7 +98,7 @@ def fine_tune(module: JointEmbedding, folder: Path) -> list[str]:
     Experts are matched by name. A table of times or experts that is longer here is filled up with zeros, as
     published, and one that is shorter is cut.
     """
-    from wordreel.models.trained import load_module
+    from wordreel.models.checkpoint import load_module
 
     other, _ = load_module(find_checkpoint(folder.expanduser()))
     if other.config.kind != module.config.kind:

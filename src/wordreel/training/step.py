@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wordreel.models.base_module import JointEmbedding
-from wordreel.models.batch import Features, Queries, Tokens, Videos, similarity
+from wordreel.models.batch import ExpertFeatures, QueryEmbeddings, TokenBatch, VideoEmbeddings, similarity
+from wordreel.models.joint_embedding import JointEmbedding
 from wordreel.training.data.caption_store import CaptionStore, shorten
 from wordreel.training.data.feature_store import FeatureStore
 from wordreel.training.data.transcripts import Stretches
@@ -130,8 +130,8 @@ class Stepper:
 
     def _compare(
         self,
-        batch: dict[str, Features],
-        tokens: Tokens,
+        batch: dict[str, ExpertFeatures],
+        tokens: TokenBatch,
         same: Tensor | None,
         taught: Tensor | None,
         alike: Tensor | None,
@@ -140,8 +140,8 @@ class Stepper:
             shown, asked = self.network(batch, tokens)
         shown, asked = self.world.gather(shown, asked)
         found = similarity(
-            Queries(asked.vectors.float(), asked.weights.float()),
-            Videos(shown.vectors.float(), shown.available),
+            QueryEmbeddings(asked.vectors.float(), asked.weights.float()),
+            VideoEmbeddings(shown.vectors.float(), shown.available),
         )
         loss: Tensor = self.loss(found, same) if alike is None else self.loss(found, same, alike)
         if taught is not None and self.distil is not None:

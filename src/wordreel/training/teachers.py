@@ -18,7 +18,7 @@ from torch import Tensor
 from wordreel.datasets.trees.teachtext import TeachTextTree
 from wordreel.errors import TrainingError
 from wordreel.evaluate.ranks import ranks_of
-from wordreel.models.batch import Queries, Videos, similarity
+from wordreel.models.batch import QueryEmbeddings, VideoEmbeddings, similarity
 from wordreel.training.data.pairs import Pairs
 from wordreel.types import Bool
 
@@ -27,22 +27,22 @@ BLOCK = 1024  # captions ranked at once
 
 @dataclass(frozen=True)
 class Teacher:
-    videos: Videos  # [videos, experts, dim]
-    queries: Queries  # [captions, experts, dim]
+    videos: VideoEmbeddings  # [videos, experts, dim]
+    queries: QueryEmbeddings  # [captions, experts, dim]
     plain: bool = False  # the sum over experts, not the mean over available ones
 
     def similarities(self, videos: Tensor, captions: Tensor) -> Tensor:
         """`[captions, videos]` of those with these numbers."""
-        asked = Queries(self.queries.vectors[captions], self.queries.weights[captions])
-        shown = Videos(self.videos.vectors[videos], self.videos.available[videos])
+        asked = QueryEmbeddings(self.queries.vectors[captions], self.queries.weights[captions])
+        shown = VideoEmbeddings(self.videos.vectors[videos], self.videos.available[videos])
         if self.plain:
             return asked.vectors.flatten(1) @ shown.vectors.flatten(1).T
         return similarity(asked, shown)
 
     def to(self, device: torch.device) -> Teacher:
         return Teacher(
-            Videos(*(x.to(device) for x in self.videos)),
-            Queries(*(x.to(device) for x in self.queries)),
+            VideoEmbeddings(*(x.to(device) for x in self.videos)),
+            QueryEmbeddings(*(x.to(device) for x in self.queries)),
             self.plain,
         )
 
@@ -64,7 +64,7 @@ class Teachers:
         some = torch.from_numpy(np.flatnonzero(kept))
         return Teachers(
             tuple(
-                Teacher(t.videos, Queries(t.queries.vectors[some], t.queries.weights[some]), t.plain)
+                Teacher(t.videos, QueryEmbeddings(t.queries.vectors[some], t.queries.weights[some]), t.plain)
                 for t in self.each
             )
         )
@@ -75,9 +75,9 @@ class Teachers:
 
 def from_models(folders: Sequence[str | Path], pairs: Pairs, device: torch.device | None = None) -> Teachers:
     """Teachers from model folders, each with its own experts and its own way to read captions."""
-    from wordreel.models.kept import find_checkpoint
-    from wordreel.models.text.sources import open_source
-    from wordreel.models.trained import load_module
+    from wordreel.models.checkpoint import load_module
+    from wordreel.models.model_store import find_checkpoint
+    from wordreel.models.text.tokenizers import open_tokenizer
     from wordreel.training.data.caption_store import CaptionStore, encode
     from wordreel.training.data.feature_store import FeatureStore
     from wordreel.training.measure import embed_texts, embed_videos
@@ -90,7 +90,7 @@ def from_models(folders: Sequence[str | Path], pairs: Pairs, device: torch.devic
         module, _ = load_module(folder)
         module = module.to(place)
         text = module.config.text
-        words = encode(pairs, text, None if pairs.words is not None else open_source(text, folder))
+        words = encode(pairs, text, None if pairs.words is not None else open_tokenizer(text, folder))
         features, texts = FeatureStore(pairs, module.config, place), CaptionStore(words, place)
         shown = embed_videos(module, features, len(pairs), precision)
         made.append(Teacher(shown, embed_texts(module, texts, precision)))
@@ -131,8 +131,8 @@ def _published(name: str, tree: TeachTextTree, pairs: Pairs) -> Teacher:
                 texts[some, place, : rows.shape[1]] = rows[: counts[number]]
     weights = torch.ones(len(texts), len(experts))
     return Teacher(
-        Videos(torch.from_numpy(videos), torch.from_numpy(available)),
-        Queries(torch.from_numpy(texts), weights),
+        VideoEmbeddings(torch.from_numpy(videos), torch.from_numpy(available)),
+        QueryEmbeddings(torch.from_numpy(texts), weights),
         plain=True,
     )
 

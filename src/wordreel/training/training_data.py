@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from wordreel.errors import TrainingError, WeightsMissing
-from wordreel.models.config import MINILM, Text
-from wordreel.models.text.sources import open_source
+from wordreel.models.config import MINILM, TextConfig
+from wordreel.models.text.tokenizers import open_tokenizer
 from wordreel.training.data.caption_cache import kept
 from wordreel.training.data.caption_store import Told, encode, is_frozen
 from wordreel.training.data.packed import Packed
@@ -25,7 +25,7 @@ from wordreel.training.teachers import Teachers
 from wordreel.types import Float32
 from wordreel.weights.store import WeightStore
 
-SENTENCES = Text("bert", MINILM.hidden, "sentence", network=MINILM, max_tokens=32)
+SENTENCES = TextConfig("bert", MINILM.hidden, "sentence", network=MINILM, max_tokens=32)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def check_features(pairs: Pairs) -> None:
         )
 
 
-def check_words(words: Packed, text: Text) -> None:
+def check_words(words: Packed, text: TextConfig) -> None:
     """What encodes captions must be of the size that the model's text side is."""
     network = text.network
     if text.words == "vectors" and words.values.shape[1] != text.dim:
@@ -119,7 +119,7 @@ def prepare(
     place = folder or text_folder(text, recipe.start)
     ready = train.words is not None and (val is None or val.words is not None)
     try:
-        source = None if ready else open_source(text, place, store)
+        source = None if ready else open_tokenizer(text, place, store)
     except WeightsMissing as error:
         if text.source.partition(":")[0] not in ("wordpiece", "tokenizer"):
             raise
@@ -159,4 +159,4 @@ def sentence_tokens(pairs: Pairs, store: WeightStore | None = None) -> Packed:
             f"soft targets compare captions as text, and {pairs.name} has word features only; set "
             "loss.soft_targets=0"
         )
-    return encode(pairs, SENTENCES, open_source(SENTENCES, None, store))
+    return encode(pairs, SENTENCES, open_tokenizer(SENTENCES, None, store))

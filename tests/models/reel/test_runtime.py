@@ -106,7 +106,7 @@ def test_the_buffers_are_those_of_the_rows(module):
 
 
 def test_video_side(module, checkpoint):
-    from wordreel.models.rows import clip_rows, collate
+    from wordreel.models.collate import clip_rows, collate
 
     videos = [*some_tracks(np.random.default_rng(0), 12), {}]
     rows = [{name: clip_rows(track, WHOLE) for name, track in tracks.items()} for tracks in videos]
@@ -152,18 +152,18 @@ TEXTS = ["a dog runs over the grass", "unbelievable!", "a man in a red shirt pla
 
 def test_a_training_folder_and_its_export_answer_as_the_module_does(module, tmp_path):
     """The folder to 1e-5; the export, whose matrices are bytes, to a cosine of 0.99."""
-    from wordreel.models.batch import Tokens
+    from wordreel.models.batch import TokenBatch
+    from wordreel.models.checkpoint import save
+    from wordreel.models.collate import clip_rows, collate
     from wordreel.models.reel.model import Reel
-    from wordreel.models.rows import clip_rows, collate
-    from wordreel.models.text.sources import open_source
-    from wordreel.models.trained import save
+    from wordreel.models.text.tokenizers import open_tokenizer
     from wordreel.weights.store import WeightStore
 
-    tokens, mask = open_source(CONFIG.text).encode(TEXTS)
+    tokens, mask = open_tokenizer(CONFIG.text).encode(TEXTS)
     videos = [tracks for tracks in some_tracks(np.random.default_rng(5), 8) if "appearance" in tracks]
     rows = [{name: clip_rows(track, WHOLE) for name, track in tracks.items()} for tracks in videos]
     with torch.no_grad():
-        text = module.embed_queries(Tokens(torch.from_numpy(tokens), torch.from_numpy(mask)))
+        text = module.embed_queries(TokenBatch(torch.from_numpy(tokens), torch.from_numpy(mask)))
         video = module.embed_videos(collate(rows, CONFIG))
     save(tmp_path / "run", module, "mine", {"data": "x"})
     export(tmp_path / "small.safetensors", load(tmp_path / "run" / "model.safetensors"))

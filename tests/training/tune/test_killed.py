@@ -11,7 +11,7 @@ from tests.training.tune.test_tune import QUICK, _few_everyday_queries, captions
 from wordreel import atomic
 from wordreel.api import Library
 from wordreel.library import LibraryStore, embeddings
-from wordreel.models import kept
+from wordreel.models import model_store
 from wordreel.search import use as using
 from wordreel.search.embedding import embedding_cache
 from wordreel.training.tune import tune as tuning
@@ -86,17 +86,17 @@ def test_nothing_is_lost_and_the_next_tuning_ends_the_same(tuned, monkeypatch):
     assert {place.name.partition("-")[2] for place in left} == {name for _, name, _ in MOMENTS}
     for place in left:
         library = Library(place, create=False)
-        for one in kept.kept(library.store):
-            whole = kept.open_kept(library.store, library.weights, one.fingerprint)
+        for one in model_store.stored_models(library.store):
+            whole = model_store.open_model(library.store, library.weights, one.fingerprint)
             assert whole.fingerprint == one.fingerprint
-        in_use = kept.in_use(library.store)
+        in_use = model_store.in_use(library.store)
         assert in_use in ("reel", report.fingerprint)
         assert answers(library) == (before if in_use == "reel" else after)
         _, again = tuning.tune(library.store, library.weights, captions(), QUICK)
         assert (again.model, again.fingerprint) == (report.model, report.fingerprint), place.name
         again = Library(place, create=False)
         assert answers(again) == after
-        assert [one.name for one in kept.kept(again.store)] == ["reel-tuned"]
+        assert [one.name for one in model_store.stored_models(again.store)] == ["reel-tuned"]
         assert again.use("reel").embedded == 0
         assert answers(again) == before
         assert embedding_cache(again.store, again.model).missing() == []

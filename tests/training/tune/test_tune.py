@@ -17,7 +17,7 @@ from wordreel.experts.base import fingerprint
 from wordreel.library import add
 from wordreel.library.lock import writer_lock
 from wordreel.media.types import Frames, Window
-from wordreel.models import kept
+from wordreel.models import model_store
 from wordreel.models.reel import checkpoint
 from wordreel.models.reel.text_encoder import network_name
 from wordreel.search.embedding import embedding_cache
@@ -124,12 +124,12 @@ def test_words_nobody_knows_are_learned(tuned, made):
 
 def test_the_library_holds_it_and_others_do_not(tuned, made, tmp_path):
     library, _, report = tuned
-    assert kept.in_use(library.store) == report.fingerprint
+    assert model_store.in_use(library.store) == report.fingerprint
     rows = {row.name: row for row in library.models()}
     assert rows["reel-tuned"].in_use
     assert rows["reel-tuned"].embedded == rows["reel"].embedded == 48
     assert rows["reel-tuned"].fingerprint != rows["reel"].fingerprint
-    assert kept.in_use(Library(made / "library", create=False).store) == "reel"
+    assert model_store.in_use(Library(made / "library", create=False).store) == "reel"
     # Everything is inside: the moved library answers the same.
     shutil.copytree(library.path, tmp_path / "moved")
     moved = Library(tmp_path / "moved", create=False)
@@ -143,7 +143,7 @@ def test_kept_model_is_the_embedding_that_search_uses(tuned):
     """The tuned file is an ordinary one: the same encoder, its own words, rows of unit length."""
     library, _, report = tuned
     base = checkpoint.load()
-    file = checkpoint.load(library.path / kept.FOLDER / report.fingerprint / kept.WEIGHTS)
+    file = checkpoint.load(library.path / model_store.FOLDER / report.fingerprint / model_store.WEIGHTS)
     for name, array in base.encoder.items():
         np.testing.assert_array_equal(file.encoder[name], array)
     changed = {name for name, array in base.tower.items() if not np.array_equal(file.tower[name], array)}
@@ -175,12 +175,12 @@ def test_same_seed_same_file(tuned, library):
     _, report = tune(library.store, library.weights, captions(), QUICK)
     assert report.fingerprint == tuned[2].fingerprint
     files = [
-        (place.path / kept.FOLDER / report.fingerprint / kept.WEIGHTS).read_bytes()
+        (place.path / model_store.FOLDER / report.fingerprint / model_store.WEIGHTS).read_bytes()
         for place in (library, tuned[0])
     ]
     assert files[0] == files[1]
     assert free_name(library.store) == "reel-tuned-2"  # the next one does not take its place
-    card = checkpoint.load(library.path / kept.FOLDER / report.fingerprint / kept.WEIGHTS).card
+    card = checkpoint.load(library.path / model_store.FOLDER / report.fingerprint / model_store.WEIGHTS).card
     assert free_name(library.store, card) == "reel-tuned"  # the same one again is no other
     assert free_name(library.store, {**card, "tuned": {}}) == "reel-tuned-2"
 
@@ -190,8 +190,8 @@ def test_nonsense_is_refused(library):
     model, report = tune(library.store, library.weights, captions(shuffled=True), QUICK)
     assert model is None
     assert (report.better, report.model, report.fingerprint) == (False, "", "")
-    assert kept.in_use(library.store) == "reel"
-    assert not list((library.path / kept.FOLDER).glob("*"))
+    assert model_store.in_use(library.store) == "reel"
+    assert not list((library.path / model_store.FOLDER).glob("*"))
     assert library.store.digest() == before
 
 
@@ -199,8 +199,8 @@ def test_a_dry_run_changes_nothing(library):
     model, report = tune(library.store, library.weights, captions(), QUICK, dry_run=True)
     assert model is None
     assert report.better
-    assert kept.in_use(library.store) == "reel"
-    assert not (library.path / kept.FOLDER).exists()
+    assert model_store.in_use(library.store) == "reel"
+    assert not (library.path / model_store.FOLDER).exists()
 
 
 def test_stopped_while_embedding_the_old_model_works(library):
@@ -251,7 +251,7 @@ def test_the_verb(library, tmp_path, monkeypatch):
     assert "reel-tuned" in result.stdout
     assert "wordreel use reel" in result.stdout
     assert "gone.mp4" in result.stderr
-    assert kept.in_use(library.store) != "reel"
+    assert model_store.in_use(library.store) != "reel"
     assert CliRunner().invoke(app, ["tune", "a", "b", "c"]).exit_code == 2
 
 

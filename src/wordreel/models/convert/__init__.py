@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from wordreel.errors import NextStep, WeightsError
-from wordreel.models.config import MMT, Config, ReelConfig
+from wordreel.models.config import MMTConfig, ModelConfig, ReelConfig
 from wordreel.weights.torch_file import read_state_dict
 
 if TYPE_CHECKING:
-    from wordreel.models.base_module import JointEmbedding
+    from wordreel.models.joint_embedding import JointEmbedding
 
 
-def load_published(path: Path, config: Config, mixture_order: Sequence[str] | None = None) -> JointEmbedding:
+def load_published(
+    path: Path, config: ModelConfig, mixture_order: Sequence[str] | None = None
+) -> JointEmbedding:
     """A module with the weights of a published CE, MoEE or MMT checkpoint, in evaluation mode.
 
     Args:
@@ -31,10 +33,10 @@ def load_published(path: Path, config: Config, mixture_order: Sequence[str] | No
 
 
 def module_from(
-    arrays: Mapping[str, NDArray[Any]], config: Config, mixture_order: Sequence[str] | None = None
+    arrays: Mapping[str, NDArray[Any]], config: ModelConfig, mixture_order: Sequence[str] | None = None
 ) -> JointEmbedding:
     """`load_published` for arrays that are already read."""
-    if isinstance(config, MMT):
+    if isinstance(config, MMTConfig):
         from wordreel.models.convert.mmt import load_mmt
 
         return load_mmt(arrays, config)

@@ -9,23 +9,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wordreel.models import config as configs
-from wordreel.models.base_module import JointEmbedding
 from wordreel.models.build import build
-from wordreel.models.convert.published import Published
+from wordreel.models.convert.published_weights import PublishedWeights
+from wordreel.models.joint_embedding import JointEmbedding
 
 LEGACY = ("ce.moe_fc_bottleneck1", "ce.moe_cg", "ce.moe_fc_proj")  # written once, never used
 
 
 def load_ce(
     arrays: Mapping[str, NDArray[Any]],
-    config: configs.CE | configs.MoEE | configs.Concat,
+    config: configs.CEConfig | configs.MoEEConfig | configs.ConcatConfig,
     mixture_order: Sequence[str] | None = None,
 ) -> JointEmbedding:
     """A module with a checkpoint's weights, for evaluation; `mode="released"` gives the published numbers.
 
     `mixture_order` names the experts in the order of the published mixture weights, where it is another.
     """
-    found = Published(arrays, LEGACY)
+    found = PublishedWeights(arrays, LEGACY)
     module = build(config)
     inner = "mee" if found.has("mee.") else "ce"
     state = _pools(found, config) | found.linear("mixture.fc", f"{inner}.moe_fc")
@@ -36,10 +36,10 @@ def load_ce(
         state |= found.vlad("caption.vlad", "text_pooling")
     texts = [f"{inner}.text_GU.{number}" for number in range(len(config.experts))]
     videos = [f"{inner}.video_GU.{number}" for number in range(len(config.experts))]
-    if isinstance(config, configs.CE):
+    if isinstance(config, configs.CEConfig):
         state |= found.units("text", texts)
         state |= _video(found, config, videos)
-    elif isinstance(config, configs.MoEE):
+    elif isinstance(config, configs.MoEEConfig):
         for number, (text, video) in enumerate(zip(texts, videos, strict=True)):
             state |= found.unit(f"text.units.{number}", text)
             state |= found.unit(f"video.units.{number}", video)
@@ -47,7 +47,7 @@ def load_ce(
     return module.eval()
 
 
-def _pools(found: Published, config: configs.Config) -> dict[str, Tensor]:
+def _pools(found: PublishedWeights, config: configs.ModelConfig) -> dict[str, Tensor]:
     state: dict[str, Tensor] = {}
     for number, expert in enumerate(config.experts):
         if expert.pool == "vlad":
@@ -57,7 +57,7 @@ def _pools(found: Published, config: configs.Config) -> dict[str, Tensor]:
     return state
 
 
-def _video(found: Published, config: configs.CE, videos: list[str]) -> dict[str, Tensor]:
+def _video(found: PublishedWeights, config: configs.CEConfig, videos: list[str]) -> dict[str, Tensor]:
     state: dict[str, Tensor] = {}
     for number in range(len(videos)):
         state |= found.linear(f"project.{number}", f"ce.video_dim_reduce.{number}.fc")

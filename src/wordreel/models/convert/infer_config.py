@@ -11,7 +11,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from wordreel.errors import NextStep, WeightsError
-from wordreel.models.config import CE, MMT, Config, Expert, Mode, MoEE, Text, Transformer
+from wordreel.models.config import (
+    CEConfig,
+    ExpertConfig,
+    MMTConfig,
+    Mode,
+    ModelConfig,
+    MoEEConfig,
+    TextConfig,
+    TransformerConfig,
+)
 from wordreel.models.convert.checkpoint_file import CONFIG, MoEEOrder, PublishedCheckpoint
 from wordreel.models.registry import MODELS
 
@@ -39,7 +48,7 @@ class VideoSizes(NamedTuple):
     types: int = 19
 
 
-def infer_config(checkpoint: PublishedCheckpoint, mode: Mode = "released") -> Config:
+def infer_config(checkpoint: PublishedCheckpoint, mode: Mode = "released") -> ModelConfig:
     """The configuration of a checkpoint of CE, its ablations, MoEE or MMT."""
     if checkpoint.has("moe_fc_txt."):
         return _mmt(checkpoint, mode)
@@ -53,14 +62,14 @@ def infer_config(checkpoint: PublishedCheckpoint, mode: Mode = "released") -> Co
     )
 
 
-def mixture_order(checkpoint: PublishedCheckpoint, config: Config, order: MoEEOrder) -> tuple[str, ...]:
+def mixture_order(checkpoint: PublishedCheckpoint, config: ModelConfig, order: MoEEOrder) -> tuple[str, ...]:
     """The experts in the order of the published mixture weights."""
     if order == "ordered" and checkpoint.has("mee.") and set(config.names) == set(MOEE_MIXTURE):
         return MOEE_MIXTURE
     return config.names
 
 
-def _ce(checkpoint: PublishedCheckpoint, mode: Mode) -> Config:
+def _ce(checkpoint: PublishedCheckpoint, mode: Mode) -> ModelConfig:
     arrays, known = checkpoint.arrays, _registered(checkpoint)
     for name, allowed in (
         ("use_ce", ("pairwise", "", 0, False, None)),
@@ -90,9 +99,9 @@ def _ce(checkpoint: PublishedCheckpoint, mode: Mode) -> Config:
     text = _vlad_text(checkpoint, limits, known.text.source if known else "")
     learned = not checkpoint.setting("arch", "args", "freeze_weights", default=False)
     if not reduced:
-        return MoEE(experts, text, learned_weights=learned, mode=mode)
+        return MoEEConfig(experts, text, learned_weights=learned, mode=mode)
     own = checkpoint.setting("arch", "args", "include_self")
-    return CE(
+    return CEConfig(
         experts,
         text,
         dim=_shape(checkpoint, "ce.video_dim_reduce.0.fc.weight")[0],
@@ -106,7 +115,7 @@ def _ce(checkpoint: PublishedCheckpoint, mode: Mode) -> Config:
     )
 
 
-def _moee(checkpoint: PublishedCheckpoint, mode: Mode) -> MoEE:
+def _moee(checkpoint: PublishedCheckpoint, mode: Mode) -> MoEEConfig:
     """MoEE's own code: the checkpoint is a bare state dict; experts are told apart by the sizes of units."""
     count = len(checkpoint.arrays["mee.moe_fc.bias"])
     inputs = [_shape(checkpoint, f"mee.video_GU.{m}.fc.weight")[1] for m in range(count)]
@@ -125,10 +134,10 @@ def _moee(checkpoint: PublishedCheckpoint, mode: Mode) -> MoEE:
         _pooled_expert(checkpoint, name, f"{name}_pooling", size, limits)
         for name, size in zip(names, inputs, strict=True)
     )
-    return MoEE(experts, _vlad_text(checkpoint, limits, "w2v"), mode=mode)
+    return MoEEConfig(experts, _vlad_text(checkpoint, limits, "w2v"), mode=mode)
 
 
-def _mmt(checkpoint: PublishedCheckpoint, mode: Mode) -> MMT:
+def _mmt(checkpoint: PublishedCheckpoint, mode: Mode) -> MMTConfig:
     names = sorted(_between(checkpoint.arrays, "video_dim_reduce.", ".fc.weight"))
     for name, allowed in (("txt_wgh", ("emb",)), ("vid_wgh", ("none",)), ("pos_enc", ("tint",))):
         value = checkpoint.setting("arch", "args", name, default=allowed[0])
@@ -156,7 +165,7 @@ def _mmt(checkpoint: PublishedCheckpoint, mode: Mode) -> MMT:
     usual = sizes.positions - 2
     words, rows = (_loader(checkpoint, key, usual) for key in ("max_text_words", "max_expert_tokens"))
     experts = tuple(
-        Expert(
+        ExpertConfig(
             name,
             _shape(checkpoint, f"video_dim_reduce.{name}.fc.weight")[1],
             max_tokens=rows,
@@ -165,7 +174,7 @@ def _mmt(checkpoint: PublishedCheckpoint, mode: Mode) -> MMT:
         )
         for name in names
     )
-    return MMT(
+    return MMTConfig(
         experts,
         _bert_text(checkpoint, words),
         dim=_shape(checkpoint, f"video_dim_reduce.{names[0]}.fc.weight")[0],
@@ -186,17 +195,19 @@ def _mmt(checkpoint: PublishedCheckpoint, mode: Mode) -> MMT:
 
 def _pooled_expert(
     checkpoint: PublishedCheckpoint, name: str, pool: str, size: int, limits: Mapping[str, Any]
-) -> Expert:
+) -> ExpertConfig:
     most = int(limits.get(name, 0))
     if f"{pool}.clusters" not in checkpoint.arrays:
-        return Expert(name, size)
+        return ExpertConfig(name, size)
     dim, clusters = _shape(checkpoint, f"{pool}.clusters2")[-2:]
     if dim * clusters != size:
         raise _needs_config(checkpoint, f"{name} has {dim} × {clusters} numbers where the model takes {size}")
-    return Expert(name, dim, "vlad", clusters, _shape(checkpoint, f"{pool}.clusters")[1] - clusters, most)
+    return ExpertConfig(
+        name, dim, "vlad", clusters, _shape(checkpoint, f"{pool}.clusters")[1] - clusters, most
+    )
 
 
-def _vlad_text(checkpoint: PublishedCheckpoint, limits: Mapping[str, Any], source: str) -> Text:
+def _vlad_text(checkpoint: PublishedCheckpoint, limits: Mapping[str, Any], source: str) -> TextConfig:
     if "text_pooling.clusters2" not in checkpoint.arrays:
         raise WeightsError(
             f"{checkpoint.path.name} does not pool captions by NetVLAD, which is not supported"
@@ -206,10 +217,10 @@ def _vlad_text(checkpoint: PublishedCheckpoint, limits: Mapping[str, Any], sourc
     source = str(checkpoint.setting("experts", "text_feat", default=source))
     if not limits.get("text"):
         raise _needs_config(checkpoint, "nothing says how many words of a caption it reads")
-    return Text("vectors", dim, "vlad", clusters, ghosts, max_tokens=int(limits["text"]), source=source)
+    return TextConfig("vectors", dim, "vlad", clusters, ghosts, max_tokens=int(limits["text"]), source=source)
 
 
-def _bert_text(checkpoint: PublishedCheckpoint, words: int) -> Text:
+def _bert_text(checkpoint: PublishedCheckpoint, words: int) -> TextConfig:
     if not checkpoint.has("txt_bert."):
         raise WeightsError(f"{checkpoint.path.name} does not read captions with BERT, which is not supported")
     found = re.fullmatch(
@@ -224,7 +235,7 @@ def _bert_text(checkpoint: PublishedCheckpoint, words: int) -> Text:
     heads = checkpoint.setting(
         "arch", "args", "txt_bert_params", "num_attention_heads", default=max(1, hidden // 64)
     )
-    network = Transformer(
+    network = TransformerConfig(
         vocabulary,
         hidden,
         1 + max(map(int, _between(checkpoint.arrays, "txt_bert.encoder.layer.", ".attention."))),
@@ -234,17 +245,19 @@ def _bert_text(checkpoint: PublishedCheckpoint, words: int) -> Text:
         _shape(checkpoint, "txt_bert.embeddings.token_type_embeddings.weight")[0],
     )
     frozen, pool = found[1] == "frz", TEXT_POOLS[found[2]]
-    return Text("bert", hidden, pool, network=network, frozen=frozen, max_tokens=words, source="wordpiece")
+    return TextConfig(
+        "bert", hidden, pool, network=network, frozen=frozen, max_tokens=words, source="wordpiece"
+    )
 
 
-def _registered(checkpoint: PublishedCheckpoint) -> CE | MoEE | None:
+def _registered(checkpoint: PublishedCheckpoint) -> CEConfig | MoEEConfig | None:
     """The registered model with the sizes of a checkpoint of the CE code."""
     shapes = {key: value.shape for key, value in checkpoint.arrays.items()}
     for entry in MODELS.values():
         config = entry.make()
-        if not isinstance(config, CE | MoEE):
+        if not isinstance(config, CEConfig | MoEEConfig):
             continue
-        unit = "video_dim_reduce" if isinstance(config, CE) else "video_GU"
+        unit = "video_dim_reduce" if isinstance(config, CEConfig) else "video_GU"
         wanted = {
             **{f"ce.{unit}.{m}.fc.weight": expert.pooled for m, expert in enumerate(config.experts)},
             "ce.moe_fc.weight": config.text.out,

@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wordreel.models.build import build
-from wordreel.models.config import MMT
-from wordreel.models.convert.published import Published
-from wordreel.models.mmt import MMT as Module
+from wordreel.models.config import MMTConfig
+from wordreel.models.convert.published_weights import PublishedWeights
+from wordreel.models.mmt import MMT
 
 
-def load_mmt(arrays: Mapping[str, NDArray[Any]], config: MMT) -> Module:
+def load_mmt(arrays: Mapping[str, NDArray[Any]], config: MMTConfig) -> MMT:
     """A module in evaluation mode with a checkpoint's weights; `mode="released"` gives the published numbers.
 
     A table of times shorter than `config.positions` is filled up with zeros, as for fine-tuning.
     """
-    found = Published(arrays)
+    found = PublishedWeights(arrays)
     module = build(config)
-    assert isinstance(module, Module)  # noqa: S101 - for the type checker
+    assert isinstance(module, MMT)  # noqa: S101 - for the type checker
     capital = "text_GU" if found.has("text_GU.") else "text_gu"
     state = found.units("text", [f"{capital}.{name}" for name in config.names])
     for part in ("weight", "bias"):
@@ -39,7 +39,7 @@ def load_mmt(arrays: Mapping[str, NDArray[Any]], config: MMT) -> Module:
     return module.eval()
 
 
-def _caption(found: Published, module: Module) -> dict[str, Tensor]:
+def _caption(found: PublishedWeights, module: MMT) -> dict[str, Tensor]:
     state: dict[str, Tensor] = {}
     caption = module.caption
     if caption.vlad is not None:
@@ -54,7 +54,7 @@ def _caption(found: Published, module: Module) -> dict[str, Tensor]:
     return state
 
 
-def bert_state(found: Published, names: list[str], here: str, there: str) -> dict[str, Tensor]:
+def bert_state(found: PublishedWeights, names: list[str], here: str, there: str) -> dict[str, Tensor]:
     """A transformer's arrays; norms are LayerNorm or layer_norm, their parts weight/bias or gamma/beta."""
     state = {}
     for name in names:
@@ -64,7 +64,7 @@ def bert_state(found: Published, names: list[str], here: str, there: str) -> dic
     return state
 
 
-def _transformer(found: Published, module: Module, positions: int) -> dict[str, Tensor]:
+def _transformer(found: PublishedWeights, module: MMT, positions: int) -> dict[str, Tensor]:
     assert module.transformer is not None  # noqa: S101 - for the type checker
     names = list(module.transformer.state_dict())
     tables = [name for name in names if not name.startswith(("encoder.", "pooler."))]
@@ -78,7 +78,7 @@ def _transformer(found: Published, module: Module, positions: int) -> dict[str, 
     return state
 
 
-def _pairs(found: Published, config: MMT) -> dict[str, Tensor]:
+def _pairs(found: PublishedWeights, config: MMTConfig) -> dict[str, Tensor]:
     capital = "video_GU" if found.has("video_GU.") else "video_gu"
     videos = [f"{capital}.{name}" for name in config.names]
     state = found.gates("pairs.gates", videos, "batch_norm2")

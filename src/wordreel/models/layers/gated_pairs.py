@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.models.batch import unit
-from wordreel.models.layers.collaborate import TINY
+from wordreel.models.layers.collaborative_gating import TINY
 from wordreel.models.layers.gating import Gates
 from wordreel.models.layers.norm import BatchNorm, ExpertNorm
 

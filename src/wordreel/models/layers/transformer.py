@@ -117,7 +117,7 @@ class Pooler(nn.Module):
         self.requires_grad_(False)
 
 
-def begin(module: nn.Module) -> None:
+def init_weights(module: nn.Module) -> None:
     """BERT's first weights: N(0, 0.02²), biases 0, norms 1; for `module.apply`."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=SPREAD)

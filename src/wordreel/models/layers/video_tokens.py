@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from wordreel.models.batch import Features
-from wordreel.models.config import MMT
+from wordreel.models.batch import ExpertFeatures
+from wordreel.models.config import MMTConfig
 
 AGGREGATE, UNKNOWN, FIRST = 0, 1, 2  # rows of the table of times; FIRST is the video's first second
 
@@ -24,8 +24,8 @@ class VideoTokens(NamedTuple):
 
     @staticmethod
     def assemble(
-        config: MMT,
-        features: list[Features],
+        config: MMTConfig,
+        features: list[ExpertFeatures],
         rows: list[Tensor] | None,
         aggregates: Tensor,
         present: Tensor,
@@ -69,7 +69,7 @@ class VideoTokens(NamedTuple):
         )
 
 
-def place(features: Features, positions: int, timed: bool = True) -> Tensor:
+def place(features: ExpertFeatures, positions: int, timed: bool = True) -> Tensor:
     """`[b, n]`: row 2 + ⌊t⌋ of the table of times, its last row at most; 1 for unknown times and padding.
 
     >>> rows, mask = torch.zeros(1, 3, 1), torch.tensor([[True, True, False]])

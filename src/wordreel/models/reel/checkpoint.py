@@ -28,7 +28,7 @@ from wordreel.types import Float32
 FORMAT = 1
 BYTES, SCALES = "/bytes", "/scales"
 KEY = "reel"  # of the exported file's header
-TRAINED = "wordreel"  # of the header of a training's model (models/trained.py)
+TRAINED = "wordreel"  # of the header of a training's model (models/checkpoint.py)
 TUNED = "tuned"  # of the card of a model that was tuned: what it was tuned with
 SHIPPED = Path(__file__).parent / "reel.safetensors"
 TEXT_NETWORK, TEXT_HEAD = "caption.words.", "text_head."  # of the module's names

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from wordreel.models.base_module import JointEmbedding
-from wordreel.models.batch import Features, Queries, Tokens, Video, Videos
+from wordreel.models.batch import ExpertFeatures, QueryEmbeddings, TokenBatch, VideoEmbeddings, VideoFeatures
 from wordreel.models.config import ReelConfig
-from wordreel.models.layers.experts import complete
+from wordreel.models.joint_embedding import JointEmbedding
+from wordreel.models.layers.expert_pooling import complete
 from wordreel.models.reel.runtime import ROW
-from wordreel.models.text.caption import caption_encoder
+from wordreel.models.text.caption_encoder import caption_encoder
 
 LEAST_DEVIATION = 1e-3
 
@@ -95,7 +95,7 @@ class ReelModule(JointEmbedding):
             assert isinstance(scaling, FeatureScaling)  # noqa: S101 - the list holds nothing else
             scaling.fit(rows.get(expert.name, torch.zeros(0, expert.dim)).to(scaling.mean.device))
 
-    def embed_videos(self, video: Video) -> Videos:
+    def embed_videos(self, video: VideoFeatures) -> VideoEmbeddings:
         features = complete(video, self.settings.experts)
         items = len(features[0].mask)
         tokens = [self.kinds[-1].expand(items, 1, -1)]
@@ -108,18 +108,18 @@ class ReelModule(JointEmbedding):
             x = layer(x, src_key_padding_mask=padding)
         available = torch.stack([part.available for part in features], dim=1).any(dim=1, keepdim=True)
         vectors = F.normalize(self.out(x[:, 0]).float(), dim=-1)[:, None]
-        return Videos(vectors * available[:, :, None], available)
+        return VideoEmbeddings(vectors * available[:, :, None], available)
 
-    def _tokens(self, number: int, features: Features) -> Tensor:
+    def _tokens(self, number: int, features: ExpertFeatures) -> Tensor:
         """`[b, n, dim]`; what stands in padding is finite and never looked at."""
         scaled = self.scaling[number](torch.where(features.mask[:, :, None], features.values, 0))
         dropped = F.dropout(scaled, self.settings.input_dropout, self.training)
         y: Tensor = self.project[number](dropped) + self.kinds[number]
         return y
 
-    def embed_queries(self, text: Tokens) -> Queries:
+    def embed_queries(self, text: TokenBatch) -> QueryEmbeddings:
         vectors = F.normalize(self.text_head(self.caption(*text)).float(), dim=-1)[:, None]
-        return Queries(vectors, torch.ones_like(vectors[:, :, 0]))
+        return QueryEmbeddings(vectors, torch.ones_like(vectors[:, :, 0]))
 
 
 def signed_sqrt(x: Tensor) -> Tensor:

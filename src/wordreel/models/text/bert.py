@@ -6,14 +6,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
-from wordreel.models.config import Transformer
-from wordreel.models.layers.transformer import EPSILON, Encoder, Pooler, begin
+from wordreel.models.config import TransformerConfig
+from wordreel.models.layers.transformer import EPSILON, Encoder, Pooler, init_weights
 
 
 class BertEmbeddings(nn.Module):
     """LN(word + position + segment 0), then dropout"""
 
-    def __init__(self, size: Transformer) -> None:
+    def __init__(self, size: TransformerConfig) -> None:
         super().__init__()
         self.word_embeddings = nn.Embedding(size.vocabulary, size.hidden, padding_idx=0)
         self.position_embeddings = nn.Embedding(size.positions, size.hidden)
@@ -30,12 +30,12 @@ class BertEmbeddings(nn.Module):
 class Bert(nn.Module):
     """`ids [q, t]` and `mask [q, t]` to hidden states `[q, t, hidden]`."""
 
-    def __init__(self, size: Transformer) -> None:
+    def __init__(self, size: TransformerConfig) -> None:
         super().__init__()
         self.embeddings = BertEmbeddings(size)
         self.encoder = Encoder(size.layers, size.hidden, size.heads, size.inner, size.dropout)
         self.pooler = Pooler(size.hidden)
-        self.apply(begin)
+        self.apply(init_weights)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         x: Tensor = self.encoder(self.embeddings(ids), mask)
@@ -55,7 +55,7 @@ class Conv1D(nn.Module):
 
 
 class CausalAttention(nn.Module):
-    def __init__(self, size: Transformer) -> None:
+    def __init__(self, size: TransformerConfig) -> None:
         super().__init__()
         self.heads, self.drop = size.heads, size.dropout
         self.c_attn = Conv1D(size.hidden, 3 * size.hidden)
@@ -73,7 +73,7 @@ class CausalAttention(nn.Module):
 
 
 class Feed(nn.Module):
-    def __init__(self, size: Transformer) -> None:
+    def __init__(self, size: TransformerConfig) -> None:
         super().__init__()
         self.c_fc = Conv1D(size.hidden, size.inner)
         self.c_proj = Conv1D(size.inner, size.hidden)
@@ -87,7 +87,7 @@ class Feed(nn.Module):
 class Block(nn.Module):
     """GPT normalises after each step, GPT-2 before."""
 
-    def __init__(self, size: Transformer, before: bool) -> None:
+    def __init__(self, size: TransformerConfig, before: bool) -> None:
         super().__init__()
         self.before = before
         self.ln_1 = nn.LayerNorm(size.hidden)
@@ -111,7 +111,7 @@ class Gpt(nn.Module):
     Padding stands at the end, so no real token sees it and no mask is needed.
     """
 
-    def __init__(self, size: Transformer, second: bool) -> None:
+    def __init__(self, size: TransformerConfig, second: bool) -> None:
         super().__init__()
         names = ("wte", "wpe") if second else ("tokens_embed", "positions_embed")
         self.words_name, self.places_name = names
@@ -120,7 +120,7 @@ class Gpt(nn.Module):
         self.drop = nn.Dropout(size.dropout)
         self.h = nn.ModuleList(Block(size, before=second) for _ in range(size.layers))
         self.ln_f = nn.LayerNorm(size.hidden) if second else None
-        self.apply(begin)
+        self.apply(init_weights)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         places = torch.arange(ids.shape[1], device=ids.device)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.errors import WeightsError, WeightsMissing
-from wordreel.models.config import Transformer
+from wordreel.models.config import TransformerConfig
 from wordreel.types import Float32
 from wordreel.weights.store import WeightStore
 from wordreel.weights.torch_file import read_state_dict
@@ -58,14 +58,14 @@ def load_pretrained(
     network.load_state_dict(state)
 
 
-def read_network_size(folder: Path) -> tuple[Words, Transformer]:
+def read_network_size(folder: Path) -> tuple[Words, TransformerConfig]:
     """What a folder's `config.json` describes: "gpt", "gpt2" or "bert", and its size."""
     try:
         found: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         kind = KINDS[found["model_type"]]
         hidden = int(found["hidden_size" if kind == "bert" else "n_embd"])
         inner = found["intermediate_size"] if kind == "bert" else found.get("n_inner") or 4 * hidden
-        return kind, Transformer(
+        return kind, TransformerConfig(
             vocabulary=int(found["vocab_size"]),
             hidden=hidden,
             layers=int(found["num_hidden_layers" if kind == "bert" else "n_layer"]),

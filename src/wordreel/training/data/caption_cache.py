@@ -10,15 +10,17 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.atomic import atomic_write, make_dir
-from wordreel.models.config import Text
-from wordreel.models.text.sources import Source
+from wordreel.models.config import TextConfig
+from wordreel.models.text.tokenizers import CaptionTokenizer
 from wordreel.training.data.packed import Packed
 from wordreel.training.data.pairs import Pairs
 
 VERSION = 1
 
 
-def kept(folder: Path, pairs: Pairs, text: Text, source: Source, make: Callable[[], Packed]) -> Packed:
+def kept(
+    folder: Path, pairs: Pairs, text: TextConfig, source: CaptionTokenizer, make: Callable[[], Packed]
+) -> Packed:
     """What `make` made of these captions with this encoder before, or makes now."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file, save

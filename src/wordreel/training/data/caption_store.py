@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from wordreel.errors import TrainingError
-from wordreel.models.base_module import JointEmbedding
-from wordreel.models.batch import Tokens, masked_mean, unit
-from wordreel.models.config import MINILM, Text
-from wordreel.models.text.sources import Source
+from wordreel.models.batch import TokenBatch, masked_mean, unit
+from wordreel.models.config import MINILM, TextConfig
+from wordreel.models.joint_embedding import JointEmbedding
+from wordreel.models.text.tokenizers import CaptionTokenizer
 from wordreel.training.data.feature_store import device_for
 from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.pairs import Pairs
@@ -60,12 +60,12 @@ class CaptionStore:
     def __len__(self) -> int:
         return len(self.on_host)
 
-    def shown(self, captions: Tensor) -> tuple[Tokens, Tensor | None]:
+    def shown(self, captions: Tensor) -> tuple[TokenBatch, Tensor | None]:
         """A batch for a step, and what seconds it is about."""
         middles = None if self.middles is None else self.middles[captions.to(self.middles.device)]
         return self.batch(captions), middles
 
-    def batch(self, captions: Tensor, width: int = 0) -> Tokens:
+    def batch(self, captions: Tensor, width: int = 0) -> TokenBatch:
         """Padded to `width`, or to a width of its own choice."""
         there = captions.to(self.place)
         longest = self.longest
@@ -80,13 +80,13 @@ class CaptionStore:
             values = values.long()
         elif self.wide:
             values = values.float()
-        return Tokens(values.to(self.device, non_blocking=True), mask.to(self.device, non_blocking=True))
+        return TokenBatch(values.to(self.device, non_blocking=True), mask.to(self.device, non_blocking=True))
 
 
 def encode(
     pairs: Pairs,
-    text: Text,
-    source: Source | None,
+    text: TextConfig,
+    source: CaptionTokenizer | None,
     told: Told | None = None,
     device: torch.device | None = None,
 ) -> Packed:
@@ -114,7 +114,11 @@ def encode(
 
 
 def encode_texts(
-    texts: list[str], text: Text, source: Source, device: torch.device | None = None, told: Told | None = None
+    texts: list[str],
+    text: TextConfig,
+    source: CaptionTokenizer,
+    device: torch.device | None = None,
+    told: Told | None = None,
 ) -> list[NDArray[Any]]:
     """Tokens of each text. Vectors are kept in float16, which is finer than training can tell.
 
@@ -132,18 +136,18 @@ def encode_texts(
     return made
 
 
-def _on_device(texts: list[str], text: Text, device: torch.device) -> list[NDArray[Any]]:
+def _on_device(texts: list[str], text: TextConfig, device: torch.device) -> list[NDArray[Any]]:
     from wordreel.models.text.minilm import minilm_network
-    from wordreel.models.text.sources import open_source
+    from wordreel.models.text.tokenizers import open_tokenizer
 
-    numbers = open_source(replace(text, words="bert", pool="mean", network=MINILM))
+    numbers = open_tokenizer(replace(text, words="bert", pool="mean", network=MINILM))
     tokens, mask = numbers.encode(texts)
     packed = pack([row[keep] for row, keep in zip(tokens, mask, strict=True)])
     found = states(minilm_network().to(device), packed, device)
     return [found.item(number).astype(np.float16) for number in range(len(found))]
 
 
-def frozen_states(module: JointEmbedding, packed: Packed, text: Text, device: torch.device) -> Packed:
+def frozen_states(module: JointEmbedding, packed: Packed, text: TextConfig, device: torch.device) -> Packed:
     """What a frozen text network makes of all captions, so that no step has to: `[tokens, hidden]` each.
 
     With "cls" pooling only the first state is kept. A frozen network is used without dropout.
@@ -186,7 +190,7 @@ def sentence_vectors(network: nn.Module, packed: Packed, device: torch.device, b
     return torch.cat(parts)[back]
 
 
-def shorten(tokens: Tokens, chance: float) -> Tokens:
+def shorten(tokens: TokenBatch, chance: float) -> TokenBatch:
     """Leave words out of some captions, so that a few keywords find what a sentence finds.
 
     Of a chosen caption each word stays with one half; the marks at both ends stay, and at least one word.
@@ -200,9 +204,9 @@ def shorten(tokens: Tokens, chance: float) -> Tokens:
     stays = mask & ~gone
     # Words that stay move together, so that their positions are those of a short sentence.
     order = torch.sort((~stays).to(torch.uint8), dim=1, stable=True).indices
-    return Tokens(ids.gather(1, order), stays.gather(1, order))
+    return TokenBatch(ids.gather(1, order), stays.gather(1, order))
 
 
-def is_frozen(text: Text) -> bool:
+def is_frozen(text: TextConfig) -> bool:
     """Whether a network over tokens never changes."""
     return text.frozen and text.words in ("bert", "gpt", "gpt2", "huggingface")

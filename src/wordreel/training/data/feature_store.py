@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from wordreel.errors import TrainingError
-from wordreel.models.batch import Features
-from wordreel.models.config import MMT, Config, Expert
+from wordreel.models.batch import ExpertFeatures
+from wordreel.models.collate import choose_rows
+from wordreel.models.config import ExpertConfig, MMTConfig, ModelConfig
 from wordreel.models.reel.segments import segment_means
-from wordreel.models.rows import choose
 from wordreel.training.data.packed import Packed
 from wordreel.training.data.pairs import Pairs
 from wordreel.types import Int64
@@ -57,7 +57,7 @@ class FeatureStore:
     def __init__(
         self,
         pairs: Pairs,
-        config: Config,
+        config: ModelConfig,
         device: torch.device,
         dtype: torch.dtype = torch.float32,
         fixed: bool = False,
@@ -67,7 +67,7 @@ class FeatureStore:
         self.config, self.device, self.fixed = config, device, fixed
         self.dropout = dropout or FeatureDropout()
         self.wide = wide
-        self.sampled = isinstance(config, MMT)
+        self.sampled = isinstance(config, MMTConfig)
         packed = {expert.name: _prepared(pairs, expert, config) for expert in config.experts}
         if not any(len(found[0].values) for found in packed.values()):
             raise TrainingError(
@@ -82,7 +82,7 @@ class FeatureStore:
             expert.name: self._hold(expert, *packed[expert.name], dtype) for expert in config.experts
         }
 
-    def _hold(self, expert: Expert, packed: Packed, pooled: Tensor | None, dtype: torch.dtype) -> Held:
+    def _hold(self, expert: ExpertConfig, packed: Packed, pooled: Tensor | None, dtype: torch.dtype) -> Held:
         zero = np.zeros((1, expert.dim), np.float32)
         values = torch.from_numpy(np.concatenate([packed.values, zero])).to(dtype)
         times = packed.times if packed.times is not None else np.full(len(packed.values), np.nan, np.float32)
@@ -92,7 +92,7 @@ class FeatureStore:
         if self.sampled and most and packed.longest > most:
             table = np.zeros((len(packed), most), np.int64)
             for count in np.unique(packed.counts):
-                some = choose(int(count), most)
+                some = choose_rows(int(count), most)
                 table[packed.counts == count, : len(some)] = some
             kept = torch.from_numpy(table).to(self.place)
         return Held(
@@ -113,7 +113,7 @@ class FeatureStore:
 
     def batch(
         self, videos: Tensor, training: bool = False, centres: Tensor | None = None, window: float = 0.0
-    ) -> dict[str, Features]:
+    ) -> dict[str, ExpertFeatures]:
         """Features of the videos `[b]`. With `centres [b]` (seconds; NaN: none) only rows near them count."""
         there = videos.to(self.place)
         found = {
@@ -132,7 +132,7 @@ class FeatureStore:
         """All rows `[n, dim]` of all videos, by expert."""
         return {name: held.values[:-1] for name, held in self.held.items()}
 
-    def _width(self, held: Held, expert: Expert, videos: Tensor) -> int:
+    def _width(self, held: Held, expert: ExpertConfig, videos: Tensor) -> int:
         longest = held.longest
         if not self.fixed and videos.device.type == "cpu":
             longest = int(held.on_host[videos.numpy()].max(initial=0))
@@ -141,12 +141,12 @@ class FeatureStore:
     def _expert(
         self,
         held: Held,
-        expert: Expert,
+        expert: ExpertConfig,
         videos: Tensor,
         training: bool,
         centres: Tensor | None,
         window: float,
-    ) -> Features:
+    ) -> ExpertFeatures:
         counts, starts = held.counts[videos], held.starts[videos]
         width = self._width(held, expert, videos)
         places = torch.arange(width, device=videos.device).expand(len(videos), width)
@@ -162,11 +162,11 @@ class FeatureStore:
         mask = torch.arange(width, device=videos.device) < counts[:, None]
         rows = torch.where(mask, starts[:, None] + places, len(held.values) - 1)
         values = held.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
-        return Features(values, mask, held.times[rows], pooled)
+        return ExpertFeatures(values, mask, held.times[rows], pooled)
 
     def _around(
         self, held: Held, videos: Tensor, width: int, training: bool, centres: Tensor, window: float
-    ) -> Features:
+    ) -> ExpertFeatures:
         """Rows within half a window of `centres`, timed from the window's start; the model pools over those.
 
         Rows of unknown time count as inside, and a video all of whose rows are outside keeps them all.
@@ -188,7 +188,7 @@ class FeatureStore:
         values = held.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
         clock = held.times[rows]
         clock = torch.where(torch.isnan(first), clock, (clock - first).clamp(min=0))
-        return Features(values, mask, clock, None)
+        return ExpertFeatures(values, mask, clock, None)
 
 
 def drawn(here: Tensor, keys: Tensor, most: int) -> Tensor:
@@ -201,13 +201,15 @@ def drawn(here: Tensor, keys: Tensor, most: int) -> Tensor:
     return torch.where(here.gather(1, chosen), chosen, count).sort(dim=1).values
 
 
-def drop_tokens(features: Features, chance: float) -> Features:
+def drop_tokens(features: ExpertFeatures, chance: float) -> ExpertFeatures:
     """Each row hidden with this chance; where all of a video's would be, none is."""
     stays = features.mask & (torch.rand(features.mask.shape, device=features.mask.device) >= chance)
     return features._replace(mask=torch.where(stays.any(dim=1, keepdim=True), stays, features.mask))
 
 
-def drop_experts(batch: dict[str, Features], chance: float, spared: Tensor) -> dict[str, Features]:
+def drop_experts(
+    batch: dict[str, ExpertFeatures], chance: float, spared: Tensor
+) -> dict[str, ExpertFeatures]:
     """Each expert but the `spared [experts]` missing from each video with this chance.
 
     A video keeps at least one of the experts it had.
@@ -224,15 +226,15 @@ def drop_experts(batch: dict[str, Features], chance: float, spared: Tensor) -> d
     }
 
 
-def _widened(part: Features) -> Features:
+def _widened(part: ExpertFeatures) -> ExpertFeatures:
     pooled = None if part.pooled is None else part.pooled.float()
     return part._replace(values=part.values.float(), pooled=pooled)
 
 
-def _moved(part: Features, device: torch.device) -> Features:
+def _moved(part: ExpertFeatures, device: torch.device) -> ExpertFeatures:
     times, pooled = (None if x is None else x.to(device, non_blocking=True) for x in part[2:])
     values, mask = (x.to(device, non_blocking=True) for x in (part.values, part.mask))
-    return Features(values, mask, times, pooled)
+    return ExpertFeatures(values, mask, times, pooled)
 
 
 def device_for(size: int, device: torch.device) -> torch.device:
@@ -243,12 +245,12 @@ def device_for(size: int, device: torch.device) -> torch.device:
     return device if size < FREE * free else torch.device("cpu")
 
 
-def _prepared(pairs: Pairs, expert: Expert, config: Config) -> tuple[Packed, Tensor | None]:
+def _prepared(pairs: Pairs, expert: ExpertConfig, config: ModelConfig) -> tuple[Packed, Tensor | None]:
     """An expert's rows as the model uses them, and what it pools over all of them."""
     packed = pairs.rows.get(expert.name)
     if packed is None or not len(packed.values):
         none = Packed(np.zeros((0, expert.dim), np.float32), np.zeros(len(pairs), np.int64))
-        return none, torch.zeros(len(pairs), expert.dim) if isinstance(config, MMT) else None
+        return none, torch.zeros(len(pairs), expert.dim) if isinstance(config, MMTConfig) else None
     if packed.values.shape[1] != expert.dim:
         raise TrainingError(
             f"{expert.name} has rows of {packed.values.shape[1]} numbers in {pairs.name}, the recipe says "
@@ -256,9 +258,9 @@ def _prepared(pairs: Pairs, expert: Expert, config: Config) -> tuple[Packed, Ten
         )
     if expert.pool == "segments":
         packed = segmented(packed, expert.max_tokens)
-        if not isinstance(config, MMT):
+        if not isinstance(config, MMTConfig):
             return packed, None
-    if isinstance(config, MMT):
+    if isinstance(config, MMTConfig):
         return packed, torch.from_numpy(_pooled(packed, config.aggregate == "mean"))
     if expert.pool == "mean":
         some = packed.counts if not expert.max_tokens else np.minimum(packed.counts, expert.max_tokens)

@@ -10,7 +10,7 @@ import numpy as np
 from wordreel.datasets.types import Caption, Split
 from wordreel.errors import TrainingError
 from wordreel.library.store import LibraryStore
-from wordreel.models.rows import Rows, clip_rows
+from wordreel.models.collate import ExpertRows, clip_rows
 from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.pairs import Pairs
 from wordreel.types import Clip, Float32, Track
@@ -63,12 +63,12 @@ def from_library(
     )
 
 
-def _rows(store: LibraryStore, content: str, expert: str, clip: Clip) -> Rows | None:
+def _rows(store: LibraryStore, content: str, expert: str, clip: Clip) -> ExpertRows | None:
     track = store.track(content, expert)
     return clip_rows(track, clip) if isinstance(track, Track) else None
 
 
-def _packed(found: Sequence[Rows | None]) -> Packed:
+def _packed(found: Sequence[ExpertRows | None]) -> Packed:
     dim = next((rows.values.shape[1] for rows in found if rows is not None), 1)
     empty: Float32 = np.zeros((0, dim), np.float32)
     return pack(

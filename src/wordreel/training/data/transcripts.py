@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wordreel.errors import TrainingError
-from wordreel.models.batch import Tokens
-from wordreel.models.text.sources import Source
-from wordreel.models.text.wording import STOP, without_stop_words
+from wordreel.models.batch import TokenBatch
+from wordreel.models.text.preprocess import STOP, without_stop_words
+from wordreel.models.text.tokenizers import CaptionTokenizer
 from wordreel.training.data.feature_store import device_for
 from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.pairs import Pairs
@@ -42,7 +42,7 @@ class Transcripts:
     sentences: bool  # whether a capital and a full stop are put
 
 
-def transcripts(pairs: Pairs, source: Source, until: float = 0.0) -> Transcripts:
+def transcripts(pairs: Pairs, source: CaptionTokenizer, until: float = 0.0) -> Transcripts:
     """Every caption's words. Those that begin after `until` seconds are left out; 0: none are."""
     if source.pieces is None:
         raise TrainingError(
@@ -102,14 +102,14 @@ class Stretches:
     def __len__(self) -> int:
         return len(self.counts)
 
-    def shown(self, captions: Tensor) -> tuple[Tokens, Tensor]:
+    def shown(self, captions: Tensor) -> tuple[TokenBatch, Tensor]:
         """A stretch of each caption `[b]`, and its middle in seconds `[b]`, NaN where unknown."""
         there = captions.to(self.place)
         room = (self.counts[there] - self.length + 1).clamp(min=1)
         first = (torch.rand(len(there), device=self.place) * room).long()
         return self.cut(there, torch.minimum(first, room - 1))
 
-    def cut(self, captions: Tensor, first: Tensor) -> tuple[Tokens, Tensor]:
+    def cut(self, captions: Tensor, first: Tensor) -> tuple[TokenBatch, Tensor]:
         """The stretches that begin at the words `first [b]`."""
         begin = self.starts[captions] + first
         size = (self.counts[captions] - first).clamp(0, self.length)
@@ -117,7 +117,7 @@ class Stretches:
         middles = (self.times[begin, 0] + self.times[last, 1]) / 2
         middles = torch.where(size > 0, middles, torch.nan)
         tokens, mask = self._tokens(self._numbers(begin, size))
-        return Tokens(tokens.to(self.device), mask.to(self.device)), middles.to(self.device)
+        return TokenBatch(tokens.to(self.device), mask.to(self.device)), middles.to(self.device)
 
     def _numbers(self, begin: Tensor, size: Tensor) -> Tensor:
         """`[b, length + 1]`: the numbers of the words, and of the full stop where there is one."""

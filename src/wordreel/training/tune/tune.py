@@ -13,7 +13,7 @@ from typing import Any
 
 from wordreel.errors import LibraryError
 from wordreel.library.store import LibraryStore
-from wordreel.models import kept
+from wordreel.models import model_store
 from wordreel.models.base import Model
 from wordreel.models.reel.checkpoint import TUNED, export
 from wordreel.models.reel.model import Reel
@@ -93,7 +93,7 @@ def tune(
         card = _card(base, words, said, found, settings)
         card["name"] = name = free_name(store, card)
         with TemporaryDirectory() as folder:
-            export(Path(folder) / kept.WEIGHTS, replace(base.checkpoint, tower=tower, card=card))
+            export(Path(folder) / model_store.WEIGHTS, replace(base.checkpoint, tower=tower, card=card))
             model, used = use(
                 store,
                 weights,
@@ -127,14 +127,14 @@ def tune(
 
 def check_model(store: LibraryStore) -> None:
     """Only the default model can be tuned; one that was tuned before makes way."""
-    key = kept.in_use(store)
-    own = next((one for one in kept.kept(store) if one.fingerprint == key), None)
-    if key == kept.DEFAULT or (own is not None and TUNED in own.facts):
+    key = model_store.in_use(store)
+    own = next((one for one in model_store.stored_models(store) if one.fingerprint == key), None)
+    if key == model_store.DEFAULT or (own is not None and TUNED in own.facts):
         return
     name = own.name if own is not None else key
     raise LibraryError(
         f"this library uses the model {name!r}, and tuning starts from the default one; run "
-        f"`wordreel use {kept.DEFAULT}` first (or `wordreel train` for a model of your own)"
+        f"`wordreel use {model_store.DEFAULT}` first (or `wordreel train` for a model of your own)"
     )
 
 
@@ -144,7 +144,7 @@ def free_name(store: LibraryStore, card: Mapping[str, Any] | None = None) -> str
     One that was made of the same captions with the same settings keeps its name: it is the same model again,
     perhaps of a tuning that was killed before the library was embedded.
     """
-    taken = {one.name: _unnamed(one.facts) for one in kept.kept(store)}
+    taken = {one.name: _unnamed(one.facts) for one in model_store.stored_models(store)}
     mine = None if card is None else _unnamed(json.loads(json.dumps(card)))
     number = 1
     while (name := NAME if number == 1 else f"{NAME}-{number}") in taken and taken[name] != mine:

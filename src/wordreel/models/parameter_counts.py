@@ -6,7 +6,17 @@ Parameters that a published model carries without using them (poolers, mixture w
 
 from __future__ import annotations
 
-from wordreel.models.config import CE, MMT, Concat, Config, Expert, MoEE, ReelConfig, Text, Transformer
+from wordreel.models.config import (
+    CEConfig,
+    ConcatConfig,
+    ExpertConfig,
+    MMTConfig,
+    ModelConfig,
+    MoEEConfig,
+    ReelConfig,
+    TextConfig,
+    TransformerConfig,
+)
 
 
 def linear(i: int, o: int) -> int:
@@ -31,13 +41,13 @@ def layer(hidden: int, inner: int) -> int:
     return 4 * linear(hidden, hidden) + 4 * hidden + linear(hidden, inner) + linear(inner, hidden)
 
 
-def transformer(size: Transformer, causal: bool = False) -> int:
+def transformer(size: TransformerConfig, causal: bool = False) -> int:
     tables = (size.vocabulary + size.positions + size.types) * size.hidden
     layers = size.layers * layer(size.hidden, size.inner)
     return tables + layers if causal else tables + layers + 2 * size.hidden + linear(size.hidden, size.hidden)
 
 
-def words(text: Text) -> int:
+def words(text: TextConfig) -> int:
     """The network or table behind the tokens; 0 for ready vectors and for networks of other libraries."""
     if text.words == "table":
         return text.vocabulary * text.dim
@@ -47,7 +57,7 @@ def words(text: Text) -> int:
     return transformer(text.network, causal=text.words != "bert") + last_norm
 
 
-def pooling(text: Text) -> int:
+def pooling(text: TextConfig) -> int:
     if text.pool == "vlad":
         return vlad(text.word_dim, text.clusters, text.ghosts)
     if text.pool == "lstm":
@@ -56,34 +66,34 @@ def pooling(text: Text) -> int:
     return 0
 
 
-def video_vlad(experts: tuple[Expert, ...]) -> int:
+def video_vlad(experts: tuple[ExpertConfig, ...]) -> int:
     return sum(vlad(e.dim, e.clusters, e.ghosts) for e in experts if e.pool == "vlad")
 
 
-def parts(config: Config) -> dict[str, int]:
+def parameters_by_part(config: ModelConfig) -> dict[str, int]:
     """Part → parameters; `sum(parts(config).values())` is the model's size."""
     common = {"words": words(config.text), "text pooling": pooling(config.text)}
-    if isinstance(config, MMT):
+    if isinstance(config, MMTConfig):
         return {**common, **_mmt(config)}
     if isinstance(config, ReelConfig):
         return {**common, **_reel(config)}
     common["video pooling"] = video_vlad(config.experts)
     common["mixture weights"] = linear(config.text.out, len(config.experts))
-    if isinstance(config, MoEE):
+    if isinstance(config, MoEEConfig):
         common["text units"] = sum(gated(config.text.out, e.dim) for e in config.experts)
         common["video units"] = sum(gated(e.pooled, e.dim) for e in config.experts)
-    elif isinstance(config, CE):
+    elif isinstance(config, CEConfig):
         common |= _ce(config)
     else:
-        assert isinstance(config, Concat)  # noqa: S101 - nothing more to count
+        assert isinstance(config, ConcatConfig)  # noqa: S101 - nothing more to count
     return common
 
 
-def total(config: Config) -> int:
-    return sum(parts(config).values())
+def count_parameters(config: ModelConfig) -> int:
+    return sum(parameters_by_part(config).values())
 
 
-def _ce(config: CE) -> dict[str, int]:
+def _ce(config: CEConfig) -> dict[str, int]:
     d, many = config.dim, len(config.experts)
     found = {
         "text units": many * gated(config.text.out, d),
@@ -101,7 +111,7 @@ def _ce(config: CE) -> dict[str, int]:
     }
 
 
-def _mmt(config: MMT) -> dict[str, int]:
+def _mmt(config: MMTConfig) -> dict[str, int]:
     d, many = config.dim, len(config.experts)
     found = {
         "text units": many * gated(config.text.out, d),

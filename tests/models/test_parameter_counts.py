@@ -2,8 +2,8 @@
 
 import pytest
 
-from wordreel.models import counts, registry
-from wordreel.models.config import GPT, GPT2, MINILM, MMT, Expert, Text, from_json, to_json
+from wordreel.models import parameter_counts, registry
+from wordreel.models.config import GPT, GPT2, MINILM, ExpertConfig, MMTConfig, TextConfig, from_json, to_json
 
 PUBLISHED = {
     "ce-384": 88_618_655,
@@ -40,12 +40,12 @@ def test_modules_have_the_sizes_of_the_formulas(name, mode):
         config = replace(config, mode=mode)
     with torch.device("meta"):
         module = build(config)
-    assert sum(p.numel() for p in module.parameters()) == counts.total(config)
+    assert sum(p.numel() for p in module.parameters()) == parameter_counts.count_parameters(config)
     assert from_json(to_json(config)) == config
 
 
 def test_the_parts_of_ce():
-    assert counts.parts(registry.ce()) == {
+    assert parameter_counts.parameters_by_part(registry.ce()) == {
         "words": 0,
         "text pooling": 43_834,
         "video pooling": 39_388,
@@ -67,7 +67,7 @@ def test_the_parts_of_ce():
     ],
 )
 def test_the_parts_of_mmt(config, caption, video):
-    parts = counts.parts(config)
+    parts = parameter_counts.parameters_by_part(config)
     assert (parts["words"], parts["text units"], parts["mixture weights"]) == caption
     assert (parts["projections"], parts["transformer"] + parts["token tables"] + parts["pooler"]) == video
 
@@ -75,29 +75,31 @@ def test_the_parts_of_mmt(config, caption, video):
 @pytest.mark.parametrize(
     "text",
     [
-        Text("table", 30, "lstm", lstm=24, vocabulary=50),
-        Text("vectors", 30, "vlad", 5, 2),
-        Text("gpt", pool="mean", network=GPT),
-        Text("gpt2", pool="max", network=GPT2),
-        Text("bert", pool="cls", network=MINILM),
+        TextConfig("table", 30, "lstm", lstm=24, vocabulary=50),
+        TextConfig("vectors", 30, "vlad", 5, 2),
+        TextConfig("gpt", pool="mean", network=GPT),
+        TextConfig("gpt2", pool="max", network=GPT2),
+        TextConfig("bert", pool="cls", network=MINILM),
     ],
 )
 def test_captions_have_the_sizes_of_the_formulas(text):
     torch = pytest.importorskip("torch")
-    from wordreel.models.text.caption import caption_encoder
+    from wordreel.models.text.caption_encoder import caption_encoder
 
     with torch.device("meta"):
         module = caption_encoder(text)
-    assert sum(p.numel() for p in module.parameters()) == counts.words(text) + counts.pooling(text)
+    assert sum(p.numel() for p in module.parameters()) == parameter_counts.words(
+        text
+    ) + parameter_counts.pooling(text)
 
 
 def test_gpt_sizes_are_the_published_ones():
-    assert counts.words(Text("gpt", pool="mean", network=GPT)) == 116_534_784
-    assert counts.words(Text("gpt2", pool="mean", network=GPT2)) == 124_439_808
+    assert parameter_counts.words(TextConfig("gpt", pool="mean", network=GPT)) == 116_534_784
+    assert parameter_counts.words(TextConfig("gpt2", pool="mean", network=GPT2)) == 124_439_808
 
 
 def test_configurations_are_checked():
     with pytest.raises(ValueError, match="clusters"):
-        Expert("speech", 300, "vlad")
+        ExpertConfig("speech", 300, "vlad")
     with pytest.raises(ValueError, match="type_id"):
-        MMT((Expert("a", 3), Expert("b", 3)), Text(pool="mean"))
+        MMTConfig((ExpertConfig("a", 3), ExpertConfig("b", 3)), TextConfig(pool="mean"))

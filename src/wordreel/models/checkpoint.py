@@ -21,13 +21,13 @@ from torch import Tensor
 from wordreel.atomic import atomic_write, make_dir
 from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.models.base import CheckpointModel, Explanation
-from wordreel.models.base_module import JointEmbedding
-from wordreel.models.batch import Tokens
+from wordreel.models.batch import TokenBatch
 from wordreel.models.bridge import words_in
 from wordreel.models.build import build
-from wordreel.models.config import Config, from_json, to_json
-from wordreel.models.rows import clip_rows, collate
-from wordreel.models.text.sources import Source, external_text, open_source, text_files
+from wordreel.models.collate import clip_rows, collate
+from wordreel.models.config import ModelConfig, from_json, to_json
+from wordreel.models.joint_embedding import JointEmbedding
+from wordreel.models.text.tokenizers import CaptionTokenizer, external_text, open_tokenizer, text_files
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.store import WeightStore
 
@@ -119,7 +119,7 @@ class TrainedModel(CheckpointModel):
         self._module, self._facts = load_module(folder)
         self.name: str = str(self._facts.get("name", folder.name))
         self.experts: tuple[str, ...] = self._module.rows
-        self.config: Config = self._module.config
+        self.config: ModelConfig = self._module.config
         self.track_experts: tuple[str, ...] = self.config.names
         self.dim: int = self._module.dim
         self.text_files = text_files(folder, self.config.text)
@@ -157,7 +157,9 @@ class TrainedModel(CheckpointModel):
             some = list(texts[start : start + BATCH])
             tokens, mask = self._source.encode(some)
             with torch.inference_mode():
-                made = self._module.embed_queries(Tokens(torch.from_numpy(tokens), torch.from_numpy(mask)))
+                made = self._module.embed_queries(
+                    TokenBatch(torch.from_numpy(tokens), torch.from_numpy(mask))
+                )
             vectors, weights = made.vectors.float().numpy(), made.weights.float().numpy()
             found += [QueryEmbedding(vectors[n], weights[n], text) for n, text in enumerate(some)]
         return found
@@ -174,8 +176,8 @@ class TrainedModel(CheckpointModel):
         return said
 
     @cached_property
-    def _source(self) -> Source:
-        return open_source(self._module.config.text, self.folder, self._store)
+    def _source(self) -> CaptionTokenizer:
+        return open_tokenizer(self._module.config.text, self.folder, self._store)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ UNFINISHED = ".new"
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredModel:
     """A checkpoint inside a library, without its weights being read."""
 
     fingerprint: str
@@ -48,7 +48,7 @@ def in_use(store: LibraryStore) -> str:
     return store.setting(SETTING) or DEFAULT
 
 
-def kept(store: LibraryStore) -> list[Kept]:
+def stored_models(store: LibraryStore) -> list[StoredModel]:
     """Every checkpoint of the library, by name."""
     found = []
     for folder in (store.path / FOLDER).glob("[!.]*"):
@@ -57,11 +57,11 @@ def kept(store: LibraryStore) -> list[Kept]:
         except (OSError, ValueError):
             continue
         if isinstance(facts, dict):
-            found.append(Kept(folder.name, folder, facts))
+            found.append(StoredModel(folder.name, folder, facts))
     return sorted(found, key=lambda one: (one.name, one.fingerprint))
 
 
-def open_kept(store: LibraryStore, weights: WeightStore, key: str | None = None) -> Model:
+def open_model(store: LibraryStore, weights: WeightStore, key: str | None = None) -> Model:
     """The model the library uses, or another one of its own."""
     key = key or in_use(store)
     if key in BUILT_IN:
@@ -89,7 +89,7 @@ def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
 
         return Reel(weights, folder / WEIGHTS)
     try:
-        trained: Any = import_module("wordreel.models.trained")
+        trained: Any = import_module("wordreel.models.checkpoint")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "torch":
             raise
@@ -123,7 +123,7 @@ def find_checkpoint(path: Path) -> Path:
     return path / BEST if not (path / WEIGHTS).exists() and (path / BEST / WEIGHTS).exists() else path
 
 
-def keep(store: LibraryStore, model: CheckpointModel, weights: WeightStore) -> Model:
+def save_model(store: LibraryStore, model: CheckpointModel, weights: WeightStore) -> Model:
     """Copy a checkpoint into the library and open it there; the old copy stays if it is whole.
 
     The copy gets its name when all of it is on the disk, so that a kill leaves all of it or nothing.
@@ -134,7 +134,7 @@ def keep(store: LibraryStore, model: CheckpointModel, weights: WeightStore) -> M
         try:
             if place.is_dir():
                 try:
-                    return open_kept(store, weights, model.fingerprint)
+                    return open_model(store, weights, model.fingerprint)
                 except WordreelError:
                     shutil.rmtree(place)
             make_dir(place.parent)
@@ -154,7 +154,7 @@ def keep(store: LibraryStore, model: CheckpointModel, weights: WeightStore) -> M
             raise LibraryError(
                 f"the model cannot be copied into {place.parent}: {error.strerror or error}"
             ) from error
-    return open_kept(store, weights, model.fingerprint)
+    return open_model(store, weights, model.fingerprint)
 
 
 def _sync(path: Path) -> None:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from wordreel.models.batch import Features, Video, masked_mean
-from wordreel.models.config import Expert, Mode
+from wordreel.models.batch import ExpertFeatures, VideoFeatures, masked_mean
+from wordreel.models.config import ExpertConfig, Mode
 from wordreel.models.layers.netvlad import NetVLAD
 
 
@@ -19,7 +19,7 @@ class ExpertPooling(nn.Module):
     Released: zero rows up to `max_tokens` take part in NetVLAD, and a missing expert is a row of zeros.
     """
 
-    def __init__(self, experts: Sequence[Expert], mode: Mode) -> None:
+    def __init__(self, experts: Sequence[ExpertConfig], mode: Mode) -> None:
         super().__init__()
         self.experts, self.released = tuple(experts), mode == "released"
         self.pools = nn.ModuleDict(
@@ -30,12 +30,12 @@ class ExpertPooling(nn.Module):
             }
         )
 
-    def forward(self, video: Video) -> tuple[list[Tensor], Tensor]:
+    def forward(self, video: VideoFeatures) -> tuple[list[Tensor], Tensor]:
         full = complete(video, self.experts)
         vectors = [self._pool(number, full[number]) for number in range(len(full))]
         return vectors, torch.stack([features.available for features in full], dim=1)
 
-    def _pool(self, number: int, features: Features) -> Tensor:
+    def _pool(self, number: int, features: ExpertFeatures) -> Tensor:
         expert = self.experts[number]
         if expert.pool != "vlad":
             return masked_mean(features.values, features.mask)
@@ -48,7 +48,7 @@ class ExpertPooling(nn.Module):
         return padded
 
 
-def complete(video: Video, experts: Sequence[Expert]) -> list[Features]:
+def complete(video: VideoFeatures, experts: Sequence[ExpertConfig]) -> list[ExpertFeatures]:
     """Features in the experts' order, cut to `max_tokens`; experts that were not given have no real row."""
     given = [video[expert.name] for expert in experts if expert.name in video]
     if not given:
@@ -60,7 +60,9 @@ def complete(video: Video, experts: Sequence[Expert]) -> list[Features]:
         features = video.get(expert.name)
         if features is None:
             values = like.values.new_zeros(like.values.shape[0], 1, expert.dim)
-            features = Features(values, torch.zeros(values.shape[:2], dtype=torch.bool, device=values.device))
+            features = ExpertFeatures(
+                values, torch.zeros(values.shape[:2], dtype=torch.bool, device=values.device)
+            )
         if features.values.shape[-1] != expert.dim:
             found = features.values.shape[-1]
             raise ValueError(
@@ -70,8 +72,8 @@ def complete(video: Video, experts: Sequence[Expert]) -> list[Features]:
     return full
 
 
-def cut(features: Features, most: int) -> Features:
+def cut(features: ExpertFeatures, most: int) -> ExpertFeatures:
     if not most or features.values.shape[1] <= most:
         return features
     times = None if features.times is None else features.times[:, :most]
-    return Features(features.values[:, :most], features.mask[:, :most], times, features.pooled)
+    return ExpertFeatures(features.values[:, :most], features.mask[:, :most], times, features.pooled)

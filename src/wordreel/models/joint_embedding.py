@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from wordreel.models.batch import Queries, Tokens, Video, Videos, similarity
-from wordreel.models.config import Config
+from wordreel.models.batch import QueryEmbeddings, TokenBatch, VideoEmbeddings, VideoFeatures, similarity
+from wordreel.models.config import ModelConfig
 
 
 class JointEmbedding(nn.Module, ABC):
@@ -19,16 +19,16 @@ class JointEmbedding(nn.Module, ABC):
     neighbours.
     """
 
-    config: Config
+    config: ModelConfig
     rows: tuple[str, ...]
     dim: int
 
     @abstractmethod
-    def embed_videos(self, video: Video) -> Videos:
+    def embed_videos(self, video: VideoFeatures) -> VideoEmbeddings:
         """Features by expert name to `[b, rows, dim]`; an expert that is not in the mapping is missing."""
 
     @abstractmethod
-    def embed_queries(self, text: Tokens) -> Queries:
+    def embed_queries(self, text: TokenBatch) -> QueryEmbeddings:
         """Captions to `[q, rows, dim]` and weights `[q, rows]`."""
 
     def fit_features(self, rows: Mapping[str, Tensor]) -> None:
@@ -37,10 +37,10 @@ class JointEmbedding(nn.Module, ABC):
         By default nothing. Called once, before the first step of a training that starts from fresh weights.
         """
 
-    def forward(self, video: Video, text: Tokens) -> tuple[Videos, Queries]:
+    def forward(self, video: VideoFeatures, text: TokenBatch) -> tuple[VideoEmbeddings, QueryEmbeddings]:
         return self.embed_videos(video), self.embed_queries(text)
 
-    def similarities(self, video: Video, text: Tokens) -> Tensor:
+    def similarities(self, video: VideoFeatures, text: TokenBatch) -> Tensor:
         """`[q, b]`"""
         videos, queries = self(video, text)
         return similarity(queries, videos)

@@ -23,29 +23,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import WeightsError, WeightsMissing
-from wordreel.models.config import Text
-from wordreel.models.text.wording import sentence, without_stop_words
+from wordreel.models.config import TextConfig
+from wordreel.models.text.preprocess import sentence, without_stop_words
 from wordreel.types import Bool
 from wordreel.weights.store import WeightStore
 
-Rows = Callable[[Sequence[str]], list[NDArray[Any]]]
-Pieces = Callable[[Sequence[str]], tuple[list[NDArray[Any]], tuple[int, int]]]
+TokenizeFunction = Callable[[Sequence[str]], list[NDArray[Any]]]
+WordPieceFunction = Callable[[Sequence[str]], tuple[list[NDArray[Any]], tuple[int, int]]]
 MAX_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True)
-class Source:
+class CaptionTokenizer:
     """Turns captions into tokens. `fingerprint` changes whenever a token would.
 
     Where a caption's tokens are those of its words between two marks, `pieces` gives the tokens of single
     words, and the marks; `sentences` then says whether captions get a capital and a full stop.
     """
 
-    rows: Rows
+    rows: TokenizeFunction
     fingerprint: str
     most: int
     keep_stop_words: bool = True
-    pieces: Pieces | None = None
+    pieces: WordPieceFunction | None = None
     sentences: bool = False
 
     def encode(self, texts: Sequence[str]) -> tuple[NDArray[Any], Bool]:
@@ -72,7 +72,9 @@ def padded(rows: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Bool]:
     return tokens, mask
 
 
-def open_source(text: Text, folder: Path | None = None, store: WeightStore | None = None) -> Source:
+def open_tokenizer(
+    text: TextConfig, folder: Path | None = None, store: WeightStore | None = None
+) -> CaptionTokenizer:
     """The source that a configuration names; relative paths are looked up in `folder`."""
     if text.words == "huggingface":
         return _huggingface(text)
@@ -107,7 +109,7 @@ def open_source(text: Text, folder: Path | None = None, store: WeightStore | Non
     )
 
 
-def text_files(folder: Path, text: Text) -> tuple[str, ...]:
+def text_files(folder: Path, text: TextConfig) -> tuple[str, ...]:
     """The files of a checkpoint folder, relative to it, that its captions need."""
     kind, _, path = text.source.partition(":")
     if text.words == "huggingface" or not _inside(path):
@@ -119,7 +121,7 @@ def text_files(folder: Path, text: Text) -> tuple[str, ...]:
     return tuple(name for name in wanted if (folder / name).is_file())
 
 
-def external_text(text: Text) -> str:
+def external_text(text: TextConfig) -> str:
     """What captions need that is not in the checkpoint folder; empty if there is nothing."""
     kind, _, path = text.source.partition(":")
     if text.words == "huggingface":
@@ -132,9 +134,9 @@ def _inside(name: str) -> bool:
     return not path.is_absolute() and ".." not in path.parts
 
 
-def _source(text: Text, rows: Rows, facts: str) -> Source:
+def _source(text: TextConfig, rows: TokenizeFunction, facts: str) -> CaptionTokenizer:
     # Tokenizers with an end mark cut their own; the rest is cut here.
-    return Source(rows, f"{text.source}:{facts}", text.max_tokens, text.stop_words)
+    return CaptionTokenizer(rows, f"{text.source}:{facts}", text.max_tokens, text.stop_words)
 
 
 class MiniLM:
@@ -220,7 +222,7 @@ def _wordpieces(tokenizer: Any, texts: Sequence[str], most: int) -> list[NDArray
     return [np.append(row[: most - 1], row[-1]) if most and len(row) > most else row for row in rows]
 
 
-def _huggingface(text: Text) -> Source:
+def _huggingface(text: TextConfig) -> CaptionTokenizer:
     from wordreel.models.text.huggingface import library
 
     tokenizer = library().AutoTokenizer.from_pretrained(text.source, local_files_only=True)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.models.batch import masked_max, masked_mean, unit
-from wordreel.models.config import Mode, Text
+from wordreel.models.config import Mode, TextConfig
 from wordreel.models.layers.netvlad import NetVLAD
 from wordreel.models.text.bert import Bert, Gpt
 
@@ -17,7 +17,7 @@ class CaptionEncoder(nn.Module):
     Released: padding takes part in NetVLAD and in the mean and maximum over a BERT's tokens, as published.
     """
 
-    def __init__(self, text: Text, words: nn.Module | None, released: bool) -> None:
+    def __init__(self, text: TextConfig, words: nn.Module | None, released: bool) -> None:
         super().__init__()
         self.text, self.released = text, released
         self.words = words
@@ -86,12 +86,12 @@ class Lstm(nn.Module):
         return y
 
 
-def caption_encoder(text: Text, mode: Mode = "paper") -> CaptionEncoder:
+def caption_encoder(text: TextConfig, mode: Mode = "paper") -> CaptionEncoder:
     """The encoder that a configuration describes, with its first weights."""
     return CaptionEncoder(text, word_network(text), mode == "released")
 
 
-def word_network(text: Text) -> nn.Module | None:
+def word_network(text: TextConfig) -> nn.Module | None:
     if text.words == "vectors":
         return None
     if text.words == "table":
@@ -104,7 +104,7 @@ def word_network(text: Text) -> nn.Module | None:
     return Bert(text.network) if text.words == "bert" else Gpt(text.network, second=text.words == "gpt2")
 
 
-def freeze(words: nn.Module, text: Text) -> None:
+def freeze(words: nn.Module, text: TextConfig) -> None:
     """Keep the network as it is, or its first `frozen_layers` layers, embeddings included, or those alone."""
     if text.frozen:
         words.requires_grad_(False)

@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordreel.models.batch import Features
+from wordreel.models.batch import ExpertFeatures
 from wordreel.models.bridge import overlap
-from wordreel.models.config import MMT, Config, Expert
+from wordreel.models.config import ExpertConfig, MMTConfig, ModelConfig
 from wordreel.models.reel.segments import segment_means
 from wordreel.types import Clip, Float32, Track
 
 
-class Rows:
+class ExpertRows:
     """One expert's rows for one clip: `values [n, dim]` and the rows' middles `times [n]`, NaN if unknown."""
 
     __slots__ = ("pooled", "times", "values")
@@ -28,7 +28,7 @@ class Rows:
         self.pooled = pooled
 
 
-def clip_rows(track: Track, clip: Clip) -> Rows | None:
+def clip_rows(track: Track, clip: Clip) -> ExpertRows | None:
     """The rows that share time with the clip, timed from its start; None if there are none.
 
     >>> track = Track(np.eye(2, dtype=np.float32), np.array([[0.0, 2.0], [2.0, 4.0]]))
@@ -39,15 +39,15 @@ def clip_rows(track: Track, clip: Clip) -> Rows | None:
     if not shared.any():
         return None
     middles = track.times[shared].mean(axis=1) - clip.start
-    return Rows(track.values[shared], np.maximum(middles, 0))
+    return ExpertRows(track.values[shared], np.maximum(middles, 0))
 
 
-def _segmented(rows: Rows, most: int) -> Rows:
+def _segmented(rows: ExpertRows, most: int) -> ExpertRows:
     times = segment_means(np.asarray(rows.times, np.float32)[:, None], most)[:, 0]
-    return Rows(segment_means(rows.values, most), times, rows.pooled)
+    return ExpertRows(segment_means(rows.values, most), times, rows.pooled)
 
 
-def choose(count: int, most: int, chance: np.random.Generator | None = None) -> NDArray[np.intp]:
+def choose_rows(count: int, most: int, chance: np.random.Generator | None = None) -> NDArray[np.intp]:
     """Which of `count` rows are kept when only `most` fit, in order.
 
     At random with a generator (training); without, always the same ones for a count, spread over all of them.
@@ -60,11 +60,11 @@ def choose(count: int, most: int, chance: np.random.Generator | None = None) -> 
 
 
 def collate(
-    videos: Sequence[Mapping[str, Rows | None]],
-    config: Config,
+    videos: Sequence[Mapping[str, ExpertRows | None]],
+    config: ModelConfig,
     chance: np.random.Generator | None = None,
     fixed: bool = False,
-) -> dict[str, Features]:
+) -> dict[str, ExpertFeatures]:
     """A batch of videos (expert → rows) as padded tensors, rows cut to each expert's `max_tokens`.
 
     MMT draws the rows it keeps and pools over all of them first; the others keep the first ones. With `fixed`
@@ -74,12 +74,12 @@ def collate(
 
 
 def _expert(
-    videos: Sequence[Mapping[str, Rows | None]],
-    expert: Expert,
-    config: Config,
+    videos: Sequence[Mapping[str, ExpertRows | None]],
+    expert: ExpertConfig,
+    config: ModelConfig,
     chance: np.random.Generator | None,
     fixed: bool,
-) -> Features:
+) -> ExpertFeatures:
     found = [video.get(expert.name) for video in videos]
     if expert.pool == "segments":
         found = [None if rows is None else _segmented(rows, expert.max_tokens) for rows in found]
@@ -90,21 +90,21 @@ def _expert(
     mask = np.zeros(values.shape[:2], bool)
     times = np.full(values.shape[:2], np.nan, np.float32)
     pooled = np.zeros((len(videos), expert.dim), np.float32)
-    sampled = isinstance(config, MMT)
+    sampled = isinstance(config, MMTConfig)
     for number, rows in enumerate(found):
         if rows is None or not len(rows.values):
             continue
         count = len(rows.values)
-        kept = choose(count, expert.max_tokens, chance) if sampled else np.arange(min(count, longest))
+        kept = choose_rows(count, expert.max_tokens, chance) if sampled else np.arange(min(count, longest))
         values[number, : len(kept)] = rows.values[kept]
         times[number, : len(kept)] = rows.times[kept]
         mask[number, : len(kept)] = True
         if rows.pooled is not None:
             pooled[number] = rows.pooled
         elif sampled:
-            mean = isinstance(config, MMT) and config.aggregate == "mean"
+            mean = isinstance(config, MMTConfig) and config.aggregate == "mean"
             pooled[number] = rows.values.mean(axis=0) if mean else rows.values.max(axis=0)
-    return Features(
+    return ExpertFeatures(
         torch.from_numpy(values),
         torch.from_numpy(mask),
         torch.from_numpy(times),

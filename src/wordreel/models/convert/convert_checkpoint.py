@@ -15,13 +15,13 @@ import torch
 
 from wordreel.atomic import make_dir
 from wordreel.errors import NextStep, WeightsError, WeightsMissing
-from wordreel.models import trained
-from wordreel.models.base_module import JointEmbedding
 from wordreel.models.build import build
-from wordreel.models.config import Config, Text
+from wordreel.models.checkpoint import save
+from wordreel.models.config import ModelConfig, TextConfig
 from wordreel.models.convert import module_from
 from wordreel.models.convert.checkpoint_file import ConversionOptions, PublishedCheckpoint
 from wordreel.models.convert.infer_config import infer_config, mixture_order
+from wordreel.models.joint_embedding import JointEmbedding
 from wordreel.models.text.bert import Bert, Gpt
 from wordreel.models.text.pretrained import load_pretrained, read_network_size
 from wordreel.models.text.word_vectors import read_word_vectors
@@ -59,7 +59,7 @@ def convert_checkpoint(
     make_dir(folder)
     module = _with_text(module, options.text.expanduser(), folder)
     facts = {"converted_from": path.name, "mode": options.mode}
-    trained.save(folder, module, options.name or _name(checkpoint, config), facts)
+    save(folder, module, options.name or _name(checkpoint, config), facts)
 
 
 def _with_text(module: JointEmbedding, source: Path, folder: Path) -> JointEmbedding:
@@ -86,7 +86,7 @@ def _with_text(module: JointEmbedding, source: Path, folder: Path) -> JointEmbed
 
 
 def _rebuilt(
-    module: JointEmbedding, config: Config, more: Mapping[str, torch.Tensor] | None = None
+    module: JointEmbedding, config: ModelConfig, more: Mapping[str, torch.Tensor] | None = None
 ) -> JointEmbedding:
     """The same weights under another configuration; parameters are numbered, not named, by expert."""
     with torch.device("meta"):
@@ -95,7 +95,7 @@ def _rebuilt(
     return result.eval()
 
 
-def _copy_vocabulary(text: Text, source: Path, folder: Path) -> None:
+def _copy_vocabulary(text: TextConfig, source: Path, folder: Path) -> None:
     if source.is_file():
         shutil.copyfile(source, folder / ("tokenizer.json" if source.suffix == ".json" else "vocab.txt"))
     else:
@@ -118,7 +118,7 @@ def _copy_tokenizer(source: Path, folder: Path) -> None:
         shutil.copyfile(source / name, folder / name)
 
 
-def _text_missing(path: Path, text: Text) -> WeightsMissing:
+def _text_missing(path: Path, text: TextConfig) -> WeightsMissing:
     if text.words == "bert":
         return WeightsMissing(
             f"{path.name} holds the weights of its BERT but not the vocabulary",
@@ -134,7 +134,7 @@ def _text_missing(path: Path, text: Text) -> WeightsMissing:
     )
 
 
-def _name(checkpoint: PublishedCheckpoint, config: Config) -> str:
+def _name(checkpoint: PublishedCheckpoint, config: ModelConfig) -> str:
     dataset = checkpoint.setting("data_loader", "args", "dataset_name")
     named = checkpoint.setting("exp_name") or (f"{config.kind}-{str(dataset).lower()}" if dataset else "")
     return str(named or config.kind)

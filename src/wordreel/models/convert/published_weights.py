@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wordreel.errors import WeightsError
-from wordreel.models.base_module import JointEmbedding
+from wordreel.models.joint_embedding import JointEmbedding
 
 SHOWN = 6  # keys named in a message
 
 
-class Published:
+class PublishedWeights:
     """A checkpoint's arrays; each key is taken once, and what is missing or left over is an error."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], dropped: Sequence[str] = ()) -> None:

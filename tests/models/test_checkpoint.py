@@ -13,23 +13,23 @@ from tests.models import twins  # noqa: E402
 from tests.models.small import CONFIGS, model  # noqa: E402
 
 from wordreel.errors import WeightsCorrupt, WeightsMissing  # noqa: E402
-from wordreel.models import trained  # noqa: E402
-from wordreel.models.config import CE, MMT, Expert, Text  # noqa: E402
-from wordreel.models.rows import Rows, choose, clip_rows, collate  # noqa: E402
+from wordreel.models import checkpoint  # noqa: E402
+from wordreel.models.collate import ExpertRows, choose_rows, clip_rows, collate  # noqa: E402
+from wordreel.models.config import CEConfig, ExpertConfig, MMTConfig, TextConfig  # noqa: E402
 from wordreel.types import Clip, Track, Words  # noqa: E402
 
-EXPERTS = (Expert("motion", 5), Expert("speech", 4, "vlad", 2), Expert("appearance", 6))
-CONFIG = CE(EXPERTS, Text("vectors", 3, "vlad", 2, source="word2vec:words.txt"), 8)
-TIMED = tuple(Expert(e.name, e.dim, max_tokens=4, type_id=n + 1) for n, e in enumerate(EXPERTS))
-MMT_CONFIG = MMT(
-    TIMED, Text("vectors", 3, "mean", source="word2vec:words.txt"), 8, layers=1, heads=2, inner=8
+EXPERTS = (ExpertConfig("motion", 5), ExpertConfig("speech", 4, "vlad", 2), ExpertConfig("appearance", 6))
+CONFIG = CEConfig(EXPERTS, TextConfig("vectors", 3, "vlad", 2, source="word2vec:words.txt"), 8)
+TIMED = tuple(ExpertConfig(e.name, e.dim, max_tokens=4, type_id=n + 1) for n, e in enumerate(EXPERTS))
+MMT_CONFIG = MMTConfig(
+    TIMED, TextConfig("vectors", 3, "mean", source="word2vec:words.txt"), 8, layers=1, heads=2, inner=8
 )
 
 
 @pytest.fixture(params=[CONFIG, MMT_CONFIG], ids=["ce", "mmt"])
 def folder(tmp_path, request):
     place = tmp_path / "model"
-    trained.save(place, twins.stir(model(request.param)), "pets", {"data": "toy", "seed": 3})
+    checkpoint.save(place, twins.stir(model(request.param)), "pets", {"data": "toy", "seed": 3})
     (place / "words.txt").write_text("dog 1 0 0\ncat 0 1 0\nruns 0 0 1\n")
     return place
 
@@ -53,7 +53,7 @@ CLIPS = [Clip("x", 0, 12, whole=True), Clip("x", 0.0, 3.0), Clip("x", 5.0, 9.0),
 
 
 def test_a_folder_gives_back_what_was_saved(folder):
-    module, facts = trained.load_module(folder)
+    module, facts = checkpoint.load_module(folder)
     fresh = twins.stir(model(module.config))
     assert facts["name"] == "pets"
     assert facts["training"] == {"data": "toy", "seed": 3}
@@ -64,12 +64,12 @@ def test_a_folder_gives_back_what_was_saved(folder):
 
 
 def test_clips_are_embedded_from_the_rows_they_share_time_with(folder, tracks):
-    found = trained.load(folder)
+    found = checkpoint.load(folder)
     assert found.experts == ("motion", "speech", "appearance")
     vectors, available = found.embed(tracks, CLIPS)
     assert vectors.shape == (4, 3, 8)
     assert vectors.dtype == np.float32
-    keeps = isinstance(found._module.config, MMT)
+    keeps = isinstance(found._module.config, MMTConfig)
     wanted = [[True, True, keeps], [True, True, keeps], [True, keeps, keeps], [False] * 3]
     assert available.tolist() == wanted
     assert not vectors[~available].any()
@@ -84,7 +84,7 @@ def test_clips_are_embedded_from_the_rows_they_share_time_with(folder, tracks):
 
 
 def test_queries_carry_text_vectors_and_weights(folder):
-    found = trained.load(folder)
+    found = checkpoint.load(folder)
     queries = found.encode(["a dog runs", "cat", ""])
     assert [query.text for query in queries] == ["a dog runs", "cat", ""]
     for query in queries:
@@ -97,7 +97,7 @@ def test_queries_carry_text_vectors_and_weights(folder):
 
 
 def test_explain_quotes_or_weighs(folder, tracks):
-    found = trained.load(folder)
+    found = checkpoint.load(folder)
     query = found.encode(["dog"])[0]
     said = found.explain(query, tracks, CLIPS[1])
     assert set(said) == {"motion", "speech"}
@@ -107,18 +107,18 @@ def test_explain_quotes_or_weighs(folder, tracks):
 
 
 def test_the_fingerprint_follows_weights_description_and_words(folder, tmp_path):
-    first = trained.load(folder).fingerprint
-    assert trained.load(folder).fingerprint == first
-    module, _ = trained.load_module(folder)
+    first = checkpoint.load(folder).fingerprint
+    assert checkpoint.load(folder).fingerprint == first
+    module, _ = checkpoint.load_module(folder)
     (folder / "words.txt").write_text("dog 1 0 0\n")
-    assert trained.load(folder).fingerprint != first
+    assert checkpoint.load(folder).fingerprint != first
     (folder / "words.txt").write_text("dog 1 0 0\ncat 0 1 0\nruns 0 0 1\n")
-    trained.save(folder, module, "pets", {"data": "toy", "seed": 4})
-    second = trained.load(folder).fingerprint
+    checkpoint.save(folder, module, "pets", {"data": "toy", "seed": 4})
+    second = checkpoint.load(folder).fingerprint
     with torch.no_grad():
         next(module.parameters())[0] += 1e-3
-    trained.save(folder, module, "pets", {"data": "toy", "seed": 4})
-    assert len({first, second, trained.load(folder).fingerprint}) == 3
+    checkpoint.save(folder, module, "pets", {"data": "toy", "seed": 4})
+    assert len({first, second, checkpoint.load(folder).fingerprint}) == 3
 
 
 def test_damage_is_told(folder):
@@ -127,36 +127,36 @@ def test_damage_is_told(folder):
     data[-3] ^= 0xFF
     path.write_bytes(bytes(data))
     with pytest.raises(WeightsCorrupt, match="damaged"):
-        trained.load(folder)
+        checkpoint.load(folder)
     path.write_bytes(b"not a model")
     with pytest.raises(WeightsCorrupt, match="not a model"):
-        trained.load(folder)
+        checkpoint.load(folder)
     path.unlink()
     with pytest.raises(WeightsMissing, match="not a trained model"):
-        trained.load(folder)
+        checkpoint.load(folder)
 
 
 def test_a_kill_between_the_two_files_leaves_a_whole_model(folder, monkeypatch):
-    module, _ = trained.load_module(folder)
+    module, _ = checkpoint.load_module(folder)
     with torch.no_grad():
         next(module.parameters())[0] += 1
 
-    def killed(path, data, real=trained.atomic_write):
+    def killed(path, data, real=checkpoint.atomic_write):
         if path.name == "model.json":
             raise KeyboardInterrupt
         real(path, data)
 
-    monkeypatch.setattr(trained, "atomic_write", killed)
+    monkeypatch.setattr(checkpoint, "atomic_write", killed)
     with pytest.raises(KeyboardInterrupt):
-        trained.save(folder, module, "pets")
-    torch.testing.assert_close(trained.load_module(folder)[0].state_dict(), module.state_dict())
+        checkpoint.save(folder, module, "pets")
+    torch.testing.assert_close(checkpoint.load_module(folder)[0].state_dict(), module.state_dict())
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_kind_of_model_can_be_kept(tmp_path, name):
     module = twins.stir(model(CONFIGS[name]))
-    trained.save(tmp_path, module, name)
-    torch.testing.assert_close(trained.load_module(tmp_path)[0].state_dict(), module.state_dict())
+    checkpoint.save(tmp_path, module, name)
+    torch.testing.assert_close(checkpoint.load_module(tmp_path)[0].state_dict(), module.state_dict())
 
 
 def test_rows_of_a_clip_are_timed_from_its_start(tracks):
@@ -167,30 +167,30 @@ def test_rows_of_a_clip_are_timed_from_its_start(tracks):
 
 
 def test_choosing_rows():
-    assert choose(3, 5).tolist() == [0, 1, 2]
-    assert choose(9, 0).tolist() == list(range(9))
-    fixed = choose(50, 8)
+    assert choose_rows(3, 5).tolist() == [0, 1, 2]
+    assert choose_rows(9, 0).tolist() == list(range(9))
+    fixed = choose_rows(50, 8)
     assert len(set(fixed)) == 8
     assert (np.diff(fixed) > 0).all()
     assert (
         fixed.tolist()
-        == choose(50, 8).tolist()
+        == choose_rows(50, 8).tolist()
         == sorted(np.random.RandomState(0).choice(50, 8, replace=False))
     )
     chance = np.random.default_rng(0)
-    assert choose(50, 8, chance).tolist() != choose(50, 8, chance).tolist()
+    assert choose_rows(50, 8, chance).tolist() != choose_rows(50, 8, chance).tolist()
 
 
 def test_batches_pool_before_they_leave_rows_out():
     values = np.random.default_rng(0).normal(size=(20, 5)).astype(np.float32)
-    batch = collate([{"motion": Rows(values)}, {"motion": None}, {}], MMT_CONFIG)
+    batch = collate([{"motion": ExpertRows(values)}, {"motion": None}, {}], MMT_CONFIG)
     assert batch["motion"].values.shape == (3, 4, 5)
     np.testing.assert_array_equal(batch["motion"].pooled[0], values.max(0))
     assert batch["motion"].mask.sum(1).tolist() == [4, 0, 0]
     assert torch.isnan(batch["motion"].times).all()
     assert batch["speech"].values.shape == (3, 1, 4)
     assert collate([{}], MMT_CONFIG, fixed=True)["speech"].values.shape == (1, 4, 4)
-    first = collate([{"speech": Rows(values[:, :4])}], CONFIG)["speech"]
+    first = collate([{"speech": ExpertRows(values[:, :4])}], CONFIG)["speech"]
     assert first.pooled is None
     assert first.values.shape == (1, 20, 4)
 

@@ -306,6 +306,7 @@ class Library:
         experts: Sequence[str] | None = None,
         jobs: int | None = None,
         retry_failed: bool = False,
+        within: Sequence[str | PathLike[str]] | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> AddReport:
         """Add files and folders, or bring them up to date. Interrupted, the same call resumes.
@@ -315,6 +316,7 @@ class Library:
             experts: The experts that analyse the media; the default ones if None.
             jobs: How many files to analyse at once.
             retry_failed: Try files again that failed before and have not changed.
+            within: Refuse files that, links resolved, are in none of these folders.
             on_progress: Called with `AddProgress` while files are analysed and `Progress` while clips are
                 embedded.
 
@@ -356,8 +358,9 @@ class Library:
                 loaded,
                 fence,
                 jobs=jobs,
-                progress=advanced,
+                on_progress=advanced,
                 retry_failed=retry_failed,
+                within=within,
             )
         self.embed(on_progress)
         if first:

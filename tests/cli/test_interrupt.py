@@ -1,4 +1,4 @@
-"""Ctrl-C in any verb is told in one line, also where a library makes something else of it."""
+"""Ctrl-C in any verb is reported in one line, also where a library raises another error for it."""
 
 import pytest
 import typer
@@ -13,7 +13,7 @@ def otherwise():
         raise TypeError("cannot compare") from error
 
 
-def told():
+def reported():
     try:
         raise KeyboardInterrupt
     except KeyboardInterrupt:
@@ -34,14 +34,14 @@ def ended(monkeypatch, capsys, verb):
 
 
 @pytest.mark.parametrize("verb", [plainly, otherwise])
-def test_a_stop_is_told(monkeypatch, capsys, verb):
+def test_a_stop_is_reported(monkeypatch, capsys, verb):
     code, said = ended(monkeypatch, capsys, verb)
     assert code == 130
-    assert said.strip() == "wordreel: stopped. Nothing is lost: the same command goes on from here."
+    assert said.strip() == "wordreel: stopped. Nothing is lost; the same command resumes."
 
 
-def test_a_verb_that_told_it_itself_is_not_talked_over(monkeypatch, capsys):
-    assert ended(monkeypatch, capsys, told) == (130, "")
+def test_a_verb_that_reported_it_is_not_repeated(monkeypatch, capsys):
+    assert ended(monkeypatch, capsys, reported) == (130, "")
 
 
 def test_other_errors_stay(monkeypatch, capsys):

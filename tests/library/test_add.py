@@ -232,7 +232,7 @@ def test_progress_ends_complete(store, media):
     for i in range(4):
         write_media(media / f"{i}.mp4", seconds=130.0, seed=i)
     seen = []
-    add(store, [media], experts(), FakeFence(), progress=seen.append)
+    add(store, [media], experts(), FakeFence(), on_progress=seen.append)
     assert seen[-1].done == seen[-1].total == 4
     assert seen[-1].bytes_done == seen[-1].bytes_total
     assert seen[-1].media_seconds == 520.0

@@ -199,7 +199,7 @@ def test_interrupt_leaves_a_sound_library(store, media):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        add(store, [media], experts(), FakeFence(), progress=interrupt)
+        add(store, [media], experts(), FakeFence(), on_progress=interrupt)
     assert len(store.files()) == 3
     assert verify(store) == []
     assert len(add(store, [media], experts(), FakeFence()).added) == 3
@@ -258,7 +258,7 @@ def test_interrupt_does_not_wait_for_a_long_expert(store, media, monkeypatch):
 
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        add(store, [media], [Long()], FakeFence(), progress=interrupt)
+        add(store, [media], [Long()], FakeFence(), on_progress=interrupt)
     assert time.monotonic() - start < 10.0
     release.set()
     assert len(add(store, [media], [Colour()], FakeFence()).added) == 1

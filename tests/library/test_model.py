@@ -69,7 +69,7 @@ class Changes(RuleBasedStateMachine):
                 raise KeyboardInterrupt
 
         try:
-            add(self.store, [self.media], experts(), FakeFence(), jobs=jobs, progress=stop)
+            add(self.store, [self.media], experts(), FakeFence(), jobs=jobs, on_progress=stop)
         except KeyboardInterrupt:
             return
         self.store.remove_missing()

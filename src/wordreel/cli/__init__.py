@@ -22,12 +22,12 @@ def main() -> None:
     except BaseException as error:
         if not _interrupted(error):
             raise
-        print("\nwordreel: stopped. Nothing is lost: the same command goes on from here.", file=sys.stderr)
+        print("\nwordreel: stopped. Nothing is lost; the same command resumes.", file=sys.stderr)
         sys.exit(130)
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind an error. Libraries make other errors of it; a verb that told it, none."""
+    """Whether Ctrl-C caused an error. Libraries may raise another one for it."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return error is not None

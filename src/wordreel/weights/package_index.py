@@ -129,7 +129,7 @@ def index_client(settings: dict[str, str], urls: list[str]) -> RetryingClient:
 def download(
     archive: PackageArchive,
     to: Path,
-    progress: ProgressCallback | None = None,
+    on_progress: ProgressCallback | None = None,
     settings: dict[str, str] | None = None,
 ) -> None:
     """Download one archive to the path `to` and check its sha256, or raise."""
@@ -141,7 +141,7 @@ def download(
         for kind, url in locations:
             try:
                 for link in _links(session, kind, url, archive):
-                    if _save_with_retries(session, link, to, archive, progress) == archive.sha256:
+                    if _save_with_retries(session, link, to, archive, on_progress) == archive.sha256:
                         return
                     corrupt = True
             except Exception as error:  # one dead index must not hide the others
@@ -177,16 +177,16 @@ def _links(session: Any, kind: str, url: str, archive: PackageArchive) -> Iterat
 
 
 def _save_with_retries(
-    session: RetryingClient, url: str, to: Path, archive: PackageArchive, progress: ProgressCallback | None
+    session: RetryingClient, url: str, to: Path, archive: PackageArchive, on_progress: ProgressCallback | None
 ) -> str:
     for _ in range(UNREACHABLE_ATTEMPTS - 1):  # a connection that breaks halfway is worth another try
         with suppress(Exception):
-            return _save(session, url, to, archive, progress)
-    return _save(session, url, to, archive, progress)
+            return _save(session, url, to, archive, on_progress)
+    return _save(session, url, to, archive, on_progress)
 
 
 def _save(
-    session: RetryingClient, url: str, to: Path, archive: PackageArchive, progress: ProgressCallback | None
+    session: RetryingClient, url: str, to: Path, archive: PackageArchive, on_progress: ProgressCallback | None
 ) -> str:
     digest, done = hashlib.sha256(), 0
     with session.get_stream(url) as response, to.open("wb") as file:
@@ -196,6 +196,6 @@ def _save(
             file.write(chunk)
             digest.update(chunk)
             done += len(chunk)
-            if progress is not None:
-                progress(Progress(f"downloading {archive.filename}", done, max(total, done)))
+            if on_progress is not None:
+                on_progress(Progress(f"downloading {archive.filename}", done, max(total, done)))
     return digest.hexdigest()

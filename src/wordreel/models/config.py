@@ -253,7 +253,7 @@ def to_json(config: ModelConfig) -> dict[str, Any]:
 
 def from_json(value: Mapping[str, Any]) -> ModelConfig:
     """
-    >>> config = MoEE((Expert("sound", 128),), Text(pool="mean"))
+    >>> config = MoEEConfig((ExpertConfig("sound", 128),), TextConfig(pool="mean"))
     >>> from_json(to_json(config)) == config
     True
     """

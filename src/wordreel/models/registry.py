@@ -104,16 +104,17 @@ def reel() -> ReelConfig:
 
 @dataclass(frozen=True)
 class RegisteredModel:
-    """One published configuration."""
+    """One published configuration. `released` says whether its authors published checkpoints of it."""
 
     title: str
     paper: str
     make: Callable[[], ModelConfig]
+    released: bool = False
 
 
 CE_PAPER, MMT_PAPER, MOEE_PAPER = "arXiv 1907.13487", "arXiv 2007.10639", "arXiv 1804.02516"
 MODELS: dict[str, RegisteredModel] = {
-    "ce": RegisteredModel("Collaborative Experts", CE_PAPER, ce),
+    "ce": RegisteredModel("Collaborative Experts", CE_PAPER, ce, released=True),
     **{
         f"ce-{dim}": RegisteredModel(f"Collaborative Experts, {dim} dimensions", CE_PAPER, partial(ce, dim))
         for dim in (384, 512, 640, 1024)
@@ -129,16 +130,18 @@ MODELS: dict[str, RegisteredModel] = {
     "concat": RegisteredModel(
         "Concatenated experts", CE_PAPER, lambda: ConcatConfig(ce_experts(), replace(OPENAI, clusters=39))
     ),
-    "ce-plus": RegisteredModel("CE+ of TeachText", "arXiv 2104.08271", ce_plus),
-    "moee": RegisteredModel("Mixture of Embedding Experts", MOEE_PAPER, moee),
-    "mmt": RegisteredModel("Multi-modal Transformer, 7 experts", MMT_PAPER, mmt),
+    "ce-plus": RegisteredModel("CE+ of TeachText", "arXiv 2104.08271", ce_plus, released=True),
+    "moee": RegisteredModel("Mixture of Embedding Experts", MOEE_PAPER, moee, released=True),
+    "mmt": RegisteredModel("Multi-modal Transformer, 7 experts", MMT_PAPER, mmt, released=True),
     "mmt-coll": RegisteredModel(
         "MMT's experts under collaborative gating", MMT_PAPER, lambda: replace(mmt(), encoder="coll")
     ),
     "mmt-none": RegisteredModel(
         "MMT's experts, pooled only", MMT_PAPER, lambda: replace(mmt(), encoder="none")
     ),
-    "mmt-long": RegisteredModel("Multi-modal Transformer, 2 experts, 100 s", MMT_PAPER, mmt_long),
+    "mmt-long": RegisteredModel(
+        "Multi-modal Transformer, 2 experts, 100 s", MMT_PAPER, mmt_long, released=True
+    ),
     "reel": RegisteredModel("The default model, on wordreel's own experts", "", reel),
 }
 

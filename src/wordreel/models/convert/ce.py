@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wordreel.models import config as configs
 from wordreel.models.build import build
-from wordreel.models.convert.published_weights import PublishedWeights
+from wordreel.models.convert.published_arrays import PublishedArrays
 from wordreel.models.joint_embedding import JointEmbedding
 
 LEGACY = ("ce.moe_fc_bottleneck1", "ce.moe_cg", "ce.moe_fc_proj")  # written once, never used
@@ -25,7 +25,7 @@ def load_ce(
 
     `mixture_order` names the experts in the order of the published mixture weights, where it is another.
     """
-    found = PublishedWeights(arrays, LEGACY)
+    found = PublishedArrays(arrays, LEGACY)
     module = build(config)
     inner = "mee" if found.has("mee.") else "ce"
     state = _pools(found, config) | found.linear("mixture.fc", f"{inner}.moe_fc")
@@ -47,7 +47,7 @@ def load_ce(
     return module.eval()
 
 
-def _pools(found: PublishedWeights, config: configs.ModelConfig) -> dict[str, Tensor]:
+def _pools(found: PublishedArrays, config: configs.ModelConfig) -> dict[str, Tensor]:
     state: dict[str, Tensor] = {}
     for number, expert in enumerate(config.experts):
         if expert.pool == "vlad":
@@ -57,7 +57,7 @@ def _pools(found: PublishedWeights, config: configs.ModelConfig) -> dict[str, Te
     return state
 
 
-def _video(found: PublishedWeights, config: configs.CEConfig, videos: list[str]) -> dict[str, Tensor]:
+def _video(found: PublishedArrays, config: configs.CEConfig, videos: list[str]) -> dict[str, Tensor]:
     state: dict[str, Tensor] = {}
     for number in range(len(videos)):
         state |= found.linear(f"project.{number}", f"ce.video_dim_reduce.{number}.fc")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wordreel.models.build import build
 from wordreel.models.config import MMTConfig
-from wordreel.models.convert.published_weights import PublishedWeights
+from wordreel.models.convert.published_arrays import PublishedArrays
 from wordreel.models.mmt import MMT
 
 
@@ -20,7 +20,7 @@ def load_mmt(arrays: Mapping[str, NDArray[Any]], config: MMTConfig) -> MMT:
 
     A table of times shorter than `config.positions` is filled up with zeros, as for fine-tuning.
     """
-    found = PublishedWeights(arrays)
+    found = PublishedArrays(arrays)
     module = build(config)
     assert isinstance(module, MMT)  # noqa: S101 - for the type checker
     capital = "text_GU" if found.has("text_GU.") else "text_gu"
@@ -39,7 +39,7 @@ def load_mmt(arrays: Mapping[str, NDArray[Any]], config: MMTConfig) -> MMT:
     return module.eval()
 
 
-def _caption(found: PublishedWeights, module: MMT) -> dict[str, Tensor]:
+def _caption(found: PublishedArrays, module: MMT) -> dict[str, Tensor]:
     state: dict[str, Tensor] = {}
     caption = module.caption
     if caption.vlad is not None:
@@ -54,7 +54,7 @@ def _caption(found: PublishedWeights, module: MMT) -> dict[str, Tensor]:
     return state
 
 
-def bert_state(found: PublishedWeights, names: list[str], here: str, there: str) -> dict[str, Tensor]:
+def bert_state(found: PublishedArrays, names: list[str], here: str, there: str) -> dict[str, Tensor]:
     """A transformer's arrays; norms are LayerNorm or layer_norm, their parts weight/bias or gamma/beta."""
     state = {}
     for name in names:
@@ -64,7 +64,7 @@ def bert_state(found: PublishedWeights, names: list[str], here: str, there: str)
     return state
 
 
-def _transformer(found: PublishedWeights, module: MMT, positions: int) -> dict[str, Tensor]:
+def _transformer(found: PublishedArrays, module: MMT, positions: int) -> dict[str, Tensor]:
     assert module.transformer is not None  # noqa: S101 - for the type checker
     names = list(module.transformer.state_dict())
     tables = [name for name in names if not name.startswith(("encoder.", "pooler."))]
@@ -78,7 +78,7 @@ def _transformer(found: PublishedWeights, module: MMT, positions: int) -> dict[s
     return state
 
 
-def _pairs(found: PublishedWeights, config: MMTConfig) -> dict[str, Tensor]:
+def _pairs(found: PublishedArrays, config: MMTConfig) -> dict[str, Tensor]:
     capital = "video_GU" if found.has("video_GU.") else "video_gu"
     videos = [f"{capital}.{name}" for name in config.names]
     state = found.gates("pairs.gates", videos, "batch_norm2")

@@ -73,7 +73,7 @@ def place(features: ExpertFeatures, positions: int, timed: bool = True) -> Tenso
     """`[b, n]`: row 2 + ⌊t⌋ of the table of times, its last row at most; 1 for unknown times and padding.
 
     >>> rows, mask = torch.zeros(1, 3, 1), torch.tensor([[True, True, False]])
-    >>> place(Features(rows, mask, torch.tensor([[7.4, torch.nan, 0.5]])), 32)
+    >>> place(ExpertFeatures(rows, mask, torch.tensor([[7.4, torch.nan, 0.5]])), 32)
     tensor([[9, 1, 1]])
     """
     if features.times is None or not timed:

@@ -1,6 +1,6 @@
 """Where a caption's tokens come from: text in, padded arrays out.
 
-| `Text.source` | tokens | needs |
+| `TextConfig.source` | tokens | needs |
 |---|---|---|
 | `minilm` | the embedded sentence encoder's vectors `[t, 384]`; its numbers if `words` is "bert" | – |
 | `minilm-sentence` | one vector: the sentence | – |

@@ -16,7 +16,7 @@ from wordreel.models.joint_embedding import JointEmbedding
 SHOWN = 6  # keys named in a message
 
 
-class PublishedWeights:
+class PublishedArrays:
     """A checkpoint's arrays; each key is taken once, and what is missing or left over is an error."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], dropped: Sequence[str] = ()) -> None:

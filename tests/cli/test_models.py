@@ -1,0 +1,37 @@
+"""`wordreel models`: everything usable, with its size, its paper and the commands that lead to it."""
+
+import json
+
+from typer.testing import CliRunner
+
+from wordreel.cli.app import app
+from wordreel.models.registry import MODELS, parameter_counts
+
+
+def listings():
+    result = CliRunner().invoke(app, ["models", "--json"])
+    assert result.exit_code == 0, result.output
+    return {(row["kind"], row["name"]): row for row in json.loads(result.stdout)}
+
+
+def test_every_model_says_how_to_get_it():
+    rows = listings()
+    assert {name for kind, name in rows if kind == "built-in"} == {"reel", "bridge"}
+    assert rows["built-in", "reel"]["get"] == ["wordreel use reel"]
+    assert {name for kind, name in rows if kind == "model"} == set(MODELS) - {"reel"}
+    for name, count in parameter_counts().items():
+        row = rows["built-in" if name == "reel" else "model", name]
+        assert (row["parameters"], sum(row["parts"].values())) == (count, count)
+    released = {
+        name for (_, name), row in rows.items() if row["get"][0].startswith("wordreel use CHECKPOINT")
+    }
+    assert released == {"ce", "ce-plus", "moee", "mmt", "mmt-long"}
+    assert rows["recipe", "ce-msrvtt-full"]["get"] == ["wordreel train ce-msrvtt-full"]
+    assert all(row["paper"] for (kind, _), row in rows.items() if kind == "model")
+
+
+def test_the_list_is_for_people_too():
+    text = CliRunner().invoke(app, ["models", "--parts"]).stdout
+    assert "183,448,607  Collaborative Experts (arXiv 1907.13487)" in text
+    assert "wordreel use CHECKPOINT.pth --text" in text
+    assert "mixture weights" in text

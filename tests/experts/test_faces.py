@@ -11,7 +11,7 @@ from wordreel.experts import face_detection, faces, faces_arc
 from wordreel.experts.face_detection import (
     ALIGNED_SIZE,
     LANDMARKS,
-    Faces,
+    DetectedFaces,
     align_face,
     detect_faces,
     largest,
@@ -52,13 +52,13 @@ def drawn_face(height: int = 360, width: int = 480, shift: int = 0, tone: int = 
 
 
 @pytest.fixture(scope="module")
-def expert() -> faces.FaceExpert:
+def expert() -> faces.FacesExpert:
     if not WeightStore().has("yunet-sface"):
         pytest.skip("weights 'yunet-sface' are not on this machine: run `wordreel weights fetch yunet-sface`")
     return faces.load(WeightStore())
 
 
-def test_golden(expert: faces.FaceExpert, golden: dict[str, np.ndarray]) -> None:
+def test_golden(expert: faces.FacesExpert, golden: dict[str, np.ndarray]) -> None:
     track = expert.extract(film(np.stack([drawn_face(), drawn_face(shift=60)]), start=4.0))
     assert isinstance(track, Track)
     assert track.times.tolist() == [[4, 5], [5, 6]]
@@ -71,7 +71,7 @@ def golden() -> dict[str, np.ndarray]:
         return dict(stored)
 
 
-def test_the_drawn_face_is_found_where_it_is(expert: faces.FaceExpert) -> None:
+def test_the_drawn_face_is_found_where_it_is(expert: faces.FacesExpert) -> None:
     found = detect_faces(expert._detector, drawn_face(shift=60))
     assert len(found) == 1
     left, top, right, bottom = found.boxes[0]
@@ -81,7 +81,7 @@ def test_the_drawn_face_is_found_where_it_is(expert: faces.FaceExpert) -> None:
     np.testing.assert_allclose(eyes, [[272, 161], [328, 161]], atol=8)
 
 
-def test_finding_equals_opencv(expert: faces.FaceExpert) -> None:
+def test_finding_equals_opencv(expert: faces.FacesExpert) -> None:
     cv2 = pytest.importorskip("cv2")
     network = WeightStore().file("yunet-sface", "yunet.onnx")
     image = np.concatenate([drawn_face(352, 320), drawn_face(352, 320, tone=30)], axis=1)
@@ -97,7 +97,7 @@ def test_finding_equals_opencv(expert: faces.FaceExpert) -> None:
     np.testing.assert_allclose(found.scores, expected[:, 14], atol=1e-3)
 
 
-def test_telling_equals_opencv(expert: faces.FaceExpert) -> None:
+def test_telling_equals_opencv(expert: faces.FacesExpert) -> None:
     cv2 = pytest.importorskip("cv2")
     twin = cv2.FaceRecognizerSF.create(str(WeightStore().file("yunet-sface", "sface.onnx")), "")
     image = drawn_face(shift=25)
@@ -109,14 +109,14 @@ def test_telling_equals_opencv(expert: faces.FaceExpert) -> None:
     assert cosine > 0.998
 
 
-def test_a_batch_equals_one_by_one(expert: faces.FaceExpert) -> None:
+def test_a_batch_equals_one_by_one(expert: faces.FacesExpert) -> None:
     cuts = RNG.integers(0, 256, (5, ALIGNED_SIZE, ALIGNED_SIZE, 3), dtype=np.uint8)
     one_by_one = np.concatenate([expert.embed(cut[None]) for cut in cuts])
     np.testing.assert_allclose(expert.embed(cuts), one_by_one, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(one_by_one, axis=1), 1, atol=1e-5)
 
 
-def test_frames_together_equal_frames_apart_and_two_runs_are_equal(expert: faces.FaceExpert) -> None:
+def test_frames_together_equal_frames_apart_and_two_runs_are_equal(expert: faces.FacesExpert) -> None:
     images = np.stack([drawn_face(), np.zeros_like(drawn_face()), drawn_face(shift=40)])
     together, again = expert.extract(film(images)), expert.extract(film(images))
     assert isinstance(together, Track)
@@ -130,13 +130,13 @@ def test_frames_together_equal_frames_apart_and_two_runs_are_equal(expert: faces
 
 
 @pytest.mark.parametrize("size", [(1, 1), (7, 500), (360, 640), (33, 31)])
-def test_no_face(expert: faces.FaceExpert, size: tuple[int, int]) -> None:
+def test_no_face(expert: faces.FacesExpert, size: tuple[int, int]) -> None:
     noise = RNG.integers(0, 256, (2, *size, 3), dtype=np.uint8)
     for images in (noise, np.zeros_like(noise), np.full_like(noise, 255)):
         assert expert.extract(film(images)) == Absent("no face found")
 
 
-def test_wrong_media(expert: faces.FaceExpert) -> None:
+def test_wrong_media(expert: faces.FacesExpert) -> None:
     with pytest.raises(TypeError, match="frames"):
         expert.extract(Sound(np.zeros(10, np.float32), 16000))
 
@@ -170,19 +170,19 @@ def test_points_in_one_place_do_not_divide_by_zero() -> None:
 def test_overlap_and_suppression() -> None:
     boxes = np.array([[0, 0, 10, 10], [1, 0, 11, 10], [20, 0, 30, 10], [0, 0, 10, 5]], float)
     np.testing.assert_allclose(overlap(boxes[0], boxes), [1, 90 / 110, 0, 0.5])
-    kept = suppress_overlaps(Faces(boxes, np.zeros((4, 5, 2)), np.array([0.8, 0.9, 0.7, 0.95])))
+    kept = suppress_overlaps(DetectedFaces(boxes, np.zeros((4, 5, 2)), np.array([0.8, 0.9, 0.7, 0.95])))
     assert kept.scores.tolist() == [0.95, 0.7]  # of the three that overlap, only the surest
 
 
 def test_only_the_largest_stay() -> None:
     sides = np.arange(1.0, 21.0)
     boxes = np.stack([0 * sides, 0 * sides, sides, sides], 1)
-    kept = largest(Faces(boxes, np.zeros((20, 5, 2)), np.ones(20)))
+    kept = largest(DetectedFaces(boxes, np.zeros((20, 5, 2)), np.ones(20)))
     assert kept.boxes[:, 2].tolist() == [20, 19, 18, 17, 16, 15, 14, 13]
 
 
 @pytest.fixture(scope="module")
-def arc() -> faces_arc.ArcFaces:
+def arc() -> faces_arc.ArcFaceExpert:
     if not WeightStore().has("scrfd-arcface"):
         pytest.skip(
             "weights 'scrfd-arcface' are not on this machine: run `wordreel weights fetch scrfd-arcface`"
@@ -190,7 +190,7 @@ def arc() -> faces_arc.ArcFaces:
     return faces_arc.load(WeightStore())
 
 
-def test_arc_finds_the_same_face(arc: faces_arc.ArcFaces, expert: faces.FaceExpert) -> None:
+def test_arc_finds_the_same_face(arc: faces_arc.ArcFaceExpert, expert: faces.FacesExpert) -> None:
     image = drawn_face(shift=-50)
     one, other = arc.find(image), detect_faces(expert._detector, image)
     assert len(one) == len(other) == 1
@@ -198,7 +198,7 @@ def test_arc_finds_the_same_face(arc: faces_arc.ArcFaces, expert: faces.FaceExpe
     np.testing.assert_allclose(one.points[0], other.points[0], atol=14)
 
 
-def test_arc_rows(arc: faces_arc.ArcFaces) -> None:
+def test_arc_rows(arc: faces_arc.ArcFaceExpert) -> None:
     cuts = RNG.integers(0, 256, (3, ALIGNED_SIZE, ALIGNED_SIZE, 3), dtype=np.uint8)
     one_by_one = np.concatenate([arc.embed(cut[None]) for cut in cuts])
     np.testing.assert_allclose(arc.embed(cuts), one_by_one, atol=1e-5)

@@ -20,7 +20,7 @@ PERIOD = 0.16
 
 
 @pytest.fixture(scope="module")
-def expert() -> motion.Motion:
+def expert() -> motion.MotionExpert:
     if not WeightStore().has(motion.WEIGHTS):
         pytest.skip(f"needs `wordreel weights fetch {motion.WEIGHTS}`")
     return motion.load(WeightStore())
@@ -61,7 +61,7 @@ def test_a_short_end_joins_the_stretch_before(count: int, windows: int) -> None:
     assert len(motion.windows(count)) == windows
 
 
-def test_times_are_the_stretches(expert: motion.Motion) -> None:
+def test_times_are_the_segments(expert: motion.MotionExpert) -> None:
     track = expert.extract(waves(75, start=61.44))
     assert isinstance(track, Track)
     np.testing.assert_allclose(
@@ -70,7 +70,7 @@ def test_times_are_the_stretches(expert: motion.Motion) -> None:
     assert track.values.shape == (3, 1024)
 
 
-def test_what_does_not_move(expert: motion.Motion) -> None:
+def test_what_does_not_move(expert: motion.MotionExpert) -> None:
     assert expert.extract(waves(1)) == Absent("a still picture does not move")
     assert isinstance(expert.extract(waves(3, start=61.44)), Absent)  # the crumbs of a longer video
     assert isinstance(expert.extract(waves(3)), Track)  # all there is of a short one
@@ -78,13 +78,13 @@ def test_what_does_not_move(expert: motion.Motion) -> None:
 
 
 @pytest.mark.parametrize(("height", "width"), [(1, 1), (3, 256), (256, 2)])
-def test_odd_shapes_are_seen_all_the_same(expert: motion.Motion, height: int, width: int) -> None:
+def test_odd_shapes_are_seen_all_the_same(expert: motion.MotionExpert, height: int, width: int) -> None:
     track = expert.extract(waves(16, height=height, width=width))
     assert isinstance(track, Track)
     assert np.isfinite(track.values).all()
 
 
-def test_labels_are_linear_in_the_features(expert: motion.Motion) -> None:
+def test_labels_are_linear_in_the_features(expert: motion.MotionExpert) -> None:
     track = Track(np.eye(2, 1024, dtype=np.float32), np.array([[0.0, 1.0], [1.0, 2.0]]))
     labels = expert.labels(track)
     head = expert._recogniser
@@ -93,7 +93,7 @@ def test_labels_are_linear_in_the_features(expert: motion.Motion) -> None:
     assert len(set(labels.names)) == 400
 
 
-def test_the_same_numbers_as_ever(expert: motion.Motion) -> None:
+def test_the_same_numbers_as_ever(expert: motion.MotionExpert) -> None:
     golden = np.load(GOLDEN)
     track = expert.extract(waves(40))
     assert isinstance(track, Track)

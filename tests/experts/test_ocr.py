@@ -34,14 +34,14 @@ def film(*images: np.ndarray, start: float = 0.0) -> Frames:
 
 
 @pytest.fixture(scope="module")
-def expert() -> ocr.Ocr:
+def expert() -> ocr.OcrExpert:
     if not WeightStore().has("minilm"):
         pytest.skip("weights 'minilm' are not on this machine: run `wordreel weights fetch minilm`")
     return ocr.load(WeightStore())
 
 
 @pytest.fixture(scope="module")
-def drawn(expert: ocr.Ocr) -> Track:
+def drawn(expert: ocr.OcrExpert) -> Track:
     title = picture("HELLO WORLD", "platform 42")
     track = expert.extract(film(picture(), title, title, picture("GOODBYE"), start=10.0))
     assert isinstance(track, Track)
@@ -57,7 +57,7 @@ def test_golden(drawn: Track) -> None:
     np.testing.assert_allclose(np.linalg.norm(drawn.values, axis=1), 1, atol=1e-5)
 
 
-def test_two_runs_are_equal(expert: ocr.Ocr, drawn: Track) -> None:
+def test_two_runs_are_equal(expert: ocr.OcrExpert, drawn: Track) -> None:
     title = picture("HELLO WORLD", "platform 42")
     again = expert.extract(film(picture(), title, title, picture("GOODBYE"), start=10.0))
     assert isinstance(again, Track)
@@ -76,11 +76,11 @@ def test_two_runs_are_equal(expert: ocr.Ocr, drawn: Track) -> None:
     ],
     ids=["gradient", "black", "noise", "pixel", "sliver"],
 )
-def test_no_text(expert: ocr.Ocr, image: np.ndarray) -> None:
+def test_no_text(expert: ocr.OcrExpert, image: np.ndarray) -> None:
     assert expert.extract(film(image, image)) == Absent("no text on screen")
 
 
-def test_wrong_media(expert: ocr.Ocr) -> None:
+def test_wrong_media(expert: ocr.OcrExpert) -> None:
     with pytest.raises(TypeError, match="frames"):
         expert.extract(Sound(np.zeros(10, np.float32), 16000))
 

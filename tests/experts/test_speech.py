@@ -31,7 +31,7 @@ def voice() -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def expert() -> speech.Speech:
+def expert() -> speech.SpeechExpert:
     for name in speech.CARD.weights:
         if not WeightStore().has(name):
             pytest.skip(f"weights {name!r} are not on this machine: run `wordreel weights fetch {name}`")
@@ -39,7 +39,7 @@ def expert() -> speech.Speech:
 
 
 @pytest.fixture(scope="module")
-def said(expert: speech.Speech) -> Track:
+def said(expert: speech.SpeechExpert) -> Track:
     track = expert.extract(Sound(voice(), RATE, start=100.0))
     assert isinstance(track, Track)
     return track
@@ -59,14 +59,14 @@ def test_rows_and_words_go_together(said: Track) -> None:
     np.testing.assert_allclose(np.linalg.norm(said.values, axis=1), 1, atol=1e-5)
 
 
-def test_two_runs_are_equal(expert: speech.Speech, said: Track) -> None:
+def test_two_runs_are_equal(expert: speech.SpeechExpert, said: Track) -> None:
     again = expert.extract(Sound(voice(), RATE, start=100.0))
     assert isinstance(again, Track)
     assert again.words == said.words
     np.testing.assert_array_equal(again.values, said.values)
 
 
-def test_the_kept_window_changes_nothing(expert: speech.Speech, said: Track) -> None:
+def test_the_kept_window_changes_nothing(expert: speech.SpeechExpert, said: Track) -> None:
     """Twin: faster-whisper's own path, which cuts silence and tells the language by itself."""
     from faster_whisper import WhisperModel
 
@@ -88,7 +88,7 @@ def test_the_kept_window_changes_nothing(expert: speech.Speech, said: Track) -> 
 
 
 def test_long_sound_is_read_in_blocks(
-    expert: speech.Speech, said: Track, monkeypatch: pytest.MonkeyPatch
+    expert: speech.SpeechExpert, said: Track, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut between sentences, each half gives its words at its own time."""
     monkeypatch.setattr(speech, "BLOCK", 4.0)
@@ -129,11 +129,11 @@ def chords() -> np.ndarray:
     ],
     ids=["silence", "empty", "seven samples", "noise", "chords", "loud", "not numbers", "infinite"],
 )
-def test_nothing_said(expert: speech.Speech, samples: np.ndarray) -> None:
+def test_nothing_said(expert: speech.SpeechExpert, samples: np.ndarray) -> None:
     assert expert.extract(Sound(samples.astype(np.float32), RATE)) == Absent("no speech")
 
 
-def test_wrong_media(expert: speech.Speech) -> None:
+def test_wrong_media(expert: speech.SpeechExpert) -> None:
     with pytest.raises(TypeError, match="sound"):
         expert.extract(Frames(np.zeros((1, 2, 2, 3), np.uint8), np.zeros(1), 1.0))
     with pytest.raises(ValueError, match="16000"):

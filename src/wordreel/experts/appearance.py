@@ -28,7 +28,7 @@ CARD = Card(
 )
 
 
-class Appearance:
+class AppearanceExpert:
     """The loaded expert."""
 
     def __init__(self, store: WeightStore) -> None:
@@ -52,9 +52,9 @@ class Appearance:
         return self._recogniser.labels(track)
 
 
-def load(store: WeightStore) -> Appearance:
+def load(store: WeightStore) -> AppearanceExpert:
     """The expert, its weights checked and in memory."""
-    return Appearance(store)
+    return AppearanceExpert(store)
 
 
 def recogniser(store: WeightStore) -> ClassHead:

@@ -23,7 +23,7 @@ LANDMARKS: Float64 = np.array(
 
 
 @dataclass(frozen=True)
-class Faces:
+class DetectedFaces:
     """`boxes [n, 4]` as left, top, right, bottom; `points [n, 5, 2]`; `scores [n]`; largest first."""
 
     boxes: Float64
@@ -33,18 +33,18 @@ class Faces:
     def __len__(self) -> int:
         return len(self.boxes)
 
-    def take(self, rows: NDArray[np.intp]) -> Faces:
-        return Faces(self.boxes[rows], self.points[rows], self.scores[rows])
+    def take(self, rows: NDArray[np.intp]) -> DetectedFaces:
+        return DetectedFaces(self.boxes[rows], self.points[rows], self.scores[rows])
 
 
-def detect_faces(yunet: Network, image: NDArray[np.uint8]) -> Faces:
+def detect_faces(yunet: Network, image: NDArray[np.uint8]) -> DetectedFaces:
     """The `MAX_FACES` largest faces of one upright RGB image `[h, w, 3]`, by YuNet (Wu et al. 2023)."""
     pixels = padded(image)[..., ::-1]
     outputs = yunet(input=np.ascontiguousarray(pixels.transpose(2, 0, 1)[None]))
     return largest(suppress_overlaps(decode(outputs, pixels.shape[1])))
 
 
-def decode(outputs: dict[str, Float32], width: int) -> Faces:
+def decode(outputs: dict[str, Float32], width: int) -> DetectedFaces:
     """Candidates with a score of at least `MIN_SCORE`. Cell (r, c) of stride s says:
 
     score = √(class · object), centre = s (c + b₀, r + b₁), size = s (e^b₂, e^b₃), point k = s (c + x, r + y).
@@ -65,10 +65,10 @@ def decode(outputs: dict[str, Float32], width: int) -> Faces:
         offsets = outputs[f"kps_{stride}"][0, cells].astype(np.float64).reshape(-1, 5, 2)
         points.append(stride * (corner[:, None] + offsets))
         scores.append(confidence[cells])
-    return Faces(np.concatenate(boxes), np.concatenate(points), np.concatenate(scores))
+    return DetectedFaces(np.concatenate(boxes), np.concatenate(points), np.concatenate(scores))
 
 
-def suppress_overlaps(faces: Faces) -> Faces:
+def suppress_overlaps(faces: DetectedFaces) -> DetectedFaces:
     """Non-maximum suppression: drop boxes that overlap a better one by more than `MAX_OVERLAP`."""
     order = np.argsort(-faces.scores, kind="stable")
     keep: list[int] = []
@@ -88,7 +88,7 @@ def overlap(box: Float64, others: Float64) -> Float64:
     return result
 
 
-def largest(faces: Faces) -> Faces:
+def largest(faces: DetectedFaces) -> DetectedFaces:
     """The `MAX_FACES` faces of most area, largest first."""
     area = np.prod(faces.boxes[:, 2:] - faces.boxes[:, :2], axis=1)
     return faces.take(np.argsort(-area, kind="stable")[:MAX_FACES])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.experts.base import Card, fingerprint
-from wordreel.experts.face_detection import Faces, align_face, detect_faces
+from wordreel.experts.face_detection import DetectedFaces, align_face, detect_faces
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Float32, Labels, Track
@@ -31,7 +31,7 @@ BATCH = 16
 Image = NDArray[np.uint8]
 
 
-class FaceExpert:
+class FacesExpert:
     card = CARD
 
     def __init__(self, detector: Path, recogniser: Path, name: str) -> None:
@@ -52,14 +52,14 @@ class FaceExpert:
         return None
 
 
-def load(store: WeightStore) -> FaceExpert:
+def load(store: WeightStore) -> FacesExpert:
     folder = store.folder("yunet-sface")
     name = fingerprint(CARD, store.source_hash("yunet-sface"))
-    return FaceExpert(folder / "yunet.onnx", folder / "sface.onnx", name)
+    return FacesExpert(folder / "yunet.onnx", folder / "sface.onnx", name)
 
 
 def face_track(
-    media: Frames | Sound, detect: Callable[[Image], Faces], embed: Callable[[Image], Float32]
+    media: Frames | Sound, detect: Callable[[Image], DetectedFaces], embed: Callable[[Image], Float32]
 ) -> Track | Absent:
     """One row per face: detected, aligned, and embedded in batches."""
     if not isinstance(media, Frames):

@@ -10,7 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.experts.base import Card, fingerprint
-from wordreel.experts.face_detection import MAX_FACES, STRIDES, Faces, largest, padded, suppress_overlaps
+from wordreel.experts.face_detection import (
+    MAX_FACES,
+    STRIDES,
+    DetectedFaces,
+    largest,
+    padded,
+    suppress_overlaps,
+)
 from wordreel.experts.faces import Image, face_track, unit
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.runtime import Network
@@ -34,7 +41,7 @@ MIN_SCORE = 0.5
 ANCHORS = 2  # per cell
 
 
-class ArcFaces:
+class ArcFaceExpert:
     card = CARD
 
     def __init__(self, detector: Path, recogniser: Path, name: str) -> None:
@@ -45,7 +52,7 @@ class ArcFaces:
     def extract(self, media: Frames | Sound) -> Track | Absent:
         return face_track(media, self.detect, self.embed)
 
-    def detect(self, image: Image) -> Faces:
+    def detect(self, image: Image) -> DetectedFaces:
         """The largest faces of one upright RGB image `[h, w, 3]`."""
         pixels = padded(image)
         outputs = self._detector(**{"input.1": _scaled(pixels[None], 128.0)})
@@ -59,13 +66,13 @@ class ArcFaces:
         return None
 
 
-def load(store: WeightStore) -> ArcFaces:
+def load(store: WeightStore) -> ArcFaceExpert:
     folder = store.folder(WEIGHTS)
     name = fingerprint(CARD, store.source_hash(WEIGHTS))
-    return ArcFaces(folder / "scrfd_500m_bnkps.onnx", folder / "w600k_mbf.onnx", name)
+    return ArcFaceExpert(folder / "scrfd_500m_bnkps.onnx", folder / "w600k_mbf.onnx", name)
 
 
-def decode(outputs: dict[str, Float32], width: int) -> Faces:
+def decode(outputs: dict[str, Float32], width: int) -> DetectedFaces:
     """Candidates with a score of at least `MIN_SCORE`.
 
     Each anchor stands at its cell's corner and gives, in strides, how far the box reaches left, up, right and
@@ -82,7 +89,7 @@ def decode(outputs: dict[str, Float32], width: int) -> Faces:
         offsets = stride * outputs[f"kps_{stride}"].reshape(-1, 5, 2)[candidates].astype(np.float64)
         points.append(corner[:, None] + offsets)
         scores.append(confidence[candidates])
-    return Faces(np.concatenate(boxes), np.concatenate(points), np.concatenate(scores))
+    return DetectedFaces(np.concatenate(boxes), np.concatenate(points), np.concatenate(scores))
 
 
 def _scaled(images: Image | Float32, spread: float) -> Float32:

@@ -35,7 +35,7 @@ CARD = Card(
 )
 
 
-class Motion:
+class MotionExpert:
     """The loaded expert."""
 
     def __init__(self, store: WeightStore) -> None:
@@ -88,9 +88,9 @@ def windows(count: int) -> list[tuple[int, NDArray[np.int64]]]:
     return plan
 
 
-def load(store: WeightStore) -> Motion:
+def load(store: WeightStore) -> MotionExpert:
     """The expert, its weights checked and in memory."""
-    return Motion(store)
+    return MotionExpert(store)
 
 
 def recogniser(store: WeightStore) -> ClassHead:

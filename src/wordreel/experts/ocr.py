@@ -32,7 +32,7 @@ GRID = (64, 36)  # cells across and down
 STILL = 6.0  # of 255: no cell of an unchanged picture differs by more, however noisy the compression
 
 
-class Ocr:
+class OcrExpert:
     card = CARD
 
     def __init__(self, reader: OcrReader, embed: EmbedText, name: str) -> None:
@@ -56,9 +56,9 @@ class Ocr:
         return None
 
 
-def load(store: WeightStore) -> Ocr:
+def load(store: WeightStore) -> OcrExpert:
     name = fingerprint(CARD, *HASHES.values(), store.source_hash(WEIGHTS))
-    return Ocr(open_reader(), SentenceEncoder(store).encode, name)
+    return OcrExpert(open_reader(), SentenceEncoder(store).encode, name)
 
 
 def read_changes(reader: OcrReader, images: NDArray[np.uint8]) -> list[tuple[TextLine, ...]]:

@@ -27,7 +27,7 @@ CARD = Card(
 )
 
 
-class Shots:
+class ShotsExpert:
     card = CARD
     fingerprint = fingerprint(CARD)
 
@@ -43,5 +43,5 @@ class Shots:
         return None
 
 
-def load(store: WeightStore) -> Shots:
-    return Shots()
+def load(store: WeightStore) -> ShotsExpert:
+    return ShotsExpert()

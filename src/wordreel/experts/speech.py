@@ -51,7 +51,7 @@ STOCK = re.compile(
 """What Whisper hallucinates for music and noise: phrases that end half of the films it was trained on."""
 
 
-class Spoken(Protocol):
+class SpokenWord(Protocol):
     """What is used of a word of faster-whisper; the text begins with a space where a new word does."""
 
     word: str
@@ -60,17 +60,17 @@ class Spoken(Protocol):
     probability: float
 
 
-class Segment(Protocol):
+class SpeechSegment(Protocol):
     """What is used of a segment of faster-whisper."""
 
     text: str
     avg_logprob: float
     no_speech_prob: float
     compression_ratio: float
-    words: Sequence[Spoken] | None
+    words: Sequence[SpokenWord] | None
 
 
-class Speech:
+class SpeechExpert:
     card = CARD
 
     def __init__(self, folder: Path, embed: EmbedText, name: str) -> None:
@@ -99,9 +99,9 @@ class Speech:
         return None
 
 
-def load(store: WeightStore) -> Speech:
+def load(store: WeightStore) -> SpeechExpert:
     name = fingerprint(CARD, *(store.source_hash(weights) for weights in CARD.weights))
-    return Speech(store.folder("whisper-base"), SentenceEncoder(store).encode, name)
+    return SpeechExpert(store.folder("whisper-base"), SentenceEncoder(store).encode, name)
 
 
 def open_whisper(folder: Path) -> Any:
@@ -127,7 +127,7 @@ def open_whisper(folder: Path) -> Any:
     )
 
 
-def transcribe(whisper: Any, samples: NDArray[np.float32]) -> Iterator[Segment]:
+def transcribe(whisper: Any, samples: NDArray[np.float32]) -> Iterator[SpeechSegment]:
     """The segments worth keeping, with their words, in seconds from the first sample.
 
     Silence is cut out first: it costs time, and Whisper fills it with words of its own. The rest is read in
@@ -178,7 +178,7 @@ def blocks(voiced: Iterable[dict[str, int]]) -> Iterator[list[dict[str, int]]]:
         yield block
 
 
-def is_speech(segment: Segment) -> bool:
+def is_speech(segment: SpeechSegment) -> bool:
     """Whether a segment is speech, not text hallucinated from music, noise or silence."""
     words = segment.words or ()
     if segment.avg_logprob < MIN_LOGPROB or segment.compression_ratio > MAX_REPETITION or not words:
@@ -192,14 +192,14 @@ def is_speech(segment: Segment) -> bool:
     return not (STOCK.fullmatch(plain) and (segment.no_speech_prob > 0.1 or confidence < 0.6))
 
 
-def phrases(spoken: Iterable[Spoken], start: float = 0.0) -> Iterator[Words]:
+def phrases(spoken: Iterable[SpokenWord], start: float = 0.0) -> Iterator[Words]:
     """Lines of words short enough to point at: cut at a full stop, at a pause, or before `LONGEST` seconds.
 
     A phrase rather than a word is the unit of search and display, so that several words can be searched
     together; its times are those of its first and last word. Whisper marks a new word by a space before
     it: the pieces of "5.4", and of languages written without spaces, join up again.
     """
-    line: list[Spoken] = []
+    line: list[SpokenWord] = []
     for word in spoken:
         if line and (
             _ends(line[-1].word, word.word)
@@ -217,7 +217,7 @@ def _ends(word: str, following: str) -> bool:
     return word.endswith(WIDE_STOPS) or (word.endswith(STOPS) and following.startswith(" "))
 
 
-def _phrase(line: list[Spoken], start: float) -> Iterator[Words]:
+def _phrase(line: list[SpokenWord], start: float) -> Iterator[Words]:
     text = "".join(word.word for word in line).strip()
     if text:
         first, last = float(line[0].start), max(float(word.end) for word in line)

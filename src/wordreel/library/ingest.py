@@ -64,10 +64,24 @@ def add(
         retry_failed: Also process unchanged files that failed before.
         within: Refuse files whose real path, links resolved, is in none of these folders.
 
+    Returns:
+        What was added, changed, moved, skipped and what failed.
+
     Raises:
         LibraryBusy: Another process is writing to the library.
         LibraryError: The disk is full or the catalogue is damaged.
         WeightsError: An expert's weights are missing or damaged.
+
+    >>> import cv2, numpy, tempfile
+    >>> from pathlib import Path
+    >>> from wordreel.experts.shots import ShotsExpert
+    >>> from wordreel.media import Fence
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = cv2.imwrite(str(folder / "black.png"), numpy.zeros((20, 30, 3), numpy.uint8))
+    >>> with LibraryStore.create_or_open(folder / "library") as store, Fence() as fence:
+    ...     report = add(store, [folder], [ShotsExpert()], fence)
+    >>> len(report.added), report.failed
+    (1, [])
     """
     started = time.monotonic()
     report = AddReport()

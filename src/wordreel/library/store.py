@@ -41,7 +41,15 @@ _HAS_FILE = "EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
 
 
 class LibraryStore:
-    """`catalogue.sqlite`, `tracks/`, `cache/`, `models/` and `lock` in one folder. Threads may share it."""
+    """A library on disk: `catalogue.sqlite`, `tracks/`, `cache/`, `models/` and `lock` in one folder.
+
+    Threads may share it. One process writes at a time (see `writing`); readers never wait.
+
+    >>> import tempfile
+    >>> with LibraryStore.create_or_open(tempfile.mkdtemp()) as store:
+    ...     store.stats().files
+    0
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.realpath(path))
@@ -52,7 +60,11 @@ class LibraryStore:
 
     @classmethod
     def create_or_open(cls, path: str | Path) -> LibraryStore:
-        """Open the library in a folder, creating it first if needed."""
+        """Open the library in a folder, creating it first if needed.
+
+        Raises:
+            LibraryError: The folder cannot be written, or a newer wordreel wrote the library.
+        """
         folder = Path(path)
         try:
             make_dir(folder)

@@ -59,6 +59,11 @@ def verify(store: LibraryStore, deep: bool = True) -> list[LibraryProblem]:
 
     Returns:
         All problems; empty for a sound library.
+
+    >>> import tempfile
+    >>> with LibraryStore.create_or_open(tempfile.mkdtemp()) as store:
+    ...     verify(store)
+    []
     """
     checks: list[Callable[[LibraryStore], Iterator[LibraryProblem]]] = [
         _database, _orphans, _contents, _clips, _words_index, _caches, _files

@@ -176,7 +176,21 @@ def _info(header: dict[str, Any], file: OpenFile) -> MediaInfo:
 
 
 def probe(path: Path) -> MediaInfo:
-    """What a file is, like `Fence.probe` with a fence of its own."""
+    """What a file is, like `Fence.probe` with a fence of its own.
+
+    Args:
+        path: A video, a sound or a picture.
+
+    Raises:
+        MediaError: It is not media, is damaged, or exceeds the limits.
+
+    >>> import cv2, tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "black.png"
+    >>> _ = cv2.imwrite(str(path), np.zeros((20, 30, 3), np.uint8))
+    >>> info = probe(path)
+    >>> info.kind, info.width, info.height
+    ('image', 30, 20)
+    """
     with Fence() as fence:
         return fence.probe(path)
 
@@ -189,10 +203,25 @@ def frames(
     end: float | None = None,
     sparse: bool = False,
 ) -> Frames:
-    """Frames at `start + k / rate` until `end`, each the one on display at its time.
+    """Frames at `start + k / rate` until `end`, each the one displayed at its time.
 
-    With `sparse`, the key frame at or before each of these times instead, found by seeking, every key
-    frame once and with its true time: far cheaper, and unevenly spaced.
+    Args:
+        path: A video or a picture.
+        rate: Frames per second.
+        short_side: The shorter side is scaled down to this many pixels.
+        start: Seconds; the beginning if None.
+        end: Seconds; the end of the file if None.
+        sparse: Return the key frame at or before each time instead, each once and with its true time: far
+            cheaper, and unevenly spaced.
+
+    Raises:
+        MediaError: The file cannot be decoded; `NotMedia` if it has no pictures.
+
+    >>> import cv2, tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "black.png"
+    >>> _ = cv2.imwrite(str(path), np.zeros((20, 30, 3), np.uint8))
+    >>> frames(path).images.shape
+    (1, 20, 30, 3)
     """
     request = StreamRequest((FrameNeed(rate, short_side),), 60.0, start or 0.0, end, sparse)
     with Fence() as fence:
@@ -207,7 +236,23 @@ def frames(
 
 
 def audio(path: Path, rate: int = 16000) -> Sound:
-    """All sound of a file, mono, from time 0."""
+    """All sound of a file, mono, from time 0.
+
+    Args:
+        path: A sound, or a video with sound.
+        rate: Samples per second.
+
+    Raises:
+        MediaError: The file cannot be decoded; `NotMedia` if it has no sound.
+
+    >>> import tempfile, wave
+    >>> path = Path(tempfile.mkdtemp()) / "silence.wav"
+    >>> with wave.open(str(path), "wb") as file:
+    ...     file.setparams((1, 2, 16000, 0, "NONE", ""))
+    ...     file.writeframes(bytes(2 * 16000))
+    >>> audio(path).seconds
+    1.0
+    """
     with Fence() as fence:
         windows = list(fence.stream(path, [AudioNeed(rate)]))
     pieces = [part.samples for window in windows if isinstance(part := window.parts[0], Sound)]

@@ -1,5 +1,6 @@
 """`wordreel.Library`, with real experts on films made on the spot."""
 
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ def test_what_is_added_can_be_found_before_the_rest_is_done(tmp_path, media, mon
     found = []
 
     def look(now):
-        if getattr(now, "files_done", 0) == 2:
+        if isinstance(now, wordreel.AddProgress) and now.done == 2:
             other = wordreel.Library(tmp_path / "reel", create=False)
             found.append(len(other.search("apple pie")))
 
@@ -91,6 +92,42 @@ def test_reindexing_gives_the_same_answers(tmp_path, media):
     assert [(hit.path, hit.score) for hit in library.search("steam")] == before
 
 
+def test_a_library_closes_itself(tmp_path):
+    with wordreel.Library(tmp_path / "reel") as library:
+        assert library.videos() == []
+    with pytest.raises(wordreel.LibraryError):
+        library.videos()
+
+
+def test_words_for_two_moments_where_and_many(tmp_path, media):
+    write_film(
+        media / "3.mp4",
+        chain(title_card(["Apple pie"], 4, (10, 90, 40)), title_card(["Moon landing"], 4, (150, 20, 90))),
+    )
+    with wordreel.Library(tmp_path / "reel") as library:
+        library.add(media, experts=EXPERTS)
+        (hit,) = library.then("apple pie", "moon landing")
+        assert Path(hit.path).name == "3.mp4"
+        assert hit.end <= hit.then[0]
+        timeline = library.where(media / "3.mp4", "moon landing")
+        assert timeline.moments[0][0] >= 3.5
+        assert timeline.scores[0] < timeline.scores[-1]
+        with pytest.raises(LibraryError, match="not in the library"):
+            library.where(tmp_path / "other.mp4", "moon landing")
+        queries = ["steam engine", wordreel.Query("moon landing", limit=1)]
+        steam, moon = library.search_many(queries)
+        assert [hit.path for hit in steam] == [hit.path for hit in library.search("steam engine")]
+        assert len(moon) == 1
+        compared = library.search("steam engine", compare=True)
+        assert compared.plain == library.search("steam engine", norm="none").hits
+        assert compared.norm.startswith("querybank(everyday, ")
+        one, (same,) = library.encode_text("a dog"), library.encode_texts(["a dog"])
+        assert (one.vectors == same.vectors).all()
+        assert library.encode_video(media / "3.mp4").available.any()
+        with pytest.raises(TypeError, match="not both"):
+            library.search(wordreel.Query("a dog"), limit=3)
+
+
 def test_opening_what_is_not_there(tmp_path):
     with pytest.raises(LibraryError, match="no library"):
         wordreel.Library(tmp_path / "none", create=False)
@@ -98,5 +135,8 @@ def test_opening_what_is_not_there(tmp_path):
 
 def test_the_package_names_what_it_has():
     assert wordreel.Library.__name__ == "Library"
+    for name in wordreel.__all__:
+        assert name == "__version__" or getattr(wordreel, name).__name__ == name
+    assert set(wordreel.__all__) == {*wordreel._MODULE_OF, "__version__"}
     with pytest.raises(AttributeError, match="nothing_here"):
         _ = wordreel.nothing_here

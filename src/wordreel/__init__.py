@@ -2,33 +2,166 @@
 
     import wordreel
 
-    library = wordreel.Library("holiday.reel")
-    library.add("~/Videos")
-    for hit in library.search("a man lifts a car", limit=3):
-        print(hit.path, hit.start, hit.score, hit.why)
+    with wordreel.Library("holiday.reel") as library:
+        library.add("~/Videos")
+        for hit in library.search("a man lifts a car", limit=3):
+            print(hit.path, hit.start, hit.score, hit.why)
 
 Importing this package is cheap: decoders and networks load when they are first used.
+
+>>> Query("somebody opens a door", then="a cat runs out", limit=3).limit
+3
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wordreel.api import Library
-    from wordreel.search.hits import Hit
+    from wordreel.banks.check import BankCheck
+    from wordreel.banks.manager import BankManager
+    from wordreel.errors import (
+        BankError,
+        BrokenMedia,
+        DatasetError,
+        EvaluationError,
+        FingerprintMismatch,
+        HubnessError,
+        LibraryBusy,
+        LibraryError,
+        MediaError,
+        NextStep,
+        NotMedia,
+        OverLimit,
+        QueryError,
+        TrainingError,
+        UnsafePickle,
+        WeightsCorrupt,
+        WeightsError,
+        WeightsMissing,
+        WordreelError,
+    )
+    from wordreel.library.add_report import AddProgress, AddReport
+    from wordreel.library.banks import Bank
+    from wordreel.library.records import Video
+    from wordreel.models.base import Model
+    from wordreel.progress import Progress
+    from wordreel.search.filters import Filters
+    from wordreel.search.hits import (
+        CaptionMatch,
+        Hit,
+        Match,
+        MatchTimeline,
+        Reason,
+        Results,
+        SequenceHit,
+    )
+    from wordreel.search.query import Query, VideoMoment
+    from wordreel.search.searcher import Searcher
+    from wordreel.search.use import ModelRow, Used
+    from wordreel.search.video_query import VideoQuery
+    from wordreel.training.tune.tune import Tuned
+    from wordreel.types import QueryEmbedding
 
 __version__ = "0.2.0"
-__all__ = ["Hit", "Library", "__version__"]
+
+_MODULES = {
+    "api": ("Library",),
+    "banks.check": ("BankCheck",),
+    "banks.manager": ("BankManager",),
+    "errors": (
+        "BankError",
+        "BrokenMedia",
+        "DatasetError",
+        "EvaluationError",
+        "FingerprintMismatch",
+        "HubnessError",
+        "LibraryBusy",
+        "LibraryError",
+        "MediaError",
+        "NextStep",
+        "NotMedia",
+        "OverLimit",
+        "QueryError",
+        "TrainingError",
+        "UnsafePickle",
+        "WeightsCorrupt",
+        "WeightsError",
+        "WeightsMissing",
+        "WordreelError",
+    ),
+    "library.add_report": ("AddProgress", "AddReport"),
+    "library.banks": ("Bank",),
+    "library.records": ("Video",),
+    "models.base": ("Model",),
+    "progress": ("Progress",),
+    "search.filters": ("Filters",),
+    "search.hits": ("CaptionMatch", "Hit", "Match", "MatchTimeline", "Reason", "Results", "SequenceHit"),
+    "search.query": ("Query", "VideoMoment"),
+    "search.searcher": ("Searcher",),
+    "search.use": ("ModelRow", "Used"),
+    "search.video_query": ("VideoQuery",),
+    "training.tune.tune": ("Tuned",),
+    "types": ("QueryEmbedding",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "AddProgress",
+    "AddReport",
+    "Bank",
+    "BankCheck",
+    "BankError",
+    "BankManager",
+    "BrokenMedia",
+    "CaptionMatch",
+    "DatasetError",
+    "EvaluationError",
+    "Filters",
+    "FingerprintMismatch",
+    "Hit",
+    "HubnessError",
+    "Library",
+    "LibraryBusy",
+    "LibraryError",
+    "Match",
+    "MatchTimeline",
+    "MediaError",
+    "Model",
+    "ModelRow",
+    "NextStep",
+    "NotMedia",
+    "OverLimit",
+    "Progress",
+    "Query",
+    "QueryEmbedding",
+    "QueryError",
+    "Reason",
+    "Results",
+    "Searcher",
+    "SequenceHit",
+    "TrainingError",
+    "Tuned",
+    "UnsafePickle",
+    "Used",
+    "Video",
+    "VideoMoment",
+    "VideoQuery",
+    "WeightsCorrupt",
+    "WeightsError",
+    "WeightsMissing",
+    "WordreelError",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Library":
-        from wordreel.api import Library
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'wordreel' has no attribute {name!r}")
+    return getattr(import_module(f"wordreel.{_MODULE_OF[name]}"), name)
 
-        return Library
-    if name == "Hit":
-        from wordreel.search.hits import Hit
 
-        return Hit
-    raise AttributeError(f"module 'wordreel' has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -218,7 +218,7 @@ class Library:
             QueryError: The file cannot be read, or has no such moment.
 
         >>> [Path(match.path).name for match in library.like(media / "poppies.mp4")]
-        ['meadow.mp4', 'sea.mp4']
+        ['sea.mp4', 'meadow.mp4']
         """
         query = Query.build(like=VideoMoment(video, moment), limit=limit, offset=offset, **filters)
         return cast("Results[Match]", self.searcher().search(query))
@@ -327,7 +327,8 @@ class Library:
             LibraryBusy: Another process writes to the library.
             WeightsError: The weights of an expert are not on this machine.
 
-        >>> library.add(folder / "nothing here").added
+        >>> (folder / "new films").mkdir()
+        >>> library.add(folder / "new films", experts=["shots"]).added
         []
         """
         from wordreel.experts import registry
@@ -443,7 +444,14 @@ class Library:
         return self._model
 
     def models(self) -> list[ModelRow]:
-        """List the models that this library can use, and how much of it each has embedded."""
+        """List the models that this library can use.
+
+        Returns:
+            Each model's name and fingerprint, whether it is in use, and how many clips it has embedded.
+
+        >>> [row.name for row in library.models()][:2]
+        ['reel', 'bridge']
+        """
         from wordreel.search.use import models
 
         return models(self.store, self.weights)
@@ -468,6 +476,10 @@ class Library:
 
         Raises:
             LibraryError: There is no such model, or it was trained on other features.
+
+        >>> library.use("no such model")
+        Traceback (most recent call last):
+        wordreel.errors.LibraryError: there is no model 'no such model'...
         """
         from wordreel.search.use import use
 

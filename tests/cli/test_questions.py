@@ -3,7 +3,9 @@
 import json
 import re
 import shutil
+from itertools import chain
 
+import cv2
 import pytest
 
 from wordreel.demo.film import title_card, write_film
@@ -139,3 +141,60 @@ def test_what_is_no_video(shell, media, tmp_path):
         shell("like", str(media / "broken.mp4"))
     with pytest.raises(QueryError, match="neither in the library"):
         shell("like", str(tmp_path / "gone.mp4"))
+
+
+@pytest.fixture
+def two_scenes(shell, tmp_path):
+    """A film of two scenes, added to the library."""
+    film = tmp_path / "scenes.mp4"
+    cards = (["Platform 9"], 4, (10, 90, 40)), (["Grand opening"], 4, (150, 20, 90))
+    write_film(film, chain.from_iterable(title_card(*card) for card in cards))
+    shell("add", str(film), "--experts", "appearance,ocr,shots")
+    return film
+
+
+def test_first_this_then_that(shell, two_scenes):
+    (hit,) = shell.json("search", "platform 9", "--then", "the grand opening")
+    assert hit["path"] == str(two_scenes)
+    assert hit["end"] <= hit["then"][0]
+    lines = shell("search", "platform 9", "--then", "the grand opening").splitlines()
+    assert re.match(r"      then 0:0[34]\.\d – 0:0[78]\.\d  \(-?\d\.\d{3}\)$", lines[1])
+    assert shell.json("search", "the grand opening", "--then", "platform 9")[0]["score"] < hit["score"]
+    with pytest.raises(QueryError, match="leave out `moments`"):
+        shell("search", "a", "--then", "b", "--moments")
+
+
+def test_where_in_a_video(shell, two_scenes):
+    found = shell.json("where", str(two_scenes), "the grand opening")
+    assert found["moments"][0][0] >= 3
+    assert found["scores"][0] < found["scores"][-1]
+    lines = shell("where", str(two_scenes), "the grand opening").splitlines()
+    assert re.match(r"0:00\.0 │[ ▁▂▃▄▅▆▇█]+│ 0:0[78]\.\d$", lines[0])
+    assert re.match(r"  [ \d]{3}%  0:0[34]\.\d – 0:0[78]\.\d$", lines[1])
+    with pytest.raises(LibraryError, match="not in the library"):
+        shell("where", "elsewhere.mp4", "a dog")
+
+
+def test_plain_against_normalised(shell, media):
+    found = shell.json("search", "the grand opening of a bakery", "--compare", "--norm", "is")
+    assert found["norm"].startswith("querybank(everyday, ")
+    plain = shell.json("search", "the grand opening of a bakery", "--norm", "none")
+    normalised = shell.json("search", "the grand opening of a bakery", "--norm", "is")
+    assert (found["plain"], found["normalised"]) == (plain, normalised)
+    lines = shell("search", "the grand opening of a bakery", "--compare", "--norm", "is").splitlines()
+    assert lines[0].startswith("none → querybank(everyday, ")
+    assert re.match(r"  [12] →  1\.  -?\d\.\d{3}  .*\.mp4  \[.*\].*  (=|↑1|↓1|new)$", lines[1])
+
+
+def test_a_picture_asks(shell, media, tmp_path):
+    frame = next(iter(title_card(["Platform 9", "to Vienna"], 1, (20, 60, 50))))
+    cv2.imwrite(str(tmp_path / "frame.png"), frame[..., ::-1])
+    found = shell.json("search", "--image", str(tmp_path / "frame.png"), "--limit", "1")
+    assert [hit["path"] for hit in found] == [str(media / "station.mp4")]
+    with pytest.raises(QueryError, match="exactly one"):
+        shell("search", "a dog", "--image", str(tmp_path / "frame.png"))
+
+
+def test_the_expert_filter(shell):
+    assert shell.json("search", "bakery", "--expert", "ocr")
+    assert shell.json("search", "bakery", "--expert", "faces") == []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from wordreel.errors import LibraryBusy, LibraryError, NextStep
 from wordreel.library.store import LibraryStore
-from wordreel.progress import Progress, ProgressCallback
+from wordreel.progress import ProgressCallback
 from wordreel.search.hits import CaptionMatch, Hit, Match, MatchTimeline, Results, SequenceHit
 from wordreel.search.query import FilterArguments, Query, QueryArguments, VideoMoment
 from wordreel.weights.store import WeightStore
@@ -511,15 +511,13 @@ class Library:
         Raises:
             TrainingError: The captions are too few.
         """
-        from wordreel.training.tune.settings import Settings
+        from wordreel.training.settings import TuneSettings
         from wordreel.training.tune.tune import tune
 
-        def advanced(stage: str, done: int, total: int) -> None:
-            if on_progress:
-                on_progress(Progress(stage, done, total))
-
-        settings = Settings(seed=seed)
-        model, tuned = tune(self.store, self.weights, captions, settings, dry_run=dry_run, progress=advanced)
+        settings = TuneSettings(seed=seed)
+        model, tuned = tune(
+            self.store, self.weights, captions, settings, dry_run=dry_run, on_progress=on_progress
+        )
         if model is not None:
             self._model = model
             self._searcher = None

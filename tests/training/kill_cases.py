@@ -17,7 +17,7 @@ from wordreel.training.recipe import Recipe
 from wordreel.training.settings import StartSettings, TeachSettings
 from wordreel.training.training_data import TrainingData, prepare
 
-CE, MOEE, MMT = (CONFIGS[kind] for kind in ("ce", "moee", "mmt"))
+CE, MOEE, MMT, REEL = (CONFIGS[kind] for kind in ("ce", "moee", "mmt", "reel"))
 CONCAT = ConcatConfig(EXPERTS, TextConfig("vectors", 7, "vlad", 3, 1, max_tokens=5))
 MODELS = {
     f"{config.kind} {mode}": replace(config, mode=mode)
@@ -163,6 +163,23 @@ FEATURES = {
     "expert dropout mmt": of(MMT, **{"run.expert_dropout": 0.3, "optimiser.kind": "ranger"}),
     "text lr": of(MMT, **{"optimiser.text_lr": 1e-3, "optimiser.kind": "adamw"}),
     "text lr ranger": of(MMT, **{"optimiser.text_lr": 1e-3, "optimiser.kind": "ranger"}),
+    "reel": of(
+        REEL,
+        **{
+            "data.shorten_captions": 0.5,
+            "run.token_dropout": 0.4,
+            "run.expert_dropout": 0.3,
+            "run.expert_dropout_spares": ("scene",),
+            "optimiser.kind": "adamw",
+            "optimiser.text_lr": 1e-3,
+            "optimiser.decay_biases": False,
+            "optimiser.clip": 2.5,
+            "schedule.kind": "cosine",
+            "schedule.warmup_ratio": 0.2,
+            **LOSSES["learned"],
+        },
+    ),
+    "reel ranger": of(REEL, **{"optimiser.kind": "ranger"}),
     "clip": of(CE, **{"optimiser.clip": 0.05}),
     "weight decay": of(CE, **{"optimiser.weight_decay": 0.1, "optimiser.kind": "ranger"}),
     "clip learned": of(CE, **{"optimiser.clip": 0.05, **LOSSES["learned"]}),
@@ -210,6 +227,7 @@ FEATURES = {
 }
 WORLDS = {
     "world ce": of(CE, **{"run.batch": 6}),
+    "world reel": of(REEL, **{"run.batch": 6, "run.token_dropout": 0.3, **LOSSES["learned"]}),
     "world mmt": of(MMT, **{"run.batch": 6, "optimiser.kind": "ranger"}),
     "world patience": of(
         CE,
@@ -221,6 +239,7 @@ WORLDS["three processes"] = of(CE, **{"run.batch": 9, "optimiser.kind": "ranger"
 WORLDS["three mmt"] = of(MMT, **{"run.batch": 6})
 COMPILED = {
     "compiled": of(CE, **{"run.compile": True}),
+    "compiled reel": of(REEL, **{"run.compile": True}),
     "compiled mmt": of(MMT, **{"run.compile": True, "optimiser.kind": "ranger"}),
 }
 

@@ -21,6 +21,8 @@ FEW = [
     "ce released ranger exponential learned",
     "mmt paper radam cosine diagonal",
     "by source",
+    "reel",
+    "world reel",
     "text lr ranger",
     "float16",
     "patience seldom",

@@ -16,6 +16,7 @@ from wordreel.cli import (
     doctor,
     evaluate,
     experts,
+    export,
     hubness,
     import_,
     library,
@@ -78,6 +79,7 @@ app.command("experts")(experts.experts)
 app.command("models")(models.models)
 app.command("train")(train.train)
 app.command("tune")(tune.tune)
+app.command("export")(export.export)
 app.command("use")(use.use)
 app.add_typer(weights.app, name="weights")
 app.add_typer(bank.app, name="bank")

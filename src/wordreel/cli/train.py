@@ -18,7 +18,6 @@ from wordreel.cli.train_progress import (
 )
 from wordreel.cli.train_search import load_space, run_search
 from wordreel.errors import TrainingError
-from wordreel.progress import Progress
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +32,9 @@ def train(
     recipe: Annotated[
         str, typer.Argument(metavar="RECIPE", help="A recipe's name (`wordreel models`) or a .toml file.")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the model and the logs go.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the model and the logs go.", show_default=False)
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="A published tree of features (CE, TeachText, MMT, MoEE)."),
@@ -101,10 +102,10 @@ def train(
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, or auto.")] = "auto",
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where a run of the same recipe and data stopped.")
+        bool, typer.Option("--resume", help="Continue a stopped run of the same recipe and data.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Begin anew in a folder that holds a run; that one is lost.")
+        bool, typer.Option("--overwrite", help="Replace the run that the folder holds.")
     ] = False,
     search: Annotated[
         Path | None,
@@ -116,16 +117,26 @@ def train(
     cache: Annotated[
         Path | None,
         typer.Option(
-            help="Where encoded captions are kept for the next run.",
+            help="Where encoded captions are cached for the next run.",
             show_default="$XDG_CACHE_HOME/wordreel/captions",
         ),
+    ] = None,
+    pack: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the prepared data to one small file instead of training."),
+    ] = None,
+    packed: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Train on a file that --pack wrote; needs no library or weights."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a joint embedding by a recipe, on published features or on libraries with captions.
 
+    The recipe `reel`, or `default`, trains the default model. Stop with Ctrl-C; the same command with
+    --resume continues.
+
     Example: wordreel train ce-msvd --data MSVD --out runs/ce --seed 0 --seed 1 --seed 2
-    `default` trains the model that comes with wordreel (docs/default_model.md).
 
     Example: wordreel train own-ce -L msvd.reel --captions MSVD --split train --val-split val --out runs/own
     """
@@ -136,7 +147,6 @@ def train(
     from wordreel.training import recipe as recipes
     from wordreel.training.loop import pick_device
     from wordreel.training.open_data import Source
-    from wordreel.training.training_data import prepare
 
     shorthand = {"run.epochs": epochs, "run.batch": batch, "optimiser.lr": lr, "start.model": start}
     changes = [*(set_ or ()), *(f"{key}={value}" for key, value in shorthand.items() if value is not None)]
@@ -145,48 +155,112 @@ def train(
     if denoise is not None:
         changes.append(f"teach.denoise={json.dumps('' if denoise == 'none' else denoise)}")
     made = recipes.load(recipe, changes)
-    if (data is None) == (not library):
-        raise typer.BadParameter("say what to train on: --data DIR, or --library LIB --captions FILE.")
-    if data is not None:
-        idle = {"--captions": captions, "--ids": ids, "--share": share, "--val-library": val_library,
-                "--val-captions": val_captions, "--val-ids": val_ids}  # fmt: skip
-        if given := [name for name, value in idle.items() if value]:
-            raise typer.BadParameter(
-                f"{', '.join(given)} go with --library; a tree has splits: --split NAME."
-            )
+    _check_sources(
+        {"--data": data, "--library": library, "--packed": packed},
+        {"--kind": kind},
+        {"--captions": captions, "--ids": ids, "--share": share, "--val-library": val_library,
+         "--val-captions": val_captions, "--val-ids": val_ids},
+        {"--split": split, "--val-split": val_split, "--cache": cache},
+    )  # fmt: skip
+    if data is not None and len(split or ()) > 1:
+        raise typer.BadParameter("a tree is trained on one split: give --split once.")
     if wrong := [one for one in share or () if not 0 < one <= 1000]:
         raise typer.BadParameter(
-            f"--share says how often a video is shown, between 0 and 1000: not {wrong[0]}."
+            f"--share says how often an epoch shows a video, between 0 and 1000: not {wrong[0]}."
         )
-    place = pick_device(device)
+    running = {"--out": out, "--seed": seed, "--resume": resume, "--overwrite": overwrite, "--search": search}
+    _check_work(running, pack, packed)
     seeds = list(dict.fromkeys(seed or [made.run.seed]))
-    folders = {one: out / f"seed-{one}" if len(seeds) > 1 else out for one in seeds}
+    root = out or Path()
+    folders = {one: root / f"seed-{one}" if len(seeds) > 1 else root for one in seeds}
     space = None if search is None else load_space(search, recipe, changes)
-    if space is None:
+    if space is None and pack is None:
         check_out_folders(folders.values(), resume, overwrite)
-    libraries = [
-        Source(where, told, part, None if some == "-" else some, share=often or 1.0)
-        for where, told, part, some, often in _rows(library or [], captions, split, ids, share)
-    ]
-    measured = _validation(libraries, val_library, val_captions, val_split, val_ids)
-    opened = _opened(made, data, kind, split[0] if split else None, val_split, libraries, measured, place)
-    encoded = counter("captions encoded")
-    material = prepare(
-        made,
+    if packed is not None:
+        prepared = _unpacked(made, packed)
+    else:
+        libraries = [
+            Source(where, told, part, None if some == "-" else some, share=often or 1.0)
+            for where, told, part, some, often in _rows(library or [], captions, split, ids, share)
+        ]
+        measured = _validation(libraries, val_library, val_captions, val_split, val_ids)
+        place = pick_device(device)
+        opened = _opened(made, data, kind, split[0] if split else None, val_split, libraries, measured, place)
+        prepared = _prepared(made, opened, place, cache)
+    if pack is not None:
+        _pack(pack, made, prepared)
+    elif space is not None:
+        run_search(recipe, changes, prepared, space, root, trials, device, as_json)
+    else:
+        results = {
+            number: _train(made.with_seed(number), prepared, folder, device, resume)
+            for number, folder in folders.items()
+        }
+        _report(results, as_json)
+
+
+def _check_sources(
+    sources: dict[str, Any], tree: dict[str, Any], library: dict[str, Any], both: dict[str, Any]
+) -> None:
+    """One source of data, and no option that this source has no use for."""
+    given = [name for name, value in sources.items() if value]
+    if len(given) != 1:
+        raise typer.BadParameter(
+            "say what to train on: --data DIR, --library LIB --captions FILE, or --packed FILE."
+        )
+    idle = {"--data": library, "--library": tree, "--packed": {**tree, **library, **both}}[given[0]]
+    wrong = [name for name, value in idle.items() if value]
+    if wrong and given[0] == "--data":
+        raise typer.BadParameter(f"{', '.join(wrong)} go with --library; a tree has splits: --split NAME.")
+    if wrong:
+        raise typer.BadParameter(f"{', '.join(wrong)} cannot be used with {given[0]}.")
+
+
+def _check_work(running: dict[str, Any], pack: Path | None, packed: Path | None) -> None:
+    """Either packing, searching or training, and no option that would have no effect."""
+    given = [name for name, value in running.items() if value]
+    if pack is not None and (packed is not None or given):
+        others = ", ".join([*given, *(["--packed"] if packed else [])])
+        raise typer.BadParameter(f"--pack writes the data and trains nothing: leave out {others}.")
+    if pack is None and "--out" not in given:
+        raise typer.BadParameter("say where the model goes: --out DIR.")
+    if "--search" in given and (idle := [name for name in given if name not in ("--search", "--out")]):
+        raise typer.BadParameter(
+            f"{', '.join(idle)} cannot be used with --search: the same command continues a search; "
+            "--set run.seed=N sets its seed."
+        )
+    if "--resume" in given and "--overwrite" in given:
+        raise typer.BadParameter("--resume continues the run that --overwrite would replace: give one.")
+
+
+def _prepared(recipe: Recipe, opened: Opened, device: torch.device, cache: Path | None) -> TrainingData:
+    from wordreel.training.training_data import prepare
+
+    return prepare(
+        recipe,
         opened.train,
         opened.val,
         teachers=opened.teachers,
-        told=lambda done, total: encoded(Progress("encoding captions", done, total)),
-        device=place,
+        on_progress=counter("captions encoded"),
+        device=device,
         cache=cache or _cache(),
     )
-    if space is not None:
-        run_search(recipe, changes, material, space, out, trials, device, as_json)
-        return
-    results = {}
-    for number, folder in folders.items():
-        results[number] = _train(made.with_seed(number), material, folder, device, resume)
-    _report(results, as_json)
+
+
+def _unpacked(recipe: Recipe, path: Path) -> TrainingData:
+    from wordreel.training.open_data import Opened, with_teachers
+    from wordreel.training.pack_file import load_pack
+
+    data = with_teachers(recipe, load_pack(path, recipe))
+    print_data_summary(recipe, Opened(data.train, data.val))
+    return data
+
+
+def _pack(path: Path, recipe: Recipe, data: TrainingData) -> None:
+    from wordreel.training.pack_file import save_pack
+
+    save_pack(path, recipe, data)
+    typer.echo(f"wrote {printable(path)}: {path.stat().st_size / 1e6:.1f} MB")
 
 
 def _rows(library: list[Path], *others: list[Any] | None) -> list[tuple[Any, ...]]:
@@ -242,18 +316,26 @@ def _opened(
     return opened
 
 
-def _train(recipe: Recipe, material: TrainingData, out: Path, device: str, resume: bool) -> Result:
+def _train(recipe: Recipe, data: TrainingData, out: Path, device: str, resume: bool) -> Result:
     from wordreel.training.interrupt import TrainingInterrupted
     from wordreel.training.loop import train as run
 
     try:
-        found = run(recipe, material, out, device=device, resume=resume, on_progress=progress_printer())
-        if resume and not found.steps:
-            typer.echo(f"the run in {printable(out)} had come to its end: nothing was left to do", err=True)
-        return found
+        result = run(recipe, data, out, device=device, resume=resume, on_progress=progress_printer())
+        if resume and not result.steps:
+            typer.echo(f"the run in {printable(out)} is complete: nothing is left to do", err=True)
+        return result
     except TrainingInterrupted as stopped:
         end_progress_line()
-        typer.echo(f"wordreel: {stopped}; the same command with --resume goes on from there", err=True)
+        typer.echo(f"wordreel: {stopped}; the same command with --resume continues from there", err=True)
+        raise typer.Exit(130) from None
+    except KeyboardInterrupt:  # a second one, or one in several processes: nothing was saved now
+        end_progress_line()
+        typer.echo(
+            "wordreel: stopped at once; steps since the last saved state are lost, and the same command with "
+            "--resume continues from it",
+            err=True,
+        )
         raise typer.Exit(130) from None
     finally:
         end_progress_line()

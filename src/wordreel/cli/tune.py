@@ -65,7 +65,20 @@ def tune(
         for what in ("videos", "captions", "folds", "clips")
     }
     opened = Library(where, create=False)
-    found = opened.tune(said, dry_run=dry_run, seed=seed, on_progress=lambda now: shown[now.stage](now))
+    try:
+        found = opened.tune(
+            said,
+            dry_run=dry_run,
+            seed=seed,
+            on_progress=lambda now: shown[now.stage](now),
+        )
+    except KeyboardInterrupt:
+        typer.echo(
+            "\nwordreel: stopped. The library keeps the model it uses; what tuning learned so far is lost: "
+            "the same command starts over.",
+            err=True,
+        )
+        raise typer.Exit(130) from None
     if as_json:
         print_json(asdict(found))
     else:

@@ -18,7 +18,9 @@ from wordreel.models.config import from_json
 from wordreel.models.model_store import find_checkpoint
 from wordreel.training import teachers as teaching
 from wordreel.training.data import Pairs, from_library, from_tree, join
+from wordreel.training.data.packed import Packed
 from wordreel.training.recipe import Recipe
+from wordreel.training.training_data import TrainingData
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,7 @@ def add_teachers(
             pairs = _read_as_teacher(folder, train, read)
             each += teaching.from_models([folder], pairs, device).each
         else:
-            published = f", or one of the tree's: {', '.join(known)}" if known else ""
-            raise TrainingError(
-                f"there is no teacher {name!r}",
-                NextStep(f"name a model folder{published}", command="train … --teacher DIR"),
-            )
+            raise _no_teacher(name, known)
     teachers = teaching.Teachers(tuple(each)) if each else None
     if not noise:
         return Opened(train, val, teachers)
@@ -171,3 +169,25 @@ def _read_as_teacher(folder: Path, train: Pairs, read: ReadPairs | None) -> Pair
     if pairs.counts.tolist() != train.counts.tolist():
         raise TrainingError(f"the teacher {folder} reads other captions of {train.name} than the student")
     return pairs
+
+
+def with_teachers(recipe: Recipe, data: TrainingData) -> TrainingData:
+    """Packed data with the teachers that the recipe names: model folders that read captions as it does."""
+    if recipe.teach.denoise:
+        raise TrainingError("teach.denoise chooses captions before they are packed: pack with it")
+    if not recipe.teach.teachers:
+        return data
+    if not isinstance(data.train_words, Packed):
+        raise TrainingError("teachers read whole captions, and data.stretch draws parts of them")
+    if unknown := [name for name in recipe.teach.teachers if not Path(name).expanduser().is_dir()]:
+        raise _no_teacher(unknown[0])
+    words = (recipe.model.text, data.train_words)
+    return replace(data, teachers=teaching.from_models(recipe.teach.teachers, data.train, encoded=words))
+
+
+def _no_teacher(name: str, known: Sequence[str] = ()) -> TrainingError:
+    published = f", or one of the tree's: {', '.join(known)}" if known else ""
+    return TrainingError(
+        f"there is no teacher {name!r}",
+        NextStep(f"name a model folder{published}", command="train … --teacher DIR"),
+    )

@@ -19,6 +19,8 @@ from wordreel.datasets.trees.teachtext import TeachTextTree
 from wordreel.errors import TrainingError
 from wordreel.evaluate.ranks import ranks_of
 from wordreel.models.batch import QueryEmbeddings, VideoEmbeddings, similarity
+from wordreel.models.config import TextConfig
+from wordreel.training.data.packed import Packed
 from wordreel.training.data.pairs import Pairs
 from wordreel.types import Bool
 
@@ -73,8 +75,17 @@ class Teachers:
         return Teachers(tuple(teacher.to(device) for teacher in self.each))
 
 
-def from_models(folders: Sequence[str | Path], pairs: Pairs, device: torch.device | None = None) -> Teachers:
-    """Teachers from model folders, each with its own experts and its own way to read captions."""
+def from_models(
+    folders: Sequence[str | Path],
+    pairs: Pairs,
+    device: torch.device | None = None,
+    encoded: tuple[TextConfig, Packed] | None = None,
+) -> Teachers:
+    """Teachers from model folders, each with its own experts and its own way to read captions.
+
+    `encoded` are the captions as a model with such a text side reads them, where there is nothing to encode
+    them with.
+    """
     from wordreel.models.checkpoint import load_module
     from wordreel.models.model_store import find_checkpoint
     from wordreel.models.text.tokenizers import open_tokenizer
@@ -90,11 +101,20 @@ def from_models(folders: Sequence[str | Path], pairs: Pairs, device: torch.devic
         module, _ = load_module(folder)
         module = module.to(place)
         text = module.config.text
-        words = encode(pairs, text, None if pairs.words is not None else open_tokenizer(text, folder))
+        if encoded is not None:
+            words = _same_words(folder, text, *encoded)
+        else:
+            words = encode(pairs, text, None if pairs.words is not None else open_tokenizer(text, folder))
         features, texts = FeatureStore(pairs, module.config, place), CaptionStore(words, place)
         shown = embed_videos(module, features, len(pairs), precision)
         made.append(Teacher(shown, embed_texts(module, texts, precision)))
     return Teachers(tuple(made))
+
+
+def _same_words(folder: Path, text: TextConfig, known: TextConfig, words: Packed) -> Packed:
+    if (text.words, text.source, text.max_tokens) != (known.words, known.source, known.max_tokens):
+        raise TrainingError(f"the teacher {folder} reads captions otherwise than the packed data has them")
+    return words
 
 
 def from_tree(names: Sequence[str], tree: TeachTextTree, pairs: Pairs) -> Teachers:

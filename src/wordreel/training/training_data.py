@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from wordreel.errors import TrainingError, WeightsMissing
 from wordreel.models.config import MINILM, TextConfig
 from wordreel.models.text.tokenizers import open_tokenizer
+from wordreel.progress import ProgressCallback
 from wordreel.training.data.caption_cache import kept
-from wordreel.training.data.caption_store import Told, encode, is_frozen
+from wordreel.training.data.caption_store import encode, is_frozen
 from wordreel.training.data.packed import Packed
 from wordreel.training.data.pairs import Pairs
 from wordreel.training.data.transcripts import Transcripts, transcripts
@@ -105,7 +106,7 @@ def prepare(
     teachers: Teachers | None = None,
     folder: Path | None = None,
     store: WeightStore | None = None,
-    told: Told | None = None,
+    on_progress: ProgressCallback | None = None,
     device: str | torch.device | None = None,
     cache: Path | None = None,
 ) -> TrainingData:
@@ -130,9 +131,9 @@ def prepare(
 
     def encoded(pairs: Pairs) -> Packed:
         if cache is None or source is None or pairs.words is not None:
-            made = encode(pairs, text, source, told, where)
+            made = encode(pairs, text, source, on_progress, where)
         else:
-            made = kept(cache, pairs, text, source, lambda: encode(pairs, text, source, told, where))
+            made = kept(cache, pairs, text, source, lambda: encode(pairs, text, source, on_progress, where))
         check_words(made, text)
         return made
 
@@ -159,4 +160,4 @@ def sentence_tokens(pairs: Pairs, store: WeightStore | None = None) -> Packed:
             f"soft targets compare captions as text, and {pairs.name} has word features only; set "
             "loss.soft_targets=0"
         )
-    return encode(pairs, SENTENCES, open_tokenizer(SENTENCES, None, store))
+    return encode(replace(pairs, words=None), SENTENCES, open_tokenizer(SENTENCES, None, store))

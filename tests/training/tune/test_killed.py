@@ -69,9 +69,11 @@ def tuned(made, tmp_path_factory):  # noqa: F811
     library = Library(place, create=False)
     before = answers(library)
     with pytest.MonkeyPatch.context() as patch:
-        measure, gather = tuning.measure, tuning.gather
+        cross_validate, gather = tuning.cross_validate, tuning.gather
         patch.setattr(tuning, "gather", lambda *given: found.append(gather(*given)) or found[-1])
-        patch.setattr(tuning, "measure", lambda *given: found.append(measure(*given)) or found[-1])
+        patch.setattr(
+            tuning, "cross_validate", lambda *given: found.append(cross_validate(*given)) or found[-1]
+        )
         for where, name, half in MOMENTS:
             patch.setattr(where, name, noted(where, name, half))
         _, report = tuning.tune(library.store, library.weights, captions(), QUICK)
@@ -82,7 +84,7 @@ def tuned(made, tmp_path_factory):  # noqa: F811
 def test_nothing_is_lost_and_the_next_tuning_ends_the_same(tuned, monkeypatch):
     left, found, before, after, report = tuned
     monkeypatch.setattr(tuning, "gather", lambda *given: found[0])
-    monkeypatch.setattr(tuning, "measure", lambda *given: found[1])
+    monkeypatch.setattr(tuning, "cross_validate", lambda *given: found[1])
     assert {place.name.partition("-")[2] for place in left} == {name for _, name, _ in MOMENTS}
     for place in left:
         library = Library(place, create=False)

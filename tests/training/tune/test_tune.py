@@ -21,12 +21,12 @@ from wordreel.models import model_store
 from wordreel.models.reel import checkpoint
 from wordreel.models.reel.text_encoder import network_name
 from wordreel.search.embedding import embedding_cache
-from wordreel.training.tune.settings import Settings
+from wordreel.training.settings import TuneSettings
 from wordreel.training.tune.tune import free_name, tune
 from wordreel.types import Track
 
 EACH = 8
-QUICK = Settings(steps=60, anchor_batch=32, word_rate=0.05, rate=1e-3, anchor=0.2, kept_at_least=0.0)
+QUICK = TuneSettings(steps=60, anchor_batch=32, word_lr=0.05, lr=1e-3, anchor=0.2, kept_at_least=0.0)
 
 
 class KindFence(FakeFence):
@@ -204,12 +204,12 @@ def test_a_dry_run_changes_nothing(library):
 
 
 def test_stopped_while_embedding_the_old_model_works(library):
-    def stop(what, done, total):
-        if what == "clips":
+    def stop(now):
+        if now.stage == "clips":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        tune(library.store, library.weights, captions(), QUICK, progress=stop)
+        tune(library.store, library.weights, captions(), QUICK, on_progress=stop)
     again = Library(library.path, create=False)
     assert again.model.name == "reel"
     assert len(again.search("a zorp")) == 10
@@ -235,7 +235,7 @@ def write(place, told):
 
 
 def test_the_verb(library, tmp_path, monkeypatch):
-    monkeypatch.setattr("wordreel.training.tune.settings.Settings", lambda seed: QUICK)
+    monkeypatch.setattr("wordreel.training.settings.TuneSettings", lambda seed: QUICK)
     told = write(tmp_path / "captions.csv", {**captions(), "gone.mp4": ["not here"]})
     shell = Shell(library.path)
     found = shell.json("tune", told, "--dry-run")
@@ -266,3 +266,24 @@ def test_the_verb_says_what_is_wrong(library, tmp_path):
     (tmp_path / "bad.csv").write_text("name,words\na,b\n")
     with pytest.raises(DatasetError, match="path,caption"):
         shell("tune", str(tmp_path / "bad.csv"))
+
+
+def test_a_stopped_verb_says_what_is_lost_and_changes_nothing(library, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from wordreel.cli.app import app
+
+    def stopped(*given):
+        raise KeyboardInterrupt
+
+    told = write(tmp_path / "captions.csv", captions())
+    before = {path: path.stat().st_mtime_ns for path in library.path.rglob("*") if path.is_file()}
+    monkeypatch.setattr("wordreel.training.tune.tune.cross_validate", stopped)
+    result = CliRunner().invoke(app, ["tune", str(library.path), told])
+    assert result.exit_code == 130
+    assert "keeps the model it uses" in result.stderr
+    assert "starts over" in result.stderr
+    assert model_store.in_use(library.store) == "reel"
+    assert not (library.path / model_store.FOLDER).exists()
+    after = {path: path.stat().st_mtime_ns for path in library.path.rglob("*") if path.is_file()}
+    assert {path for path in before | after if before.get(path) != after.get(path)} <= {library.path / "lock"}

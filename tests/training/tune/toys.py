@@ -3,8 +3,8 @@
 import numpy as np
 
 from wordreel.models.reel.own_words import ids_of, shares
-from wordreel.training.tune.heads import Texts
-from wordreel.training.tune.material import Material, own_words
+from wordreel.training.tune.heads import TextInputs
+from wordreel.training.tune.tune_data import TuneData, own_words
 
 DIM, TEXT, EXPERTS = 12, 10, 3
 KINDS = ("zorp", "blick", "dax", "fep", "wug", "tove")
@@ -15,7 +15,7 @@ def texts_of(rng, texts, words):
     ids = ids_of(texts, {word: place for place, word in enumerate(words)})
     x = rng.normal(size=(len(texts), TEXT)).astype(np.float32)
     deep = rng.normal(size=(len(texts), DIM)).astype(np.float32)
-    return Texts(x, deep, ids, shares(ids), unit(rng.normal(size=(len(texts), EXPERTS - 1, DIM))))
+    return TextInputs(x, deep, ids, shares(ids), unit(rng.normal(size=(len(texts), EXPERTS - 1, DIM))))
 
 
 def unit(x):
@@ -42,7 +42,7 @@ def material(captioned=36, others=8, seed=0, shuffled=False):
         "out.weight": rng.normal(size=(DIM, DIM)).astype(np.float32),
         "out.bias": rng.normal(size=DIM).astype(np.float32),
     }
-    return Material(
+    return TuneData(
         tower=tower,
         weights=np.array([1.0, 0.3, 0.2], np.float32),
         read=(ideas[kind[video]] + 0.5 * rng.normal(size=(2 * videos, DIM))).astype(np.float32),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,14 +15,13 @@ from wordreel.models.batch import TokenBatch, masked_mean, unit
 from wordreel.models.config import MINILM, TextConfig
 from wordreel.models.joint_embedding import JointEmbedding
 from wordreel.models.text.tokenizers import CaptionTokenizer
+from wordreel.progress import Progress, ProgressCallback
 from wordreel.training.data.feature_store import device_for
 from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.pairs import Pairs
 from wordreel.types import Int64
 
 BATCH = 512
-
-Told = Callable[[int, int], None]
 
 
 class CaptionStore:
@@ -87,7 +85,7 @@ def encode(
     pairs: Pairs,
     text: TextConfig,
     source: CaptionTokenizer | None,
-    told: Told | None = None,
+    on_progress: ProgressCallback | None = None,
     device: torch.device | None = None,
 ) -> Packed:
     """Every caption's tokens: the ready word features of the pairs, or what the source makes of the texts.
@@ -109,7 +107,7 @@ def encode(
     first: dict[str, int] = {}
     for one in pairs.texts:
         first.setdefault(one, len(first))
-    made = encode_texts(list(first), text, source, device, told)
+    made = encode_texts(list(first), text, source, device, on_progress)
     return pack([made[first[one]] for one in pairs.texts])
 
 
@@ -118,7 +116,7 @@ def encode_texts(
     text: TextConfig,
     source: CaptionTokenizer,
     device: torch.device | None = None,
-    told: Told | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> list[NDArray[Any]]:
     """Tokens of each text. Vectors are kept in float16, which is finer than training can tell.
 
@@ -131,8 +129,8 @@ def encode_texts(
         tokens, mask = source.encode(texts[start : start + BATCH])
         tokens = tokens.astype(np.float16) if tokens.dtype.kind == "f" else tokens
         made += [row[keep] for row, keep in zip(tokens, mask, strict=True)]
-        if told:
-            told(min(start + BATCH, len(texts)), len(texts))
+        if on_progress:
+            on_progress(Progress("encoding captions", min(start + BATCH, len(texts)), len(texts)))
     return made
 
 

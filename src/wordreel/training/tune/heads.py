@@ -62,7 +62,7 @@ class Heads:
 
 
 @dataclass(frozen=True, eq=False)
-class Texts:
+class TextInputs:
     """What the heads read of some texts, and the vectors of their other rows `[texts, experts − 1, dim]`."""
 
     x: Float32  # [texts, 384]
@@ -74,8 +74,10 @@ class Texts:
     def __len__(self) -> int:
         return len(self.x)
 
-    def at(self, rows: Int64) -> Texts:
-        return Texts(self.x[rows], self.deep[rows], self.words[rows], self.share[rows], self.others[rows])
+    def at(self, rows: Int64) -> TextInputs:
+        return TextInputs(
+            self.x[rows], self.deep[rows], self.words[rows], self.share[rows], self.others[rows]
+        )
 
 
 def between(start: Heads, end: Heads, strength: float) -> Heads:
@@ -96,13 +98,13 @@ def mean(several: Sequence[Heads]) -> Heads:
     return Heads(**made)
 
 
-def before_unit(heads: Heads, texts: Texts) -> Float32:
+def before_unit(heads: Heads, texts: TextInputs) -> Float32:
     """`[texts, dim]` before they get unit length."""
     made = texts.x @ heads.straight.T + heads.straight_bias + texts.deep
     return np.asarray(made + added(heads.words, texts.words, texts.share), np.float32)
 
 
-def text_vectors(heads: Heads, texts: Texts) -> Float32:
+def text_vectors(heads: Heads, texts: TextInputs) -> Float32:
     return with_unit(before_unit(heads, texts))[0]
 
 

@@ -18,14 +18,14 @@ from wordreel.models.base import Model
 from wordreel.models.reel.checkpoint import TUNED, export
 from wordreel.models.reel.model import Reel
 from wordreel.models.reel.own_words import LIST, TABLE
-from wordreel.progress import ProgressCallback
+from wordreel.progress import Progress, ProgressCallback
 from wordreel.search.embedding import check_model_fits, embed_library, embedding_cache
 from wordreel.search.searcher import Searcher
 from wordreel.search.use import use
-from wordreel.training.tune.captions import Captioned, match
-from wordreel.training.tune.material import Progress, gather
-from wordreel.training.tune.measure import Measured, measure, without_idle_words
-from wordreel.training.tune.settings import Settings
+from wordreel.training.settings import TuneSettings
+from wordreel.training.tune.cross_validation import CrossValidation, cross_validate, without_idle_words
+from wordreel.training.tune.match_captions import MatchedCaptions, match
+from wordreel.training.tune.tune_data import gather
 from wordreel.weights.store import WeightStore
 
 NAME = "reel-tuned"
@@ -61,18 +61,18 @@ def tune(
     store: LibraryStore,
     weights: WeightStore,
     captions: Mapping[str, Sequence[str]],
-    settings: Settings | None = None,
+    settings: TuneSettings | None = None,
     *,
     dry_run: bool = False,
-    progress: Progress | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> tuple[Model | None, Tuned]:
-    """Measure what tuning gains on held-out captions; if it does, keep the tuned model and use it.
+    """Measure what tuning gains on held-out captions; store and use the tuned model if it gains.
 
-    It starts from the model that comes with wordreel, whatever was tuned before. Killed at any moment, the
-    library goes on with the model it had.
+    It starts from the model that ships, whatever was tuned before. Stopped or killed at any moment, the
+    library continues with the model it had, and what was measured is lost: the same call starts over.
     """
     began = time.monotonic()
-    settings = settings or Settings()
+    settings = settings or TuneSettings()
     check_model(store)
     if not dry_run:
         with store.writing():  # an error about permissions comes before the work, not after
@@ -81,10 +81,10 @@ def tune(
     base = Reel(weights)
     check_model_fits(store, base)
     if embedding_cache(store, base).missing():
-        embed_library(store, base, _clips(progress))
-    material = gather(Searcher.open(store, base), base, said.texts, settings.seed, progress)
-    found = measure(material, settings, progress)
-    heads, words = without_idle_words(found.heads, material.words)
+        embed_library(store, base, _embedding(on_progress))
+    data = gather(Searcher.open(store, base), base, said.texts, settings.seed, on_progress)
+    found = cross_validate(data, settings, on_progress)
+    heads, words = without_idle_words(found.heads, data.words)
     model, name, print_, embedded = None, "", "", 0
     if found.better and not dry_run:
         tower = heads.into(base.checkpoint.tower)
@@ -94,21 +94,16 @@ def tune(
         card["name"] = name = free_name(store, card)
         with TemporaryDirectory() as folder:
             export(Path(folder) / model_store.WEIGHTS, replace(base.checkpoint, tower=tower, card=card))
-            model, used = use(
-                store,
-                weights,
-                folder,
-                _clips(progress),
-            )
+            model, used = use(store, weights, folder, _embedding(on_progress))
         print_, embedded = used.fingerprint, used.embedded
     return model, Tuned(
         better=found.better,
         model=name,
         fingerprint=print_,
         embedded=embedded,
-        videos=material.captioned,
-        captions=len(material.owner),
-        gallery=material.videos,
+        videos=data.captioned,
+        captions=len(data.owner),
+        gallery=data.videos,
         missing=said.missing,
         blank=said.blank,
         left=said.left,
@@ -123,6 +118,10 @@ def tune(
         everyday_kept=round(found.everyday_kept, 3),
         seconds=round(time.monotonic() - began, 1),
     )
+
+
+def _embedding(on_progress: ProgressCallback | None) -> ProgressCallback | None:
+    return on_progress and (lambda now: on_progress(Progress("clips", now.done, now.total)))
 
 
 def check_model(store: LibraryStore) -> None:
@@ -157,7 +156,7 @@ def _unnamed(card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _card(
-    base: Reel, words: tuple[str, ...], said: Captioned, found: Measured, settings: Settings
+    base: Reel, words: tuple[str, ...], said: MatchedCaptions, found: CrossValidation, settings: TuneSettings
 ) -> dict[str, Any]:
     """What the file says of itself: no clock and no paths, so that the same captions make the same file."""
     told = hashlib.sha256(json.dumps(sorted(said.texts.items())).encode()).hexdigest()
@@ -181,7 +180,3 @@ def _figures(found: Any) -> dict[str, float]:
         "R10": round(found.r10, 2),
         "MdR": float(found.median_rank),
     }
-
-
-def _clips(progress: Progress | None) -> ProgressCallback | None:
-    return None if progress is None else lambda now: progress("clips", now.done, now.total or 0)

@@ -19,7 +19,7 @@ LONGEST = 10_000  # characters, as of a query
 
 
 @dataclass(frozen=True)
-class Captioned:
+class MatchedCaptions:
     """Captions by the hash of their video's bytes."""
 
     texts: dict[str, tuple[str, ...]]
@@ -32,7 +32,9 @@ class Captioned:
         return sum(map(len, self.texts.values()))
 
 
-def match(files: Iterable[StoredFile], captions: Mapping[str, Sequence[str]], seed: int = 0) -> Captioned:
+def match(
+    files: Iterable[StoredFile], captions: Mapping[str, Sequence[str]], seed: int = 0
+) -> MatchedCaptions:
     """Captions of the library's videos. A video is named by its path, or by its file's name with or without
     the ending; files of the same bytes are one video."""
     named: dict[str, str] = {}
@@ -74,7 +76,7 @@ def _check(found: Mapping[str, Sequence[str]], missing: Sequence[str], blank: in
         )
 
 
-def _some(found: Mapping[str, list[str]], missing: tuple[str, ...], blank: int, seed: int) -> Captioned:
+def _some(found: Mapping[str, list[str]], missing: tuple[str, ...], blank: int, seed: int) -> MatchedCaptions:
     """At most so many captions of each video, drawn at random, so that thousands take minutes."""
     each = max(min(MOST_EACH, MOST // len(found)), 1)
     rng = np.random.default_rng(seed)
@@ -82,4 +84,4 @@ def _some(found: Mapping[str, list[str]], missing: tuple[str, ...], blank: int, 
     for content in sorted(found):  # whatever the order of the file
         texts = found[content]
         kept[content] = tuple(texts[n] for n in np.sort(rng.permutation(len(texts))[:each]))
-    return Captioned(kept, missing, blank, sum(map(len, found.values())) - sum(map(len, kept.values())))
+    return MatchedCaptions(kept, missing, blank, sum(map(len, found.values())) - sum(map(len, kept.values())))

@@ -4,8 +4,8 @@ import pytest
 
 from wordreel.errors import DatasetError
 from wordreel.library.records import StoredFile
-from wordreel.training.tune import captions as module
-from wordreel.training.tune.captions import LEAST, match
+from wordreel.training.tune import match_captions as module
+from wordreel.training.tune.match_captions import LEAST, match
 
 
 def files(count):

@@ -8,14 +8,13 @@ from tests.training.tune.toys import material
 
 from wordreel.evaluate.ranks import ranks_of
 from wordreel.models.similarity import mixture
-from wordreel.training.tune import measure as module
-from wordreel.training.tune.folds import folds
+from wordreel.training.settings import TuneSettings
+from wordreel.training.tune import cross_validation as module
+from wordreel.training.tune.cross_validation import choose, cross_validate, folds, without_idle_words
 from wordreel.training.tune.heads import Heads, text_vectors, video_vectors
-from wordreel.training.tune.judge import everyday_best, kept_share, ranks
-from wordreel.training.tune.measure import choose, measure, without_idle_words
-from wordreel.training.tune.settings import Settings
+from wordreel.training.tune.ranking import everyday_best, kept_share, ranks
 
-SMALL = Settings(steps=60, batch=16, anchor_batch=8, anchor=0.1, kept_at_least=0.0, rate=0.02, word_rate=0.3)
+SMALL = TuneSettings(steps=60, batch=16, anchor_batch=8, anchor=0.1, kept_at_least=0.0, lr=0.02, word_lr=0.3)
 
 
 def slow_ranks(found, captions, heads):
@@ -35,13 +34,13 @@ def test_ranks_are_those_of_a_search(monkeypatch):
     found = material()
     heads = [Heads.of(found.tower, len(found.words)), Heads.of(material(seed=9).tower, len(found.words))]
     captions = np.array([0, 1, 4, 7, 20, 50, 99])
-    monkeypatch.setattr("wordreel.training.tune.judge.AT_ONCE", 3)
+    monkeypatch.setattr("wordreel.training.tune.ranking.AT_ONCE", 3)
     for row, one in zip(ranks(found, captions, heads), heads, strict=True):
         np.testing.assert_array_equal(row, slow_ranks(found, captions, one))
 
 
 def test_what_helps_is_better():
-    found = measure(material(captioned=48), SMALL)
+    found = cross_validate(material(captioned=48), SMALL)
     assert found.better
     assert found.gain.low > 0
     assert found.after.r10 > found.before.r10 + 20
@@ -50,12 +49,14 @@ def test_what_helps_is_better():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_shuffled_captions_are_refused(seed):
-    assert not measure(material(captioned=48, seed=seed, shuffled=True), replace(SMALL, seed=seed)).better
+    assert not cross_validate(
+        material(captioned=48, seed=seed, shuffled=True), replace(SMALL, seed=seed)
+    ).better
 
 
 def test_every_video_judges_once_and_teaches_nothing_there():
     for videos in (20, 33, 101):
-        parts = folds(videos, Settings())
+        parts = folds(videos, TuneSettings())
         np.testing.assert_array_equal(
             np.sort(np.concatenate([part.judge for part in parts])), np.arange(videos)
         )
@@ -81,9 +82,9 @@ def test_no_part_sees_captions_of_another(monkeypatch):
         seen[key] = mine
         return ranks(found, captions, candidates)
 
-    monkeypatch.setattr(module, "fit", learn)
+    monkeypatch.setattr(module, "fit_heads", learn)
     monkeypatch.setattr(module, "ranks", watched)
-    found = measure(material(), SMALL)
+    found = cross_validate(material(), SMALL)
     assert set(seen) == {"learn", "choose", "judge"}
     assert found.strengths == (0.0,) * 5  # equal candidates: the least
     assert not found.better

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tests.training.tune.toys import KINDS, material
 
-from wordreel.training.tune import fit as module
-from wordreel.training.tune.fit import fit, words_learned
+from wordreel.training.settings import TuneSettings
+from wordreel.training.tune import fit_heads as module
+from wordreel.training.tune.fit_heads import fit_heads, words_learned
 from wordreel.training.tune.heads import Heads, between, mean, text_vectors, video_vectors
-from wordreel.training.tune.settings import Settings
 
-SMALL = Settings(steps=40, batch=16, anchor_batch=8, drop=0.0, word_drop=0.0, rate=0.02, word_rate=0.3)
+SMALL = TuneSettings(steps=40, batch=16, anchor_batch=8, dropout=0.0, word_dropout=0.0, lr=0.02, word_lr=0.3)
 
 
 def log_softmax(x, axis):
@@ -92,8 +92,8 @@ def test_gradients_are_those_of_the_loss(part):
 def test_own_words_are_learned_and_everyday_queries_stay():
     found = material()
     start = Heads.of(found.tower, len(found.words))
-    loose = fit(found, np.arange(24), replace(SMALL, anchor=0.0), 0)
-    tight = fit(found, np.arange(24), replace(SMALL, anchor=20.0), 0)
+    loose = fit_heads(found, np.arange(24), replace(SMALL, anchor=0.0), 0)
+    tight = fit_heads(found, np.arange(24), replace(SMALL, anchor=20.0), 0)
 
     def right(heads):
         """How much nearer captions of videos not shown are to their kind than to others."""
@@ -114,7 +114,7 @@ def test_own_words_are_learned_and_everyday_queries_stay():
 
 def test_same_seed_same_heads():
     found = material()
-    one, two, other = (fit(found, np.arange(20), SMALL, seed) for seed in (3, 3, 4))
+    one, two, other = (fit_heads(found, np.arange(20), SMALL, seed) for seed in (3, 3, 4))
     for name, array in one.arrays().items():
         np.testing.assert_array_equal(array, two.arrays()[name])
     assert not np.array_equal(one.out, other.out)
@@ -131,8 +131,8 @@ def test_videos_that_are_held_out_teach_nothing():
     words[held] = rng.permutation(words[held])
     read[40:] = rng.normal(size=read[40:].shape)
     changed = replace(found, texts=replace(found.texts, x=x, words=words), read=read)
-    for name, array in fit(found, learn, SMALL, 0).arrays().items():
-        np.testing.assert_array_equal(array, fit(changed, learn, SMALL, 0).arrays()[name])
+    for name, array in fit_heads(found, learn, SMALL, 0).arrays().items():
+        np.testing.assert_array_equal(array, fit_heads(changed, learn, SMALL, 0).arrays()[name])
 
 
 def test_only_words_of_two_videos_are_learned():
@@ -141,14 +141,14 @@ def test_only_words_of_two_videos_are_learned():
     learned = {word for word, yes in zip(found.words, words_learned(found, few), strict=True) if yes}
     assert "zorp" in learned
     assert not learned & set(KINDS[1:])
-    made = fit(found, few, SMALL, 0)
+    made = fit_heads(found, few, SMALL, 0)
     assert not made.words[~words_learned(found, few)].any()
     assert made.words[words_learned(found, few)].any()
 
 
 def test_strength_and_mean():
     found = material()
-    start, end = Heads.of(found.tower, len(found.words)), fit(found, np.arange(20), SMALL, 0)
+    start, end = Heads.of(found.tower, len(found.words)), fit_heads(found, np.arange(20), SMALL, 0)
     assert between(start, end, 0.0) is start
     np.testing.assert_allclose(between(start, end, 1.0).out, end.out, atol=1e-6)
     np.testing.assert_allclose(mean([start, end]).out, between(start, end, 0.5).out, atol=1e-6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,10 +13,11 @@ from wordreel.models.reel.model import Reel
 from wordreel.models.reel.own_words import ids_of, shares, words_of
 from wordreel.models.reel.runtime import first_tokens, text_parts
 from wordreel.models.similarity import divide, flatten_queries
+from wordreel.progress import Progress, ProgressCallback
 from wordreel.search.embedding import tracks_of
 from wordreel.search.lexical import lexical_matches
 from wordreel.search.searcher import Searcher
-from wordreel.training.tune.heads import Texts
+from wordreel.training.tune.heads import TextInputs
 from wordreel.types import Bool, Float32, Int64
 
 OTHERS = 1_000  # videos without captions that compete with those that have some
@@ -24,11 +25,9 @@ COMMON = 0.3  # words in the captions of more than this share of the videos say 
 MOST_WORDS = 4_000
 AT_ONCE = 512  # texts
 
-Progress = Callable[[str, int, int], None]
-
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class TuneData:
     """`captioned` videos come first, then others that only compete. Items (clips and whole videos) stand
     video by video. `bonus` is (caption, item, value) of words that were said or shown."""
 
@@ -40,11 +39,11 @@ class Material:
     video: Int64  # [items]
     whole: Int64  # [videos], the item that stands for the video in training
     captioned: int
-    texts: Texts
+    texts: TextInputs
     owner: Int64  # [captions]
     words: tuple[str, ...]
     bonus: tuple[Int64, Int64, Float32]
-    everyday: Texts
+    everyday: TextInputs
 
     @property
     def videos(self) -> int:
@@ -77,8 +76,8 @@ def gather(
     model: Reel,
     captions: Mapping[str, Sequence[str]],
     seed: int = 0,
-    progress: Progress | None = None,
-) -> Material:
+    on_progress: ProgressCallback | None = None,
+) -> TuneData:
     """Read the tracks of the captioned videos (and of some others) and encode all captions."""
     with_words = [content for content in sorted(captions) if content in searcher.snapshot]
     rest = sorted(set(searcher.snapshot.contents()) - set(with_words))
@@ -100,8 +99,8 @@ def gather(
         if len(shown) >= AT_ONCE or number + 1 == len(contents):
             made.append(first_tokens(model.checkpoint.tower, model.checkpoint.config, shown))
             shown = []
-        if progress:
-            progress("videos", number + 1, len(contents))
+        if on_progress:
+            on_progress(Progress("videos", number + 1, len(contents)))
     texts = [text for content in with_words for text in captions[content]]
     owner = np.repeat(np.arange(len(with_words)), [len(captions[content]) for content in with_words])
     words = own_words(texts, owner)
@@ -109,7 +108,7 @@ def gather(
         np.asarray(searcher.snapshot.gallery.vectors[rows]),
         np.asarray(searcher.snapshot.gallery.available[rows]),
     )
-    return Material(
+    return TuneData(
         tower=model.checkpoint.tower,
         weights=np.asarray(model.expert_weights, np.float32),
         read=np.concatenate(made),
@@ -118,7 +117,7 @@ def gather(
         video=np.array(video, np.int64),
         whole=np.array(whole, np.int64),
         captioned=len(with_words),
-        texts=_texts(model, texts, words, progress),
+        texts=_texts(model, texts, words, on_progress),
         owner=owner.astype(np.int64),
         words=words,
         bonus=_bonus(searcher, texts, rows),
@@ -138,19 +137,19 @@ def own_words(texts: Sequence[str], owner: Int64) -> tuple[str, ...]:
 
 
 def _texts(
-    model: Reel, texts: Sequence[str], words: Sequence[str], progress: Progress | None = None
-) -> Texts:
+    model: Reel, texts: Sequence[str], words: Sequence[str], on_progress: ProgressCallback | None = None
+) -> TextInputs:
     places = {word: place for place, word in enumerate(words)}
     sentences, others = [], []
     for start in range(0, len(texts), AT_ONCE):
         some = texts[start : start + AT_ONCE]
         sentences.append(model.sentences(some))
         others.append(model.others(some))
-        if progress:
-            progress("captions", min(start + AT_ONCE, len(texts)), len(texts))
+        if on_progress:
+            on_progress(Progress("captions", min(start + AT_ONCE, len(texts)), len(texts)))
     x, deep = text_parts(model.checkpoint.tower, np.concatenate(sentences))
     ids = ids_of(texts, places)
-    return Texts(x, deep, ids, shares(ids), np.concatenate(others))
+    return TextInputs(x, deep, ids, shares(ids), np.concatenate(others))
 
 
 def _bonus(searcher: Searcher, texts: Sequence[str], rows: Sequence[int]) -> tuple[Int64, Int64, Float32]:

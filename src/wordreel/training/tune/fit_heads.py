@@ -13,59 +13,66 @@ from __future__ import annotations
 import numpy as np
 
 from wordreel.models.reel.own_words import MOST
-from wordreel.training.tune.heads import Heads, Texts, before_unit, text_vectors, video_vectors, with_unit
-from wordreel.training.tune.material import Material
-from wordreel.training.tune.settings import Settings
+from wordreel.training.settings import TuneSettings
+from wordreel.training.tune.heads import (
+    Heads,
+    TextInputs,
+    before_unit,
+    text_vectors,
+    video_vectors,
+    with_unit,
+)
+from wordreel.training.tune.tune_data import TuneData
 from wordreel.types import Bool, Float32, Int64
 
 BETAS = (0.9, 0.98)
 TINY = 1e-8
 
 
-def fit(material: Material, videos: Int64, settings: Settings, seed: int) -> Heads:
+def fit_heads(data: TuneData, videos: Int64, settings: TuneSettings, seed: int) -> Heads:
     """Heads learned from the captions of some videos alone."""
     rng = np.random.default_rng(seed)
-    start = heads = Heads.of(material.tower, len(material.words))
-    asked = material.captions_of(videos)
-    order = asked[np.argsort(material.owner[asked], kind="stable")]
-    many = np.bincount(material.owner[asked], minlength=material.videos)
+    start = heads = Heads.of(data.tower, len(data.words))
+    asked = data.captions_of(videos)
+    order = asked[np.argsort(data.owner[asked], kind="stable")]
+    many = np.bincount(data.owner[asked], minlength=data.videos)
     first = np.cumsum(many) - many
-    learned = words_learned(material, videos)
+    learned = words_learned(data, videos)
     drawn = videos[many[videos] > 0]
-    everyday = text_vectors(start, material.everyday)
-    before = video_vectors(start, material.read)
+    everyday = text_vectors(start, data.everyday)
+    before = video_vectors(start, data.read)
     optimiser = Adam(heads, settings)
     for step in range(settings.steps):
         some = rng.permutation(drawn)[: settings.batch]
         rows = order[first[some] + (rng.random(len(some)) * many[some]).astype(np.int64)]
-        items = material.whole[some]
-        texts, read = _dropped(material.texts.at(rows), material.read[items], settings, rng)
-        slopes = _pairs(heads, material, texts, read, items, settings)
+        items = data.whole[some]
+        texts, read = _dropped(data.texts.at(rows), data.read[items], settings, rng)
+        slopes = _pairs(heads, data, texts, read, items, settings)
         if settings.anchor:
-            asks = rng.permutation(len(material.everyday))[: settings.anchor_batch]
+            asks = rng.permutation(len(data.everyday))[: settings.anchor_batch]
             old = everyday[asks] @ before[items].T
-            held = _anchor(heads, material.everyday.at(asks), material.read[items], old, settings)
+            held = _anchor(heads, data.everyday.at(asks), data.read[items], old, settings)
             slopes = {name: slope + held[name] for name, slope in slopes.items()}
         slopes["words"][~learned] = 0
         heads = optimiser.step(heads, slopes, step)
     return heads
 
 
-def words_learned(material: Material, videos: Int64) -> Bool:
+def words_learned(data: TuneData, videos: Int64) -> Bool:
     """`[words]`: which stand in captions of two or more of these videos."""
-    rows = material.captions_of(videos)
-    ids = material.texts.words[rows]
-    owner = np.repeat(material.owner[rows], MOST)[ids.ravel() >= 0]
+    rows = data.captions_of(videos)
+    ids = data.texts.words[rows]
+    owner = np.repeat(data.owner[rows], MOST)[ids.ravel() >= 0]
     pairs = np.unique(np.stack([ids.ravel()[ids.ravel() >= 0], owner]), axis=1)
-    return np.asarray(np.bincount(pairs[0], minlength=len(material.words)) >= 2)
+    return np.asarray(np.bincount(pairs[0], minlength=len(data.words)) >= 2)
 
 
 def _pairs(
-    heads: Heads, material: Material, texts: Texts, read: Float32, items: Int64, settings: Settings
+    heads: Heads, data: TuneData, texts: TextInputs, read: Float32, items: Int64, settings: TuneSettings
 ) -> dict[str, Float32]:
     """The gradient of the pairs' loss."""
     said, seen = _units(heads, texts, read)
-    rest, share = material.rest(texts.others, items)
+    rest, share = data.rest(texts.others, items)
     scores = (said[0] @ seen[0].T * share + rest) / settings.temperature
     slope = _softmax(scores, 1) + _softmax(scores, 0)
     slope[np.diag_indices(len(slope))] -= 2
@@ -73,13 +80,13 @@ def _pairs(
     return _back(heads, texts, read, said, seen, slope)
 
 
-def _units(heads: Heads, texts: Texts, read: Float32) -> tuple[tuple[Float32, Float32], ...]:
+def _units(heads: Heads, texts: TextInputs, read: Float32) -> tuple[tuple[Float32, Float32], ...]:
     """Both sides at unit length, each with the lengths it had."""
     return with_unit(before_unit(heads, texts)), with_unit(read @ heads.out.T + heads.out_bias)
 
 
 def _anchor(
-    heads: Heads, texts: Texts, read: Float32, old: Float32, settings: Settings
+    heads: Heads, texts: TextInputs, read: Float32, old: Float32, settings: TuneSettings
 ) -> dict[str, Float32]:
     """The gradient of what everyday queries lose."""
     said, seen = _units(heads, texts, read)
@@ -91,7 +98,7 @@ def _anchor(
 
 def _back(
     heads: Heads,
-    texts: Texts,
+    texts: TextInputs,
     read: Float32,
     said: tuple[Float32, Float32],
     seen: tuple[Float32, Float32],
@@ -125,24 +132,24 @@ def _softmax(x: Float32, axis: int) -> Float32:
 
 
 def _dropped(
-    texts: Texts, read: Float32, settings: Settings, rng: np.random.Generator
-) -> tuple[Texts, Float32]:
+    texts: TextInputs, read: Float32, settings: TuneSettings, rng: np.random.Generator
+) -> tuple[TextInputs, Float32]:
     """Some of what is read is hidden, and the rest made larger by as much."""
     x, seen, share = (
         array * (rng.random(array.shape, np.float32) >= rate) / np.float32(1 - rate)
         for array, rate in (
-            (texts.x, settings.drop),
-            (read, settings.drop),
-            (texts.share, settings.word_drop),
+            (texts.x, settings.dropout),
+            (read, settings.dropout),
+            (texts.share, settings.word_dropout),
         )
     )
-    return Texts(x, texts.deep, texts.words, share, texts.others), seen
+    return TextInputs(x, texts.deep, texts.words, share, texts.others), seen
 
 
 class Adam:
     """Adam (Kingma and Ba 2015), warming up and then down a cosine; words have their own rate."""
 
-    def __init__(self, heads: Heads, settings: Settings) -> None:
+    def __init__(self, heads: Heads, settings: TuneSettings) -> None:
         self.settings = settings
         self.first = {name: np.zeros_like(array) for name, array in heads.arrays().items()}
         self.second = {name: np.zeros_like(array) for name, array in heads.arrays().items()}
@@ -155,7 +162,7 @@ class Adam:
             first, second, slope = self.first[name], self.second[name], slopes[name]
             first += (1 - BETAS[0]) * (slope - first)
             second += (1 - BETAS[1]) * (slope * slope - second)
-            rate = factor * (settings.word_rate if name == "words" else settings.rate)
+            rate = factor * (settings.word_lr if name == "words" else settings.lr)
             rate *= np.sqrt(1 - BETAS[1] ** (number + 1)) / (1 - BETAS[0] ** (number + 1))
             moved[name] = np.asarray(array - np.float32(rate) * first / (np.sqrt(second) + TINY), np.float32)
         return Heads(**moved)

@@ -14,12 +14,12 @@ import numpy as np
 
 from wordreel.evaluate.metrics import RetrievalMetrics, retrieval_metrics
 from wordreel.evaluate.significance import Comparison, compare
-from wordreel.training.tune.fit import fit
-from wordreel.training.tune.folds import Fold, folds
+from wordreel.progress import Progress, ProgressCallback
+from wordreel.training.settings import TuneSettings
+from wordreel.training.tune.fit_heads import fit_heads
 from wordreel.training.tune.heads import Heads, between, mean
-from wordreel.training.tune.judge import everyday_best, kept_share, ranks, spread
-from wordreel.training.tune.material import Material, Progress
-from wordreel.training.tune.settings import Settings
+from wordreel.training.tune.ranking import everyday_best, kept_share, ranks, spread
+from wordreel.training.tune.tune_data import TuneData
 from wordreel.types import Float64, Int64
 
 METRIC = "Rsum"
@@ -27,7 +27,35 @@ DOUBT = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class Fold:
+    """Three sets of videos that share none."""
+
+    learn: Int64
+    choose: Int64
+    judge: Int64
+
+
+def folds(videos: int, settings: TuneSettings) -> list[Fold]:
+    """Every video judges once; of the others, a part chooses and the rest teaches.
+
+    >>> one = folds(20, TuneSettings())[0]
+    >>> len(one.learn), len(one.choose), len(one.judge)
+    (12, 4, 4)
+    """
+    order = np.random.default_rng(settings.seed).permutation(videos)
+    parts = np.array_split(order, settings.folds)
+    made = []
+    for number, judge in enumerate(parts):
+        rest = np.concatenate([part for other, part in enumerate(parts) if other != number])
+        # Begin elsewhere in each fold, so that not the same videos choose again and again.
+        rest = np.roll(rest, number * len(rest) // settings.folds)
+        many = max(round(settings.choosing * len(rest)), 1)
+        made.append(Fold(np.sort(rest[many:]), np.sort(rest[:many]), np.sort(judge)))
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
     """Held-out captions before and after; `strengths` are those that the folds chose."""
 
     heads: Heads
@@ -42,39 +70,41 @@ class Measured:
         return any(self.strengths) and self.gain.low > 0 and self.gain.p_value <= DOUBT
 
 
-def measure(material: Material, settings: Settings, progress: Progress | None = None) -> Measured:
+def cross_validate(
+    data: TuneData, settings: TuneSettings, on_progress: ProgressCallback | None = None
+) -> CrossValidation:
     """Five folds, one after another."""
-    start = Heads.of(material.tower, len(material.words))
-    usual = everyday_best(material, start)
-    before, after = np.full(len(material.owner), np.nan), np.full(len(material.owner), np.nan)
+    start = Heads.of(data.tower, len(data.words))
+    usual = everyday_best(data, start)
+    before, after = np.full(len(data.owner), np.nan), np.full(len(data.owner), np.nan)
     made: list[Heads] = []
     strengths = []
-    parts = folds(material.captioned, settings)
+    parts = folds(data.captioned, settings)
     for number, fold in enumerate(parts):
-        if progress:
-            progress("folds", number, len(parts))
-        end = fit(material, fold.learn, settings, settings.seed + number)
-        strength = choose(material, start, end, fold, usual, settings)
+        if on_progress:
+            on_progress(Progress("folds", number, len(parts)))
+        end = fit_heads(data, fold.learn, settings, settings.seed + number)
+        strength = choose(data, start, end, fold, usual, settings)
         heads = at_strength(start, end, strength)
-        asked = material.captions_of(fold.judge)
-        before[asked], after[asked] = ranks(material, asked, [start, heads])
+        asked = data.captions_of(fold.judge)
+        before[asked], after[asked] = ranks(data, asked, [start, heads])
         made.append(heads)
         strengths.append(strength)
-    if progress:
-        progress("folds", len(parts), len(parts))
+    if on_progress:
+        on_progress(Progress("folds", len(parts), len(parts)))
     heads = mean(made).rounded()
-    return Measured(
+    return CrossValidation(
         heads,
         retrieval_metrics(before),
         retrieval_metrics(after),
-        compare(before, after, METRIC, groups=material.owner, seed=settings.seed),
+        compare(before, after, METRIC, groups=data.owner, seed=settings.seed),
         tuple(strengths),
-        kept_share(usual, everyday_best(material, heads)),
+        kept_share(usual, everyday_best(data, heads)),
     )
 
 
 def choose(
-    material: Material, start: Heads, end: Heads, fold: Fold, usual: Int64, settings: Settings
+    data: TuneData, start: Heads, end: Heads, fold: Fold, usual: Int64, settings: TuneSettings
 ) -> float:
     """The strength that serves the choosing videos best, of those that leave everyday queries alone; the
     least of equals."""
@@ -83,9 +113,9 @@ def choose(
     allowed = {
         strength: heads
         for strength, heads in candidates.items()
-        if strength == 0 or kept_share(usual, everyday_best(material, heads)) >= least
+        if strength == 0 or kept_share(usual, everyday_best(data, heads)) >= least
     }
-    found: Float64 = ranks(material, material.captions_of(fold.choose), list(allowed.values()))
+    found: Float64 = ranks(data, data.captions_of(fold.choose), list(allowed.values()))
     return list(allowed)[int(np.argmin(spread(found)))]
 
 

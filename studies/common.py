@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from wordreel import __version__
-from wordreel.datasets.addresses import read_ids
+from wordreel.datasets.json_address import read_ids
 from wordreel.evaluate.library import read_captions
 from wordreel.evaluate.metrics import RetrievalMetrics, aggregate, retrieval_metrics
 from wordreel.evaluate.rankings import rank_normalised

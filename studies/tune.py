@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.api import Library
-from wordreel.datasets import addresses, registry
+from wordreel.datasets import json_address, registry
 from wordreel.evaluate.library import score
 from wordreel.evaluate.metrics import retrieval_metrics
 from wordreel.evaluate.report_files import file_sha256
@@ -160,7 +160,7 @@ def main() -> None:
     if not asked_for.table:
         captions = registry.read(asked_for.captions).captions
         if asked_for.ids:
-            wanted = set(addresses.read_ids(asked_for.ids))
+            wanted = set(json_address.read_ids(asked_for.ids))
             captions = {name: texts for name, texts in captions.items() if name in wanted}
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(asked_for.library, Path(folder) / "library")

@@ -57,7 +57,7 @@ official = {
 def test_coco_official(tmp_path):
     put(tmp_path, "annotations/captions_val2014.json", official)
     assert coco.read(tmp_path, "val2014").captions == {"c.jpg": ["one"], "b.jpg": ["two", "three"]}
-    with pytest.raises(DatasetError, match=r"dataset_coco.json.*Without: the official splits"):
+    with pytest.raises(DatasetError, match=r"dataset_coco.json.*Without it: the official splits"):
         coco.read(tmp_path, "test")
     for fault, message in (({"image_id": 8}, "picture 8"), ({"image_id": [1]}, "'image_id' is no name")):
         wrong = {**official, "annotations": [{"caption": "x", **fault}]}
@@ -77,7 +77,7 @@ def test_flickr8k(tmp_path, name, content):
     found = flickr.read_8k(tmp_path, "dev")
     assert (found.name, list(found.captions)) == ("val", ["c.jpg", "b.jpg"])
     assert found.captions["b.jpg"] == ["b is 0 , here .", "b is 1 , here ."]
-    with pytest.raises(DatasetError, match=r"Flickr_8k.testImages.txt.*Without: dataset_flickr8k.json"):
+    with pytest.raises(DatasetError, match=r"Flickr_8k.testImages.txt.*Without it: dataset_flickr8k.json"):
         flickr.read_8k(tmp_path, "test")
 
 

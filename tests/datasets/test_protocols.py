@@ -1,6 +1,6 @@
 import pytest
 
-from wordreel.datasets import protocols, rules
+from wordreel.datasets import caption_rules, protocols
 from wordreel.datasets.registry import DATASETS
 from wordreel.datasets.types import Caption, Item, Split
 from wordreel.errors import DatasetError
@@ -82,12 +82,12 @@ def split_of(*counts):
 
 def test_rules():
     split = split_of(3, 1, 0)
-    assert rules.apply(split, "all") == split
-    assert rules.apply(split, "one").captions == {"0": ["a"], "1": ["a"], "2": []}
-    assert rules.apply(split, "paragraph").captions == {"0": ["a b c"], "1": ["a"], "2": []}
-    assert rules.apply(split, "all", limit=2).captions == {"0": ["a", "b"], "1": ["a"], "2": []}
+    assert caption_rules.apply_rule(split, "all") == split
+    assert caption_rules.apply_rule(split, "one").captions == {"0": ["a"], "1": ["a"], "2": []}
+    assert caption_rules.apply_rule(split, "paragraph").captions == {"0": ["a b c"], "1": ["a"], "2": []}
+    assert caption_rules.apply_rule(split, "all", limit=2).captions == {"0": ["a", "b"], "1": ["a"], "2": []}
     with pytest.raises(DatasetError, match="caption rule"):
-        rules.apply(split, "best")
+        caption_rules.apply_rule(split, "best")
 
 
 def test_what_differs_from_the_publication_is_said():

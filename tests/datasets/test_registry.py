@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from wordreel.datasets import protocols
-from wordreel.datasets.addresses import read_ids
+from wordreel.datasets.json_address import read_ids
 from wordreel.datasets.registry import DATASETS, read
 from wordreel.errors import DatasetError
 from wordreel.evaluate.library import read_captions
@@ -25,7 +25,7 @@ def test_a_protocol_applies_its_rule_and_a_dataset_does_not(tmp_path):
     assert read("didemo-paragraph", folder=tmp_path).captions == {"a": ["one two"]}
     assert read("didemo-paragraph", "train", folder=tmp_path).captions == {"a": ["one two"]}
     assert read("didemo", "test", tmp_path).captions == {"a": ["one", "two"]}
-    with pytest.raises(DatasetError, match="say which split of didemo: train, val, test"):
+    with pytest.raises(DatasetError, match="didemo has several splits; choose one of train, val, test"):
         read("didemo", folder=tmp_path)
 
 
@@ -45,18 +45,18 @@ def test_coco_counts_five_captions(tmp_path):
 def test_names_that_are_nearly_right(tmp_path):
     with pytest.raises(DatasetError, match=r"did you mean .*didemo"):
         read("didem", folder=tmp_path)
-    with pytest.raises(DatasetError, match="say in which folder"):
+    with pytest.raises(DatasetError, match="give the folder of its annotation files"):
         read("msvd")
-    with pytest.raises(DatasetError, match="neither a file of captions"):
+    with pytest.raises(DatasetError, match="neither a caption file"):
         read("nothing")
-    with pytest.raises(DatasetError, match="say which dataset it holds"):
+    with pytest.raises(DatasetError, match="name the dataset it holds"):
         read(tmp_path)
 
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_an_empty_folder_is_told_what_it_lacks(tmp_path, name):
     for split in DATASETS[name].splits:
-        with pytest.raises(DatasetError, match=r"\(.+\..+\) not found in .* Without: "):
+        with pytest.raises(DatasetError, match=r"\(.+\..+\) not found in .* Without it: "):
             DATASETS[name].read(tmp_path, split)
 
 
@@ -78,7 +78,7 @@ def test_json_addresses(tmp_path):
     )
     assert read(f"{path}:dev").captions == {"a": ["one"], "b": ["two", "three"]}
     assert read(str(path), "test").captions == {"c": ["x"]}
-    with pytest.raises(DatasetError, match=r"say FILE.json:key if they are inside; there is dev, test"):
+    with pytest.raises(DatasetError, match=r"it has dev, test; give the address as FILE.json:key"):
         read(path)
     with pytest.raises(DatasetError, match="no 'train' in dev, test"):
         read(f"{path}:train")

@@ -77,14 +77,14 @@ def test_msrvtt_1k_lists(tmp_path):
     put(tmp_path, "test_list_miech.txt", "video1\nvideo3")
     assert ids(msrvtt.read(tmp_path, "1k-b")) == ["video1", "video3"]
     with pytest.raises(
-        DatasetError, match=r"7,010 training videos .*MSRVTT_train.7k.csv.*Without: use 1k-a-train"
+        DatasetError, match=r"7,010 training videos .*MSRVTT_train.7k.csv.*Without it: use 1k-a-train"
     ):
         msrvtt.read(tmp_path, "1k-a-train-7k")
 
 
 def test_msrvtt_faults(tmp_path):
     with pytest.raises(
-        DatasetError, match=r"test captions \(test_videodatainfo.json\) not found in .*Without: tr"
+        DatasetError, match=r"test captions \(test_videodatainfo.json\) not found in .*Without it: tr"
     ):
         msrvtt.read(tmp_path, "test")
     with pytest.raises(DatasetError, match="no split 'dev'; it has train, val"):
@@ -182,7 +182,7 @@ def test_lsmdc(tmp_path):
     put(tmp_path, "LSMDC16_annos_val.csv", f"{clip}{times}fine\nb_1 no tabs\n")
     with pytest.raises(DatasetError, match=r"LSMDC16_annos_val.csv, line 2: 1 columns; LSMDC has 6"):
         lsmdc.read(tmp_path, "val")
-    with pytest.raises(DatasetError, match=r"LSMDC16_annos_training.csv.*Without: val and test"):
+    with pytest.raises(DatasetError, match=r"LSMDC16_annos_training.csv.*Without it: val and test"):
         lsmdc.read(tmp_path, "train")
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.search.conftest import ColourModel, store  # noqa: F401 - the fixture
 
-from wordreel.datasets.addresses import read_ids
+from wordreel.datasets.json_address import read_ids
 from wordreel.errors import QueryError, WordreelError
 from wordreel.evaluate.library import read_captions, score, similarities
 from wordreel.evaluate.ranks import ranks_of

@@ -180,31 +180,35 @@ class CaptionSource:
     ids: str | None
 
     def read(self) -> Split:
-        from wordreel.datasets import addresses, registry
+        from wordreel.datasets import json_address, registry
 
         split = registry.read(self.source, self.split, self.data)
         if not self.ids:
             return split
-        chosen = dict.fromkeys(addresses.read_ids(self.ids))
+        chosen = dict.fromkeys(json_address.read_ids(self.ids))
         items = {item.id: item for item in split.items}
         return replace(split, items=tuple(items[name] for name in chosen if name in items))
 
     def files(self) -> list[Path]:
         """What is read: one file, or the annotations in a folder."""
-        from wordreel.datasets import addresses
+        from wordreel.datasets import json_address
 
-        path = self.data or addresses.file_of(self.source)
+        path = self.data or json_address.address_file(self.source)
         if not path.is_dir():
             return [path]
         return sorted(one for one in path.iterdir() if one.suffix.lower() in ANNOTATIONS)
 
     def inputs(self, what: str) -> list[dict[str, str]]:
-        from wordreel.datasets import addresses
+        from wordreel.datasets import json_address
         from wordreel.evaluate.report_files import input_of
 
         inputs = [input_of(what, path) for path in self.files()]
         if self.ids:
-            path = addresses.file_of(self.ids) if addresses.is_address(self.ids) else Path(self.ids)
+            path = (
+                json_address.address_file(self.ids)
+                if json_address.is_json_address(self.ids)
+                else Path(self.ids)
+            )
             inputs.append(input_of(f"{what}: ids", path))
         return inputs
 

@@ -1,26 +1,35 @@
-"""AudioCaps: ten seconds of YouTube sound each, one caption for training and five for testing."""
+"""AudioCaps: ten-second YouTube clips with one caption each for training and five for testing."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from wordreel.datasets.build import Captions, add, assemble
-from wordreel.datasets.files import Wanted, find, known_split, look, missing, read_list
-from wordreel.datasets.text import cells, columns, rows
+from wordreel.datasets.annotation_files import (
+    AnnotationFile,
+    check_split,
+    find_file,
+    missing_file,
+    read_id_list,
+    require_file,
+)
+from wordreel.datasets.split_builder import CaptionsById, add_caption, build_split
+from wordreel.datasets.text_files import read_columns
 from wordreel.datasets.types import Split
 
-PLACES = ("dataset",)
-ID = 11  # letters of a YouTube id
+SUBFOLDERS = ("dataset",)
+YOUTUBE_ID_CHARS = 11
 CAPTIONS = {
-    split: Wanted(f"AudioCaps' {split} captions", (f"{split}.csv",), "the other splits can be read")
+    split: AnnotationFile(f"AudioCaps' {split} captions", (f"{split}.csv",), "the other splits can be read")
     for split in ("train", "val", "test")
 }
 LISTS = {
-    "train": Wanted("the training list of text-audio retrieval", ("train_list.txt",), "all captioned clips"),
-    "val": Wanted(
+    "train": AnnotationFile(
+        "the training list of text-audio retrieval", ("train_list.txt",), "all captioned clips"
+    ),
+    "val": AnnotationFile(
         "the validation list of text-audio retrieval", ("filtered_val_list.txt",), "all captioned clips"
     ),
-    "test": Wanted(
+    "test": AnnotationFile(
         "the test list of text-audio retrieval",
         ("final_filtered_test_list.txt",),
         "all captioned clips, which are more than the list has: the figures are not comparable with its",
@@ -31,18 +40,16 @@ FILES = (*CAPTIONS.values(), *LISTS.values())
 
 
 def read(folder: Path, split: str) -> Split:
-    """One split; an id is the clip's YouTube id."""
-    known_split("audiocaps", split, SPLITS)
-    path = find(folder, CAPTIONS[split], PLACES)
-    captions: Captions = {}
-    found = rows(path)
-    for number, header in found:
-        places = columns(path, number, header, [("youtube_id",), ("caption",)])
-        for line, row in found:
-            name, text = cells(path, line, row, places)
-            add(captions, name.strip(), text, f"{path}, line {line}")
-    listed = look(folder, LISTS[split], PLACES)
+    """Read one split. Ids are YouTube ids."""
+    check_split("audiocaps", split, SPLITS)
+    path = require_file(folder, CAPTIONS[split], SUBFOLDERS)
+    captions: CaptionsById = {}
+    for line, (name, text) in read_columns(path, [("youtube_id",), ("caption",)]):
+        add_caption(captions, name.strip(), text, f"{path}, line {line}")
+    listed = find_file(folder, LISTS[split], SUBFOLDERS)
     if listed is None:
-        return assemble("audiocaps", split, captions, captions, path, missing=[missing(folder, LISTS[split])])
-    order = [name if name in captions else name[:ID] for name in read_list(listed)]
-    return assemble("audiocaps", split, order, captions, path)
+        return build_split(
+            "audiocaps", split, captions, captions, path, missing=[missing_file(folder, LISTS[split])]
+        )
+    order = [name if name in captions else name[:YOUTUBE_ID_CHARS] for name in read_id_list(listed)]
+    return build_split("audiocaps", split, order, captions, path)

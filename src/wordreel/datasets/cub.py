@@ -1,42 +1,44 @@
-"""CUB-200-2011: pictures of 200 kinds of birds, searched by picture."""
+"""CUB-200-2011: images of 200 bird species, for image-to-image retrieval."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from wordreel.datasets.files import Wanted, find, known_split
-from wordreel.datasets.text import lines
+from wordreel.datasets.annotation_files import AnnotationFile, check_split, require_file
+from wordreel.datasets.text_files import read_lines
 from wordreel.datasets.types import Item, Split
 from wordreel.errors import DatasetError
 
-PLACES = ("CUB_200_2011",)
-IMAGES = Wanted("CUB's pictures by number", ("images.txt",), "nothing of CUB can be read")
-LABELS = Wanted("CUB's class of each picture", ("image_class_labels.txt",), "nothing of CUB can be read")
-HALVES = Wanted(
+SUBFOLDERS = ("CUB_200_2011",)
+IMAGES = AnnotationFile("CUB's pictures by number", ("images.txt",), "nothing of CUB can be read")
+LABELS = AnnotationFile(
+    "CUB's class of each picture", ("image_class_labels.txt",), "nothing of CUB can be read"
+)
+HALVES = AnnotationFile(
     "CUB's own training and test halves",
     ("train_test_split.txt",),
     "train and test of retrieval, which go by class",
 )
 SPLITS = ("train", "test", "official-train", "official-test")
 FILES = (IMAGES, LABELS, HALVES)
-TRAINED = 100  # retrieval trains on the first hundred classes and tests on the others
+TRAIN_CLASSES = 100  # retrieval trains on the first hundred classes and tests on the others
 
 
 def read(folder: Path, split: str) -> Split:
-    """One split: by class for retrieval (`train`, `test`), by picture in CUB's own halves (`official-…`)."""
-    known_split("cub", split, SPLITS)
-    names = _numbered(find(folder, IMAGES, PLACES))
-    label_file = find(folder, LABELS, PLACES)
+    """Read one split: by class for retrieval (`train`, `test`), or CUB's own by image (`official-…`)."""
+    check_split("cub", split, SPLITS)
+    names = _numbered(require_file(folder, IMAGES, SUBFOLDERS))
+    label_file = require_file(folder, LABELS, SUBFOLDERS)
     labels = _numbered(label_file)
     if split.startswith("official"):
-        wanted = "1" if split == "official-train" else "0"
-        half = _numbered(find(folder, HALVES, PLACES))
-        chosen = [number for number in names if half.get(number) == wanted]
+        flag = "1" if split == "official-train" else "0"
+        flags = _numbered(require_file(folder, HALVES, SUBFOLDERS))
+        chosen = [number for number in names if flags.get(number) == flag]
     else:
         chosen = [
             number
             for number in names
-            if (_label(label_file, number, labels) <= TRAINED) == (split == "train")
+            if (_label(label_file, number, labels) <= TRAIN_CLASSES) == (split == "train")
         ]
     if not chosen:
         raise DatasetError(f"no picture of CUB in {folder} belongs to split {split!r}")
@@ -48,15 +50,15 @@ def read(folder: Path, split: str) -> Split:
 
 
 def _numbered(path: Path) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for number, line in lines(path):
+    values: dict[str, str] = {}
+    for number, line in read_lines(path):
         key, space, value = line.strip().partition(" ")
         if not space:
             raise DatasetError(f"{path}, line {number}: a picture's number and a value are expected")
-        if key in found:
+        if key in values:
             raise DatasetError(f"{path}, line {number}: picture {key} stands here twice")
-        found[key] = value.strip()
-    return found
+        values[key] = value.strip()
+    return values
 
 
 def _label(path: Path, number: str, labels: dict[str, str]) -> int:

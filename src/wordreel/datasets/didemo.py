@@ -1,24 +1,34 @@
-"""DiDeMo: personal videos of up to half a minute, 3 to 5 described moments each."""
+"""DiDeMo: personal videos of up to 30 seconds, with 3 to 5 described moments each."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from statistics import fmean
 
-from wordreel.datasets.build import Captions, add, as_list, assemble, field, name
-from wordreel.datasets.files import Wanted, find, known_split, look, missing, read_list
-from wordreel.datasets.text import read_json
+from wordreel.datasets.annotation_files import (
+    AnnotationFile,
+    check_split,
+    find_file,
+    missing_file,
+    read_id_list,
+    require_file,
+)
+from wordreel.datasets.json_fields import require_field, require_list, require_name
+from wordreel.datasets.split_builder import CaptionsById, add_caption, build_split
+from wordreel.datasets.text_files import read_json
 from wordreel.datasets.types import Split
 from wordreel.errors import DatasetError
 
-PLACES = ("didemo_data",)
-SEGMENT = 5  # seconds: moments are given in segments of a video
+SUBFOLDERS = ("didemo_data",)
+SEGMENT_SECONDS = 5  # moments are annotated in segments
 CAPTIONS = {
-    split: Wanted(f"DiDeMo's {split} descriptions", (f"{split}_data.json",), "the other splits can be read")
+    split: AnnotationFile(
+        f"DiDeMo's {split} descriptions", (f"{split}_data.json",), "the other splits can be read"
+    )
     for split in ("train", "val", "test")
 }
 LISTS = {
-    split: Wanted(
+    split: AnnotationFile(
         f"the list of DiDeMo's {split} videos",
         (f"{split}_list.txt",),
         "every described video is taken; the papers use a few videos less for training",
@@ -30,34 +40,42 @@ FILES = (*CAPTIONS.values(), *LISTS.values())
 
 
 def read(folder: Path, split: str) -> Split:
-    """One split: each description with its moment, the mean of what the annotators marked.
+    """Read one split: each description with its moment, the mean over annotators.
 
-    An id is the file's name up to its first dot.
+    Ids are file names up to the first dot.
     """
-    known_split("didemo", split, SPLITS)
-    path = find(folder, CAPTIONS[split], PLACES)
-    captions: Captions = {}
+    check_split("didemo", split, SPLITS)
+    path = require_file(folder, CAPTIONS[split], SUBFOLDERS)
+    captions: CaptionsById = {}
     files: dict[str, str] = {}
-    for number, entry in enumerate(as_list(read_json(path), path, "the descriptions"), 1):
+    for number, entry in enumerate(require_list(read_json(path), path, "the descriptions"), 1):
         where = f"{path}, entry {number}"
-        file = name(entry, "video", where)
+        file = require_name(entry, "video", where)
         video = file.partition(".")[0]
         files.setdefault(video, file)
-        add(captions, video, field(entry, "description", where), where, *_moment(entry.get("times"), where))
-    listed = look(folder, LISTS[split], PLACES)
+        add_caption(
+            captions,
+            video,
+            require_field(entry, "description", where),
+            where,
+            *_moment(entry.get("times"), where),
+        )
+    listed = find_file(folder, LISTS[split], SUBFOLDERS)
     if listed is None:
-        return assemble("didemo", split, captions, captions, path, files, [missing(folder, LISTS[split])])
-    order = [file.partition(".")[0] for file in read_list(listed)]
-    return assemble("didemo", split, order, captions, path, files)
+        return build_split(
+            "didemo", split, captions, captions, path, files, [missing_file(folder, LISTS[split])]
+        )
+    order = [file.partition(".")[0] for file in read_id_list(listed)]
+    return build_split("didemo", split, order, captions, path, files)
 
 
 def _moment(times: object, where: str) -> tuple[float | None, float | None]:
     if not times:
         return None, None
-    pairs = as_list(times, where, "'times'")
+    pairs = require_list(times, where, "'times'")
     try:
         first = fmean(float(start) for start, _ in pairs)
         last = fmean(float(end) for _, end in pairs)
     except (TypeError, ValueError, OverflowError):
         raise DatasetError(f"{where}: 'times' must be a list of pairs of segments") from None
-    return first * SEGMENT, (last + 1) * SEGMENT
+    return first * SEGMENT_SECONDS, (last + 1) * SEGMENT_SECONDS

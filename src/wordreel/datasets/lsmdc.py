@@ -1,20 +1,24 @@
-"""LSMDC: short clips of films, one sentence each from the script or the audio description."""
+"""LSMDC: short film clips with one sentence each, from the script or the audio description."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from wordreel.datasets.build import Captions, add, assemble
-from wordreel.datasets.files import Wanted, find, known_split
-from wordreel.datasets.text import lines
+from wordreel.datasets.annotation_files import AnnotationFile, check_split, require_file
+from wordreel.datasets.split_builder import CaptionsById, add_caption, build_split
+from wordreel.datasets.text_files import read_lines
 from wordreel.datasets.types import Split
 from wordreel.errors import DatasetError
 
-PLACES = ("lsmdc_data",)
+SUBFOLDERS = ("lsmdc_data",)
 LISTS = {
-    "train": Wanted("LSMDC's training clips", ("LSMDC16_annos_training.csv",), "val and test can be read"),
-    "val": Wanted("LSMDC's validation clips", ("LSMDC16_annos_val.csv",), "train and test can be read"),
-    "test": Wanted(
+    "train": AnnotationFile(
+        "LSMDC's training clips", ("LSMDC16_annos_training.csv",), "val and test can be read"
+    ),
+    "val": AnnotationFile(
+        "LSMDC's validation clips", ("LSMDC16_annos_val.csv",), "train and test can be read"
+    ),
+    "test": AnnotationFile(
         "LSMDC's 1,000 public test clips",
         ("LSMDC16_challenge_1000_publictect.csv", "LSMDC16_challenge_1000_publictest.csv"),
         "train and val can be read",
@@ -26,11 +30,11 @@ COLUMNS = 6  # clip, start and end aligned, start and end extracted, sentence
 
 
 def read(folder: Path, split: str) -> Split:
-    """One split. Times in these files are of the film, and the clip is already cut: they are left out."""
-    known_split("lsmdc", split, SPLITS)
-    path = find(folder, LISTS[split], PLACES)
-    captions: Captions = {}
-    for number, line in lines(path):
+    """Read one split. The files' times are dropped: they are of the film, and the clips are already cut."""
+    check_split("lsmdc", split, SPLITS)
+    path = require_file(folder, LISTS[split], SUBFOLDERS)
+    captions: CaptionsById = {}
+    for number, line in read_lines(path):
         parts = line.split("\t")
         if len(parts) == COLUMNS - 1:
             parts.append("")  # a few published clips have no sentence
@@ -38,6 +42,6 @@ def read(folder: Path, split: str) -> Split:
             raise DatasetError(
                 f"{path}, line {number}: {len(parts)} columns; LSMDC has {COLUMNS}, separated by tabs"
             )
-        add(captions, parts[0].strip(), parts[-1], f"{path}, line {number}")
+        add_caption(captions, parts[0].strip(), parts[-1], f"{path}, line {number}")
     paths = {name: f"{name.rpartition('_')[0]}/{name}.avi" for name in captions}
-    return assemble("lsmdc", split, captions, captions, path, paths)
+    return build_split("lsmdc", split, captions, captions, path, paths)

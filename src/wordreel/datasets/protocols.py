@@ -1,4 +1,4 @@
-"""The field's protocols: which items, which captions and which rules a published figure is about.
+"""Evaluation protocols: the items, captions and rules behind a published figure.
 
 Each is a small file in `protocols/`; to add one, add a file.
 """
@@ -21,13 +21,13 @@ TIES = ("average",)
 
 
 @dataclass(frozen=True)
-class Protocol:
+class EvaluationProtocol:
     """What a figure is measured on, and how.
 
-    `rule`: every caption is a query ("all"), the first one is ("one"), all of them joined are ("paragraph"),
-    or pictures are the queries ("none"). `v2t`: a video's rank is that of its best caption among all captions
-    ("ce"), or that of its group of captions, each group by its best, among all groups ("clip"); None where a
-    protocol has no such direction. `ties`: equal scores share the mean of their places.
+    `rule`: the queries are every caption ("all"), the first of each item ("one"), all of an item joined
+    ("paragraph"), or pictures ("none"). `v2t`: a video's rank is that of its best caption among all captions
+    ("ce"), or that of its caption group among all groups, each ranked by its best caption ("clip"); None if
+    the protocol has no video-to-text direction. `ties`: equal scores share their mean rank.
     """
 
     name: str
@@ -39,9 +39,9 @@ class Protocol:
     v2t: str | None
     recall: tuple[int, ...]
     ties: str = "average"
-    items: int | None = None  # as published; None where no figure is known
+    items: int | None = None  # as published; None if unknown
     captions: int | None = None
-    limit: int | None = None  # captions of one item, from the first
+    limit: int | None = None  # captions per item, from the first
     papers: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -55,8 +55,17 @@ def names() -> list[str]:
     return sorted(path.name[:-5] for path in _folder().iterdir() if path.name.endswith(".toml"))
 
 
-def load(name: str) -> Protocol:
-    """A protocol by its name.
+def load(name: str) -> EvaluationProtocol:
+    """Load a protocol by name.
+
+    Args:
+        name: One of `names()`.
+
+    Returns:
+        The protocol.
+
+    Raises:
+        DatasetError: There is no such protocol; the error suggests close names.
 
     >>> load("msrvtt-full").items, load("msrvtt-full").rule
     (2990, 'all')
@@ -68,47 +77,49 @@ def load(name: str) -> Protocol:
     return parse(name, (_folder() / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def parse(name: str, text: str) -> Protocol:
-    """A protocol from its file, every field checked."""
+def parse(name: str, text: str) -> EvaluationProtocol:
+    """Parse a protocol file and check every field."""
     try:
         fields = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DatasetError(f"protocol {name}: {error}") from None
 
-    def taken(key: str, right: Callable[[Any], bool], default: Any = ...) -> Any:
+    def take(key: str, is_valid: Callable[[Any], bool], default: Any = ...) -> Any:
         if key not in fields and default is not ...:
             return default
-        if key not in fields or not right(value := fields.pop(key)):
-            raise DatasetError(f"protocol {name}: {key!r} is missing or not what it must be")
+        if key not in fields or not is_valid(value := fields.pop(key)):
+            raise DatasetError(f"protocol {name}: {key!r} is missing or invalid")
         return value
 
-    found = Protocol(
+    protocol = EvaluationProtocol(
         name=name,
-        title=taken("title", _is_text),
-        dataset=taken("dataset", _is_text),
-        split=taken("split", _is_text),
-        rule=taken("rule", lambda v: v in RULES),
-        t2v=taken("t2v", lambda v: isinstance(v, bool)),
-        v2t=taken("v2t", lambda v: v in V2T, None),
-        recall=tuple(taken("recall", lambda v: _is_list(v, _is_count) and v == sorted(set(v)))),
-        ties=taken("ties", lambda v: v in TIES, "average"),
-        items=taken("items", _is_count, None),
-        captions=taken("captions", _is_count, None),
-        limit=taken("limit", _is_count, None),
-        papers=tuple(taken("papers", lambda v: _is_list(v, _is_text))),
-        notes=tuple(taken("notes", lambda v: _is_list(v, _is_text), [])),
+        title=take("title", _is_text),
+        dataset=take("dataset", _is_text),
+        split=take("split", _is_text),
+        rule=take("rule", lambda v: v in RULES),
+        t2v=take("t2v", lambda v: isinstance(v, bool)),
+        v2t=take("v2t", lambda v: v in V2T, None),
+        recall=tuple(take("recall", lambda v: _is_list(v, _is_count) and v == sorted(set(v)))),
+        ties=take("ties", lambda v: v in TIES, "average"),
+        items=take("items", _is_count, None),
+        captions=take("captions", _is_count, None),
+        limit=take("limit", _is_count, None),
+        papers=tuple(take("papers", lambda v: _is_list(v, _is_text))),
+        notes=tuple(take("notes", lambda v: _is_list(v, _is_text), [])),
     )
     if fields:
         raise DatasetError(f"protocol {name}: unknown {', '.join(map(repr, fields))}")
-    return found
+    return protocol
 
 
-def deviations(protocol: Protocol, split: Split) -> tuple[str, ...]:
-    """How a split differs from what the protocol was published on; to be said beside every figure."""
+def deviations(protocol: EvaluationProtocol, split: Split) -> tuple[str, ...]:
+    """How a split differs from what the protocol was published on; reported beside every figure."""
     captions = sum(len(item.captions) for item in split.items)
-    pairs = (("items", len(split.items), protocol.items), ("captions", captions, protocol.captions))
+    counts = (("items", len(split.items), protocol.items), ("captions", captions, protocol.captions))
     return tuple(
-        f"{have:,} {what} instead of {due:,}" for what, have, due in pairs if due is not None and have != due
+        f"{count:,} {what} instead of {published:,}"
+        for what, count, published in counts
+        if published is not None and count != published
     )
 
 
@@ -124,5 +135,5 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _is_list(value: object, right: Callable[[object], bool]) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(right, value))
+def _is_list(value: object, is_valid: Callable[[object], bool]) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(is_valid, value))

@@ -1,32 +1,40 @@
-"""QuerYD: YouTube videos with audio descriptions made for people who cannot see them, transcribed."""
+"""QuerYD: YouTube videos with transcribed audio descriptions for the visually impaired."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from wordreel.datasets.build import Captions, add, as_dict, as_list, assemble
-from wordreel.datasets.files import Wanted, find, known_split, look, missing, read_list
-from wordreel.datasets.tokens import joined, load
+from wordreel.datasets.annotation_files import (
+    AnnotationFile,
+    check_split,
+    find_file,
+    missing_file,
+    read_id_list,
+    require_file,
+)
+from wordreel.datasets.caption_pickles import join_words, load_captions
+from wordreel.datasets.json_fields import require_dict, require_list
+from wordreel.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.datasets.types import Split
 from wordreel.errors import DatasetError
 
-PLACES = (
+SUBFOLDERS = (
     "structured-symlinks/structured-symlinks",
     "high-quality/structured-symlinks/structured-symlinks",
 )
 STEMS = ("combined_filtered", "combined_filtered-v2", "combined_filtered-v1")
-CAPTIONS = Wanted(
+CAPTIONS = AnnotationFile(
     "QuerYD's transcribed descriptions",
     (*(f"raw_captions_{stem}.pkl" for stem in STEMS), "raw_captions_combined_filtered.json"),
     "nothing of QuerYD can be read",
 )
-TIMES = Wanted(
+TIMES = AnnotationFile(
     "when each description is spoken",
     (*(f"times_captions_{stem}.pkl" for stem in STEMS), "times_captions_combined_filtered.json"),
     "retrieval of whole videos, which needs no times",
 )
 LISTS = {
-    split: Wanted(f"QuerYD's {split} list", (f"{split}_list.txt",), "the other splits can be read")
+    split: AnnotationFile(f"QuerYD's {split} list", (f"{split}_list.txt",), "the other splits can be read")
     for split in ("train", "val", "test")
 }
 SPLITS = tuple(LISTS)
@@ -34,23 +42,25 @@ FILES = (CAPTIONS, TIMES, *LISTS.values())
 
 
 def read(folder: Path, split: str) -> Split:
-    """One split: each description by itself, with its span where the file of times is there."""
-    known_split("queryd", split, SPLITS)
-    path = find(folder, CAPTIONS, PLACES)
-    order = read_list(find(folder, LISTS[split]))
-    timed = look(folder, TIMES, PLACES)
-    times = as_dict(load(timed), timed, "the times") if timed else {}
-    captions: Captions = {}
-    for name, sentences in as_dict(load(path), path, "the captions").items():
+    """Read one split: each description by itself, with its span if the file of times is there."""
+    check_split("queryd", split, SPLITS)
+    path = require_file(folder, CAPTIONS, SUBFOLDERS)
+    order = read_id_list(require_file(folder, LISTS[split]))
+    timed = find_file(folder, TIMES, SUBFOLDERS)
+    times = require_dict(load_captions(timed), timed, "the times") if timed else {}
+    captions: CaptionsById = {}
+    for name, sentences in require_dict(load_captions(path), path, "the captions").items():
         where = f"{path}, {name!r}"
-        said = as_list(sentences, where, "its captions")
-        spans = as_list(times.get(name, [(None, None)] * len(said)), where, "its times")
-        if len(spans) != len(said):
-            raise DatasetError(f"{timed}, {name!r}: {len(spans)} times for {len(said)} captions")
+        descriptions = require_list(sentences, where, "its captions")
+        spans = require_list(times.get(name, [(None, None)] * len(descriptions)), where, "its times")
+        if len(spans) != len(descriptions):
+            raise DatasetError(f"{timed}, {name!r}: {len(spans)} times for {len(descriptions)} captions")
         captions.setdefault(str(name), [])
-        for sentence, span in zip(said, spans, strict=True):
-            pair = as_list(span, f"{timed}, {name!r}", "a time")
+        for sentence, span in zip(descriptions, spans, strict=True):
+            pair = require_list(span, f"{timed}, {name!r}", "a time")
             if len(pair) != 2:
                 raise DatasetError(f"{timed}, {name!r}: a time has a start and an end")
-            add(captions, str(name), joined(sentence, where), where, *pair)
-    return assemble("queryd", split, order, captions, path, missing=[] if timed else [missing(folder, TIMES)])
+            add_caption(captions, str(name), join_words(sentence, where), where, *pair)
+    return build_split(
+        "queryd", split, order, captions, path, missing=[] if timed else [missing_file(folder, TIMES)]
+    )

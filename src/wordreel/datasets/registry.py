@@ -1,4 +1,4 @@
-"""Reading captions by name or by file: one door to every dataset, protocol and plain collection."""
+"""Read captions by name or by file: the entry point to every dataset, protocol and caption file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from wordreel.datasets import (
     activitynet,
-    addresses,
     audiocaps,
+    captioned_folder,
     coco,
     cub,
     didemo,
@@ -18,17 +18,17 @@ from wordreel.datasets import (
     lsmdc,
     msrvtt,
     msvd,
-    plain,
     protocols,
     queryd,
-    rules,
     sop,
     vatex,
 )
-from wordreel.datasets import folder as captioned
-from wordreel.datasets.files import Wanted
+from wordreel.datasets.annotation_files import AnnotationFile
+from wordreel.datasets.caption_rules import apply_rule
+from wordreel.datasets.caption_table import is_caption_table, read_caption_table
+from wordreel.datasets.json_address import is_json_address, read_captions_at
 from wordreel.datasets.types import Split
-from wordreel.errors import DatasetError
+from wordreel.errors import DatasetError, NextStep
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Dataset:
 
     title: str
     splits: tuple[str, ...]
-    files: tuple[Wanted, ...]
+    files: tuple[AnnotationFile, ...]
     read: Callable[[Path, str], Split]
 
 
@@ -59,33 +59,52 @@ DATASETS = {
 
 
 def read(source: str | Path, split: str | None = None, folder: Path | None = None) -> Split:
-    """Captions from whatever there is.
+    """Read captions from a dataset, a protocol or a file.
 
-    With a folder, `source` is a protocol (its split, its captions rule) or a dataset (every caption, with
-    times where the annotations have them). Without, `source` is a file of ours (.csv, .tsv, .jsonl), a JSON
-    file or an address in one (FILE.json:key), or a folder with `captions.json`.
+    Args:
+        source: With `folder`, the name of a dataset (every caption, with times if the annotations have
+            them) or of a protocol (its split and caption rule). Without, a caption table (.csv, .tsv,
+            .jsonl), a JSON file or an address in one (`FILE.json:key`), or a folder with `captions.json`.
+        split: The split to read; None reads a protocol's own split, or all captions of a file.
+        folder: The folder of the dataset's annotation files.
+
+    Returns:
+        The items in the dataset's order, with their captions.
+
+    Raises:
+        DatasetError: The source or the split is unknown, or a file is missing or malformed.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     table = Path(folder) / "captions.csv"
+    ...     _ = table.write_text("path,caption\\na.mp4,a man sings\\na.mp4,somebody sings\\n")
+    ...     read(table).captions
+    {'a.mp4': ['a man sings', 'somebody sings']}
     """
     if folder is not None:
-        return _named(str(source), split, folder)
+        return _read_named(str(source), split, folder)
     path = Path(source)
-    if addresses.is_address(str(source)):
-        return addresses.read_address(str(source), split)
-    if plain.is_plain(path):
-        return plain.read(path, split)
+    if is_json_address(str(source)):
+        return read_captions_at(str(source), split)
+    if is_caption_table(path):
+        return read_caption_table(path, split)
     if path.is_dir():
-        if not captioned.is_captioned(path):
+        if not captioned_folder.is_captioned(path):
             raise DatasetError(
-                f"{path} has no {captioned.CAPTIONS}; say which dataset it holds: {', '.join(DATASETS)}"
+                f"{path} has no {captioned_folder.CAPTIONS}",
+                NextStep(f"name the dataset it holds: {', '.join(DATASETS)}"),
             )
-        return captioned.read(path, split)
+        return captioned_folder.read(path, split)
     if str(source) in _names():
-        raise DatasetError(f"{source} is a dataset; say in which folder its files are")
+        raise DatasetError(
+            f"{source} is a dataset without a folder", NextStep("give the folder of its annotation files")
+        )
     raise DatasetError(
-        f"{source} is neither a file of captions (.csv, .tsv, .jsonl, .json), nor a folder, nor a dataset"
+        f"{source} is neither a caption file (.csv, .tsv, .jsonl, .json), nor a folder, nor a dataset"
     )
 
 
-def _named(name: str, split: str | None, folder: Path) -> Split:
+def _read_named(name: str, split: str | None, folder: Path) -> Split:
     protocol = protocols.load(name) if name in protocols.names() else None
     dataset = protocol.dataset if protocol else name
     if dataset not in DATASETS:
@@ -94,14 +113,15 @@ def _named(name: str, split: str | None, folder: Path) -> Split:
             f"there is no dataset or protocol {name!r}; "
             f"{'did you mean ' + ' or '.join(close) + '?' if close else 'there are ' + ', '.join(_names())}"
         )
-    wanted = split or (protocol.split if protocol else None)
-    if captioned.is_captioned(folder):
-        found = captioned.read(folder, wanted, dataset)
-    elif wanted is None:
-        raise DatasetError(f"say which split of {name}: {', '.join(DATASETS[dataset].splits)}")
+    split = split or (protocol.split if protocol else None)
+    if captioned_folder.is_captioned(folder):
+        result = captioned_folder.read(folder, split, dataset)
+    elif split is None:
+        splits = ", ".join(DATASETS[dataset].splits)
+        raise DatasetError(f"{name} has several splits", NextStep(f"choose one of {splits}"))
     else:
-        found = DATASETS[dataset].read(folder, wanted)
-    return rules.apply(found, protocol.rule, protocol.limit) if protocol else found
+        result = DATASETS[dataset].read(folder, split)
+    return apply_rule(result, protocol.rule, protocol.limit) if protocol else result
 
 
 def _names() -> list[str]:

@@ -1,19 +1,19 @@
-"""Stanford Online Products: pictures of things for sale, searched by picture."""
+"""Stanford Online Products: images of products, for image-to-image retrieval."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from wordreel.datasets.files import Wanted, find, known_split
-from wordreel.datasets.text import lines
+from wordreel.datasets.annotation_files import AnnotationFile, check_split, require_file
+from wordreel.datasets.text_files import read_lines
 from wordreel.datasets.types import Item, Split
 from wordreel.errors import DatasetError
 
-PLACES = ("Stanford_Online_Products",)
+SUBFOLDERS = ("Stanford_Online_Products",)
 LISTS = {
-    "train": Wanted("the training pictures", ("Ebay_train.txt",), "test can be read"),
-    "test": Wanted("the test pictures", ("Ebay_test.txt",), "train can be read"),
+    "train": AnnotationFile("the training pictures", ("Ebay_train.txt",), "test can be read"),
+    "test": AnnotationFile("the test pictures", ("Ebay_test.txt",), "train can be read"),
 }
 SPLITS = tuple(LISTS)
 FILES = tuple(LISTS.values())
@@ -22,11 +22,11 @@ HEADER = ["image_id", "class_id", "super_class_id", "path"]
 
 
 def read(folder: Path, split: str) -> Split:
-    """One split, each picture with its class."""
-    known_split("sop", split, SPLITS)
-    path = find(folder, LISTS[split], PLACES)
+    """Read one split, each image with its class."""
+    check_split("sop", split, SPLITS)
+    path = require_file(folder, LISTS[split], SUBFOLDERS)
     items: dict[str, Item] = {}
-    for number, line in lines(path):
+    for number, line in read_lines(path):
         parts = line.split()
         if number == 1 and parts == HEADER:
             continue

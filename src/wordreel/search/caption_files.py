@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wordreel.datasets import addresses
-from wordreel.datasets.text import cells, columns, lines, rows
+from wordreel.datasets import json_address
+from wordreel.datasets.text_files import column_indices, pick_cells, read_lines, read_rows
 from wordreel.errors import DatasetError
 from wordreel.library.banks import normalize_queries
 
@@ -27,14 +27,14 @@ def read_texts(address: str) -> list[str]:
     """The captions of a file in their order, each once."""
     path = Path(address).expanduser()
     ending = path.suffix.lower()
-    if addresses.is_address(address):
-        found = list(_inside(addresses.at(str(path)), address))
+    if json_address.is_json_address(address):
+        found = list(_inside(json_address.read_address(str(path)), address))
     elif ending in (".jsonl", ".ndjson"):
-        found = [text for number, line in lines(path) for text in _line(line, f"{path}, line {number}")]
+        found = [text for number, line in read_lines(path) for text in _line(line, f"{path}, line {number}")]
     elif ending in (".csv", ".tsv"):
         found = list(_column(path, "," if ending == ".csv" else "\t"))
     else:
-        found = [line for _, line in lines(path)]
+        found = [line for _, line in read_lines(path)]
     texts = normalize_queries(found)
     if not texts:
         raise DatasetError(f"{address} has no captions")
@@ -68,8 +68,8 @@ def _line(line: str, where: str) -> Iterator[str]:
 
 
 def _column(path: Path, delimiter: str) -> Iterator[str]:
-    found = rows(path, delimiter, strict=True)
+    found = read_rows(path, delimiter, strict=True)
     for number, header in found:
-        place = columns(path, number, header, [KEYS])
+        place = column_indices(path, number, header, [KEYS])
         for last, row in found:
-            yield cells(path, last, row, place)[0]
+            yield pick_cells(path, last, row, place)[0]

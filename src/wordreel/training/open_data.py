@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from wordreel.datasets import addresses, registry, rules
+from wordreel.datasets import caption_rules, json_address, registry
 from wordreel.datasets.trees import open_tree
 from wordreel.datasets.trees.teachtext import TeachTextTree
 from wordreel.datasets.types import Split
@@ -51,9 +51,9 @@ class Source:
     def _told(self, recipe: Recipe) -> Split:
         told = registry.read(str(self.captions), self.split, self.folder)
         if self.ids:
-            kept = set(addresses.read_ids(self.ids))
+            kept = set(json_address.read_ids(self.ids))
             told = replace(told, items=tuple(item for item in told.items if item.id in kept))
-        return rules.apply(told, recipe.data.rule)
+        return caption_rules.apply_rule(told, recipe.data.rule)
 
 
 ReadPairs = Callable[[Sequence[str], str], Pairs]

@@ -86,8 +86,9 @@ class ScheduleSettings:
 class DataSettings:
     """Where pairs come from, and how they become batches.
 
-    `train`, `val` and `test` name splits of `dataset`'s tree; `words` its word features. `rule` is which
-    captions there are (see `wordreel.datasets.rules`), `limit` and `val_limit` how many of an item (0: all).
+    `train`, `val` and `test` name splits of `dataset`'s tree; `words` its word features. `rule` is the
+    caption rule (see `wordreel.datasets.caption_rules`), `limit` and `val_limit` how many captions of an item
+    are used (0: all).
     `captions` is what an epoch is: once over the videos with a random caption each ("one"), or once over all
     pairs ("all"). `shorten_captions` is the chance that a caption is cut to some of its words, as people type
     (each word stays with one half).

@@ -19,12 +19,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from wordreel.datasets.split_builder import CaptionsById
 from wordreel.datasets.trees.split_lists import LSMDC, SplitLists, pick_split, read_split_list
 from wordreel.datasets.types import Caption, Item, Missing, Split
 from wordreel.errors import DatasetError, NextStep
 from wordreel.types import Absent, Float32, Track
-
-CaptionsById = dict[str, list[Caption]]
 
 MSRVTT = {
     "train-9k": "MSRVTT_train.9k.csv",

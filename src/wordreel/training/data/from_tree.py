@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.datasets import rules
+from wordreel.datasets import caption_rules
 from wordreel.datasets.trees import Tree
 from wordreel.datasets.types import Caption, Split
 from wordreel.errors import TrainingError
@@ -60,7 +60,7 @@ def _captions(
     tree: Tree, split: Split, words: str, rule: str, limit: int
 ) -> tuple[dict[str, tuple[Caption, ...]], dict[str, tuple[NDArray[Any], ...]]]:
     if not words:
-        chosen = rules.apply(split, rule, limit or None)
+        chosen = caption_rules.apply_rule(split, rule, limit or None)
         return {
             item.id: tuple(caption for caption in item.captions if caption.text.strip())
             for item in chosen.items

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wordreel.datasets import plain
+from wordreel.datasets.caption_table import read_caption_table, write_caption_table
 from wordreel.datasets.types import Caption, Item, Split
 from wordreel.errors import DatasetError
 
@@ -23,7 +23,7 @@ def test_rows_of_one_path_are_one_item(tmp_path):
         "sub/b.mp4,rain,1.5,3,test\n"
         "a.mp4,he bows,4,,train\n",
     )
-    found = plain.read(path)
+    found = read_caption_table(path)
     assert found.items == (
         Item(
             "a.mp4",
@@ -32,9 +32,9 @@ def test_rows_of_one_path_are_one_item(tmp_path):
         ),
         Item("sub/b.mp4", (Caption("rain", 1.5, 3.0),), str(tmp_path / "sub/b.mp4")),
     )
-    assert [item.id for item in plain.read(path, "test").items] == ["sub/b.mp4"]
+    assert [item.id for item in read_caption_table(path, "test").items] == ["sub/b.mp4"]
     with pytest.raises(DatasetError, match="no split 'val'; it has test, train"):
-        plain.read(path, "val")
+        read_caption_table(path, "val")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_rows_of_one_path_are_one_item(tmp_path):
     ],
 )
 def test_whatever_program_wrote_it(tmp_path, name, content):
-    found = plain.read(written(tmp_path, content, name))
+    found = read_caption_table(written(tmp_path, content, name))
     assert found.captions == {"a.mp4": ["café"]}
     assert found.items[0].path == str(tmp_path / "a.mp4")
 
@@ -55,7 +55,7 @@ def test_whatever_program_wrote_it(tmp_path, name, content):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", "a.mp4,a man\n", "line 1: no column 'path'.*must be the header: path,caption"),
+        ("a.csv", "a.mp4,a man\n", "line 1: no column 'path'.*make the first line the header: path,caption"),
         ("a.csv", "path,text\na.mp4,a man\n", "no column 'caption'"),
         ("a.csv", "path,caption,path\na,b,c\n", "two columns are called 'path'"),
         ("a.csv", "path,caption\na.mp4\n", "line 2: 'caption' is missing"),
@@ -79,12 +79,12 @@ def test_whatever_program_wrote_it(tmp_path, name, content):
 )
 def test_faults_name_the_line(tmp_path, name, content, message):
     with pytest.raises(DatasetError, match=message):
-        plain.read(written(tmp_path, content, name))
+        read_caption_table(written(tmp_path, content, name))
 
 
 def test_no_splits_to_choose_from(tmp_path):
     with pytest.raises(DatasetError, match="none: leave the split out"):
-        plain.read(written(tmp_path, "path,caption\na,x\n"), "test")
+        read_caption_table(written(tmp_path, "path,caption\na,x\n"), "test")
 
 
 texts = (
@@ -118,19 +118,19 @@ def test_what_is_written_is_read_back(tmp_path, suffix, items):
             for name, captions in items.items()
         ),
     )
-    plain.write([split], path)
-    assert plain.read(path, "train").items == split.items
+    write_caption_table([split], path)
+    assert read_caption_table(path, "train").items == split.items
 
 
 def test_items_without_captions_and_elsewhere(tmp_path):
     path = tmp_path / "mine.csv"
     split = Split("mine", "all", (Item("v1", (Caption("x"),), "/films/v1.mp4"), Item("v2")))
-    plain.write([split], path)
-    found = plain.read(path)
+    write_caption_table([split], path)
+    found = read_caption_table(path)
     assert [(item.id, Path(item.path).name) for item in found.items] == [
         ("/films/v1.mp4", "v1.mp4"),
         ("v2", "v2"),
     ]
     assert found.captions["v2"] == []
-    with pytest.raises(DatasetError, match=r"ends in .csv"):
-        plain.write([split], tmp_path / "mine.txt")
+    with pytest.raises(DatasetError, match=r"use one of .csv"):
+        write_caption_table([split], tmp_path / "mine.txt")

@@ -1,19 +1,22 @@
 from pathlib import Path
 
+from wordreel.datasets.docs_tables import fill_tables, protocol_table
 from wordreel.datasets.registry import DATASETS
-from wordreel.datasets.table import filled, protocol_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "datasets.md"
 
 
 def test_the_page_has_the_tables_of_the_data_files():
     page = PAGE.read_text(encoding="utf-8")
-    assert filled(page) == page, "run: python -m wordreel.datasets.table docs/datasets.md"
+    assert fill_tables(page) == page, "run: python -m wordreel.datasets.docs_tables docs/datasets.md"
 
 
 def test_every_dataset_has_its_files_on_the_page():
     page = PAGE.read_text(encoding="utf-8")
     assert all(
-        f"`{file}`" in page for data in DATASETS.values() for wanted in data.files for file in wanted.names
+        f"`{file}`" in page
+        for data in DATASETS.values()
+        for annotation in data.files
+        for file in annotation.names
     )
     assert protocol_table().count("\n| ") == 16

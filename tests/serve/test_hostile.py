@@ -1,5 +1,6 @@
 """Clients that are slow, loud or wrong."""
 
+import http.client
 import json
 import socket
 import threading
@@ -9,6 +10,7 @@ import pytest
 from tests.serve.conftest import running
 
 from wordreel.serve import slow_clients
+from wordreel.serve.jobs.queue import JobStopped
 
 
 def raw(site, data, timeout=10.0):
@@ -41,7 +43,7 @@ def test_bodies_that_are_too_large(library):
 
 
 def test_slow_clients_are_let_go(library, monkeypatch):
-    monkeypatch.setattr(slow_clients.TimeoutProtocol, "head_timeout", 0.5)
+    monkeypatch.setattr(slow_clients.BoundedProtocol, "head_timeout", 0.5)
     with running(library, timeout=1.0) as site:
         for data in (b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "):
             began = time.monotonic()
@@ -59,6 +61,107 @@ def test_slow_clients_are_let_go(library, monkeypatch):
         found, closed = raw(site, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea")
         assert b" 200 " in found
         assert closed
+
+
+def refusal(found):
+    """The status and the error of a raw answer, which must have the one shape."""
+    head, _, body = found.partition(b"\r\n\r\n")
+    assert b"content-type: application/json" in head.lower()
+    error = json.loads(body)["error"]
+    assert set(error) == {"code", "message", "field", "next_step"}
+    return int(head.split()[1]), error["code"]
+
+
+@pytest.mark.parametrize("header", [b"X-%d: y\r\n", b"X-%d: " + b"y" * 8000 + b"\r\n", b"X-%d"])
+def test_heads_are_bounded(site, header):
+    """A stranger must not fill the memory before host and login are checked."""
+    sent = 0
+    with socket.create_connection(("127.0.0.1", site.port), timeout=10) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
+        connection.settimeout(0)
+        found = b""
+        for number in range(50_000):
+            data = header % number
+            try:
+                sent += connection.send(data)
+            except BlockingIOError:
+                time.sleep(0.01)
+            except (BrokenPipeError, ConnectionResetError):
+                break
+            if sent > 8 * 2**20:
+                break
+            try:
+                found = connection.recv(65536)
+            except BlockingIOError:
+                continue
+            except ConnectionResetError:
+                break
+            if found:
+                break
+    assert sent < 4 * 2**20
+    assert refusal(found) == (431, "head_too_large")
+    assert site.get("/healthz").status == 200
+
+
+def test_a_long_address_is_refused_in_the_one_shape(site):
+    found, closed = raw(site, b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 3.0)
+    assert closed
+    assert refusal(found) == (431, "head_too_large")
+    found, closed = raw(site, b"\x00\xff\xfe\r\n\r\n", 3.0)
+    assert closed
+    if found:
+        assert refusal(found) == (400, "bad_request")
+
+
+def test_half_open_connections_do_not_keep_others_out(site):
+    held = []
+    try:
+        for number in range(560):
+            connection = socket.create_connection(("127.0.0.1", site.port), timeout=5)
+            connection.sendall(b"GET /healthz HT" if number % 2 else b"")
+            held.append(connection)
+        for _ in range(5):
+            began = time.monotonic()
+            answer = site.get("/api/search?text=red")
+            assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+            assert time.monotonic() - began < 2
+        assert refusal(held[1].recv(4096)) == (503, "too_busy")
+    finally:
+        for connection in held:
+            connection.close()
+
+
+def test_idle_connections_are_kept_open(site):
+    """As browsers do: several requests on one connection."""
+    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=5)
+    for _ in range(3):
+        connection.request("GET", "/healthz")
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (200, b'{"ok":true}')
+        time.sleep(0.1)
+    connection.close()
+
+
+def test_too_many_requests_at_once_are_refused_in_the_one_shape(library, tmp_path, monkeypatch):
+    monkeypatch.setattr("wordreel.serve.access.guard.MAX_REQUESTS_PER_CLIENT", 4)
+
+    def slow(kind, request, on_progress, stop):
+        stop.wait(20)
+        raise JobStopped
+
+    with running(library, slow, roots=(tmp_path,)) as site:
+        job = site.post("/api/folders", {"path": str(tmp_path)}).json["job"]
+        held = []
+        for _ in range(4):
+            connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=5)
+            connection.request("GET", f"/api/jobs/{job['id']}/events")
+            assert connection.getresponse().status == 200
+            held.append(connection)
+        answer = site.get("/api/status")
+        assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "too_busy", "1")
+        for connection in held:
+            connection.close()
+        site.until("/api/status", lambda found: "version" in found)
 
 
 def test_slow_readers_do_not_hold_up_others(library):

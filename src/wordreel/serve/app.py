@@ -16,9 +16,8 @@ from wordreel.serve.access.headers import SecurityHeaders
 from wordreel.serve.page_files import page_files
 from wordreel.serve.routes import about, banks, jobs, login, media, search, videos
 from wordreel.serve.service import Service
-from wordreel.serve.slow_clients import TimeoutProtocol
+from wordreel.serve.slow_clients import bounded_protocol
 
-MAX_CONNECTIONS = 512
 KEEP_ALIVE = 15  # seconds
 ABOUT = (
     "Find the moment in your videos with words. Every error is "
@@ -64,14 +63,13 @@ def build_server(service: Service) -> uvicorn.Server:
         build_app(service),
         host=options.host,
         port=options.port,
-        http=TimeoutProtocol,
+        http=bounded_protocol(),
         ws="none",
         lifespan="on",
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=5,
         ssl_certfile=options.certificate,

@@ -6,6 +6,7 @@ import asyncio
 import math
 import re
 import time
+from collections import Counter
 from urllib.parse import urlsplit
 
 import anyio.to_thread
@@ -28,6 +29,7 @@ READ_ONLY_POSTS = re.compile(r"/api/(search|login|logout|uploads|videos/[^/]+/ca
 """What a read-only server accepts: queries, sessions, and uploads, where all but queries are refused."""
 SEARCHES = ("/api/search", "/api/compare")
 LOGIN_RATE, LOGIN_BURST = 0.2, 5.0
+MAX_REQUESTS, MAX_REQUESTS_PER_CLIENT = 512, 384  # at the same time
 MARK = "x-wordreel"
 
 
@@ -37,6 +39,7 @@ class Guard:
     def __init__(self, app: ASGIApp, options: Options, sessions: Sessions, metrics: Metrics) -> None:
         self._app, self._options, self._sessions, self._metrics = app, options, sessions, metrics
         self.verifier = None if options.token is None else TokenVerifier(options.token)
+        self._active = Counter[str]()  # requests that are being answered, by client
         self._logins = TokenBuckets(LOGIN_RATE, LOGIN_BURST)
         self._searches = TokenBuckets(options.search_rate, 4 * options.search_rate)
 
@@ -47,8 +50,11 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        client = scope["client"][0] if scope.get("client") else "local"
+        scope.setdefault("state", {})["client"] = client
         began = time.perf_counter()
         status, started = 500, False
+        self._active[client] += 1
 
         async def noted(message: Message) -> None:
             nonlocal status, started
@@ -61,7 +67,8 @@ class Guard:
                 abort_connection(scope)
 
         try:
-            body = await self._look(scope, receive)
+            self._check_busy(client)
+            body = await self._check(scope, receive, client)
             await self._app(scope, body, noted)
         except Problem as problem:
             if started:
@@ -69,15 +76,16 @@ class Guard:
             self._metrics.refused.labels(problem.code).inc()
             await problem.response()(scope, receive, noted)
         finally:
+            self._active[client] -= 1
+            if not self._active[client]:
+                del self._active[client]
             route = getattr(scope.get("route"), "path", "other")
             self._metrics.requests.labels(route, _method(scope), str(status)).inc()
             self._metrics.request_seconds.labels(route).observe(time.perf_counter() - began)
 
-    async def _look(self, scope: Scope, receive: Receive) -> Receive:
-        """The body to read on with; a `Problem` where the request is refused."""
+    async def _check(self, scope: Scope, receive: Receive, client: str) -> Receive:
+        """The body to read on with; raises a `Problem` where the request is refused."""
         headers, path, method = Headers(scope=scope), str(scope["path"]), str(scope["method"])
-        client = scope["client"][0] if scope.get("client") else "local"
-        scope.setdefault("state", {})["client"] = client
         self._check_host(headers)
         self._check_origin(headers, path, method)
         await self._check_login(headers, path, method, client)
@@ -93,6 +101,11 @@ class Guard:
         if int(headers.get("content-length", "0")) > most:
             raise too_large(most)
         return LimitedBody(receive, most, self._options.timeout)
+
+    def _check_busy(self, client: str) -> None:
+        if self._active.total() > MAX_REQUESTS or self._active[client] > MAX_REQUESTS_PER_CLIENT:
+            headers = {"retry-after": "1", "connection": "close"}
+            raise Problem(503, "too_busy", "too many requests at once; try again", headers=headers)
 
     def _check_host(self, headers: Headers) -> None:
         if len(headers.getlist("host")) > 1:

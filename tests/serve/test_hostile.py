@@ -266,3 +266,23 @@ def test_many_at_once(site):
 
 def hits(site, text):
     return json.dumps(site.get(f"/api/search?text={text.replace(' ', '+')}").json["hits"])
+
+
+def test_parallel_picture_queries_leave_each_other_alone(site, monkeypatch):
+    """More uploads at once than are kept: none may delete what another is still writing."""
+    monkeypatch.setattr(site.service.uploads, "_max_queries", 2)
+    content = site.get("/api/videos").json["items"][0]["content"]
+    pictures = [site.get(f"/api/thumb/{content}?t={second}").body for second in range(3)]
+    codes: list[int] = []
+
+    def client(number):
+        for step in range(10):
+            picture = pictures[(number + step) % len(pictures)] + bytes([number, step])
+            codes.append(site.post("/api/uploads?purpose=query", picture).status)
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert codes == [202] * 90

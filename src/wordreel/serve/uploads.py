@@ -7,7 +7,9 @@ import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -23,6 +25,8 @@ from wordreel.serve.problems import Problem, problem_of, read_only, too_large
 
 FOLDER = "uploads"
 QUERIES = "asked"  # below the cache: uploads that are only queries
+PASSING = "passing-"  # how files start that are being written
+ABANDONED_AFTER = 3600.0  # seconds without a write
 MAX_QUERIES = 50
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory
 MAX_MEMORY_QUERIES, MAX_MEMORY_BYTES = 8, 64 * 2**20  # of a read-only server; bytes of each
@@ -69,7 +73,7 @@ class Uploads:
         if self._read_only and (add or not MEMORY.is_dir()):
             raise read_only()
         await anyio.to_thread.run_sync(_make_folder, home)
-        passing = home / f"passing-{secrets.token_hex(8)}"
+        passing = home / f"{PASSING}{secrets.token_hex(8)}"
         digest, size = hashlib.sha256(), 0
         try:
             handle = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -119,12 +123,19 @@ class Uploads:
     def sweep(self) -> None:
         """Delete what a killed server left half written."""
         for home in (self.folder, self.queries):
-            for path in home.glob("passing-*"):
-                path.unlink(missing_ok=True)
+            for path in home.glob(f"{PASSING}*"):
+                with suppress(FileNotFoundError):
+                    if time.time() - path.stat().st_mtime > ABANDONED_AFTER:  # another server may be writing
+                        path.unlink()
 
     def _clear_up(self) -> None:
-        stored = sorted(self.queries.iterdir(), key=lambda path: path.stat().st_mtime_ns)
-        for path in stored[: max(0, len(stored) - self._max_queries)]:
+        """Delete the oldest queries of too many; never what other requests are still writing."""
+        stored: list[tuple[int, Path]] = []
+        for path in self.queries.iterdir():
+            if not path.name.startswith(PASSING):
+                with suppress(FileNotFoundError):  # another request cleared it up
+                    stored.append((path.stat().st_mtime_ns, path))
+        for _, path in sorted(stored)[: max(0, len(stored) - self._max_queries)]:
             path.unlink(missing_ok=True)
 
 

@@ -6,6 +6,8 @@ import hashlib
 import os
 import re
 import shutil
+import socket
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from wordreel.media.files import OpenFile
 from wordreel.media.types import MediaInfo
 from wordreel.serve.disk_cache import DiskCache
 from wordreel.serve.media_response import MediaResponse, media_type_of
+from wordreel.serve.thumbnails import Thumbnails
 
 
 @pytest.fixture
@@ -235,3 +238,35 @@ def test_the_page_is_compressed_and_asked_for_once(site):
     assert site.get("/").body == site.get("/index.html").body
     assert site.ask("HEAD", "/").headers["content-length"] == str(len(site.get("/").body))
     assert site.post("/js/api.js").code == "method_not_allowed"
+
+
+def test_playback_and_search_do_not_wait_for_thumbnails(site, film, monkeypatch):
+    """Thumbnails have threads of their own, and those that nobody waits for are not made."""
+    made = []
+
+    def slow(self, content, path, second, duration):
+        made.append(second)
+        time.sleep(0.5)
+        return b"picture"
+
+    monkeypatch.setattr(Thumbnails, "thumb", slow)
+    held = []
+    for number in range(72):
+        connection = socket.create_connection(("127.0.0.1", site.port), timeout=5)
+        head = f"GET /api/thumb/{film['content']}?t={number} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        connection.sendall(head.encode())
+        held.append(connection)
+    while not made:
+        time.sleep(0.01)
+    for path in (f"/media/{film['content']}", "/api/search?text=red", f"/api/videos/{film['content']}"):
+        began = time.monotonic()
+        assert site.get(path, Range="bytes=0-99").status in (200, 206)
+        assert time.monotonic() - began < 2, path
+    for connection in held:
+        connection.close()
+    time.sleep(1.5)
+    assert len(made) < 30
+    before = len(made)
+    time.sleep(1.0)
+    assert len(made) == before
+    assert site.get(f"/api/thumb/{film['content']}?t=3").body == b"picture"

@@ -71,8 +71,11 @@ class Service:
             self.store, job_runner or JobProcess(self.store.path), self._job_progress, self._job_ended
         )
         self.query_log = QueryLog(self.store)
-        self.searching = BoundedExecutor("search", max(2, cores()), options.timeout)
-        self.decoding = BoundedExecutor("decode", max(2, cores()), 2 * options.timeout)
+        # One pool for each kind of work: playback and search never wait for thumbnails.
+        self.search_pool = BoundedExecutor("search", max(2, cores()), options.timeout)
+        self.media_pool = BoundedExecutor("media", 4, options.timeout)
+        self.thumbnail_pool = BoundedExecutor("thumbnail", max(2, cores()), 2 * options.timeout)
+        self.analysis_pool = BoundedExecutor("analysis", max(2, cores()), 2 * options.timeout)
         self.uploaded = upload_names(self.store)
         self.listeners = 0  # to the progress of jobs
         self._watching: asyncio.Task[None] | None = None
@@ -113,8 +116,8 @@ class Service:
                 await asyncio.to_thread(self.query_log.flush)
         self.encoder.close()
         self.uploads.close()
-        self.searching.close()
-        self.decoding.close()
+        for pool in (self.search_pool, self.media_pool, self.thumbnail_pool, self.analysis_pool):
+            pool.close()
         self.fence.close()
 
     def reopen(self) -> None:

@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wordreel.serve.access.disconnect import run_until_disconnect
 from wordreel.serve.access.limits import LimitedBody, TokenBuckets
 from wordreel.serve.access.sessions import COOKIE, Sessions
 from wordreel.serve.access.tokens import TokenVerifier
@@ -69,7 +70,7 @@ class Guard:
         try:
             self._check_busy(client)
             body = await self._check(scope, receive, client)
-            await self._app(scope, body, noted)
+            await run_until_disconnect(self._app, scope, body, noted)
         except Problem as problem:
             if started:
                 raise

@@ -20,7 +20,7 @@ router = APIRouter(tags=["about"])
 @router.get("/api/status", response_model=StatusResponse, responses=errors())
 async def status(service: Served) -> StatusResponse:
     """Numbers about the library, and what this server allows."""
-    return await service.searching(_status, service)
+    return await service.search_pool(_status, service)
 
 
 @router.get("/healthz", response_model=OkResponse)
@@ -32,7 +32,7 @@ async def health() -> OkResponse:
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(service: Served) -> Response:
     """Counters and histograms for Prometheus."""
-    text = await service.searching(service.metrics.text)
+    text = await service.search_pool(service.metrics.text)
     return Response(text, headers={"content-type": CONTENT_TYPE})
 
 

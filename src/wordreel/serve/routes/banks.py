@@ -38,7 +38,7 @@ NOTE = "counted over the bank's own queries; a check measures on queries that it
 @router.get("/api/banks", response_model=BanksResponse, responses=errors())
 async def banks(service: Served) -> BanksResponse:
     """Every bank, and what its last check with the library's model said."""
-    return BanksResponse(banks=await service.searching(listed, service))
+    return BanksResponse(banks=await service.search_pool(listed, service))
 
 
 @router.post("/api/banks", status_code=202, response_model=JobResponse, responses=errors(409))
@@ -96,7 +96,7 @@ async def hubness(
     norm: Annotated[NormName, Query()] = "dis",
 ) -> HubnessResponse:
     """How often videos are among the best of a bank's queries, before and after a normalisation."""
-    return await service.decoding(_hubness, service, bank, norm)
+    return await service.analysis_pool(_hubness, service, bank, norm)
 
 
 def listed(service: Service) -> list[BankModel]:

@@ -33,7 +33,7 @@ async def thumb(content: ContentPath, service: Served, t: Annotated[Seconds, Que
         info = _info(service, content)
         return service.thumbnails.thumb(content, service.files.path(content), t, info.duration)
 
-    return Response(await service.decoding(work), media_type="image/jpeg", headers=CACHED)
+    return Response(await service.thumbnail_pool(work), media_type="image/jpeg", headers=CACHED)
 
 
 @router.get("/api/preview/{content}", response_class=Response, responses=_binary("image/webp"))
@@ -51,7 +51,7 @@ async def preview(
         path = service.files.path(content)
         return service.thumbnails.preview(content, path, start, until, info.duration)
 
-    return Response(await service.decoding(work), media_type="image/webp", headers=CACHED)
+    return Response(await service.thumbnail_pool(work), media_type="image/webp", headers=CACHED)
 
 
 @router.head("/media/{content}", response_class=Response, include_in_schema=False)
@@ -67,10 +67,10 @@ async def preview(
 )
 async def media(content: ContentPath, service: Served) -> Response:
     """The file itself; one range of bytes at a time."""
-    info = await service.decoding(_info, service, content)
-    file = await service.decoding(service.files.open, content)
+    info = await service.media_pool(_info, service, content)
+    file = await service.media_pool(service.files.open, content)
     try:
-        name = await service.decoding(_name, service, content)
+        name = await service.media_pool(_name, service, content)
         return MediaResponse(file, info, content, name)
     except BaseException:
         file.close()

@@ -53,7 +53,7 @@ async def compare(asked: Annotated[CompareParameters, Query()], service: Served)
     timer = search_handlers.RequestTimer()
     await encoded(service, query.texts)
     timer.encode = timer.lap()
-    return _json(await service.searching(search_handlers.compare, service, query, timer))
+    return _json(await service.search_pool(search_handlers.compare, service, query, timer))
 
 
 async def _search(service: Service, asked: SearchRequest, request: Request) -> Response:
@@ -65,7 +65,7 @@ async def _search(service: Service, asked: SearchRequest, request: Request) -> R
         for text in query.texts:
             service.query_log.hear(client_of(request), text)
     # A picture is decoded and analysed first: that belongs to the slow work.
-    pool = service.decoding if query.image is not None else service.searching
+    pool = service.analysis_pool if query.image is not None else service.search_pool
     return _json(await pool(search_handlers.search, service, asked, query, timer))
 
 

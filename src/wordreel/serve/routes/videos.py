@@ -49,13 +49,13 @@ async def videos(
     q: Annotated[str, Query(max_length=200, description="part of the name or path")] = "",
 ) -> VideosResponse:
     """Everything in the library, the newest first."""
-    return await service.searching(_list, service, offset, limit, folder, q)
+    return await service.search_pool(_list, service, offset, limit, folder, q)
 
 
 @router.get("/api/videos/{content}", response_model=VideoResponse, responses=errors(404))
 async def video(content: ContentPath, service: Served) -> VideoResponse:
     """What is known of one video: facts, clips, experts with their strongest labels, words with times."""
-    return await service.decoding(_describe, service, content)
+    return await service.search_pool(_describe, service, content)
 
 
 @router.get("/api/videos/{content}/match", response_model=MatchResponse, responses=errors(404))
@@ -83,7 +83,7 @@ async def match(
             norm=found.norm,
         )
 
-    return await service.searching(work)
+    return await service.search_pool(work)
 
 
 @router.get("/api/videos/{content}/like", response_model=LikeResponse, responses=errors(404))
@@ -102,14 +102,14 @@ async def like(
         hits = hit_models(searcher, found.hits, None, service.uploaded)
         return LikeResponse(hits=hits, took=timer.finish(service))
 
-    return await service.searching(work)
+    return await service.search_pool(work)
 
 
 @router.get("/api/videos/{content}/captions", response_model=StoredCaptions, responses=errors(404))
 async def captions(content: ContentPath, service: Served) -> StoredCaptions:
     """What people wrote about this video, where it was imported with captions."""
-    await service.searching(_check_stored, service, content)
-    rows = await service.searching(service.store.captions, None, None, content)
+    await service.search_pool(_check_stored, service, content)
+    rows = await service.search_pool(service.store.captions, None, None, content)
     said: list[dict[str, Any]] = [
         {"text": row.text, "start": row.start, "end": row.end, "dataset": row.dataset} for row in rows
     ]
@@ -143,7 +143,7 @@ async def rank_captions(content: ContentPath, asked: CaptionsRequest, service: S
             ]
         )
 
-    return await service.decoding(work)
+    return await service.analysis_pool(work)
 
 
 @router.delete("/api/videos/{content}", response_model=RemovedResponse, responses=errors(404, 409))
@@ -155,7 +155,7 @@ async def remove_video(content: ContentPath, service: Served) -> RemovedResponse
 @router.get("/api/failures", response_model=list[FailureModel], responses=errors())
 async def failures(service: Served) -> list[FailureModel]:
     """Files that could not be added, and why."""
-    found = await service.searching(service.store.failures)
+    found = await service.search_pool(service.store.failures)
     return [
         FailureModel(
             path=display_path(one.path),

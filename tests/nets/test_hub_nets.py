@@ -28,7 +28,7 @@ SMALL = {
         (2, 1, 96, 64),
     ),
     "clip": (vit.ClipVisionTower(8, 32, 12, 2, 3, 20, 10), "clip", (3, 3, 32, 32)),
-    "siglip": (vit.Siglip(8, 32, 12, 2, 3, 20), "siglip", (3, 3, 32, 32)),
+    "siglip": (vit.SiglipVisionTower(8, 32, 12, 2, 3, 20), "siglip", (3, 3, 32, 32)),
 }
 
 

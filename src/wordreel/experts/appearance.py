@@ -53,7 +53,7 @@ class AppearanceExpert:
 
 
 def load(store: WeightStore) -> AppearanceExpert:
-    """The expert, its weights checked and in memory."""
+    """Load the expert with its weights, checked."""
     return AppearanceExpert(store)
 
 

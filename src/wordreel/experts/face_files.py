@@ -1,4 +1,4 @@
-"""YuNet and SFace as their package carries them, freed of the one input size they were saved with."""
+"""Convert YuNet and SFace from their package: remove the fixed input size they were saved with."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What moves: I3D over short windows, pooled features, and the 400 actions of Kinetics.
 
 A window is 16 frames at 6.25 a second, 2.56 s: the length I3D was trained on (64 frames at 25 a
-second), seen at a quarter of the frames. One window speaks for every 5.12 s, from the middle of them.
+second), seen at a quarter of the frames. One window stands for every 5.12 s, from the middle of them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def windows(count: int) -> list[tuple[int, NDArray[np.int64]]]:
 
 
 def load(store: WeightStore) -> MotionExpert:
-    """The expert, its weights checked and in memory."""
+    """Load the expert with its weights, checked."""
     return MotionExpert(store)
 
 

@@ -1,4 +1,4 @@
-"""What is written on screen: text read by PP-OCRv6 small, looked at only when the picture changes."""
+"""What is written on screen: text read by PP-OCRv6 small, only when the picture changes."""
 
 from __future__ import annotations
 

@@ -84,7 +84,8 @@ def read(engine: Any, image: Image) -> tuple[TextLine, ...]:
     if not result.txts:
         return ()
     lines = (
-        TextLine(tidy(text), float(score)) for text, score in zip(result.txts, result.scores, strict=True)
+        TextLine(clean_text(text), float(score))
+        for text, score in zip(result.txts, result.scores, strict=True)
     )
     return tuple(line for line in lines if line.score >= MIN_SCORE and has_substance(line.text))
 
@@ -101,10 +102,10 @@ def enlarged(image: Image) -> Image:
     return bigger
 
 
-def tidy(text: str) -> str:
+def clean_text(text: str) -> str:
     """Printable characters only, single spaces.
 
-    >>> tidy(" EXIT   NOW\\x07")
+    >>> clean_text(" EXIT   NOW\\x07")
     'EXIT NOW'
     """
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

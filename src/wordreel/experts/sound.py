@@ -44,7 +44,7 @@ class SoundExpert:
         self._network = Network(store.file(WEIGHTS, "network.onnx"))
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
-        """One row per 1.49 s. The sound goes round, both to last 20 s and to go on after its end."""
+        """One row per 1.49 s. The sound is repeated, to last 20 s and to continue after its end."""
         if not isinstance(media, Sound) or len(media.samples) == 0:
             return Absent("no sound")
         samples = np.clip(np.nan_to_num(media.samples), -1.0, 1.0)
@@ -64,7 +64,7 @@ class SoundExpert:
 class PlaceHead:
     """SoundNet's places: log p(place | sound) − log p(place on average).
 
-    The network hears a few places everywhere and says so before anything else; against its own average over
+    The network scores a few places high everywhere; relative to its own average over
     everyday videos, what is special about a sound comes out.
     """
 
@@ -81,7 +81,7 @@ class PlaceHead:
 
 
 def rows(samples: int) -> tuple[slice, Float64]:
-    """Which rows of the network have their middle inside `samples` of sound, and the seconds they speak for.
+    """Which rows of the network have their middle inside `samples` of sound, and the seconds they stand for.
 
     >>> heard, times = rows(3 * RATE)
     >>> heard, times.round(2).tolist()
@@ -95,7 +95,7 @@ def rows(samples: int) -> tuple[slice, Float64]:
 
 
 def around(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """The eight rows around each row, `[count, 8]`: the nearest eight at the ends, and fewer go round.
+    """The eight rows around each row, `[count, 8]`: the nearest at the ends, repeated if there are fewer.
 
     >>> around(3)[1].tolist(), around(10)[[0, 5, 9], 0].tolist()
     ([0, 1, 2, 0, 1, 2, 0, 1], [0, 1, 2])
@@ -112,7 +112,7 @@ def log_softmax(logits: Float32) -> Float32:
 
 
 def load(store: WeightStore) -> SoundExpert:
-    """The expert, its weights checked and in memory."""
+    """Load the expert with its weights, checked."""
     return SoundExpert(store)
 
 

@@ -79,5 +79,5 @@ def crop_box(image: NDArray[np.uint8], box: Float64) -> NDArray[np.uint8]:
 
 
 def load(store: WeightStore) -> VGGFace2Expert:
-    """The expert, its weights checked and in memory."""
+    """Load the expert with its weights, checked."""
     return VGGFace2Expert(store)

@@ -114,5 +114,5 @@ def _mel(hertz: Float64 | np.float64) -> Float64:
 
 
 def load(store: WeightStore) -> VGGishExpert:
-    """The expert, its weights checked and in memory."""
+    """Load the expert with its weights, checked."""
     return VGGishExpert(store)

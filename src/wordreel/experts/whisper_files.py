@@ -1,4 +1,4 @@
-"""Whisper base as its package carries it: the model is cut in two, and is put together again here."""
+"""Convert Whisper base from its packages: join the two halves of the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is this checkpoint the one the network was published with? Every key and every shape is looked at."""
+"""Check that a checkpoint is the published one: every key and every shape."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ UNITS = {
 
 @dataclass(frozen=True)
 class I3D:
-    """What the layout asks of a checkpoint, and the graph of one window of `frames` frames."""
+    """The shapes of the published checkpoint, and the graph of one window of `frames` frames."""
 
     frames: int = FRAMES
     size: int = 224

@@ -35,7 +35,7 @@ class SentenceEncoder:
     def __init__(
         self, store: WeightStore | None = None, network: Path | None = None, trained: str = ""
     ) -> None:
-        """`network` is one whose layers were trained further, and `trained` names those layers."""
+        """`network` is a fine-tuned network to use instead; `trained` identifies it in the fingerprint."""
         from tokenizers import Tokenizer
 
         store = store or WeightStore()

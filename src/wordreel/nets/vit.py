@@ -47,7 +47,7 @@ class ClipVisionTower:
 
 
 @dataclass(frozen=True)
-class Siglip:
+class SiglipVisionTower:
     """No class token: a learnt query attends over the patches at the end. GELU in its tanh form, ε = 1e-6."""
 
     patch: int = 16
@@ -142,4 +142,4 @@ def _tanh_gelu(net: NetBuilder, x: str) -> str:
 
 CLIP_B32 = ClipVisionTower()
 CLIP_B16 = ClipVisionTower(patch=16)
-SIGLIP_B16 = Siglip()
+SIGLIP_B16 = SiglipVisionTower()

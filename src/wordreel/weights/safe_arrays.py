@@ -1,7 +1,7 @@
-"""Rebuilding NumPy arrays from the parts a pickle gives, each part checked before NumPy sees it.
+"""Rebuild NumPy arrays from the parts in a pickle, each part checked before NumPy sees it.
 
-While a pickle runs, arrays and dtypes are stand-ins of this file (`Array`, `Dtype`); `finish` replaces them
-by real ones when it is done.
+While a pickle runs, arrays and dtypes are placeholders of this file (`Array`, `Dtype`); `finish` replaces
+them by real ones when it is done.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from wordreel.banks import check as check_module
 from wordreel.banks.check import check_bank
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.errors import BankError
+from wordreel.evaluate.rankings import Ranking
 from wordreel.library.banks import create_bank
 from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
@@ -75,6 +76,12 @@ def test_too_little_to_go_by_is_refused(work, captions):
         check_bank(work, captions, ["dsl"])
 
 
+def ranking(asked, ranks):
+    """A ranking with these ranks, whatever it retrieved."""
+    count = len(asked.texts)
+    return Ranking(len(asked.contents), 10, ranks, np.zeros((count, 1), np.int64), np.zeros(count))
+
+
 @pytest.mark.parametrize(
     ("fixed", "passed", "said"),
     [
@@ -84,27 +91,27 @@ def test_too_little_to_go_by_is_refused(work, captions):
     ],
 )
 def test_the_verdict_follows_the_ranks(work, captions, monkeypatch, fixed, passed, said):
-    def measured(work, asked, counted, methods, progress):
+    def measured(work, asked, methods, progress):
         count = len(asked.texts)
         ranks = [np.full(count, 2.0), *(np.full(count, fixed) for _ in methods[1:])]
-        return ranks, [np.ones(len(asked.contents), np.int64) for _ in methods]
+        return [ranking(asked, one) for one in ranks]
 
     # One video chooses, six judge: fewer could not show anything, whatever their ranks.
     alone = work.searcher.snapshot.contents()[0]
     monkeypatch.setattr(check_module, "_first_half", lambda content: content == alone)
-    monkeypatch.setattr(check_module, "_measure", measured)
+    monkeypatch.setattr(check_module, "_rank", measured)
     report = check_bank(work, captions, ["cent"])
     assert report.passed == passed
     assert said in report.verdict
 
 
 def test_a_gain_that_costs_first_places_does_not_pass(work, captions, monkeypatch):
-    def measured(work, asked, counted, methods, progress):
+    def measured(work, asked, methods, progress):
         count = len(asked.texts)
         plain = np.where(np.arange(count) % 4 == 0, 1.0, 9.0)
-        return [plain, np.full(count, 4.0)], [np.ones(len(asked.contents), np.int64)] * 2
+        return [ranking(asked, plain), ranking(asked, np.full(count, 4.0))]
 
-    monkeypatch.setattr(check_module, "_measure", measured)
+    monkeypatch.setattr(check_module, "_rank", measured)
     report = check_bank(work, captions, ["cent"])
     assert not report.passed
     assert "lowered R@1" in report.verdict

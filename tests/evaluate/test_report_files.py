@@ -209,3 +209,16 @@ def test_labels_are_honest():
     assert normalisation(make_method("dis"), bank, "test.npy", transductive=True).label == "transductive"
     assert normalisation(make_method("dsl"), None, "").label == "transductive"
     assert normalisation(make_method("dis"), bank, "train.npy", automatic=True).method.beta > 0
+
+
+def test_without_matplotlib_a_page_has_tables_and_says_how_to_get_charts(monkeypatch):
+    report = named_report()
+    with_charts = report.page()
+    assert with_charts.count("<svg") == 5
+    assert "wordreel[plots]" not in with_charts
+    monkeypatch.setattr("wordreel.plots.svg.find_spec", lambda name: None)
+    without = report.page()
+    assert "<svg" not in without
+    assert without.count("<table>") == with_charts.count("<table>") + 5
+    assert "pip install 'wordreel[plots]'" in without
+    assert "rank ≤" in without

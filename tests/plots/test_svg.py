@@ -1,52 +1,78 @@
+"""What every chart has in common: well-formed, self-contained, for light and dark, safe with hostile text."""
+
 from xml.etree import ElementTree
 
 import pytest
 
-from wordreel.plots.svg import STYLE, element, escape, number, picture, text
+from wordreel import plots
+from wordreel.plots import Series, line_chart
+from wordreel.plots.svg import COLOURS, DARK_COLOURS, STYLE, PlotsMissing, clean, escape
 
-HOSTILE = "</svg><script>alert(1)</script> & \" ' \x00\x1b\ud800"
-
-
-def test_strange_text_stays_text():
-    drawn = picture(HOSTILE, HOSTILE, 10, 10, text(HOSTILE, 1, 2), element("g", class_=HOSTILE))
-    root = ElementTree.fromstring(drawn)  # noqa: S314
-    assert "script" not in {child.tag.rpartition("}")[2] for child in root.iter()}
-    kept = HOSTILE.replace("\x00", "�").replace("\x1b", "�").replace("\ud800", "�")
-    assert root[0].text == kept
-    assert drawn.encode()  # a lone surrogate would not encode
+HOSTILE = "</title><script>alert(1)</script> & \x00 \ud800 $x^2 \\frac"
 
 
-def test_numbers_are_written_one_way():
-    assert [number(v) for v in (1.0, 0.1 + 0.2, -0.004, 1e6, -2.5)] == ["1", "0.3", "0", "1000000", "-2.5"]
-    for bad in (float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="finite"):
-            number(bad)
+def chart(title="t", **options):
+    return line_chart([Series("a", [1, 2, 3], [4.0, 5.0, 1.0])], title, "x", "y", **options)
 
 
-def test_what_is_none_is_left_out():
-    assert element("line", stroke_dasharray=None, stroke_width=2) == '<line stroke-width="2"/>'
+def parsed(drawn):
+    return ElementTree.fromstring(drawn)  # noqa: S314
 
 
-def test_a_picture_names_itself():
-    root = ElementTree.fromstring(picture("Ranks", "how they fall", 30, 20))  # noqa: S314
-    ids = root.get("aria-labelledby").split()
-    named = {child.get("id"): child.text for child in root}
-    assert [named[i] for i in ids] == ["Ranks", "how they fall"]
-    assert root.get("role") == "img"
+def test_the_same_data_draws_the_same_bytes():
+    assert chart(log_x=True) == chart(log_x=True)
+    assert chart() != chart("another")
 
 
-def test_only_a_standing_picture_brings_its_style():
-    assert STYLE in picture("a", "b", 10, 10)
-    inside = picture("a", "b", 10, 10, standalone=False)
-    assert "<style" not in inside
-    assert 'viewBox="0 0 10 10"' in inside
+def test_a_chart_is_one_element_that_needs_nothing_from_elsewhere():
+    for drawn in (chart(), chart(standalone=False)):
+        root = parsed(drawn)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert drawn.replace("http://www.w3.org/2000/svg", "").count("http") == 0
+        assert "<metadata" not in drawn
+        assert root.get("viewBox").startswith("0 0 560")
+        assert not any(element.tag.endswith("script") for element in root.iter())
 
 
-def test_style_has_both_schemes_and_fetches_nothing():
-    assert "prefers-color-scheme:dark" in STYLE
-    assert "url(" not in STYLE
-    assert "@import" not in STYLE
+def test_colours_follow_the_scheme_of_the_reader():
+    drawn = chart()
+    assert f"var(--plot-1,{COLOURS[0]})" in drawn
+    assert "prefers-color-scheme:dark" in drawn
+    assert all(colour in STYLE for colour in (*COLOURS, *DARK_COLOURS))
+    without = chart(standalone=False)
+    assert "<style>" not in without.replace('<style type="text/css">', "")
+    assert "var(--plot-ink," in without
 
 
-def test_escape_order():
-    assert escape("&lt;") == "&amp;lt;"
+def test_a_reader_hears_the_title_and_the_description():
+    root = parsed(chart("Loss", description="falls to 1"))
+    title, description = root[0], root[1]
+    assert (title.text, description.text) == ("Loss", "falls to 1")
+    assert root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
+
+
+def test_hostile_text_stays_text():
+    drawn = line_chart([Series(HOSTILE, [1, 2], [1.0, 2.0])], HOSTILE, HOSTILE, HOSTILE, description=HOSTILE)
+    root = parsed(drawn)
+    assert not any(element.tag.endswith("script") for element in root.iter())
+    texts = [element.text for element in root.iter() if element.tag.endswith("}text")]
+    assert clean(HOSTILE) in texts
+
+
+def test_escaping():
+    assert escape("<a b='c'>&\"") == "&lt;a b=&#39;c&#39;&gt;&amp;&quot;"
+    assert escape("a\x00\ud800b\n") == "a��b\n"
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(PlotsMissing, match=r"wordreel\[plots\]"):
+        chart()
+
+
+def test_whether_charts_can_be_drawn(monkeypatch):
+    assert plots.available()
+    monkeypatch.setattr("wordreel.plots.svg.find_spec", lambda name: None)
+    assert not plots.available()

@@ -61,6 +61,14 @@ def check_plot(path: Path | None) -> None:
     """Refuse a plot that cannot be written, before any work is done."""
     if path is not None and path.suffix.lower() != ".svg":
         raise typer.BadParameter("--plot draws SVG; give it a name that ends in .svg.")
+    if path is not None:
+        from wordreel.errors import NextStep
+        from wordreel.plots import PlotsMissing, available
+
+        if not available():
+            raise PlotsMissing(
+                "--plot needs matplotlib", NextStep("install it: pip install 'wordreel[plots]'")
+            )
 
 
 def draw(path: Path, counts: Mapping[str, NDArray[Any]], k: int, items: str = "items") -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from wordreel.evaluate import report_plots
@@ -14,9 +15,9 @@ from wordreel.evaluate.report_analysis import QueryExample, best_and_worst, hubs
 from wordreel.evaluate.report_style import STYLE
 from wordreel.evaluate.retrieval import Ids
 from wordreel.evaluate.runs import TOP, EvaluationRun
-from wordreel.evaluate.tables import TITLES, numeric_columns, rows_of
-from wordreel.plots.svg import STYLE as PLOT_STYLE
-from wordreel.plots.svg import escape
+from wordreel.evaluate.tables import TITLES, Rows, numeric_columns, rows_of
+from wordreel.plots import STYLE as PLOT_STYLE
+from wordreel.plots import available, escape
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 SHOTS = 4  # pictures beside an example
@@ -45,14 +46,14 @@ def page(facts: Mapping[str, Any], runs: Sequence[EvaluationRun], subject: Repor
     body = [
         _top(facts),
         _headline(facts),
-        _section("Figures", _table(rows_of(facts["runs"])), _ties()),
+        _section("Figures", _card(_table_of(rows_of(facts["runs"]))), _ties()),
         _made(facts),
         _curves(runs),
         _hubness(runs, subject),
         _breakdown(facts["breakdown"]),
         _examples(runs, subject),
         f"<footer>Written by wordreel {escape(facts['versions']['wordreel'])}. "
-        "This page is complete in itself and asks nothing of the network.</footer>",
+        f"This page is complete in itself and asks nothing of the network.{_no_plots()}</footer>",
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -60,6 +61,13 @@ def page(facts: Mapping[str, Any], runs: Sequence[EvaluationRun], subject: Repor
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escape(facts['title'])}</title><style>{STYLE}{PLOT_STYLE}</style></head>"
         f"<body><main>{''.join(body)}</main></body></html>\n"
+    )
+
+
+def _no_plots() -> str:
+    """How to get charts, where there are none."""
+    return (
+        "" if available() else " For charts, install matplotlib: <code>pip install 'wordreel[plots]'</code>."
     )
 
 
@@ -88,17 +96,17 @@ def _top(facts: Mapping[str, Any]) -> str:
 def _headline(facts: Mapping[str, Any]) -> str:
     cards = []
     for entry in facts["runs"]:
-        way = "Text → video" if entry["direction"] == "t2v" else f"Video → text ({entry['protocol']})"
+        direction = "Text → video" if entry["direction"] == "t2v" else f"Video → text ({entry['protocol']})"
         numbers = "".join(
             f"<div><b>{entry['figures'][key]:.1f}</b><span>{TITLES[key]}</span></div>"
             for key in ("R1", "R5", "R10", "MdR")
         )
         label = f'<span class="chip">post-processing: {escape(entry["postprocessing"])}</span>'
-        cards.append(_card(f"<h3>{escape(way)}</h3>{label}", f'<div class="numbers">{numbers}</div>'))
+        cards.append(_card(f"<h3>{escape(direction)}</h3>{label}", f'<div class="numbers">{numbers}</div>'))
     return f'<section class="headline" aria-label="Headline figures">{"".join(cards)}</section>'
 
 
-def _table(rows: list[list[str]]) -> str:
+def _table_of(rows: Rows) -> str:
     aligned = [' class="n"' if number else "" for number in numeric_columns(rows)]
     cells = [
         "<tr>"
@@ -106,7 +114,7 @@ def _table(rows: list[list[str]]) -> str:
         + "</tr>"
         for row, tag in zip(rows, ["th"] + ["td"] * len(rows), strict=False)
     ]
-    return _card(
+    return (
         f'<div class="scroll"><table><thead>{cells[0]}</thead>'
         f"<tbody>{''.join(cells[1:])}</tbody></table></div>"
     )
@@ -115,8 +123,8 @@ def _table(rows: list[list[str]]) -> str:
 def _ties() -> str:
     return (
         '<p class="soft note">Recall in per cent; ranks count from 1, and equal scores share the mean of '
-        f"their places. Skewness is that of the {TOP}-occurrences: large where a few videos are found by "
-        "everybody.</p>"
+        f"their ranks. Skewness is that of the {TOP}-occurrences: large where a few videos are retrieved for "
+        "everything.</p>"
     )
 
 
@@ -143,18 +151,24 @@ def _made(facts: Mapping[str, Any]) -> str:
     return _section("What was measured", _card(f"<dl>{listed}</dl>"))
 
 
-def _figure(title: str, drawing: str, caption: str = "") -> str:
-    said = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    return _card(f"<figure><h3>{escape(title)}</h3>{drawing}{said}</figure>")
+def _figure(title: str, draw: Callable[[], str], table: Callable[[], Rows], caption: str = "") -> str:
+    """A chart, or its table where matplotlib is not installed."""
+    note = f"<figcaption>{escape(caption)}</figcaption>" if caption and available() else ""
+    inside = draw() if available() else _table_of(table())
+    return _card(f"<figure><h3>{escape(title)}</h3>{inside}{note}</figure>")
 
 
 def _curves(runs: Sequence[EvaluationRun]) -> str:
     curve = _figure(
-        "Recall at K", report_plots.recall_curve(runs), "Share of queries answered in the first K."
+        "Recall at K",
+        partial(report_plots.recall_curve, runs),
+        partial(report_plots.recall_rows, runs),
+        "Share of queries answered in the first K.",
     )
     ranks = _figure(
         "Ranks of the right answers",
-        report_plots.rank_histogram(runs),
+        partial(report_plots.rank_histogram, runs),
+        partial(report_plots.rank_rows, runs),
         "Bins grow with the rank; the first bar is rank 1 alone.",
     )
     return _section("Ranks", f'<div class="two">{curve}{ranks}</div>')
@@ -168,8 +182,9 @@ def _hubness(runs: Sequence[EvaluationRun], subject: ReportSubject) -> str:
     expected = TOP * len(plain.answered) / plain.items
     drawing = _figure(
         f"How often each video is among the first {TOP}",
-        report_plots.occurrence(ranked),
-        f"If all videos were found equally often, each would be {expected:.0f} times.",
+        partial(report_plots.occurrence, ranked),
+        partial(report_plots.occurrence_rows, ranked),
+        f"If all videos were retrieved equally often, each would be there {expected:.0f} times.",
     )
     shots = []
     for hub in hubs(plain, subject.owner):
@@ -187,15 +202,20 @@ def _breakdown(groups: Mapping[str, Any]) -> str:
     cards = []
     if groups.get("length"):
         cards.append(
-            _figure("By the length of the query", report_plots.groups(groups["length"], "By length"))
+            _figure(
+                "By the length of the query",
+                partial(report_plots.groups, groups["length"], "By length"),
+                partial(report_plots.group_rows, groups["length"]),
+            )
         )
     if groups.get("experts"):
         cards.append(
             _figure(
-                "By what experts had to say about the video",
-                report_plots.groups(groups["experts"], "By expert"),
-                "Queries for videos an expert speaks for, and for those it does not. Experts that speak for "
-                "all or none are left out.",
+                "By what experts found in the video",
+                partial(report_plots.groups, groups["experts"], "By expert"),
+                partial(report_plots.group_rows, groups["experts"]),
+                "Queries for videos an expert has features of, and for the others. Experts with features of "
+                "all videos or none are left out.",
             )
         )
     return _section(

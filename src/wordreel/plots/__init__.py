@@ -1,12 +1,23 @@
-"""Pictures of numbers as SVG text: pure functions, no dependency, the same bytes for the same data.
+"""Charts as SVG text, drawn by matplotlib (the `plots` extra): the same bytes for the same data.
 
-They take their colours from the page (`--plot-…`, see `svg.STYLE`) and follow its light or dark scheme.
+Colours are CSS variables (`--plot-…`, see `svg.STYLE`), so that a chart follows the light or dark scheme of
+its reader, alone or inside a page. `available()` says whether charts can be drawn; the bins need only NumPy.
 """
 
-from wordreel.plots.bars import bar_chart
-from wordreel.plots.histogram import histogram
-from wordreel.plots.lines import Series, line_chart
-from wordreel.plots.occurrence import occurrence_chart
-from wordreel.plots.svg import STYLE
+from wordreel.plots.bins import log_edges, occurrence_edges
+from wordreel.plots.charts import Series, bar_chart, histogram, line_chart, occurrence_chart
+from wordreel.plots.svg import STYLE, PlotsMissing, available, escape
 
-__all__ = ["STYLE", "Series", "bar_chart", "histogram", "line_chart", "occurrence_chart"]
+__all__ = [
+    "STYLE",
+    "PlotsMissing",
+    "Series",
+    "available",
+    "bar_chart",
+    "escape",
+    "histogram",
+    "line_chart",
+    "log_edges",
+    "occurrence_chart",
+    "occurrence_edges",
+]

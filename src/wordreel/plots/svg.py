@@ -1,22 +1,36 @@
-"""SVG as text: escaped, with numbers written one way, readable in a light and in a dark room.
+"""From a matplotlib figure to SVG text that follows the reader's light or dark scheme.
 
-Colours are given twice. The `fill` and `stroke` attributes are for programs that know no CSS variables; the
-classes of `STYLE` override them in a browser and follow `prefers-color-scheme`.
+matplotlib draws with the light palette; each of its colours becomes a CSS variable with the light colour as
+fallback, for programs that know no variables. Dates, random ids and links to other namespaces are removed, so
+the same figure is the same text.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Iterable
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from wordreel.errors import NextStep, WordreelError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 COLOURS = ("#2563c9", "#cf5a1b", "#178a5c", "#7d4cc2", "#a87900", "#b8336a")
 DARK_COLOURS = ("#7aa7ff", "#ff9d5c", "#4fd1a0", "#bd9bff", "#e0bb4a", "#ff86b3")
 PAPER, DARK_PAPER = "#ffffff", "#161a21"
-HEADING = 32  # pixels that a title takes
 INK, DARK_INK = "#3c4350", "#c4cbd8"
 GRID, DARK_GRID = "#dfe3ea", "#333b49"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
+DPI = 72  # one pixel of the SVG is one point
+
+
+class PlotsMissing(WordreelError):
+    """matplotlib is not installed."""
 
 
 def _variables(paper: str, ink: str, grid: str, colours: Iterable[str]) -> str:
@@ -27,109 +41,121 @@ def _variables(paper: str, ink: str, grid: str, colours: Iterable[str]) -> str:
 _LIGHT = _variables(PAPER, INK, GRID, COLOURS)
 _DARK = _variables(DARK_PAPER, DARK_INK, DARK_GRID, DARK_COLOURS)
 
-STYLE = (
-    f":root{{{_LIGHT}}}@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
-    ".plot .paper{fill:var(--plot-paper)}.plot text{fill:var(--plot-ink)}"
-    ".plot .axis{stroke:var(--plot-ink)}.plot .grid{stroke:var(--plot-grid)}"
-    + "".join(
-        f".plot .line{n}{{stroke:var(--plot-{n})}}.plot .fill{n}{{fill:var(--plot-{n})}}"
-        for n in range(1, len(COLOURS) + 1)
-    )
-)
-"""What a page puts into its style sheet once, to show plots that are made with `standalone=False`."""
+STYLE = f":root{{{_LIGHT}}}@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
+"""What a page puts into its style sheet once, to show charts that are made with `standalone=False`."""
+
+_NAMES = {PAPER: "paper", INK: "ink", GRID: "grid"} | {
+    colour: str(number) for number, colour in enumerate(COLOURS, start=1)
+}
+
+
+def available() -> bool:
+    """Whether charts can be drawn here."""
+    return find_spec("matplotlib") is not None
 
 
 def escape(text: object) -> str:
-    """Text for the inside of an element or a quoted attribute; what XML cannot hold is shown as `�`.
+    """Text for the inside of an element or a quoted attribute; what XML cannot hold becomes `�`.
 
     >>> escape('a < "b" & c')
     'a &lt; &quot;b&quot; &amp; c'
     """
-    kept = "".join(c if _allowed(ord(c)) else "�" for c in str(text))
-    for plain, written in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
-        kept = kept.replace(plain, written)
-    return kept
+    written = clean(str(text))
+    for plain, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
+        written = written.replace(plain, entity)
+    return written
+
+
+def clean(text: str) -> str:
+    """The text with `�` for what XML cannot hold.
+
+    >>> clean("a\\x00b")
+    'a�b'
+    """
+    return "".join(c if _allowed(ord(c)) else "�" for c in text)
 
 
 def _allowed(code: int) -> bool:
     return code in (9, 10, 13) or 32 <= code <= 0xD7FF or 0xE000 <= code <= 0xFFFD or code >= 0x10000
 
 
-def number(value: float) -> str:
-    """A coordinate: two places at most, no trailing zeros, never "-0".
-
-    >>> number(3.0), number(-0.001), number(12.3456)
-    ('3', '0', '12.35')
-    """
-    if not math.isfinite(value):
-        raise ValueError(f"a coordinate must be finite, not {value}")
-    text = f"{value:.2f}".rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text
-
-
-def element(name: str, *inside: str, **attributes: object) -> str:
-    """`<name attributes>inside</name>`. Underscores in attribute names are hyphens; `inside` is markup.
-
-    >>> element("line", x1=0.5, class_="grid")
-    '<line x1="0.5" class="grid"/>'
-    """
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
-    return f"<{name}{written}>{''.join(inside)}</{name}>" if inside else f"<{name}{written}/>"
-
-
-def _value(value: object) -> str:
-    return number(value) if isinstance(value, float) else escape(value)
-
-
-def text(words: object, x: float, y: float, **attributes: object) -> str:
-    """Words at a place."""
-    return element("text", escape(words), x=float(x), y=float(y), **{"fill": INK, **attributes})
-
-
-def line_colour(place: int) -> dict[str, object]:
-    """Attributes of a stroke in the colour of series `place`, counted from 0."""
-    at = place % len(COLOURS)
-    return {"stroke": COLOURS[at], "class_": f"line{at + 1}", "fill": "none"}
-
-
-def fill_colour(place: int) -> dict[str, object]:
-    """Attributes of an area in the colour of series `place`, counted from 0."""
-    at = place % len(COLOURS)
-    return {"fill": COLOURS[at], "class_": f"fill{at + 1}"}
-
-
-def picture(
-    title: str, description: str, width: float, height: float, *body: str, standalone: bool = True
+def chart(
+    draw: Callable[[Axes], None],
+    title: str,
+    description: str,
+    width: float,
+    height: float,
+    standalone: bool,
 ) -> str:
-    """A whole drawing, which tells a screen reader its `title` and `description`.
+    """The SVG of what `draw` puts on the axes.
 
-    Standing alone it shows its title and brings its style and its paper; otherwise the page has a heading for
-    it and holds `STYLE`.
+    Standing alone it shows its title and brings its style; otherwise the page has a heading for it and holds
+    `STYLE`. A screen reader gets the title and the description either way.
     """
-    mark = hashlib.sha256("\0".join((title, description, *body)).encode("utf-8", "replace")).hexdigest()[:8]
-    around = list(body)
-    if standalone:
-        paper = element("rect", width="100%", height="100%", fill=PAPER, class_="paper")
-        heading = text(title, 14, 24, font_size=14, font_weight=600)
-        moved = element("g", *body, transform=f"translate(0 {HEADING})")
-        around = [element("style", STYLE), paper, heading, moved]
-        height += HEADING
-    return element(
-        "svg",
-        element("title", escape(title), id=f"t{mark}"),
-        element("desc", escape(description), id=f"d{mark}"),
-        *around,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {number(width)} {number(height)}",
-        width=number(width),
-        height=number(height),
-        class_="plot",
-        role="img",
-        aria_labelledby=f"t{mark} d{mark}",
-        font_family=FONT,
-        font_size=12,
+    try:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise PlotsMissing(
+            "charts need matplotlib", NextStep("install it: pip install 'wordreel[plots]'")
+        ) from None
+    settings = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": f"wordreel {clean(title)}",
+        "text.parse_math": False,
+        "font.size": 11,
+        "text.color": INK,
+        "axes.labelcolor": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "axes.edgecolor": INK,
+        "grid.color": GRID,
+    }
+    file = io.StringIO()
+    with rc_context(settings), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # glyphs that matplotlib's font lacks: the reader's font draws them
+        figure = Figure(figsize=(width / DPI, height / DPI), dpi=DPI, layout="constrained")
+        figure.set_facecolor(PAPER if standalone else "none")
+        axes = figure.add_subplot()
+        axes.set_facecolor("none")
+        axes.spines[["top", "right"]].set_visible(False)
+        draw(axes)
+        if standalone:
+            figure.suptitle(clean(title), x=0.015, ha="left", fontsize=14, fontweight="bold")
+        FigureCanvasSVG(figure).print_svg(file, metadata={"Date": None, "Creator": None})
+    return _themed(file.getvalue(), title, description, standalone)
+
+
+def _without_references(body: str) -> str:
+    """Each `<use>` of a marker replaced by its path: ids of several charts in one page cannot clash."""
+    paths = dict(re.findall(r'<path id="([^"]+)" d="([^"]*)"', body))
+
+    def inline(use: re.Match[str]) -> str:
+        target, x, y, style = use.groups()
+        return f'<path d="{paths[target]}" transform="translate({x} {y})"{style or ""}/>'
+
+    pattern = r'<use xlink:href="#([^"]+)" x="([^"]+)" y="([^"]+)"( style="[^"]*")?/>'
+    body = re.sub(pattern, inline, body)
+    body = re.sub(r' clip-path="[^"]*"', "", body)  # everything is drawn within the axes
+    return re.sub(r"<defs>.*?</defs>", "", body, flags=re.S)  # paths, clips, and a style for all of the page
+
+
+def _themed(drawn: str, title: str, description: str, standalone: bool) -> str:
+    """Variables for colours, one root element without foreign namespaces, title and description."""
+    body = re.sub(r"<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.S)
+    body = _without_references(re.sub(r'<g id="[^"]*"', "<g", body))
+    for colour, name in _NAMES.items():
+        body = re.sub(rf"(?<=[: ]){colour}\b", f"var(--plot-{name},{colour})", body)
+    body = re.sub(r"font-family: [^;\"]*", f"font-family: {FONT}", body)
+    body = re.sub(r"font: ((?:\w+ )?[\d.]+px) [^;\"]*", rf"font: \1 {FONT}", body)
+    root, _, rest = body.partition(">")
+    sizes = dict(re.findall(r'(width|height|viewBox)="([^"]*)"', root))
+    mark = hashlib.sha256("\0".join((title, description, rest)).encode("utf-8", "replace")).hexdigest()[:8]
+    around = "".join(f' {name}="{value.removesuffix("pt")}"' for name, value in sizes.items())
+    style = f"<style>{STYLE}</style>" if standalone else ""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg"{around} class="plot" role="img" stroke-linejoin="round" '
+        f'aria-labelledby="t{mark} d{mark}"><title id="t{mark}">{escape(title)}</title>'
+        f'<desc id="d{mark}">{escape(description)}</desc>{style}{rest}'
     )

@@ -17,7 +17,7 @@ from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.hubness.measures import k_occurrence, measure_hubness
 from wordreel.index.exact import ExactIndex
 from wordreel.index.topk import topk_ids
-from wordreel.plots.occurrence import edges_for
+from wordreel.plots.bins import occurrence_edges
 from wordreel.search.scoring import PLAIN, FittedNorm
 from wordreel.types import Int64
 
@@ -57,7 +57,7 @@ def count_occurrences(work: EmbeddedBank, norm: FittedNorm) -> HubCounts:
     best = [_best(work, PLAIN), _best(work, norm)]
     k = best[0].shape[1]
     counts = [np.asarray(k_occurrence(ranking, k, len(contents)), np.int64) for ranking in best]
-    edges = edges_for(max(int(found.max(initial=0)) for found in counts))
+    edges = occurrence_edges(max(int(found.max(initial=0)) for found in counts))
     drawn = [np.histogram(found, np.append(edges[:-1], np.inf))[0].tolist() for found in counts]
     measured = [asdict(measure_hubness(ranking, k, len(contents))) for ranking in best]
     return HubCounts(

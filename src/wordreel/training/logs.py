@@ -61,10 +61,10 @@ def tensorboard_installed() -> bool:
 
 
 def draw_curves(folder: Path, history: Sequence[Row], name: str) -> list[Path]:
-    """Draw `loss.svg`, and `recall.svg` where validation figures exist."""
-    from wordreel.plots import Series, line_chart
+    """Draw `loss.svg`, and `recall.svg` where validation figures exist; nothing without matplotlib."""
+    from wordreel.plots import Series, available, line_chart
 
-    if not history:
+    if not history or not available():
         return []
     epochs = [row["epoch"] for row in history]
     charts = {"loss": line_chart([Series("loss", epochs, [row["loss"] for row in history])], f"{name}: loss",

@@ -160,10 +160,10 @@ def test_what_is_remembered_of_a_clip_is_what_its_track_says(model, monkeypatch)
     times, clip = np.array([[0.0, 1.0], [1.0, 2.0]]), Clip("x", 0.0, 1.5)
     tracks = [Track(rng.normal(size=(2, 1280)).astype(np.float32), times) for _ in range(6)]
     for track in [*tracks, *tracks]:  # the same clip by name, of another file each time
-        seen = model._seen("appearance", track, clip)
+        seen = model._cached_mean("appearance", track, clip)
         np.testing.assert_array_equal(seen, model._mean("appearance", track, clip))
     monkeypatch.setattr(model, "_mean", None)  # the latest is not worked out again
-    np.testing.assert_array_equal(model._seen("appearance", tracks[-1], clip), seen)
+    np.testing.assert_array_equal(model._cached_mean("appearance", tracks[-1], clip), seen)
 
 
 def test_the_fingerprint_names_the_settings(model, monkeypatch):

@@ -11,7 +11,7 @@ from tests.models.small import CONFIGS, MMT_SMALL, model, text_batch, video_batc
 from torch.nn.functional import normalize  # noqa: E402
 
 from wordreel.models.batch import ExpertFeatures  # noqa: E402
-from wordreel.models.layers.video_tokens import place, shuffled  # noqa: E402
+from wordreel.models.layers.video_tokens import shuffled, time_positions  # noqa: E402
 
 
 def slow_layer(layer, x, heads):
@@ -110,9 +110,9 @@ def test_seconds_stand_two_rows_further():
     mask = torch.tensor([[True, True, True, True, False]])
     times = torch.tensor([[0.0, 7.4, 500.0, torch.nan, 2.0]])
     features = ExpertFeatures(torch.zeros(1, 5, 1), mask, times)
-    assert place(features, 32).tolist() == [[2, 9, 31, 1, 1]]
-    assert place(features, 32, timed=False).tolist() == [[1] * 5]
-    assert place(features._replace(times=None), 32).tolist() == [[1] * 5]
+    assert time_positions(features, 32).tolist() == [[2, 9, 31, 1, 1]]
+    assert time_positions(features, 32, timed=False).tolist() == [[1] * 5]
+    assert time_positions(features._replace(times=None), 32).tolist() == [[1] * 5]
 
 
 @torch.no_grad()

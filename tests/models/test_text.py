@@ -245,7 +245,7 @@ def test_wordpieces_are_small_letters_even_where_the_vocabulary_has_capitals(tmp
 
 
 def test_features_made_elsewhere_cannot_read_new_text():
-    with pytest.raises(WeightsError, match="made elsewhere"):
+    with pytest.raises(WeightsError, match="computed elsewhere"):
         open_tokenizer(TextConfig("vectors", 768, "mean", source="openai-gpt"))
 
 

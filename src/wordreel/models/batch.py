@@ -1,6 +1,6 @@
 """What goes into a trainable model and what comes out, as named tuples of tensors.
 
-Named tuples are trees that torch moves, pins, splits over devices and compiles without being told how.
+Named tuples are pytrees: torch moves, pins, splits and compiles them without extra code.
 """
 
 from __future__ import annotations
@@ -62,23 +62,23 @@ def similarity(queries: QueryEmbeddings, videos: VideoEmbeddings) -> Tensor:
     """
     available = videos.available.to(queries.weights.dtype)
     weighted = (queries.vectors * queries.weights[:, :, None]).flatten(1)
-    shown = (videos.vectors * available[:, :, None]).flatten(1)
+    present = (videos.vectors * available[:, :, None]).flatten(1)
     bottom = queries.weights @ available.T
     some = bottom > 0
-    return torch.where(some, weighted @ shown.T / torch.where(some, bottom, 1), 0)
+    return torch.where(some, weighted @ present.T / torch.where(some, bottom, 1), 0)
 
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     """`[b, n, d]` to `[b, d]`, 0 where nothing is real."""
-    kept = mask[:, :, None]
-    total = torch.where(kept, values, 0).sum(dim=1)
-    return total / kept.sum(dim=1).clamp(min=1).to(values.dtype)
+    real = mask[:, :, None]
+    total = torch.where(real, values, 0).sum(dim=1)
+    return total / real.sum(dim=1).clamp(min=1).to(values.dtype)
 
 
 def masked_max(values: Tensor, mask: Tensor) -> Tensor:
     """`[b, n, d]` to `[b, d]`, 0 where nothing is real."""
-    kept = mask[:, :, None]
-    top = torch.where(kept, values, -torch.inf).amax(dim=1)
+    real = mask[:, :, None]
+    top = torch.where(real, values, -torch.inf).amax(dim=1)
     return torch.where(mask.any(dim=1)[:, None], top, 0)
 
 

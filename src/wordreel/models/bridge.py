@@ -41,8 +41,8 @@ WEIGHTS = {"appearance": 1.0, "motion": 1.0, "sound": 0.2, "speech": 0.8, "ocr":
 """How much each expert counts, chosen on validation videos."""
 
 SENTENCES = ("speech", "ocr")
-SEEN = 8192  # clips, times experts, whose logits are remembered: some 20 MiB
-ASKED = 64  # queries, times experts, whose classes are remembered while their hits are explained
+CACHED_CLIPS = 8192  # clips, times experts, whose logits are cached: some 20 MiB
+CACHED_QUERIES = 64  # queries, times experts, whose classes are cached while their hits are explained
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Bridge(Model):
     def __init__(self, store: WeightStore) -> None:
         self._store = store
         self._encoder = SentenceEncoder(store)
-        self._chances = LRUCache[tuple[str, str], Float32](ASKED)
-        self._means = LRUCache[tuple[str, Clip], tuple[ReferenceType[Track], Float32 | None]](SEEN)
+        self._chances = LRUCache[tuple[str, str], Float32](CACHED_QUERIES)
+        self._means = LRUCache[tuple[str, Clip], tuple[ReferenceType[Track], Float32 | None]](CACHED_CLIPS)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -96,7 +96,7 @@ class Bridge(Model):
         """Each clip's mean logits or mean sentence vector, weighted by the time rows share with the clip."""
         vectors = np.zeros((len(clips), len(self.experts), DIM), np.float32)
         available = np.zeros(vectors.shape[:2], bool)
-        for place, expert in enumerate(self.experts):
+        for row, expert in enumerate(self.experts):
             if expert not in tracks:
                 continue
             rows, times = self._rows(expert, tracks[expert])
@@ -104,8 +104,8 @@ class Bridge(Model):
                 shares = overlap(times, clip)
                 if shares.any():
                     mean = shares @ rows / shares.sum()
-                    vectors[number, place] = self._vector(expert, mean.astype(np.float32))
-                    available[number, place] = True
+                    vectors[number, row] = self._vector(expert, mean.astype(np.float32))
+                    available[number, row] = True
         return vectors, available
 
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
@@ -120,7 +120,7 @@ class Bridge(Model):
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """The class or the line that fits the words best, per expert that has something in this clip."""
         sentence = self._encoder.encode([query.text])[0]
-        said: Explanation = {}
+        explanation: Explanation = {}
         for expert in self.experts:
             if expert not in tracks:
                 continue
@@ -132,11 +132,11 @@ class Bridge(Model):
                     continue
                 at = int(np.argmax(np.where(shares > 0, rows @ sentence, -np.inf)))
                 span = (float(times[at, 0]), float(times[at, 1]))
-                said[expert] = (f"“{words_in(track, *span)}”", span)
-            elif (mean := self._seen(expert, track, clip)) is not None:
-                chances = self._asked_for(expert, query.text, sentence)
-                said[expert] = (self._spaces[expert].best(chances, mean), None)
-        return said
+                explanation[expert] = (f"“{words_in(track, *span)}”", span)
+            elif (mean := self._cached_mean(expert, track, clip)) is not None:
+                chances = self._cached_chances(expert, query.text, sentence)
+                explanation[expert] = (self._spaces[expert].best(chances, mean), None)
+        return explanation
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
@@ -160,7 +160,7 @@ class Bridge(Model):
                 common[expert] = (self._spaces[expert].recogniser.names[int(np.argmax(both))], None)
         return common
 
-    def _asked_for(self, expert: str, text: str, sentence: Float32) -> Float32:
+    def _cached_chances(self, expert: str, text: str, sentence: Float32) -> Float32:
         """How much the words speak of each class; every hit of a query wants to know."""
         known = self._chances.get((expert, text))
         if known is None:
@@ -168,8 +168,8 @@ class Bridge(Model):
             self._chances.put((expert, text), known)
         return known
 
-    def _seen(self, expert: str, track: Track, clip: Clip) -> Float32 | None:
-        """`_mean`, remembered for as long as the track is: good videos are found again and again."""
+    def _cached_mean(self, expert: str, track: Track, clip: Clip) -> Float32 | None:
+        """`_mean`, cached for as long as the track is: good videos come up again and again."""
         known = self._means.get((expert, clip))
         if known is None or known[0]() is not track:
             known = (ref(track), self._mean(expert, track, clip))
@@ -250,7 +250,7 @@ def imagenet_kinds() -> dict[int, str]:
 
 
 def words_in(track: Track, start: float, end: float) -> str:
-    """What was said or shown between two times, as one line."""
+    """The words spoken or displayed between two times, as one line."""
     return " ".join(words.text for words in track.words if words.start < end and words.end > start)
 
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from wordreel.atomic import atomic_write, make_dir
-from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
+from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.models.base import CheckpointModel, Explanation
 from wordreel.models.batch import TokenBatch
 from wordreel.models.bridge import words_in
@@ -35,7 +35,7 @@ WEIGHTS, FACTS, KEY = "model.safetensors", "model.json", "wordreel"
 FORMAT = 1
 BATCH = 64
 FEW = 8  # clips
-AGAIN = "copy it again from where it was trained, or train it again"
+AGAIN = NextStep("copy it again from where it was trained, or train it again")
 
 
 def save(folder: Path, module: JointEmbedding, name: str, training: Mapping[str, Any] | None = None) -> None:
@@ -62,12 +62,12 @@ def save(folder: Path, module: JointEmbedding, name: str, training: Mapping[str,
 
 def digest(state: Mapping[str, Tensor]) -> str:
     """A hash of every array with its name, type and shape."""
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for key in sorted(state):
         value = state[key]
-        made.update(f"{key}\x1f{value.dtype}\x1f{tuple(value.shape)}\x1f".encode())
-        made.update(value.detach().reshape(-1).view(torch.uint8).numpy().data)
-    return made.hexdigest()
+        digest.update(f"{key}\x1f{value.dtype}\x1f{tuple(value.shape)}\x1f".encode())
+        digest.update(value.detach().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
@@ -76,20 +76,18 @@ def read_facts(folder: Path) -> dict[str, Any]:
 
     path = folder / WEIGHTS
     if not path.is_file():
-        inside = sorted(place.parent for place in folder.glob(f"*/best/{WEIGHTS}"))
-        named = ", ".join(str(place.parent) for place in inside[:5])
+        inside = sorted(weights.parent for weights in folder.glob(f"*/best/{WEIGHTS}"))
+        named = ", ".join(str(best.parent) for best in inside[:5])
         more = f"; it holds several: name one of {named}" if inside else "; name the folder of a training"
         raise WeightsMissing(f"{folder} is not a trained model: it has no {WEIGHTS}{more}")
     try:
         with safe_open(str(path), "numpy") as file:
             facts = json.loads((file.metadata() or {})[KEY])
     except (SafetensorError, KeyError, ValueError, OSError) as error:
-        said = "it has no description" if isinstance(error, KeyError) else str(error)
-        raise WeightsCorrupt(
-            f"{path} is not a model that wordreel has written ({said}); copy or train it again"
-        ) from None
+        why = "it has no description" if isinstance(error, KeyError) else str(error)
+        raise WeightsCorrupt(f"{path} is not a model that wordreel has written ({why})", AGAIN) from None
     if not isinstance(facts, dict) or facts.get("format") != FORMAT or "config" not in facts:
-        raise WeightsCorrupt(f"{path} was written by another version of wordreel; train or convert it again")
+        raise WeightsCorrupt(f"{path} was written by another version of wordreel", AGAIN)
     return facts
 
 
@@ -101,13 +99,13 @@ def load_module(folder: Path) -> tuple[JointEmbedding, dict[str, Any]]:
     path = folder / WEIGHTS
     state = load_file(path)
     if digest(state) != facts.get("weights"):
-        raise WeightsCorrupt(f"{path} is damaged: its weights are not those it was written with; {AGAIN}")
+        raise WeightsCorrupt(f"{path} is damaged: its weights are not those it was written with", AGAIN)
     with torch.device("meta"):
         module = build(from_json(facts["config"]))
     try:
         module.load_state_dict(state, assign=True)
     except RuntimeError:  # a line for every array that does not fit
-        raise WeightsError(f"{path} does not fit its own description; {AGAIN}") from None
+        raise WeightsError(f"{path} does not fit its own description", AGAIN) from None
     return module.eval(), facts
 
 
@@ -133,7 +131,7 @@ class TrainedModel(CheckpointModel):
     @cached_property
     def fingerprint(self) -> str:
         described = json.dumps(self._facts, sort_keys=True)
-        parts = (self.name, described, self._source.fingerprint)
+        parts = (self.name, described, self._tokenizer.fingerprint)
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
 
     def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
@@ -152,31 +150,31 @@ class TrainedModel(CheckpointModel):
         return vectors, available
 
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
-        found: list[QueryEmbedding] = []
+        embeddings: list[QueryEmbedding] = []
         for start in range(0, len(texts), BATCH):
             some = list(texts[start : start + BATCH])
-            tokens, mask = self._source.encode(some)
+            tokens, mask = self._tokenizer.encode(some)
             with torch.inference_mode():
-                made = self._module.embed_queries(
+                encoded = self._module.embed_queries(
                     TokenBatch(torch.from_numpy(tokens), torch.from_numpy(mask))
                 )
-            vectors, weights = made.vectors.float().numpy(), made.weights.float().numpy()
-            found += [QueryEmbedding(vectors[n], weights[n], text) for n, text in enumerate(some)]
-        return found
+            vectors, weights = encoded.vectors.float().numpy(), encoded.weights.float().numpy()
+            embeddings += [QueryEmbedding(vectors[n], weights[n], text) for n, text in enumerate(some)]
+        return embeddings
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
-        """What was said or shown, or how much the words ask for an expert."""
-        said: Explanation = {}
-        for place, expert in enumerate(self.experts):
+        """The words an expert read in the clip, or the weight that the query gives it."""
+        explanation: Explanation = {}
+        for row, expert in enumerate(self.experts):
             if expert not in tracks or clip_rows(tracks[expert], clip) is None:
                 continue
             words = words_in(tracks[expert], clip.start, clip.end)
-            weight = float(query.weights[place]) / max(float(query.weights.sum()), 1e-9)
-            said[expert] = (f"“{words}”" if words else f"{weight:.0%} of the query's attention", None)
-        return said
+            weight = float(query.weights[row]) / max(float(query.weights.sum()), 1e-9)
+            explanation[expert] = (f"“{words}”" if words else f"{weight:.0%} of the query's attention", None)
+        return explanation
 
     @cached_property
-    def _source(self) -> CaptionTokenizer:
+    def _tokenizer(self) -> CaptionTokenizer:
         return open_tokenizer(self._module.config.text, self.folder, self._store)
 
 

@@ -80,10 +80,10 @@ def _expert(
     chance: np.random.Generator | None,
     fixed: bool,
 ) -> ExpertFeatures:
-    found = [video.get(expert.name) for video in videos]
+    tracks = [video.get(expert.name) for video in videos]
     if expert.pool == "segments":
-        found = [None if rows is None else _segmented(rows, expert.max_tokens) for rows in found]
-    longest = max([1, *(len(rows.values) for rows in found if rows is not None)])
+        tracks = [None if rows is None else _segmented(rows, expert.max_tokens) for rows in tracks]
+    longest = max([1, *(len(rows.values) for rows in tracks if rows is not None)])
     if expert.max_tokens and (fixed or longest > expert.max_tokens):
         longest = expert.max_tokens
     values = np.zeros((len(videos), longest, expert.dim), np.float32)
@@ -91,14 +91,14 @@ def _expert(
     times = np.full(values.shape[:2], np.nan, np.float32)
     pooled = np.zeros((len(videos), expert.dim), np.float32)
     sampled = isinstance(config, MMTConfig)
-    for number, rows in enumerate(found):
+    for number, rows in enumerate(tracks):
         if rows is None or not len(rows.values):
             continue
         count = len(rows.values)
-        kept = choose_rows(count, expert.max_tokens, chance) if sampled else np.arange(min(count, longest))
-        values[number, : len(kept)] = rows.values[kept]
-        times[number, : len(kept)] = rows.times[kept]
-        mask[number, : len(kept)] = True
+        chosen = choose_rows(count, expert.max_tokens, chance) if sampled else np.arange(min(count, longest))
+        values[number, : len(chosen)] = rows.values[chosen]
+        times[number, : len(chosen)] = rows.times[chosen]
+        mask[number, : len(chosen)] = True
         if rows.pooled is not None:
             pooled[number] = rows.pooled
         elif sampled:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from wordreel.errors import WeightsError
+from wordreel.errors import NextStep, WeightsError
 
 Mode = Literal["paper", "released"]
 
@@ -268,6 +268,6 @@ def from_json(value: Mapping[str, Any]) -> ModelConfig:
         return kind(**parts)
     except (KeyError, TypeError, ValueError) as error:
         raise WeightsError(
-            f"the model's description cannot be read ({error}); it may be of a newer wordreel: bring "
-            "wordreel up to date, or train the model again"
+            f"the model's description cannot be read ({error}); it may be of a newer wordreel",
+            NextStep("update wordreel, or train the model again"),
         ) from None

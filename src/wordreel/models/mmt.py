@@ -49,7 +49,7 @@ class VideoTransformer(nn.Module):
     def forward(self, tokens: VideoTokens) -> Tensor:
         table = self.token_type_embeddings.weight
         types = torch.cat([table[number].expand(count, -1) for number, count in tokens.types])  # [n, d]
-        x = tokens.features + types + self.position_embeddings(tokens.places)
+        x = tokens.features + types + self.position_embeddings(tokens.position_ids)
         y: Tensor = self.encoder(self.dropout(self.LayerNorm(x)), tokens.mask)
         return y
 

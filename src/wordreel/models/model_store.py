@@ -1,6 +1,6 @@
-"""The models that a library can use: those that come with wordreel, and checkpoints copied into `models/`.
+"""The model store of a library: the built-in models, and checkpoints copied into its `models/` folder.
 
-A copy makes the library whole: it keeps working when the checkpoint's folder moves or is trained further.
+A library keeps its own copy, which works when the checkpoint's folder moves or is trained further.
 Nothing here needs torch until a trained model is opened.
 """
 
@@ -28,6 +28,7 @@ FOLDER = "models"
 WEIGHTS, FACTS = "model.safetensors", "model.json"
 BEST = "best"  # where training puts the checkpoint that did best on validation
 UNFINISHED = ".new"
+BACK = NextStep("go back to the model that comes with wordreel", "use reel")
 
 
 @dataclass(frozen=True)
@@ -44,21 +45,21 @@ class StoredModel:
 
 
 def in_use(store: LibraryStore) -> str:
-    """What the library uses: the name of a built-in model, or the fingerprint of a kept one."""
+    """What the library uses: the name of a built-in model, or the fingerprint of a stored one."""
     return store.setting(SETTING) or DEFAULT
 
 
 def stored_models(store: LibraryStore) -> list[StoredModel]:
     """Every checkpoint of the library, by name."""
-    found = []
+    models = []
     for folder in (store.path / FOLDER).glob("[!.]*"):
         try:
             facts = json.loads((folder / FACTS).read_bytes())
         except (OSError, ValueError):
             continue
         if isinstance(facts, dict):
-            found.append(StoredModel(folder.name, folder, facts))
-    return sorted(found, key=lambda one: (one.name, one.fingerprint))
+            models.append(StoredModel(folder.name, folder, facts))
+    return sorted(models, key=lambda one: (one.name, one.fingerprint))
 
 
 def open_model(store: LibraryStore, weights: WeightStore, key: str | None = None) -> Model:
@@ -73,13 +74,10 @@ def open_model(store: LibraryStore, weights: WeightStore, key: str | None = None
     try:
         model = open_checkpoint(folder, weights)
     except WordreelError as error:
-        raise type(error)(f"the model of this library cannot be used: {error}. {_BACK}") from error
+        raise type(error)(f"the model of this library cannot be used: {error}", BACK) from error
     if model.fingerprint != key:
-        raise WeightsCorrupt(f"{folder} does not hold the model it was named after. {_BACK}")
+        raise WeightsCorrupt(f"{folder} does not hold the model it was named after", BACK)
     return model
-
-
-_BACK = "`wordreel use reel` goes back to the model that comes with wordreel"
 
 
 def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
@@ -129,17 +127,17 @@ def save_model(store: LibraryStore, model: CheckpointModel, weights: WeightStore
     The copy gets its name when all of it is on the disk, so that a kill leaves all of it or nothing.
     """
     with store.writing():
-        place = store.path / FOLDER / model.fingerprint
-        folder, fresh = model.folder, place.with_name(f"{UNFINISHED}-{model.fingerprint}")
+        target = store.path / FOLDER / model.fingerprint
+        folder, fresh = model.folder, target.with_name(f"{UNFINISHED}-{model.fingerprint}")
         try:
-            if place.is_dir():
+            if target.is_dir():
                 try:
                     return open_model(store, weights, model.fingerprint)
                 except WordreelError:
-                    shutil.rmtree(place)
-            make_dir(place.parent)
-            for left in place.parent.glob(f"{UNFINISHED}-*"):
-                shutil.rmtree(left)
+                    shutil.rmtree(target)
+            make_dir(target.parent)
+            for unfinished in target.parent.glob(f"{UNFINISHED}-*"):
+                shutil.rmtree(unfinished)
             fresh.mkdir()
             for name in (WEIGHTS, *model.text_files):
                 make_dir((fresh / name).parent)
@@ -147,12 +145,12 @@ def save_model(store: LibraryStore, model: CheckpointModel, weights: WeightStore
                 _sync(fresh / name)
             atomic_write(fresh / FACTS, json.dumps(dict(model.facts), indent=2, ensure_ascii=False).encode())
             if open_checkpoint(fresh, weights).fingerprint != model.fingerprint:
-                raise WeightsCorrupt(f"{folder} changed while it was being copied; try again")
-            fresh.rename(place)
-            sync_dir(place.parent)
+                raise WeightsCorrupt(f"{folder} changed while it was being copied", NextStep("try again"))
+            fresh.rename(target)
+            sync_dir(target.parent)
         except OSError as error:
             raise LibraryError(
-                f"the model cannot be copied into {place.parent}: {error.strerror or error}"
+                f"the model cannot be copied into {target.parent}: {error.strerror or error}"
             ) from error
     return open_model(store, weights, model.fingerprint)
 

@@ -95,15 +95,15 @@ def count_parameters(config: ModelConfig) -> int:
 
 def _ce(config: CEConfig) -> dict[str, int]:
     d, many = config.dim, len(config.experts)
-    found = {
+    counts = {
         "text units": many * gated(config.text.out, d),
         "projections": sum(linear(e.pooled, d) for e in config.experts),
     }
     if not config.gating:
-        return {**found, "video gates": many * context_gating(d)}
+        return {**counts, "video gates": many * context_gating(d)}
     step = 2 * d + linear(d, d)
     return {
-        **found,
+        **counts,
         "g, first layer": linear(2 * d, d),
         "g, other layers": (config.g_layers - 1) * step,
         "h": config.h_layers * step,
@@ -113,19 +113,19 @@ def _ce(config: CEConfig) -> dict[str, int]:
 
 def _mmt(config: MMTConfig) -> dict[str, int]:
     d, many = config.dim, len(config.experts)
-    found = {
+    counts = {
         "text units": many * gated(config.text.out, d),
         "mixture weights": many * linear(config.text.out, 1),
         "projections": sum(linear(e.dim, d) for e in config.experts),
     }
     if config.encoder == "mmt":
-        found["transformer"] = config.layers * layer(d, config.inner)
-        found["token tables"] = (config.positions + config.types) * d + 2 * d
-        found["pooler"] = linear(d, d)
+        counts["transformer"] = config.layers * layer(d, config.inner)
+        counts["token tables"] = (config.positions + config.types) * d + 2 * d
+        counts["pooler"] = linear(d, d)
     elif config.encoder == "coll":
-        found["g and h"] = linear(2 * d, d) + 4 * linear(d, d) + 8 * d
-        found["video gates"] = many * (linear(d, d) + 4 * d)
-    return found
+        counts["g and h"] = linear(2 * d, d) + 4 * linear(d, d) + 8 * d
+        counts["video gates"] = many * (linear(d, d) + 4 * d)
+    return counts
 
 
 def _reel(config: ReelConfig) -> dict[str, int]:

@@ -66,8 +66,8 @@ def ce(dim: int = 768) -> CEConfig:
 
 def ce_plus() -> CEConfig:
     """CE+ of TeachText: seven experts and the words of a fine-tuned GPT-2 XL."""
-    kept = {"audio", "imagenet.resnext101_32x48d.0", "imagenet.senet154.0", "scene.densenet161.0", "speech"}
-    experts = [expert for expert in ce_experts() if expert.name in kept]
+    chosen = {"audio", "imagenet.resnext101_32x48d.0", "imagenet.senet154.0", "scene.densenet161.0", "speech"}
+    experts = [expert for expert in ce_experts() if expert.name in chosen]
     experts += [ExpertConfig(f"r2p1d.r2p1d-ig65m{more}.0", 512) for more in ("", "-kinetics")]
     text = replace(OPENAI, dim=1600, source="gpt2-xl-finetune")
     return CEConfig(tuple(sorted(experts, key=lambda expert: expert.name)), text)

@@ -37,8 +37,8 @@ def mixture(queries: Float32, weights: Float32, videos: Float32, available: Bool
     >>> mixture(q, np.array([[1, 3]], np.float32), v, np.array([[True, False]]))
     array([[1.]], dtype=float32)
     """
-    shown = videos * available[:, :, None]
-    top = flatten_queries(queries, weights) @ shown.reshape(len(videos), -1).T
+    present = videos * available[:, :, None]
+    top = flatten_queries(queries, weights) @ present.reshape(len(videos), -1).T
     return divide(top, weights @ available.T.astype(np.float32))
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from wordreel.errors import LibraryError, WeightsError, WordreelError
+from wordreel.errors import LibraryError, NextStep, WeightsError, WordreelError
 from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
 from wordreel.library.store import LibraryStore
 from wordreel.models import model_store
@@ -46,7 +46,7 @@ class ModelRow:
 def use(
     store: LibraryStore,
     weights: WeightStore,
-    asked: str,
+    name_or_path: str,
     on_progress: ProgressCallback | None = None,
     *,
     conversion: ConversionOptions | None = None,
@@ -56,20 +56,20 @@ def use(
     Interrupted or killed, the old model stays in use, and the same call resumes.
 
     Args:
-        asked: "reel" or "bridge", a folder with a checkpoint, a published checkpoint of CE, MoEE or MMT, or
-            the name or fingerprint of a model that the library has.
+        name_or_path: "reel" or "bridge", a folder with a checkpoint, a published checkpoint of CE, MoEE or
+            MMT, or the name or fingerprint of a model that the library has.
         conversion: How to convert a published checkpoint.
     """
     notes: list[str] = []
     with store.writing():
-        if asked in model_store.BUILT_IN:
-            key, model = asked, model_store.open_model(store, weights, asked)
-        elif (path := Path(asked).expanduser()).is_file():
+        if name_or_path in model_store.BUILT_IN:
+            key, model = name_or_path, model_store.open_model(store, weights, name_or_path)
+        elif (path := Path(name_or_path).expanduser()).is_file():
             with _converted(store, path, conversion or ConversionOptions()) as folder:
                 notes, model = _save(store, weights, model_store.open_checkpoint(folder, weights))
             key = model.fingerprint
         else:
-            notes, model = _save(store, weights, _trained(store, weights, asked))
+            notes, model = _save(store, weights, _find_model(store, weights, name_or_path))
             key = model.fingerprint
         embedded = switch(store, model, key, on_progress)
         return model, Used(model.name, model.fingerprint, embedded, tuple(notes))
@@ -133,25 +133,27 @@ def check_experts(store: LibraryStore, model: CheckpointModel) -> list[str]:
     dims = store.track_dims()
     wrong = {name: dim for name, dim in model.track_dims.items() if dims.get(name, {dim}) != {dim}}
     if wrong:
-        said = "; ".join(
+        sizes = "; ".join(
             f"{name} of {dim} numbers, where the library has {', '.join(map(str, sorted(dims[name])))}"
             for name, dim in wrong.items()
         )
-        raise LibraryError(f"the model {model.name!r} was trained on other features: it takes {said}")
+        raise LibraryError(f"the model {model.name!r} was trained on other features: it takes {sizes}")
     missing = [name for name in model.track_dims if name not in dims]
     if not missing:
         return []
-    said = f"this library has no {', '.join(missing)}"
-    more = f"`wordreel add FOLDER --experts {','.join(missing)}` adds them"
+    absent = f"this library has no {', '.join(missing)}"
+    step = NextStep("add them", f"add FOLDER --experts {','.join(missing)}")
+    if any("/" in name for name in missing):
+        step = NextStep("import the features that the model was trained on", "import FOLDER")
     if dims and len(missing) == len(model.track_dims):
-        raise LibraryError(f"the model {model.name!r} would see nothing: {said}; {more}")
-    return [f"{said}, which the model {model.name!r} looks at; it does without. {more}"]
+        raise LibraryError(f"the model {model.name!r} would see nothing: {absent}", step)
+    return [f"{absent}, which the model {model.name!r} reads; it does without. To {step.for_command_line()}"]
 
 
 def models(store: LibraryStore, weights: WeightStore) -> list[ModelRow]:
     """The built-in models, the library's own, and whatever else has embedded it."""
     used = model_store.in_use(store)
-    names = {_print_of(store, weights, name): name for name in model_store.BUILT_IN}
+    names = {_fingerprint_of(store, weights, name): name for name in model_store.BUILT_IN}
     print_used = next((key for key, name in names.items() if name == used), used)
     names |= {one.fingerprint: one.name for one in model_store.stored_models(store)}
     names |= {folder.name: "" for folder in caches(store) if folder.name not in names}
@@ -176,25 +178,28 @@ def _embedded(store: LibraryStore, fingerprint: str, clips: int) -> tuple[tuple[
         return manifest.experts, clips
 
 
-def _trained(store: LibraryStore, weights: WeightStore, asked: str) -> CheckpointModel:
-    """The checkpoint that was asked for: a folder, or one of the library's own."""
-    path = Path(asked).expanduser()
+def _find_model(store: LibraryStore, weights: WeightStore, name_or_path: str) -> CheckpointModel:
+    """The checkpoint in a folder, or one of the library's own by its name or fingerprint."""
+    path = Path(name_or_path).expanduser()
     if path.is_dir():
         return model_store.open_checkpoint(model_store.find_checkpoint(path), weights)
     own = model_store.stored_models(store)
-    found = [one for one in own if asked in (one.fingerprint, one.name)]
-    if len(found) == 1:
-        return model_store.open_checkpoint(found[0].folder, weights)
-    if found:
-        which = ", ".join(one.fingerprint for one in found)
-        raise LibraryError(f"{len(found)} models of this library are called {asked!r}; say which: {which}")
+    matches = [one for one in own if name_or_path in (one.fingerprint, one.name)]
+    if len(matches) == 1:
+        return model_store.open_checkpoint(matches[0].folder, weights)
+    if matches:
+        which = ", ".join(one.fingerprint for one in matches)
+        raise LibraryError(
+            f"{len(matches)} models of this library are called {name_or_path!r}",
+            NextStep(f"name one by its fingerprint: {which}", "use FINGERPRINT"),
+        )
     have = ", ".join([*model_store.BUILT_IN, *(one.name for one in own)])
     raise LibraryError(
-        f"there is no model {asked!r}: name a folder with a trained checkpoint, or one of {have}"
+        f"there is no model {name_or_path!r}: name a folder with a trained checkpoint, or one of {have}"
     )
 
 
-def _print_of(store: LibraryStore, weights: WeightStore, name: str) -> str:
+def _fingerprint_of(store: LibraryStore, weights: WeightStore, name: str) -> str:
     """The fingerprint of a built-in model; its name where its weights are not here."""
     try:
         return model_store.open_model(store, weights, name).fingerprint

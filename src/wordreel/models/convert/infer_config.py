@@ -116,7 +116,7 @@ def _ce(checkpoint: PublishedCheckpoint, mode: Mode) -> ModelConfig:
 
 
 def _moee(checkpoint: PublishedCheckpoint, mode: Mode) -> MoEEConfig:
-    """MoEE's own code: the checkpoint is a bare state dict; experts are told apart by the sizes of units."""
+    """MoEE's own code: the checkpoint is a bare state dict; the sizes of units tell experts apart."""
     count = len(checkpoint.arrays["mee.moe_fc.bias"])
     inputs = [_shape(checkpoint, f"mee.video_GU.{m}.fc.weight")[1] for m in range(count)]
     names = tuple(checkpoint.setting("experts", "modalities") or MOEE_UNITS)
@@ -223,11 +223,11 @@ def _vlad_text(checkpoint: PublishedCheckpoint, limits: Mapping[str, Any], sourc
 def _bert_text(checkpoint: PublishedCheckpoint, words: int) -> TextConfig:
     if not checkpoint.has("txt_bert."):
         raise WeightsError(f"{checkpoint.path.name} does not read captions with BERT, which is not supported")
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"bert(ftn|frz)\d*(cls|mxp|mnp|)",
         str(checkpoint.setting("arch", "args", "txt_agg", default="bertftn")),
     )
-    if found is None:
+    if match is None:
         raise WeightsError(
             f"{checkpoint.path.name} gathers the words of a caption in a way that is not supported"
         )
@@ -244,7 +244,7 @@ def _bert_text(checkpoint: PublishedCheckpoint, words: int) -> TextConfig:
         _shape(checkpoint, "txt_bert.embeddings.position_embeddings.weight")[0],
         _shape(checkpoint, "txt_bert.embeddings.token_type_embeddings.weight")[0],
     )
-    frozen, pool = found[1] == "frz", TEXT_POOLS[found[2]]
+    frozen, pool = match[1] == "frz", TEXT_POOLS[match[2]]
     return TextConfig(
         "bert", hidden, pool, network=network, frozen=frozen, max_tokens=words, source="wordpiece"
     )

@@ -13,7 +13,7 @@ from torch import Tensor
 from wordreel.errors import WeightsError
 from wordreel.models.joint_embedding import JointEmbedding
 
-SHOWN = 6  # keys named in a message
+NAMED = 6  # keys named in a message
 
 
 class PublishedArrays:
@@ -48,14 +48,14 @@ class PublishedArrays:
     def norm(self, here: str, *there: str) -> dict[str, Tensor]:
         """A batch norm, or several end to end."""
         parts = ("weight", "bias", "running_mean", "running_var")
-        made = {f"{here}.{part}": torch.cat([self.take(f"{at}.{part}") for at in there]) for part in parts}
-        return {**made, f"{here}.num_batches_tracked": torch.tensor(0)}
+        state = {f"{here}.{part}": torch.cat([self.take(f"{at}.{part}") for at in there]) for part in parts}
+        return {**state, f"{here}.num_batches_tracked": torch.tensor(0)}
 
     def stacked(self, names: Sequence[str]) -> Tensor:
-        found = [self.take(name) for name in names]
-        if len({part.shape for part in found}) > 1:
+        tensors = [self.take(name) for name in names]
+        if len({part.shape for part in tensors}) > 1:
             raise WeightsError(f"{names[0]} and its like have different shapes: {self._account()}")
-        return torch.stack(found)
+        return torch.stack(tensors)
 
     def vlad(self, here: str, there: str) -> dict[str, Tensor]:
         centres = self.take(f"{there}.clusters2")
@@ -89,7 +89,7 @@ class PublishedArrays:
         }
 
     def fill(self, module: JointEmbedding, state: Mapping[str, Tensor]) -> None:
-        """Put the converted arrays into the module, if every key on both sides has found its place."""
+        """Put the converted arrays into the module, if every key of both is used."""
         if self._missing or self._left:
             raise WeightsError(f"the checkpoint is not of this configuration: {self._account()}")
         try:
@@ -98,9 +98,9 @@ class PublishedArrays:
             raise WeightsError(f"the checkpoint is not of this configuration: {error}") from None
 
     def _account(self) -> str:
-        told = []
+        parts = []
         for word, keys in (("missing", self._missing), ("unexpected", sorted(self._left))):
             if keys:
-                more = f" and {len(keys) - SHOWN} more" if len(keys) > SHOWN else ""
-                told.append(f"{word} {', '.join(keys[:SHOWN])}{more}")
-        return "; ".join(told) or "the shapes differ"
+                more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
+                parts.append(f"{word} {', '.join(keys[:NAMED])}{more}")
+        return "; ".join(parts) or "the shapes differ"

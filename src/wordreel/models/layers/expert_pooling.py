@@ -64,9 +64,9 @@ def complete(video: VideoFeatures, experts: Sequence[ExpertConfig]) -> list[Expe
                 values, torch.zeros(values.shape[:2], dtype=torch.bool, device=values.device)
             )
         if features.values.shape[-1] != expert.dim:
-            found = features.values.shape[-1]
+            dim = features.values.shape[-1]
             raise ValueError(
-                f"expert {expert.name!r} has rows of {found} numbers; the model wants {expert.dim}"
+                f"expert {expert.name!r} has rows of {dim} numbers; the model wants {expert.dim}"
             )
         full.append(cut(features, expert.max_tokens))
     return full

@@ -20,7 +20,7 @@ class NetVLAD(nn.Module):
 
     def __init__(self, dim: int, clusters: int, ghosts: int = 0) -> None:
         super().__init__()
-        self.dim, self.kept = dim, clusters
+        self.dim, self.clusters_out = dim, clusters
         scale = dim**-0.5
         self.clusters = nn.Parameter(scale * torch.randn(dim, clusters + ghosts))
         self.centres = nn.Parameter(scale * torch.randn(dim, clusters))
@@ -28,13 +28,13 @@ class NetVLAD(nn.Module):
 
     @property
     def out(self) -> int:
-        return self.dim * self.kept
+        return self.dim * self.clusters_out
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """With a `mask [b, n]` only real rows count; without, every row does, padding too."""
         if mask is not None:
             x = torch.where(mask[:, :, None], x, 0)
-        shares = self.norm(x @ self.clusters, mask).softmax(dim=-1)[:, :, : self.kept]
+        shares = self.norm(x @ self.clusters, mask).softmax(dim=-1)[:, :, : self.clusters_out]
         if mask is not None:
             shares = shares * mask[:, :, None]
         residual = x.transpose(1, 2) @ shares - shares.sum(dim=1)[:, None, :] * self.centres  # [b, D, K]

@@ -24,11 +24,11 @@ class BatchNorm(nn.BatchNorm1d):
             flat: Tensor = super().forward(x.reshape(-1, x.shape[-1]))
             return flat.reshape(x.shape)
         rows = wide(x.reshape(-1, x.shape[-1]))
-        kept = mask.reshape(-1, 1)
-        count = kept.sum()
+        real = mask.reshape(-1, 1)
+        count = real.sum()
         some = count.clamp(min=1)
-        mean = torch.where(kept, rows, 0).sum(dim=0) / some
-        variance = torch.where(kept, rows - mean, 0).square().sum(dim=0) / some
+        mean = torch.where(real, rows, 0).sum(dim=0) / some
+        variance = torch.where(real, rows - mean, 0).square().sum(dim=0) / some
         with torch.no_grad():
             fair = variance * count / (count - 1).clamp(min=1)
             self._remember(mean, fair, torch.where(count > 1, self._momentum, 0.0))
@@ -79,11 +79,11 @@ class ExpertNorm(BatchNorm):
         """With `mask [b, m]`, an expert's statistics come from the videos that have it."""
         if not self.training or mask is None:
             return super().forward(x.flatten(1)).reshape(x.shape)
-        rows, kept = wide(x), mask[:, :, None]
-        count = kept.sum(dim=0)  # [m, 1]
+        rows, real = wide(x), mask[:, :, None]
+        count = real.sum(dim=0)  # [m, 1]
         some = count.clamp(min=1)
-        mean = torch.where(kept, rows, 0).sum(dim=0) / some
-        variance = torch.where(kept, rows - mean, 0).square().sum(dim=0) / some
+        mean = torch.where(real, rows, 0).sum(dim=0) / some
+        variance = torch.where(real, rows - mean, 0).square().sum(dim=0) / some
         with torch.no_grad():
             fair = variance * count / (count - 1).clamp(min=1)
             share = torch.where(count > 1, self._momentum, 0.0).expand_as(mean)

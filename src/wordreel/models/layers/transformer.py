@@ -38,7 +38,7 @@ class SelfAttention(nn.Module):
         super().__init__()
         if hidden % heads:
             raise ValueError(f"{hidden} numbers cannot be shared by {heads} heads")
-        self.heads, self.drop = heads, dropout
+        self.heads, self.dropout_p = heads, dropout
         self.query = nn.Linear(hidden, hidden)
         self.key = nn.Linear(hidden, hidden)
         self.value = nn.Linear(hidden, hidden)
@@ -47,8 +47,8 @@ class SelfAttention(nn.Module):
         # A compiler lays the matrices side by side while it casts them; alone, the copy costs what it saves.
         parts = self.at_once(x) if torch.compiler.is_compiling() else self.one_by_one(x)
         q, k, v = [part.view(*x.shape[:2], self.heads, -1).transpose(1, 2) for part in parts]
-        drop = self.drop if self.training else 0.0
-        mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=drop)
+        dropout_p = self.dropout_p if self.training else 0.0
+        mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout_p)
         return mixed.transpose(1, 2).flatten(2)
 
     def one_by_one(self, x: Tensor) -> tuple[Tensor, ...]:

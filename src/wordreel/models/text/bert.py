@@ -22,8 +22,8 @@ class BertEmbeddings(nn.Module):
         self.dropout = nn.Dropout(size.dropout)
 
     def forward(self, ids: Tensor) -> Tensor:
-        place = self.position_embeddings.weight[: ids.shape[1]] + self.token_type_embeddings.weight[0]
-        x: Tensor = self.dropout(self.LayerNorm(self.word_embeddings(ids) + place))
+        position = self.position_embeddings.weight[: ids.shape[1]] + self.token_type_embeddings.weight[0]
+        x: Tensor = self.dropout(self.LayerNorm(self.word_embeddings(ids) + position))
         return x
 
 
@@ -57,7 +57,7 @@ class Conv1D(nn.Module):
 class CausalAttention(nn.Module):
     def __init__(self, size: TransformerConfig) -> None:
         super().__init__()
-        self.heads, self.drop = size.heads, size.dropout
+        self.heads, self.dropout_p = size.heads, size.dropout
         self.c_attn = Conv1D(size.hidden, 3 * size.hidden)
         self.c_proj = Conv1D(size.hidden, size.hidden)
         self.dropout = nn.Dropout(size.dropout)
@@ -66,8 +66,8 @@ class CausalAttention(nn.Module):
         q, k, v = [
             part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.c_attn(x).chunk(3, dim=-1)
         ]
-        drop = self.drop if self.training else 0.0
-        mixed = scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=drop)
+        dropout_p = self.dropout_p if self.training else 0.0
+        mixed = scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=dropout_p)
         y: Tensor = self.dropout(self.c_proj(mixed.transpose(1, 2).flatten(2)))
         return y
 
@@ -114,18 +114,18 @@ class Gpt(nn.Module):
     def __init__(self, size: TransformerConfig, second: bool) -> None:
         super().__init__()
         names = ("wte", "wpe") if second else ("tokens_embed", "positions_embed")
-        self.words_name, self.places_name = names
+        self.words_name, self.positions_name = names
         self.add_module(names[0], nn.Embedding(size.vocabulary, size.hidden))
         self.add_module(names[1], nn.Embedding(size.positions, size.hidden))
-        self.drop = nn.Dropout(size.dropout)
+        self.dropout = nn.Dropout(size.dropout)
         self.h = nn.ModuleList(Block(size, before=second) for _ in range(size.layers))
         self.ln_f = nn.LayerNorm(size.hidden) if second else None
         self.apply(init_weights)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        places = torch.arange(ids.shape[1], device=ids.device)
-        words, place = self.get_submodule(self.words_name), self.get_submodule(self.places_name)
-        x: Tensor = self.drop(words(ids) + place(places))
+        positions = torch.arange(ids.shape[1], device=ids.device)
+        words, table = self.get_submodule(self.words_name), self.get_submodule(self.positions_name)
+        x: Tensor = self.dropout(words(ids) + table(positions))
         for block in self.h:
             x = block(x)
         if self.ln_f is not None:

@@ -61,9 +61,9 @@ class CaptionEncoder(nn.Module):
             pooled = x[:, 0]
         elif self.text.words == "bert":
             # Over what follows [CLS]; the published code lets padding take part.
-            kept = torch.ones_like(mask) if self.released else mask
+            real = torch.ones_like(mask) if self.released else mask
             pool = masked_max if self.text.pool == "max" else masked_mean
-            pooled = pool(x[:, 1:], kept[:, 1:])
+            pooled = pool(x[:, 1:], real[:, 1:])
         else:
             pooled = (masked_max if self.text.pool == "max" else masked_mean)(x, mask)
         return pooled

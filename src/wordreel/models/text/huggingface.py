@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from wordreel.errors import WeightsMissing
+from wordreel.errors import NextStep, WeightsMissing
 
 
 def library() -> Any:
@@ -14,7 +14,7 @@ def library() -> Any:
         import transformers  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         raise WeightsMissing(
-            "Hugging Face encoders need the transformers library: pip install transformers"
+            "Hugging Face encoders need the transformers library", NextStep("run: pip install transformers")
         ) from None
     return transformers
 
@@ -29,9 +29,9 @@ class HuggingFace(nn.Module):
     def __init__(self, name: str, dim: int) -> None:
         super().__init__()
         self.network = library().AutoModel.from_pretrained(name, local_files_only=True)
-        found = getattr(self.network.config, "hidden_size", dim)
-        if found != dim:
-            raise ValueError(f"{name} has hidden states of {found} numbers; the configuration says {dim}")
+        hidden = getattr(self.network.config, "hidden_size", dim)
+        if hidden != dim:
+            raise ValueError(f"{name} has hidden states of {hidden} numbers; the configuration says {dim}")
         if getattr(self.network.config, "is_encoder_decoder", False):
             self.network = self.network.get_encoder()
 

@@ -42,15 +42,15 @@ def minilm_weights(store: WeightStore | None = None) -> dict[str, Float32]:
     names += [f"encoder.layer.{n}.{name}" for n in range(MINILM.layers) for name in PER_LAYER]
     if len(arrays) != len(names):
         raise WeightsError("the sentence encoder's network is not laid out as expected; fetch it again")
-    found: dict[str, Float32] = {}
+    weights: dict[str, Float32] = {}
     for name, array in zip(names, arrays, strict=True):
         turned = name.endswith(".weight") and ("attention.self" in name or ".dense." in name)
-        found[name] = np.array(array.T if turned else array, order="C")  # a writable copy
+        weights[name] = np.array(array.T if turned else array, order="C")  # a writable copy
     hidden = MINILM.hidden
-    found["embeddings.token_type_embeddings.weight"] = np.zeros((MINILM.types, hidden), np.float32)
-    found["pooler.dense.weight"] = np.zeros((hidden, hidden), np.float32)
-    found["pooler.dense.bias"] = np.zeros(hidden, np.float32)
-    return found
+    weights["embeddings.token_type_embeddings.weight"] = np.zeros((MINILM.types, hidden), np.float32)
+    weights["pooler.dense.weight"] = np.zeros((hidden, hidden), np.float32)
+    weights["pooler.dense.bias"] = np.zeros(hidden, np.float32)
+    return weights
 
 
 def minilm_network(store: WeightStore | None = None, weights: Mapping[str, Float32] | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Captions made ready for a tokenizer."""
+"""Preprocessing of captions before a tokenizer."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def without_stop_words(text: str) -> str:
     ('man riding horse', '.')
     """
     words = ["".join(c for c in word if c.isalnum()) for word in text.split()]
-    kept = [word for word in words if word and word.lower() not in STOP_WORDS]
-    return " ".join(kept) or STOP
+    content_words = [word for word in words if word and word.lower() not in STOP_WORDS]
+    return " ".join(content_words) or STOP
 
 
 def sentence(text: str, most: int = 0) -> str:

@@ -61,18 +61,20 @@ def load_pretrained(
 def read_network_size(folder: Path) -> tuple[Words, TransformerConfig]:
     """What a folder's `config.json` describes: "gpt", "gpt2" or "bert", and its size."""
     try:
-        found: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        kind = KINDS[found["model_type"]]
-        hidden = int(found["hidden_size" if kind == "bert" else "n_embd"])
-        inner = found["intermediate_size"] if kind == "bert" else found.get("n_inner") or 4 * hidden
+        description: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        kind = KINDS[description["model_type"]]
+        hidden = int(description["hidden_size" if kind == "bert" else "n_embd"])
+        inner = (
+            description["intermediate_size"] if kind == "bert" else description.get("n_inner") or 4 * hidden
+        )
         return kind, TransformerConfig(
-            vocabulary=int(found["vocab_size"]),
+            vocabulary=int(description["vocab_size"]),
             hidden=hidden,
-            layers=int(found["num_hidden_layers" if kind == "bert" else "n_layer"]),
-            heads=int(found["num_attention_heads" if kind == "bert" else "n_head"]),
+            layers=int(description["num_hidden_layers" if kind == "bert" else "n_layer"]),
+            heads=int(description["num_attention_heads" if kind == "bert" else "n_head"]),
             inner=int(inner),
-            positions=int(found["max_position_embeddings" if kind == "bert" else "n_positions"]),
-            types=int(found.get("type_vocab_size", 2)) if kind == "bert" else 0,
+            positions=int(description["max_position_embeddings" if kind == "bert" else "n_positions"]),
+            types=int(description.get("type_vocab_size", 2)) if kind == "bert" else 0,
         )
     except OSError:
         raise WeightsMissing(

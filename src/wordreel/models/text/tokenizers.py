@@ -1,4 +1,4 @@
-"""Where a caption's tokens come from: text in, padded arrays out.
+"""Caption tokenizers: text in, padded arrays of token ids or word vectors out.
 
 | `TextConfig.source` | tokens | needs |
 |---|---|---|
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.errors import WeightsError, WeightsMissing
+from wordreel.errors import NextStep, WeightsError, WeightsMissing
 from wordreel.models.config import TextConfig
 from wordreel.models.text.preprocess import sentence, without_stop_words
 from wordreel.types import Bool
@@ -75,37 +75,38 @@ def padded(rows: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Bool]:
 def open_tokenizer(
     text: TextConfig, folder: Path | None = None, store: WeightStore | None = None
 ) -> CaptionTokenizer:
-    """The source that a configuration names; relative paths are looked up in `folder`."""
+    """The tokenizer that a configuration names; relative paths are relative to `folder`."""
     if text.words == "huggingface":
         return _huggingface(text)
-    kind, _, place = text.source.partition(":")
-    path = (folder or Path()) / place
+    kind, _, name = text.source.partition(":")
+    path = (folder or Path()) / name
     if kind == "minilm-sentence":
         from wordreel.nets.sentences import SentenceEncoder
 
         encoder = SentenceEncoder(store)
-        return _source(text, lambda texts: list(encoder.encode(texts)[:, None]), encoder.fingerprint)
+        return _with_limits(text, lambda texts: list(encoder.encode(texts)[:, None]), encoder.fingerprint)
     if kind == "minilm":
-        found = MiniLM(store or WeightStore(), text.max_tokens)
+        minilm = MiniLM(store or WeightStore(), text.max_tokens)
         if text.words == "bert":
-            return replace(_source(text, found.ids, found.fingerprint), pieces=found.pieces)
-        return _source(text, found.vectors, found.fingerprint)
+            return replace(_with_limits(text, minilm.ids, minilm.fingerprint), pieces=minilm.pieces)
+        return _with_limits(text, minilm.vectors, minilm.fingerprint)
     if kind in ("wordpiece", "tokenizer"):
         tokenizer, facts = _tokenizer(path)
         if kind == "wordpiece":
             tokenizer, facts = _lowered(tokenizer, facts)
-            whole = _source(text, lambda texts: _wordpieces(tokenizer, texts, text.max_tokens), facts)
+            whole = _with_limits(text, lambda texts: _wordpieces(tokenizer, texts, text.max_tokens), facts)
             return replace(whole, pieces=lambda words: _pieces(tokenizer, words), sentences=True)
-        return _source(text, lambda texts: _ids(tokenizer, texts), facts)
+        return _with_limits(text, lambda texts: _ids(tokenizer, texts), facts)
     if kind == "word2vec":
         from wordreel.models.text.word_vectors import read_word_vectors
 
         if not path.is_file():
-            raise WeightsMissing(f"the word vectors {path} are not there")
+            raise WeightsMissing(f"the word vectors {path} are missing", NextStep("put the file back"))
         table = read_word_vectors(path)
-        return _source(text, lambda texts: [table.look_up(one) for one in texts], _hash(path))
+        return _with_limits(text, lambda texts: [table.look_up(one) for one in texts], _hash(path))
     raise WeightsError(
-        f"captions of this model are {text.source!r} features made elsewhere; new text cannot be encoded"
+        f"captions of this model are {text.source!r} features computed elsewhere; it cannot encode new text",
+        NextStep("convert the checkpoint with what encodes its text", "use CHECKPOINT --text FILE_OR_FOLDER"),
     )
 
 
@@ -134,7 +135,7 @@ def _inside(name: str) -> bool:
     return not path.is_absolute() and ".." not in path.parts
 
 
-def _source(text: TextConfig, rows: TokenizeFunction, facts: str) -> CaptionTokenizer:
+def _with_limits(text: TextConfig, rows: TokenizeFunction, facts: str) -> CaptionTokenizer:
     # Tokenizers with an end mark cut their own; the rest is cut here.
     return CaptionTokenizer(rows, f"{text.source}:{facts}", text.max_tokens, text.stop_words)
 
@@ -170,15 +171,15 @@ class MiniLM:
 
         ids = self.ids(texts)
         order = sorted(range(len(ids)), key=lambda number: len(ids[number]))
-        made: dict[int, NDArray[Any]] = {}
+        vectors: dict[int, NDArray[Any]] = {}
         for start in range(0, len(order), self._batch):
             chosen = order[start : start + self._batch]
             tokens, mask = padded([ids[number] for number in chosen])
             with torch.no_grad():
                 states = self._network(torch.from_numpy(tokens), torch.from_numpy(mask)).numpy()
             for row, number in enumerate(chosen):
-                made[number] = states[row, : len(ids[number])].copy()
-        return [made[number] for number in range(len(ids))]
+                vectors[number] = states[row, : len(ids[number])].copy()
+        return [vectors[number] for number in range(len(ids))]
 
 
 def _tokenizer(path: Path) -> tuple[Any, str]:
@@ -186,13 +187,15 @@ def _tokenizer(path: Path) -> tuple[Any, str]:
 
     whole, vocabulary = path / "tokenizer.json", path / "vocab.txt"
     if whole.is_file():
-        found: Any = Tokenizer.from_file(str(whole))
-        found.no_padding()
-        found.no_truncation()
-        return found, _hash(whole)
+        tokenizer: Any = Tokenizer.from_file(str(whole))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return tokenizer, _hash(whole)
     if vocabulary.is_file():
         return BertWordPieceTokenizer(str(vocabulary), lowercase=True), _hash(vocabulary)
-    raise WeightsMissing(f"no tokenizer.json or vocab.txt in {path}; copy the tokenizer's file there")
+    raise WeightsMissing(
+        f"no tokenizer.json or vocab.txt in {path}", NextStep("copy the tokenizer's file there")
+    )
 
 
 def _lowered(tokenizer: Any, facts: str) -> tuple[Any, str]:
@@ -212,8 +215,8 @@ def _ids(tokenizer: Any, texts: Sequence[str]) -> list[NDArray[Any]]:
 def _pieces(tokenizer: Any, words: Sequence[str]) -> tuple[list[NDArray[Any]], tuple[int, int]]:
     """Tokens of each word, which are its own whatever stands beside it, and the marks around a caption."""
     before, after = tokenizer.encode("").ids
-    found = tokenizer.encode_batch(list(words), add_special_tokens=False)
-    return [np.array(one.ids, np.int64) for one in found], (before, after)
+    encoded = tokenizer.encode_batch(list(words), add_special_tokens=False)
+    return [np.array(one.ids, np.int64) for one in encoded], (before, after)
 
 
 def _wordpieces(tokenizer: Any, texts: Sequence[str], most: int) -> list[NDArray[Any]]:
@@ -232,10 +235,10 @@ def _huggingface(text: TextConfig) -> CaptionTokenizer:
     options = {"add_special_tokens": False} if plain else {}
 
     def rows(texts: Sequence[str]) -> list[NDArray[Any]]:
-        made = tokenizer(list(texts), truncation=most is not None, max_length=most, **options)["input_ids"]
-        return [np.array(ids, np.int64) for ids in made]
+        encoded = tokenizer(list(texts), truncation=most is not None, max_length=most, **options)["input_ids"]
+        return [np.array(ids, np.int64) for ids in encoded]
 
-    return _source(text, rows, "huggingface")
+    return _with_limits(text, rows, "huggingface")
 
 
 def _hash(path: Path) -> str:

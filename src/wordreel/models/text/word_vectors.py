@@ -32,14 +32,12 @@ class WordVectors:
         [[1.0, 0.0], [0.0, 1.0]]
         """
         bare = ("".join(c for c in word if c.isalnum() or c in "-'") for word in text.split())
-        found = [
-            n for word in bare if (n := self.number.get(word, self.number.get(word.lower()))) is not None
-        ]
-        return self.vectors[found] if found else np.zeros((1, self.dim), np.float32)
+        rows = [n for word in bare if (n := self.number.get(word, self.number.get(word.lower()))) is not None]
+        return self.vectors[rows] if rows else np.zeros((1, self.dim), np.float32)
 
 
 def read_word_vectors(path: Path, most: int | None = None) -> WordVectors:
-    """The first `most` words of a file (all, unless told), told apart by content."""
+    """The first `most` words of a file, or all; the format is recognised by content."""
     with path.open("rb") as file:
         first = file.readline(LONGEST).split()
         if len(first) == 2 and all(part.isdigit() for part in first):

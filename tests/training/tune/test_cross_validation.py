@@ -95,7 +95,7 @@ def test_strengths_that_move_everyday_queries_are_not_taken():
     settings = replace(SMALL, anchor=0.0)
     start = Heads.of(found.tower, len(found.words))
     fold = folds(48, settings)[0]
-    end = module.fit(found, fold.learn, settings, 0)
+    end = module.fit_heads(found, fold.learn, settings, 0)
     usual = everyday_best(found, start)
     assert choose(found, start, end, fold, usual, settings) > 0
     assert choose(found, start, end, fold, usual, replace(settings, kept_at_least=1.0)) == 0

@@ -26,6 +26,7 @@ from wordreel.evaluate.report_files import file_sha256
 from wordreel.evaluate.retrieval import Captions, best_own_ranks
 from wordreel.hubness import Direction, Method, corrected_ranks, make_method, ranking_scores
 from wordreel.hubness.choose_beta import GRID
+from wordreel.models.model_store import WEIGHTS, find_checkpoint
 from wordreel.models.reel import checkpoint
 from wordreel.types import Float32, Float64, Int64
 
@@ -68,7 +69,7 @@ def parser(description: str | None, name: str) -> argparse.ArgumentParser:
         "--weights",
         action="append",
         metavar="[LABEL=]FILE",
-        help="a checkpoint of the default model; again for another seed; FILES of one LABEL are averaged",
+        help="an exported file or a training folder of the default model; those of one LABEL are averaged",
     )
     made.add_argument("--cache", type=Path, default=CACHE, help=f"what can be used again ({CACHE})")
     made.add_argument("--out", type=Path, default=Path("results") / name, help="where the results go")
@@ -76,7 +77,7 @@ def parser(description: str | None, name: str) -> argparse.ArgumentParser:
 
 
 def parse_weights(given: Sequence[str] | None) -> list[Weights]:
-    """`FILE` or `LABEL=FILE`, in order; the shipped model if none is given.
+    """`FILE` or `LABEL=FILE`, in order; the shipped model if none is given. A folder is a training's.
 
     >>> [(w.label, w.path.name) for w in parse_weights(["a.safetensors", "without MSVD=b.safetensors"])]
     [('default', 'a.safetensors'), ('without MSVD', 'b.safetensors')]
@@ -84,7 +85,8 @@ def parse_weights(given: Sequence[str] | None) -> list[Weights]:
     found = []
     for text in given or [str(checkpoint.SHIPPED)]:
         label, equals, path = text.rpartition("=")
-        found.append(Weights(label.strip() if equals else SHIPPED, Path(path)))
+        file = find_checkpoint(Path(path)) / WEIGHTS if Path(path).is_dir() else Path(path)
+        found.append(Weights(label.strip() if equals else SHIPPED, file))
     return found
 
 

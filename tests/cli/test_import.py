@@ -150,6 +150,7 @@ def test_search_without_a_model_for_these_features_says_what_to_do(wordreel, tmp
 def test_search_shows_the_id_where_a_model_fits(wordreel, opened, tmp_path):
     from wordreel.models.base import Model
     from wordreel.search.embedding import check_model_fits, embed_library
+    from wordreel.search.query import Query
     from wordreel.search.searcher import Searcher
     from wordreel.types import QueryEmbedding
 
@@ -174,7 +175,7 @@ def test_search_shows_the_id_where_a_model_fits(wordreel, opened, tmp_path):
     with opened() as store:
         check_model_fits(store, Direction())
         assert embed_library(store, Direction()) == 4
-        hits = Searcher.open(store, Direction()).search("anything")
+        hits = Searcher.open(store, Direction()).search(Query("anything"))
         assert hits[0].path == f"dataset:MSRVTT/{best}"
         from wordreel.cli.search import player
 

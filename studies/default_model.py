@@ -43,7 +43,7 @@ from default_model_text import plots_of, text_of
 from engines import Ask, Encoded, View, ask, scores, searcher_of
 
 from wordreel.banks import everyday
-from wordreel.banks.sources import BankQueries, spread
+from wordreel.banks.sources import BankQueries, subsample
 from wordreel.evaluate.rankings import with_automatic_beta
 from wordreel.hubness import Direction, make_method
 from wordreel.search.searcher import Searcher
@@ -141,7 +141,7 @@ def banks_of(
     groups = [said[name] for name in (collection.split, collection.validation) if name]
     if library in searchers:
         theirs = told[library][split]
-        bank = spread(BankQueries(tuple(texts_of(theirs)), library), collection.most).texts
+        bank = subsample(BankQueries(tuple(texts_of(theirs)), library), collection.most).texts
         yield T2V, Bank(f"{library} {split} captions", *scores(searcher, bank, *groups))
         rows = test.bank
         if rows is None:  # videos of another library

@@ -1,7 +1,7 @@
 import pytest
 
 from wordreel.banks import everyday
-from wordreel.banks.sources import BankQueries, builtin, from_log, spread
+from wordreel.banks.sources import BankQueries, builtin, from_log, subsample
 from wordreel.errors import BankError
 
 
@@ -34,9 +34,9 @@ def test_a_log_that_is_not_there(tmp_path):
         from_log(str(tmp_path / "nothing"))
 
 
-def test_spread_takes_evenly():
+def test_a_subsample_takes_evenly():
     found = BankQueries(tuple("abcdefghi"), "x")
-    assert spread(found, 3).texts == ("a", "e", "i")
-    assert spread(found, 1).texts == ("a",)
-    assert spread(found, 100) is found
-    assert spread(found, None) is found
+    assert subsample(found, 3).texts == ("a", "e", "i")
+    assert subsample(found, 1).texts == ("a",)
+    assert subsample(found, 100) is found
+    assert subsample(found, None) is found

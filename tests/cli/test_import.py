@@ -130,9 +130,9 @@ def test_verbs_know_imported_items(wordreel, opened, tmp_path):
     shown = wordreel("show", "dataset:MSRVTT/video2")
     assert "ce/audio" in shown
     assert TEXTS["video2"][0] in shown
-    assert "0 files forgotten" in wordreel("remove", "--missing")
-    assert "forgot dataset:MSRVTT/video0" in wordreel("remove", "dataset:MSRVTT/video0")
-    assert "3 files forgotten" in wordreel("remove", "dataset:MSRVTT")
+    assert "0 files removed" in wordreel("remove", "--missing")
+    assert "removed dataset:MSRVTT/video0" in wordreel("remove", "dataset:MSRVTT/video0")
+    assert "3 files removed" in wordreel("remove", "dataset:MSRVTT")
     with opened() as store:
         assert store.captions() == []
         assert store.videos() == []

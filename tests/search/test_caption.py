@@ -164,7 +164,7 @@ def test_captions_from_files(tmp_path, name, content):
 def test_captions_inside_a_json_file(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps({"info": {"year": 1}, "test": {"v": ["a dog"]}}))
     assert read_texts(f"{tmp_path}/a.json:test") == ["a dog"]
-    with pytest.raises(DatasetError, match="must be texts"):
+    with pytest.raises(DatasetError, match="must hold texts"):
         read_texts(f"{tmp_path}/a.json")
 
 

@@ -186,7 +186,7 @@ def test_what_cannot_be_compared_is_left_out(searcher, store, model, films):
     found = like(searcher, only, 100)
     assert len(found) == 6  # the picture has no sound
     assert all({reason.expert for reason in match.why} == {"talk"} for match in found)
-    with pytest.raises(QueryError, match="looks at colour, talk"):
+    with pytest.raises(QueryError, match="reads colour, talk"):
         VideoQuery.of(model, "nothing", "", {}, sample.clips)
 
 

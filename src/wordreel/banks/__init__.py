@@ -1,1 +1,1 @@
-"""A library's query banks at work: embedded, fitted to its items, kept current, checked before use."""
+"""Query banks of a library: built, embedded, fitted to its items, checked, and chosen for a search."""

@@ -1,4 +1,4 @@
-"""β without labels for a bank at work, from a sample of its queries and items; remembered in the cache."""
+"""Choose β without labels from a sample of a bank's queries and items; the choice is cached."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ FEWEST = 2  # queries the rule can split
 FALLBACK = 20.0  # the published default
 
 
-def unlabelled_beta(work: EmbeddedBank) -> float:
+def unlabelled_beta(embedded: EmbeddedBank) -> float:
     """The β of `hubness.choose_beta_unlabelled` on at most 2,000 queries and 4,000 items, evenly spaced.
 
-    The choice is kept until the bank changes; new videos alone do not move it.
+    The choice is cached until the bank changes; new videos alone do not change it.
     """
-    if len(work.bank) < FEWEST or not len(work.gallery.ids):
+    if len(embedded.bank) < FEWEST or not len(embedded.gallery.ids):
         return FALLBACK
-    path = bank_cache_dir(work.searcher.store, work.searcher.model, work.bank.name) / "beta.json"
+    path = bank_cache_dir(embedded.searcher.store, embedded.searcher.model, embedded.bank.name) / "beta.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
         known = json.loads(path.read_bytes())
-        if known["revision"] == work.bank.revision:
+        if known["revision"] == embedded.bank.revision:
             return float(known["beta"])
-    queries, items = _spread(len(work.bank), QUERIES), _spread(len(work.gallery.ids), ITEMS)
-    some = work.current()
+    queries, items = _spread(len(embedded.bank), QUERIES), _spread(len(embedded.gallery.ids), ITEMS)
+    some = embedded.current()
     sims = mixtures(
         some.vectors[queries],
         some.weights[queries],
-        work.gallery.vectors[items],
-        work.gallery.available[items],
+        embedded.gallery.vectors[items],
+        embedded.gallery.available[items],
     ).read(0, len(queries))
     beta = choose_beta_unlabelled(sims).beta
-    with suppress(LibraryBusy), work.searcher.store.writing():
+    with suppress(LibraryBusy), embedded.searcher.store.writing():
         make_dir(path.parent)
-        atomic_write(path, json.dumps({"revision": work.bank.revision, "beta": beta}).encode())
+        atomic_write(path, json.dumps({"revision": embedded.bank.revision, "beta": beta}).encode())
     return beta
 
 

@@ -63,7 +63,7 @@ class BankCheckRow:
 
 @dataclass(frozen=True)
 class BankCheck:
-    """What a check found, fit to be kept as JSON."""
+    """The result of a check, as stored in JSON."""
 
     bank: str
     bank_size: int
@@ -85,7 +85,7 @@ class BankCheck:
 
 
 def check_bank(
-    work: EmbeddedBank,
+    embedded: EmbeddedBank,
     captions: Mapping[str, Sequence[str]],
     methods: Sequence[str] = CHECKED_METHODS,
     beta: float | None = None,
@@ -95,29 +95,31 @@ def check_bank(
     unknown = [name for name in methods if name not in SEARCHABLE]
     if unknown:
         raise BankError(f"cannot check {', '.join(unknown)}; choose from {', '.join(SEARCHABLE)}")
-    known = set(work.bank.texts)
+    known = set(embedded.bank.texts)
     fresh = {
         name: [text for text in texts if " ".join(text.split()) not in known]
         for name, texts in captions.items()
     }
     in_bank = sum(map(len, captions.values())) - sum(map(len, fresh.values()))
-    asked = caption_queries(work.searcher, fresh)
-    first = np.array([_first_half(content) for content in asked.contents])[asked.right]
+    queries = caption_queries(embedded.searcher, fresh)
+    first = np.array([_first_half(content) for content in queries.contents])[queries.right]
     if min(first.sum(), (~first).sum()) < FEWEST:
         raise BankError(
-            f"{len(asked.texts)} captions of {len(asked.contents)} videos (not counting {in_bank} that are "
-            f"in the bank) are too few to check it; give at least {FEWEST} for each half of the videos"
+            f"{len(queries.texts)} captions of {len(queries.contents)} videos (not counting {in_bank} "
+            f"that are in the bank) are too few to check it; each half of the videos needs {FEWEST}"
         )
     candidates = [
         make_method("none"),
         *(one for name in methods if name != "none" for one in _grid(name, beta)),
     ]
     without = [
-        make_method(name, beta=unlabelled_beta(work)) for name in methods if beta is None and _has_beta(name)
+        make_method(name, beta=unlabelled_beta(embedded))
+        for name in methods
+        if beta is None and _has_beta(name)
     ]
-    rankings = _rank(work, asked, [*candidates, *without], on_progress)
+    rankings = _rank(embedded, queries, [*candidates, *without], on_progress)
     choose = [ranking.only(first).metrics.rsum for ranking in rankings[: len(candidates)]]
-    kept = _best_of_each(candidates, choose)
+    best_of_each = _best_of_each(candidates, choose)
 
     def row_of(number: int) -> BankCheckRow:
         ranking = rankings[number].only(~first)
@@ -135,23 +137,23 @@ def check_bank(
         if not number:
             return row
         plain = rankings[0].only(~first)
-        test = compare(plain.ranks, ranking.ranks, metric="Rsum", groups=asked.right)
+        test = compare(plain.ranks, ranking.ranks, metric="Rsum", groups=queries.right)
         return replace(row, difference=test.difference, low=test.low, high=test.high, p_value=test.p_value)
 
-    rows = [row_of(number) for number in kept]
-    best = max(range(len(kept)), key=lambda place: (choose[kept[place]], -place))
+    rows = [row_of(number) for number in best_of_each]
+    best = max(range(len(best_of_each)), key=lambda index: (choose[best_of_each[index]], -index))
     chosen = rows[best]
     passed = bool(best > 0 and chosen.difference > 0 and chosen.p_value < LEVEL and chosen.R1 >= rows[0].R1)
-    method = candidates[kept[best]]
+    method = candidates[best_of_each[best]]
     return BankCheck(
-        bank=work.bank.name,
-        bank_size=len(work.bank),
-        model=work.searcher.model.name,
-        videos=len(asked.contents),
+        bank=embedded.bank.name,
+        bank_size=len(embedded.bank),
+        model=embedded.searcher.model.name,
+        videos=len(queries.contents),
         queries=int((~first).sum()),
         choosing_queries=int(first.sum()),
         in_bank=in_bank,
-        missing=asked.missing,
+        missing=queries.missing,
         rows=tuple(rows),
         unlabelled=tuple(row_of(len(candidates) + number) for number in range(len(without))),
         method=chosen.method,
@@ -159,25 +161,27 @@ def check_bank(
         betas={row.method: float(row.parameters["beta"]) for row in rows if "beta" in row.parameters},
         passed=passed,
         verdict=_verdict(passed, best, chosen, rows[0]),
-        label=label_of(work.bank, method) if best else "none",
-        confidence=_confidence(work, asked, ~first),
+        label=label_of(embedded.bank, method) if best else "none",
+        confidence=_confidence(embedded, queries, ~first),
     )
 
 
-def _confidence(work: EmbeddedBank, asked: CaptionQueries, measured: Bool) -> dict[str, Any] | None:
+def _confidence(embedded: EmbeddedBank, queries: CaptionQueries, measured: Bool) -> dict[str, Any] | None:
     """Whether one threshold on the confidence tells answers from others better than one on similarity."""
-    sure = work.confidence()
-    if sure is None or len(asked.contents) < FEWEST_VIDEOS:
+    confidence = embedded.confidence()
+    if confidence is None or len(queries.contents) < FEWEST_VIDEOS:
         return None
     rows = _spread(np.flatnonzero(measured), MOST_FOR_CONFIDENCE)
     scores, best = [], []
     for start in range(0, len(rows), BATCH):
-        texts = [asked.texts[row] for row in rows[start : start + BATCH]]
-        plain = next(work.searcher.item_scores(texts, [PLAIN]))
-        scores.append(work.searcher.snapshot.best_items(plain)[:, asked.columns])
-        best.append(work.searcher.snapshot.best_rows(plain)[:, asked.columns])
-    places = sure.rows[np.concatenate(best)]
-    return measure_confidence(sure.confidence, np.concatenate(scores), places, asked.right[rows])
+        texts = [queries.texts[row] for row in rows[start : start + BATCH]]
+        plain = next(embedded.searcher.item_scores(texts, [PLAIN]))
+        scores.append(embedded.searcher.snapshot.best_items(plain)[:, queries.columns])
+        best.append(embedded.searcher.snapshot.best_rows(plain)[:, queries.columns])
+    rows_of_best = confidence.rows[np.concatenate(best)]
+    return measure_confidence(
+        confidence.confidence, np.concatenate(scores), rows_of_best, queries.right[rows]
+    )
 
 
 def _spread(rows: Int64, most: int) -> Int64:
@@ -185,41 +189,44 @@ def _spread(rows: Int64, most: int) -> Int64:
 
 
 def _rank(
-    work: EmbeddedBank, asked: CaptionQueries, methods: Sequence[Method], on_progress: ProgressCallback | None
+    embedded: EmbeddedBank,
+    queries: CaptionQueries,
+    methods: Sequence[Method],
+    on_progress: ProgressCallback | None,
 ) -> list[Ranking]:
     """The ranking of each method: ranks of the right videos, and the first ten."""
-    norms = _norms(work, methods)
+    norms = _norms(embedded, methods)
 
     def scores_of(start: int, stop: int) -> Iterator[Float32]:
-        for items in work.searcher.item_scores(asked.texts[start:stop], norms):
-            yield work.searcher.snapshot.best_items(items)[:, asked.columns]
+        for items in embedded.searcher.item_scores(queries.texts[start:stop], norms):
+            yield embedded.searcher.snapshot.best_items(items)[:, queries.columns]
 
     return rank_queries(
         scores_of,
-        RightItem(asked.right),
-        len(asked.texts),
-        len(asked.contents),
+        RightItem(queries.right),
+        len(queries.texts),
+        len(queries.contents),
         len(norms),
         k=TOP,
-        batch=max(BATCH, min(MOST_AT_ONCE, SCORES_AT_ONCE // max(1, len(work.gallery.ids)))),
+        batch=max(BATCH, min(MOST_AT_ONCE, SCORES_AT_ONCE // max(1, len(embedded.gallery.ids)))),
         threads=1,
         on_progress=on_progress,
     )
 
 
-def _norms(work: EmbeddedBank, methods: Sequence[Method]) -> list[FittedNorm]:
-    """As `EmbeddedBank.norm`, but fitted together, and what is only tried is not kept on the disk."""
+def _norms(embedded: EmbeddedBank, methods: Sequence[Method]) -> list[FittedNorm]:
+    """As `EmbeddedBank.norm`, but fitted together, and candidates are not cached on disk."""
     folded = [one for one in methods if one.name != "none" and not isinstance(one, GloballyCorrected)]
-    fits = iter(fit_all(work.bank, work.vectors, work.gallery, folded))
-    ids = work.gallery.ids
+    fits = iter(fit_all(embedded.bank, embedded.vectors, embedded.gallery, folded))
+    ids = embedded.gallery.ids
 
     def norm(method: Method) -> FittedNorm:
         if method.name == "none":
             return PLAIN
         if isinstance(method, GloballyCorrected):
-            return FittedNorm("tried", rescore=GCRescorer(work.current(), work.gallery).cached())
-        found = next(fits)
-        return FittedNorm("tried", Correction(found.bias(ids), found.active(ids) if method.gated else None))
+            return FittedNorm("tried", rescore=GCRescorer(embedded.current(), embedded.gallery).cached())
+        state = next(fits)
+        return FittedNorm("tried", Correction(state.bias(ids), state.active(ids) if method.gated else None))
 
     return [norm(method) for method in methods]
 
@@ -235,11 +242,11 @@ def _grid(name: str, beta: float | None) -> list[Method]:
 
 
 def _best_of_each(candidates: Sequence[Method], values: Sequence[float]) -> list[int]:
-    """The place of the best candidate of every method, plain first."""
+    """The index of the best candidate of every method, plain first."""
     best: dict[str, int] = {}
-    for place, method in enumerate(candidates):
-        if method.name not in best or values[place] > values[best[method.name]]:
-            best[method.name] = place
+    for index, method in enumerate(candidates):
+        if method.name not in best or values[index] > values[best[method.name]]:
+            best[method.name] = index
     return list(best.values())
 
 
@@ -248,11 +255,11 @@ def _first_half(content: str) -> bool:
 
 
 def _verdict(passed: bool, best: int, chosen: BankCheckRow, plain: BankCheckRow) -> str:
-    found = f"R-sum {chosen.difference:+.1f} with {chosen.method}, p = {chosen.p_value:.3g}"
+    change = f"R-sum {chosen.difference:+.1f} with {chosen.method}, p = {chosen.p_value:.3g}"
     if passed:
-        return f"use it: {found}"
+        return f"use it: {change}"
     if not best:
         return "do not: no method beat plain ranking on the half that chooses"
     if chosen.R1 < plain.R1 and chosen.difference > 0:
         return f"do not: {chosen.method} lowered R@1 from {plain.R1:.1f} to {chosen.R1:.1f}"
-    return f"do not: {found}, could be chance" if chosen.difference > 0 else f"do not: {found}"
+    return f"do not: {change}, could be chance" if chosen.difference > 0 else f"do not: {change}"

@@ -1,4 +1,4 @@
-"""A fitted bank as a `FittedNorm` of the query path: folded into the index, or rescoring candidates."""
+"""A bank embedded by a searcher's model: fits normalisations and confidences to the searcher's items."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from wordreel.search.searcher import Searcher
 from wordreel.types import Float32, Float64, Int64
 
 MOST_CACHED = 50_000_000  # similarities, 200 MB
-FEWEST_FOR_CONFIDENCE = 100  # queries; smaller banks are too sure of themselves
+FEWEST_FOR_CONFIDENCE = 100  # queries; smaller banks are overconfident
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedBank:
-    """A bank, embedded by a searcher's model, beside the searcher's items."""
+    """A bank embedded by a searcher's model, and the searcher whose items it corrects."""
 
     searcher: Searcher
     bank: Bank
@@ -52,15 +52,15 @@ class EmbeddedBank:
         return load_or_fit(self.searcher.store, folder, self.bank, self.vectors, self.gallery, method)
 
     def confidence(self) -> SearchConfidence | None:
-        """How sure this searcher can be of a hit; None where the bank is too small to know."""
+        """The confidence of this searcher's hits; None where the bank is too small."""
         if len(self.bank) < FEWEST_FOR_CONFIDENCE or not len(self.gallery.ids):
             return None
-        found = self.fit(StandardScore())
+        fitted = self.fit(StandardScore())
         calibration = self.searcher.model.calibration or CHECKED
-        return SearchConfidence(Confidence(found.state, calibration), found.rows_of(self.gallery.ids))
+        return SearchConfidence(Confidence(fitted.state, calibration), fitted.rows_of(self.gallery.ids))
 
     def norm(self, method: Method) -> FittedNorm:
-        """How this searcher ranks with the bank and a method."""
+        """A method fitted to this searcher's items with the bank."""
         if method.name == "none":
             return PLAIN
         check_norm(method.name)
@@ -69,9 +69,9 @@ class EmbeddedBank:
         label = label_of(self.bank, method)
         if isinstance(method, GloballyCorrected):
             return FittedNorm(label, rescore=GCRescorer(self.current(), self.gallery))
-        found = self.fit(method)
-        active = found.active(self.gallery.ids) if method.gated else None
-        return FittedNorm(label, Correction(found.bias(self.gallery.ids), active))
+        fitted = self.fit(method)
+        active = fitted.active(self.gallery.ids) if method.gated else None
+        return FittedNorm(label, Correction(fitted.bias(self.gallery.ids), active))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +117,9 @@ class GCRescorer:
 
 
 def label_of(bank: Bank, method: Method) -> str:
-    """What made the numbers, as it stands beside them."""
+    """The label that every reported number carries: bank, method and parameters."""
     facts = {"method": method.name, **{k: v for k, v in asdict(method).items() if v is not None}}
-    said = ", ".join(
+    text = ", ".join(
         f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in facts.items()
     )
-    return f"querybank({bank.name}, {len(bank)} queries, {said})"
+    return f"querybank({bank.name}, {len(bank)} queries, {text})"

@@ -1,4 +1,4 @@
-"""What people ask a folder of videos: a list of everyday queries, to begin with when there is no other.
+"""Everyday queries: what people ask of a folder of videos, for when there is no other bank.
 
 The phrases are in `phrases/`. Actions are paired with changing subjects and places, so that they become
 sentences as varied as captions and as short as what is typed in a hurry. The list is the same every time.
@@ -17,22 +17,22 @@ ANIMALS_EACH = 5
 def queries() -> list[str]:
     """The whole list: every action with two subjects and alone, animals, scenes, keywords and wishes.
 
-    >>> found = queries()
-    >>> len(found) > 900, "a busy crossing" in found, len(found) == len(set(found))
+    >>> texts = queries()
+    >>> len(texts) > 900, "a busy crossing" in texts, len(texts) == len(set(texts))
     (True, True, True)
     """
-    found: list[str] = []
-    person, place, animal = cycle(_phrases("people")), cycle(_phrases("places")), cycle(_phrases("animals"))
+    texts: list[str] = []
+    person, setting, animal = cycle(_phrases("people")), cycle(_phrases("places")), cycle(_phrases("animals"))
     for action in _phrases("actions"):
         subject = next(person)
-        found += [
+        texts += [
             f"{subject} {'are' if subject in PLURAL else 'is'} {action}",
-            f"{next(person)} {action} {next(place)}",
+            f"{next(person)} {action} {next(setting)}",
             action,
         ]
     for doing in _phrases("doings"):
-        found += [f"{next(animal)} {doing}" for _ in range(ANIMALS_EACH)]
-    return list(dict.fromkeys([*found, *_phrases("scenes"), *_phrases("things"), *_phrases("asked")]))
+        texts += [f"{next(animal)} {doing}" for _ in range(ANIMALS_EACH)]
+    return list(dict.fromkeys([*texts, *_phrases("scenes"), *_phrases("things"), *_phrases("asked")]))
 
 
 def _phrases(name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A method fitted to a bank and a library's items, kept in the cache and brought up to date, not made anew.
+"""Methods fitted to a bank and a library's items: cached, and updated rather than fitted again.
 
 New videos cost one pass over the bank, new bank queries one pass over the items; what left is taken out.
 Where a state cannot follow (Sinkhorn, or most of the items are new), it is fitted from the start.
@@ -108,8 +108,8 @@ class _Follower:
         some = self.vectors.of(queries)
         if np.array_equal(items, self.gallery.ids):
             return mixtures(some.vectors, some.weights, self.gallery.vectors, self.gallery.available)
-        place = {int(number): row for row, number in enumerate(self.gallery.ids)}
-        rows = np.array([place[int(number)] for number in items], np.int64)
+        row_of = {int(number): row for row, number in enumerate(self.gallery.ids)}
+        rows = np.array([row_of[int(number)] for number in items], np.int64)
         return mixtures(some.vectors, some.weights, self.gallery.vectors[rows], self.gallery.available[rows])
 
     def block(self, queries: Int64, items: Int64) -> Float32:

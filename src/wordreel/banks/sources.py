@@ -46,16 +46,16 @@ def from_log(path: str) -> BankQueries:
     return BankQueries(tuple(_lines(text, name)), f"the log {name}")
 
 
-def spread(found: BankQueries, limit: int | None) -> BankQueries:
-    """At most `limit` of the queries, evenly spaced, so that every part of the source is heard.
+def subsample(queries: BankQueries, limit: int | None) -> BankQueries:
+    """At most `limit` of the queries, evenly spaced over the source.
 
-    >>> spread(BankQueries(("a", "b", "c", "d"), "x"), 2).texts
+    >>> subsample(BankQueries(("a", "b", "c", "d"), "x"), 2).texts
     ('a', 'd')
     """
-    if limit is None or limit >= len(found.texts):
-        return found
-    step = (len(found.texts) - 1) / max(limit - 1, 1)
-    return BankQueries(tuple(found.texts[round(number * step)] for number in range(limit)), found.source)
+    if limit is None or limit >= len(queries.texts):
+        return queries
+    step = (len(queries.texts) - 1) / max(limit - 1, 1)
+    return BankQueries(tuple(queries.texts[round(number * step)] for number in range(limit)), queries.source)
 
 
 def _lines(text: str, name: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`wordreel bank …`: query banks, against the few videos that answer every query."""
+"""`wordreel bank …`: build, check and use query banks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,13 +21,15 @@ from wordreel.cli.common import (
     printable,
 )
 from wordreel.cli.evaluate_inputs import CaptionSource, command
-from wordreel.cli.groups import spread
+from wordreel.cli.option_groups import expand_options
 
 if TYPE_CHECKING:
     from wordreel.banks.check import BankCheck, BankCheckRow
+    from wordreel.banks.manager import BankManager
+    from wordreel.library.banks import Bank
 
 app = typer.Typer(
-    help="Keep, check and use query banks: sample queries that show which videos turn up too often.",
+    help="Build, check and use query banks: sample queries that show which videos turn up too often.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -36,39 +38,41 @@ NameArgument = Annotated[str, typer.Argument(help="The bank's name.")]
 
 
 @app.command("build")
-@spread
+@expand_options
 def build(
     library: LibraryOption,
     name: NameArgument = "everyday",
     source: SourceOptions = NOWHERE,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a bank from captions, a query log, or the list that comes with wordreel.
+    """Build a bank from captions, a query log, or the everyday queries that come with wordreel.
 
     Example: wordreel bank build mine --captions train.json
     """
     from wordreel.api import Library
 
-    found = source.gather(everyday=name == "everyday")
-    bank = Library(library, create=False).banks.build(name, found.texts, found.source, counter("queries"))
+    queries = source.gather(everyday=name == "everyday")
+    with Library(library, create=False) as opened:
+        bank = opened.banks.build(name, queries.texts, queries.source, counter("queries"))
     facts = {"name": bank.name, "queries": len(bank), "source": bank.source, "revision": bank.revision}
     if as_json:
         print_json(facts)
         return
     typer.echo(f"Bank {bank.name!r}: {len(bank)} queries from {printable(bank.source)}.")
-    typer.echo(f"Check it before it is used: wordreel bank check {bank.name} --captions FILE")
+    typer.echo(f"Check it before searches use it: wordreel bank check {bank.name} --captions FILE")
 
 
 @app.command("list")
 def list_banks(library: LibraryOption, as_json: JsonOption = False) -> None:
-    """List the banks of a library and what their checks said.
+    """List the banks of a library and the verdicts of their checks.
 
     Example: wordreel bank list
     """
     from wordreel.api import Library
 
-    banks = Library(library, create=False).banks
-    rows = [{**asdict(row), "check": _standing(banks.show(row.name), banks)} for row in banks.list()]
+    with Library(library, create=False) as opened:
+        banks = opened.banks
+        rows = [{**asdict(row), "check": _standing(banks.show(row.name), banks)} for row in banks.list()]
     if as_json:
         print_json(rows)
         return
@@ -77,7 +81,7 @@ def list_banks(library: LibraryOption, as_json: JsonOption = False) -> None:
             f"{row['name']:<16} {row['size']:>7} queries  {row['check']:<10} {printable(row['source'])}"
         )
     if not rows:
-        typer.echo("No banks. `wordreel bank build` makes one from everyday queries.")
+        typer.echo("No banks. Build one from everyday queries: `wordreel bank build`.")
 
 
 @app.command("show")
@@ -93,27 +97,29 @@ def show(
     """
     from wordreel.api import Library
 
-    banks = Library(library, create=False).banks
-    bank, last = banks.show(name), banks.last_check(name)
+    with Library(library, create=False) as opened:
+        bank, last = opened.banks.show(name), opened.banks.last_check(name)
+        standing = _standing(bank, opened.banks)
     if as_json:
         print_json({**asdict(bank), "revision": bank.revision, "check": last and last.report})
         return
-    made = datetime.fromtimestamp(bank.made_at).strftime("%Y-%m-%d")
-    typer.echo(f"{bank.name}: {len(bank)} queries, made {made} from {printable(bank.source)}")
+    built = datetime.fromtimestamp(bank.made_at).strftime("%Y-%m-%d")
+    typer.echo(f"{bank.name}: {len(bank)} queries, built {built} from {printable(bank.source)}")
     for text in bank.texts[:limit]:
         typer.echo(f"  {printable(text)}")
     if len(bank) > limit:
         typer.echo(f"  … and {len(bank) - limit} more")
-    typer.echo(f"Check: {_standing(bank, banks)}" + (f" ({last.report['verdict']})" if last else ""))
+    typer.echo(f"Check: {standing}" + (f" ({last.report['verdict']})" if last else ""))
 
 
 @app.command("add")
-@spread
+@expand_options
 def add(
     name: NameArgument,
     library: LibraryOption,
     texts: Annotated[list[str] | None, typer.Argument(help="Queries to add.")] = None,
     source: SourceOptions = NOWHERE,
+    as_json: JsonOption = False,
 ) -> None:
     """Add queries to a bank.
 
@@ -122,32 +128,39 @@ def add(
     from wordreel.api import Library
     from wordreel.banks.sources import BankQueries
 
-    found = BankQueries(tuple(texts), "the command line") if texts else source.gather()
-    added = Library(library, create=False).banks.add(name, found.texts, found.source)
-    typer.echo(f"{added} new queries in {name!r}; {len(found.texts) - added} were there or said twice.")
+    queries = BankQueries(tuple(texts), "the command line") if texts else source.gather()
+    with Library(library, create=False) as opened:
+        added = opened.banks.add(name, queries.texts, queries.source)
+    if as_json:
+        print_json({"name": name, "added": added, "duplicates": len(queries.texts) - added})
+        return
+    typer.echo(f"{added} queries added to {name!r}; {len(queries.texts) - added} were duplicates.")
 
 
 @app.command("drop")
 def drop(
     name: NameArgument,
     library: LibraryOption,
-    texts: Annotated[list[str] | None, typer.Argument(help="Queries to take out.")] = None,
-    whole: Annotated[bool, typer.Option("--all", help="Forget the whole bank.")] = False,
+    texts: Annotated[list[str] | None, typer.Argument(help="Queries to remove.")] = None,
+    whole: Annotated[bool, typer.Option("--all", help="Delete the whole bank.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Take queries out of a bank, or forget it.
+    """Remove queries from a bank, or delete it.
 
     Example: wordreel bank drop mine "a dog catches a frisbee"
     """
     from wordreel.api import Library
 
     if bool(texts) == whole:
-        raise typer.BadParameter("name the queries to take out, or give --all")
-    banks = Library(library, create=False).banks
-    if whole:
-        banks.delete(name)
-        typer.echo(f"Bank {name!r} is forgotten.")
-        return
-    typer.echo(f"{banks.remove(name, texts or ())} queries taken out of {name!r}.")
+        raise typer.BadParameter("name the queries to remove, or give --all")
+    with Library(library, create=False) as opened:
+        removed = len(opened.banks.show(name)) if whole else opened.banks.remove(name, texts or ())
+        if whole:
+            opened.banks.delete(name)
+    if as_json:
+        print_json({"name": name, "removed": removed, "deleted": whole})
+    else:
+        typer.echo(f"Bank {name!r} deleted." if whole else f"{removed} queries removed from {name!r}.")
 
 
 @app.command("check")
@@ -155,7 +168,7 @@ def check(
     name: NameArgument,
     library: LibraryOption,
     captions: Annotated[
-        str, typer.Option("--captions", help="Captions of videos in the library, which know the answers.")
+        str, typer.Option("--captions", help="Captions of videos in the library: queries with known answers.")
     ],
     data: DataOption = None,
     split: SplitOption = None,
@@ -172,7 +185,7 @@ def check(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure whether a bank helps, on captions that are not in it, and say "use it" or "do not".
+    """Measure whether a bank helps, on captions that are not in it; the verdict is "use it" or "do not".
 
     Example: wordreel bank check mine --captions captions.json --ids splits.json:official.val
     """
@@ -227,7 +240,7 @@ def _line(name: str, row: BankCheckRow) -> str:
     return f"{name:<16} {figures}  {apart if row.method != 'none' else ''}".rstrip()
 
 
-def _standing(bank: Any, banks: Any) -> str:
+def _standing(bank: Bank, banks: BankManager) -> str:
     last = banks.last_check(bank.name)
     if last is None:
         return "unchecked"

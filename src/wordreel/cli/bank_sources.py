@@ -42,25 +42,25 @@ class SourceOptions:
         bool, typer.Option("--builtin", help="The everyday queries that come with wordreel.")
     ] = False
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="At most so many, evenly spread over the source.")
+        int | None, typer.Option("--limit", min=1, help="At most this many, evenly spaced over the source.")
     ] = None
 
     def gather(self, everyday: bool = False) -> BankQueries:
-        """Queries from the one source that was named; `everyday` ones where none was."""
+        """Queries from the one named source; the everyday ones if `everyday` and none is named."""
         from wordreel.banks import sources
 
         if sum((bool(self.captions), self.log is not None, self.builtin)) > 1:
             raise typer.BadParameter("name one source: --captions, --log or --builtin")
         if self.captions:
             split = CaptionSource(self.captions, self.data, self.split, self.ids).read()
-            found = sources.from_captions(split, Path(self.captions).name)
+            queries = sources.from_captions(split, Path(self.captions).name)
         elif self.log is not None:
-            found = sources.from_log(self.log)
+            queries = sources.from_log(self.log)
         elif self.builtin or everyday:
-            found = sources.builtin()
+            queries = sources.builtin()
         else:
             raise typer.BadParameter("name a source: --captions FILE, --log FILE or --builtin")
-        return sources.spread(found, self.limit)
+        return sources.subsample(queries, self.limit)
 
 
 NOWHERE = SourceOptions()

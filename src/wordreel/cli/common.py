@@ -21,9 +21,9 @@ EVERY = 10.0  # seconds between lines of progress where there is no terminal
 
 def default_library() -> Path:
     """`$WORDREEL_LIBRARY`, or `wordreel/library` in the user's data folder."""
-    asked = os.environ.get("WORDREEL_LIBRARY")
-    if asked:
-        return Path(asked)
+    path = os.environ.get("WORDREEL_LIBRARY")
+    if path:
+        return Path(path)
     data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(data).expanduser() / "wordreel" / "library"
 
@@ -58,7 +58,7 @@ def counter(what: str) -> ProgressCallback:
 
 
 def beta_number(text: str | None) -> float | None:
-    """`--beta`: a number, or None for auto and where nothing was said."""
+    """`--beta`: a number, or None for auto or no value."""
     if text in (None, "auto"):
         return None
     try:
@@ -68,7 +68,7 @@ def beta_number(text: str | None) -> float | None:
 
 
 def names_in(text: str | None) -> list[str] | None:
-    """The names in an option that are separated by commas; None where nothing was said.
+    """The names in an option that are separated by commas; None for no value.
 
     >>> names_in("ocr, speech,"), names_in("")
     (['ocr', 'speech'], None)
@@ -116,7 +116,7 @@ def long_time(seconds: float) -> str:
 
 
 def printable(path: str | Path) -> str:
-    """A path that cannot play tricks on the terminal: control and undecodable bytes are shown escaped.
+    """A path that is safe to print: control characters and undecodable bytes are escaped.
 
     >>> printable("a\\nb")
     'a\\\\nb'

@@ -10,7 +10,7 @@ import typer
 
 from wordreel.cli.common import JsonOption, print_json
 from wordreel.cli.evaluate_inputs import ARRAYS, GroupingOptions, caption_counts
-from wordreel.cli.groups import spread
+from wordreel.cli.option_groups import expand_options
 
 if TYPE_CHECKING:
     from wordreel.evaluate.report_files import SavedResult
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 METRICS = ("R1", "R5", "R10", "R50", "MdR", "MnR", "Geom")
 
 
-@spread
+@expand_options
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="A result (`evaluate --out` PREFIX) or a matrix.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another, over the same queries and gallery.")],

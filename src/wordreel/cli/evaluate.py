@@ -23,7 +23,7 @@ from wordreel.cli.evaluate_inputs import (
     caption_counts,
     command,
 )
-from wordreel.cli.groups import spread
+from wordreel.cli.option_groups import expand_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ INSTANCE = ("cub", "sop")  # protocols of pictures that are searched by class
 Result = tuple[dict[str, Any], list[Path]]
 
 
-@spread
+@expand_options
 def evaluate(
     sources: Annotated[
         list[str],

@@ -24,9 +24,11 @@ def list_videos(
     """
     from wordreel.api import Library
 
-    store = Library(library, create=False).store
+    with Library(library, create=False) as opened:
+        failed, stats = opened.store.failures(), opened.store.stats()
+        videos = sorted(opened.videos(), key=lambda video: video.paths)
     if failures:
-        rows = [{"path": failure.path, "reason": failure.reason} for failure in store.failures()]
+        rows = [{"path": failure.path, "reason": failure.reason} for failure in failed]
         if as_json:
             print_json(rows)
             return
@@ -34,7 +36,6 @@ def list_videos(
             typer.echo(f"{printable(row['path'])}: {printable(row['reason'])}")
         typer.echo(f"{len(rows)} files could not be added.")
         return
-    videos = sorted(store.videos(), key=lambda video: video.paths)
     if as_json:
         print_json(
             [{"content": v.content, "paths": v.paths, "size": v.size, **asdict(v.info)} for v in videos]
@@ -45,7 +46,6 @@ def list_videos(
         length = kinds.get(video.info.kind) or kinds.get(video.info.container) or clock(video.info.duration)
         for path in video.paths:
             typer.echo(f"{length:>10}  {printable(path)}")
-    stats = store.stats()
     typer.echo(
         f"{stats.files} files, {long_time(stats.seconds)} of media, {stats.clips} clips, "
         f"{stats.words} lines of words, {stats.failures} failures"
@@ -57,13 +57,14 @@ def show(
     library: LibraryOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what is known of one file: its shots, what was recognised, said and written, and when.
+    """Show what is known of one file: its clips, what was recognised, and the words said or shown in it.
 
     Example: wordreel show ~/Videos/party.mp4
     """
     from wordreel.api import Library
 
-    facts = Library(library, create=False).describe(file)
+    with Library(library, create=False) as opened:
+        facts = opened.describe(file)
     if as_json:
         print_json(facts)
         return
@@ -72,8 +73,8 @@ def show(
     length = "" if info["kind"] == "image" else f", {clock(info['duration'])}"
     typer.echo(f"{printable(facts['path'])}: {info['kind']} ({info['container']}){length}{size}")
     for expert in facts["experts"]:
-        said = "; ".join(expert["labels"]) if expert["labels"] else f"{expert['rows']} rows"
-        typer.echo(f"  {expert['name']:<12} {expert['reason'] or said}")
+        labels = "; ".join(expert["labels"]) if expert["labels"] else f"{expert['rows']} rows"
+        typer.echo(f"  {expert['name']:<12} {expert['reason'] or labels}")
     for clip in facts["clips"]:
         typer.echo(f"  clip {clock(clip['start'])} – {clock(clip['end'])}")
     for caption in facts["captions"]:
@@ -84,12 +85,13 @@ def show(
 
 def remove(
     library: LibraryOption,
-    paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders to forget.")] = None,
+    paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders to remove.")] = None,
     missing: Annotated[
-        bool, typer.Option("--missing", help="Forget all files no longer on the disk.")
+        bool, typer.Option("--missing", help="Remove all files no longer on the disk.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Forget files. The media themselves are never touched.
+    """Remove files from the library. The media themselves are never touched.
 
     Example: wordreel remove ~/Videos/old
     """
@@ -97,9 +99,12 @@ def remove(
 
     if not paths and not missing:
         raise typer.BadParameter("name files or folders, or give --missing")
-    opened = Library(library, create=False)
-    gone = opened.remove(*(paths or ())) if paths else []
-    gone += opened.remove_missing() if missing else []
+    with Library(library, create=False) as opened:
+        gone = opened.remove(*(paths or ())) if paths else []
+        gone += opened.remove_missing() if missing else []
+    if as_json:
+        print_json(gone)
+        return
     for path in gone:
-        typer.echo(f"forgot {printable(path)}")
-    typer.echo(f"{len(gone)} files forgotten.")
+        typer.echo(f"removed {printable(path)}")
+    typer.echo(f"{len(gone)} files removed.")

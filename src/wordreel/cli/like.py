@@ -10,11 +10,11 @@ import typer
 
 from wordreel.cli.common import JsonOption, LibraryOption, clock, print_json
 from wordreel.cli.filters import ANY_FILE, FilterOptions
-from wordreel.cli.groups import spread
+from wordreel.cli.option_groups import expand_options
 from wordreel.cli.search import line, reasons
 
 
-@spread
+@expand_options
 def like(
     video: Annotated[Path, typer.Argument(help="A file, in the library or not.")],
     library: LibraryOption,

@@ -11,8 +11,8 @@ import typer
 
 from wordreel.cli.common import JsonOption, beta_number, print_json, printable
 from wordreel.cli.evaluate_inputs import DeviceOption, caption_counts
-from wordreel.cli.groups import spread
 from wordreel.cli.hubness import KeyOption, PlotOption, check_plot, draw, formatted
+from wordreel.cli.option_groups import expand_options
 
 if TYPE_CHECKING:
     from wordreel.evaluate.rankings import NormalisedRankings
@@ -107,7 +107,7 @@ class NormOptions:
         return method
 
 
-@spread
+@expand_options
 def qbnorm(
     test: Annotated[
         Path,

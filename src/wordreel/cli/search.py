@@ -12,7 +12,7 @@ import typer
 
 from wordreel.cli.common import JsonOption, LibraryOption, beta_number, clock, counter, print_json, printable
 from wordreel.cli.filters import ANY_FILE, FilterOptions
-from wordreel.cli.groups import spread
+from wordreel.cli.option_groups import expand_options
 from wordreel.errors import NextStep, WordreelError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ MAX_REASONS = 3
 MIN_SHARE = 0.1  # of the score
 
 
-@spread
+@expand_options
 def search(
     library: LibraryOption,
     words: Annotated[
@@ -138,9 +138,9 @@ def print_comparison(results: Results[Hit]) -> None:
         else:
             change = f"{'↑' if before > hit.rank else '↓'}{abs(before - hit.rank)}"
         typer.echo(f"{'–' if before is None else before:>3} →{line(hit)}  {change}")
-    shown = {hit.content for hit in results}
+    listed = {hit.content for hit in results}
     for hit in results.plain or ():
-        if hit.content not in shown:
+        if hit.content not in listed:
             typer.echo(f"{hit.rank:>3} →  –   {hit.score:.3f}  {printable(hit.path)}  out")
 
 

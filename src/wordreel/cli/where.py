@@ -33,12 +33,12 @@ def where(
     from wordreel.api import Library
 
     with Library(library, create=False) as opened:
-        found = opened.where(video, words, norm=norm, bank=bank, beta=beta_number(beta))
+        timeline = opened.where(video, words, norm=norm, bank=bank, beta=beta_number(beta))
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(timeline))
         return
-    typer.echo(f"{clock(0)} │{strip(found.scores)}│ {clock(found.duration)}")
-    for start, end, score in found.moments:
+    typer.echo(f"{clock(0)} │{strip(timeline.scores)}│ {clock(timeline.duration)}")
+    for start, end, score in timeline.moments:
         typer.echo(f"  {score:4.0%}  {clock(start)} – {clock(end)}")
 
 

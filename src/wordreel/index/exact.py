@@ -59,7 +59,7 @@ class ExactIndex:
         """The `k` best items for each of `vectors [q, experts, dim]` with `weights [q, experts]`.
 
         `allowed [n]` leaves items out before ranking, so a filter never costs results. `known [q, n]` are the
-        plain scores of all items, which are then not made again.
+        plain scores of all items, if known already.
 
         >>> items = np.eye(3, dtype=np.float32)[:, None, :]
         >>> index = ExactIndex(items, np.ones((3, 1), bool))

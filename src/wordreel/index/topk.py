@@ -25,8 +25,8 @@ def topk_ids(values: NDArray[Any], k: int) -> NDArray[np.int64]:
     edge = np.partition(values, columns - k, axis=1)[:, columns - k, None]
     above = values > edge
     level = values == edge
-    room = k - above.sum(axis=1, keepdims=True)
-    chosen = above | (level & (np.cumsum(level, axis=1) <= room))
+    ties = k - above.sum(axis=1, keepdims=True)
+    chosen = above | (level & (np.cumsum(level, axis=1) <= ties))
     ids = np.nonzero(chosen)[1].reshape(len(values), k)
     order = np.argsort(-np.take_along_axis(values, ids, axis=1), axis=1, kind="stable")
     return np.take_along_axis(ids, order, axis=1)

@@ -1,4 +1,4 @@
-"""Captions to choose from, out of a file: sentences are all that matters, whatever they belong to.
+"""Read captions to choose from out of a file; what they belong to does not matter.
 
 | file | captions |
 |---|---|
@@ -28,14 +28,14 @@ def read_texts(address: str) -> list[str]:
     path = Path(address).expanduser()
     ending = path.suffix.lower()
     if json_address.is_json_address(address):
-        found = list(_inside(json_address.read_address(str(path)), address))
+        texts = list(_inside(json_address.read_address(str(path)), address))
     elif ending in (".jsonl", ".ndjson"):
-        found = [text for number, line in read_lines(path) for text in _line(line, f"{path}, line {number}")]
+        texts = [text for number, line in read_lines(path) for text in _line(line, f"{path}, line {number}")]
     elif ending in (".csv", ".tsv"):
-        found = list(_column(path, "," if ending == ".csv" else "\t"))
+        texts = list(_column(path, "," if ending == ".csv" else "\t"))
     else:
-        found = [line for _, line in read_lines(path)]
-    texts = normalize_queries(found)
+        texts = [line for _, line in read_lines(path)]
+    texts = normalize_queries(texts)
     if not texts:
         raise DatasetError(f"{address} has no captions")
     return texts
@@ -54,8 +54,8 @@ def _inside(value: Any, where: str) -> Iterator[str]:
             yield from _inside(entry, where)
     else:
         raise DatasetError(
-            f'what stands at {where} must be texts: ["a man sings", …] or {{"clip1": ["a man sings", …]}}; '
-            "say FILE.json:key if they are inside"
+            f'{where} must hold texts: ["a man sings", …] or {{"clip1": ["a man sings", …]}}; '
+            "name FILE.json:key if they are inside"
         )
 
 
@@ -68,8 +68,8 @@ def _line(line: str, where: str) -> Iterator[str]:
 
 
 def _column(path: Path, delimiter: str) -> Iterator[str]:
-    found = read_rows(path, delimiter, strict=True)
-    for number, header in found:
-        place = column_indices(path, number, header, [KEYS])
-        for last, row in found:
-            yield pick_cells(path, last, row, place)[0]
+    table = read_rows(path, delimiter, strict=True)
+    for number, header in table:
+        wanted = column_indices(path, number, header, [KEYS])
+        for last, row in table:
+            yield pick_cells(path, last, row, wanted)[0]

@@ -16,11 +16,11 @@ from wordreel.library.store import LibraryStore
 from wordreel.types import Track
 from wordreel.weights.store import WeightStore
 
-STRONGEST = 3  # labels shown per expert
+STRONGEST = 3  # labels per expert
 
 
 def describe(store: LibraryStore, path: Path, weights: WeightStore) -> dict[str, Any]:
-    """The file's facts, what each expert made of it, its clips and its words."""
+    """The facts, expert results, clips, captions and words of one file."""
     file = store.file(path)
     video = store.video(file.content) if file else None
     if file is None or video is None:

@@ -3,7 +3,7 @@
     coverage(q, clip) = Σ idf(t) over query terms t heard or read in the clip / Σ idf(t) over all terms
     bonus(q, clip)    = strength · coverage · (1 − e^(−matched / 1.5))
 
-The last factor lets one common word found by chance weigh half of what three found together do. Cost: one
+The last factor gives one common word, matched by chance, half the weight of three matched together. Cost: one
 full-text lookup per term.
 """
 
@@ -40,8 +40,8 @@ def terms_of(text: str) -> list[str]:
     >>> terms_of("Which platform does the train to Vienna leave from?")
     ['platform', 'train', 'vienna', 'leave']
     """
-    found = re.findall(r"[^\W_]+", text.lower())
-    return list(dict.fromkeys(word for word in found if word not in STOP_WORDS))
+    words = re.findall(r"[^\W_]+", text.lower())
+    return list(dict.fromkeys(word for word in words if word not in STOP_WORDS))
 
 
 def bonus(terms: Mapping[str, int], matched: Iterable[str], videos: int) -> float:
@@ -85,10 +85,10 @@ def lexical_matches(snapshot: LibrarySnapshot, text: str) -> LexicalMatches:
 
 def item_bonus(snapshot: LibrarySnapshot, rows: Mapping[str, list[WordRow]]) -> dict[int, float]:
     """The bonus of every item in which some query term was said or shown, by gallery row."""
-    counts = {term: len({row.content for row in found}) for term, found in rows.items()}
+    counts = {term: len({row.content for row in matches}) for term, matches in rows.items()}
     matched: dict[int, set[str]] = {}
-    for term, found in rows.items():
-        for word in found:
+    for term, matches in rows.items():
+        for word in matches:
             for row in snapshot.rows_by_content.get(word.content, ()):
                 if _overlaps(snapshot.items[row], word):
                     matched.setdefault(row, set()).add(term)

@@ -64,9 +64,9 @@ def search_sequence(
     hits = []
     for rank, pair in enumerate(pairs[query.offset : query.offset + query.limit], start=query.offset + 1):
         one, two = snapshot.items[pair.first], snapshot.items[pair.second]
-        sure = None
+        lower = None
         if confidence is not None:
-            sure = float(min(confidence[0, pair.first], confidence[1, pair.second]))
+            lower = float(min(confidence[0, pair.first], confidence[1, pair.second]))
         hits.append(
             hit_of(
                 SequenceHit,
@@ -77,7 +77,7 @@ def search_sequence(
                 rank=rank,
                 score=pair.score,
                 why=explain_item(searcher, pair.first, encoded[0]),
-                confidence=sure,
+                confidence=lower,
                 norm=scoring.norm.label,
                 then=(two.start, two.end),
                 then_score=float(scores[1, pair.second]),

@@ -50,7 +50,7 @@ class VideoQuery:
         if not available.any():
             raise QueryError(
                 f"{name} has no features that the model {model.name!r} can compare; "
-                f"it looks at {', '.join(model.track_experts)}"
+                f"it reads {', '.join(model.track_experts)}"
             )
         return VideoQuery(
             name, content, tracks, clips, np.where(available[..., None], vectors, np.float32(0)), available
@@ -153,7 +153,7 @@ def experts_for(store: LibraryStore, model: Model) -> list[str]:
     wanted = [name for name in able if name in have] if have else able
     if not wanted:
         raise QueryError(
-            f"the model {model.name!r} looks at {', '.join(model.track_experts)}, imported features that "
+            f"the model {model.name!r} reads {', '.join(model.track_experts)}, imported features that "
             "wordreel cannot compute for a file; search with an item of the library"
         )
     shots = (SHOTS_EXPERT in have or not have) and SHOTS_EXPERT not in wanted

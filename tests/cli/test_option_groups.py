@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from wordreel.cli.groups import spread
+from wordreel.cli.option_groups import expand_options
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ def shell(*words):
     app = typer.Typer(rich_markup_mode=None)
 
     @app.command()
-    @spread
+    @expand_options
     def draw(
         name: Annotated[str, typer.Argument()],
         first: bool = False,
@@ -52,4 +52,4 @@ def test_help_lists_them_in_their_place():
 def test_a_verb_without_groups_stays_as_it_is():
     def plain(one: int, two: str = "b") -> None: ...
 
-    assert inspect.signature(spread(plain)) == inspect.signature(plain)
+    assert inspect.signature(expand_options(plain)) == inspect.signature(plain)

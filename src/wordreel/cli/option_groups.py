@@ -9,8 +9,8 @@ from functools import wraps
 from typing import Any, get_type_hints
 
 
-def spread(verb: Callable[..., None]) -> Callable[..., None]:
-    """The verb with the fields of its dataclass parameters as options, in their place."""
+def expand_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Replace the dataclass parameters of a verb by one option for each of their fields."""
     signature = inspect.signature(verb, eval_str=True)
     groups: dict[str, Any] = {
         name: one.annotation for name, one in signature.parameters.items() if is_dataclass(one.annotation)
@@ -27,11 +27,11 @@ def spread(verb: Callable[..., None]) -> Callable[..., None]:
         ]
 
     @wraps(verb)
-    def asked(**given: Any) -> None:
+    def wrapped(**given: Any) -> None:
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         verb(**given)
 
-    asked.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
-    asked.__annotations__ = {one.name: one.annotation for one in options}
-    return asked
+    wrapped.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {one.name: one.annotation for one in options}
+    return wrapped

@@ -17,7 +17,7 @@ def test_an_interrupt_says_that_the_old_model_stays(shell, monkeypatch):
     monkeypatch.setattr(Library, "use", interrupted)
     done = CliRunner().invoke(app, ["use", "bridge", "--library", str(shell.library)])
     assert done.exit_code == 130
-    assert "The model stays that was in use; the same command goes on" in done.stderr
+    assert "The previous model stays in use; the same command resumes" in done.stderr
 
 
 def test_only_one_model_is_in_use(shell, tmp_path):

@@ -96,11 +96,11 @@ def use(
         used = opened.use(model, embedded, conversion=conversion)
     except KeyboardInterrupt:
         bars.stop()
-        said = "wordreel: stopped. The model stays that was in use; the same command goes on from here."
-        typer.echo(said, err=True)
+        message = "wordreel: stopped. The previous model stays in use; the same command resumes."
+        typer.echo(message, err=True)
         raise typer.Exit(130) from None
     finally:
-        if bars.live.is_started:  # a bar that never began would leave an empty line
+        if bars.live.is_started:  # a bar that never started would leave an empty line
             bars.stop()
     if as_json:
         print_json(asdict(used))
@@ -119,7 +119,7 @@ def _print_models(opened: Library, every: bool, as_json: bool) -> None:
         if not (every or row.in_use or row.embedded):
             continue
         state = "in use" if row.in_use else ""
-        name = printable(row.name) or "(a model no longer here)"
+        name = printable(row.name) or "(a model that is gone)"
         typer.echo(
             f"{name:<24} {row.fingerprint:<16}  {row.embedded}/{row.clips} clips embedded  {state}".rstrip()
         )

@@ -103,17 +103,17 @@ def test_breakdowns_share_out_every_query():
     rng = np.random.default_rng(0)
     texts = [" ".join("w" * int(n)) for n in rng.integers(0, 25, len(captions))]
     groups = by_length(run, texts)
-    assert sum(group.queries for group in groups) == len(captions)
+    assert sum(group.metrics.queries for group in groups) == len(captions)
     short = [run.ranks[n] for n, text in enumerate(texts) if len(text.split()) <= 4]
     first = groups[0]
-    assert (first.name, first.queries) == ("1–4 words", len(short))
-    assert first.MdR == np.median(short)
+    assert (first.name, first.metrics.queries) == ("1–4 words", len(short))
+    assert first.metrics.median_rank == np.median(short)
     heard = rng.random(30) < 0.5
     there, absent = by_expert(run, captions.owner, {"speech": heard.tolist()})
     assert there.name == "speech: there"
-    assert there.queries + absent.queries == len(captions)
+    assert there.metrics.queries + absent.metrics.queries == len(captions)
     right = [run.ranks[n] < 11 for n in range(len(captions)) if not heard[captions.owner[n]]]
-    assert pytest.approx(100 * np.mean(right)) == absent.R10
+    assert pytest.approx(100 * np.mean(right)) == absent.metrics.r10
 
 
 def test_best_and_worst_are_of_different_videos_and_in_order():
@@ -124,7 +124,7 @@ def test_best_and_worst_are_of_different_videos_and_in_order():
     assert best[0].rank == run.ranks.min()
     assert worst[0].rank == run.ranks.max()
     first = best[0]
-    assert first.found[0] == first.right
+    assert first.retrieved[0] == first.right
     leads = [
         np.sort(np.delete(sims[q], o))[-1] - sims[q, o]
         for q, o in enumerate(captions.owner)

@@ -181,7 +181,7 @@ def test_queries_that_ask_nothing_do_not_count():
 def test_answers_that_were_not_found_count_for_recall_only():
     a, b = np.array([1.0, np.inf, 3.0]), np.array([1.0, 2.0, np.inf])
     assert compare(a, b, "R5").difference == 0
-    with pytest.raises(EvaluationError, match="not found"):
+    with pytest.raises(EvaluationError, match="not retrieved"):
         compare(a, b, "MnR")
 
 
@@ -202,7 +202,7 @@ def test_thirty_thousand_queries_take_no_time():
         ([np.nan], [np.nan], {}, "no queries"),
         ([0, 1], [1, 1], {}, "count from 1"),
         ([1, 2], [1, 2], {"groups": [1]}, "as many groups"),
-        ([1, 2], [1, 2], {"metric": "R0"}, "no figure 'R0'"),
+        ([1, 2], [1, 2], {"metric": "R0"}, "no metric 'R0'"),
         ([1, 2], [1, 2], {"metric": "recall"}, "known are R1"),
         ([1, 2], [1, 2], {"samples": 0}, "samples"),
         ([1, 2], [1, 2], {"level": 1}, "level"),

@@ -111,8 +111,8 @@ def test_runs_at_fault(tmp_path, text, message):
         ("q 0 v 1\nq 0 w\n", r"line 2: qrels have 4 columns .* not 3"),
         ("q 0 v yes\n", "line 1: the relevance 'yes' is not a whole number"),
         ("q 0 v 1\nq 0 v 0\n", "line 2: query 'q' has item 'v' twice"),
-        ("query-id\tcorpus-id\tscore\nq\tv\n", "line 2: under this heading are 3 columns"),
-        ("query-id\tcorpus-id\tscore\nq\t\t1\n", "line 2: under this heading"),
+        ("query-id\tcorpus-id\tscore\nq\tv\n", "line 2: below this header are 3 columns"),
+        ("query-id\tcorpus-id\tscore\nq\t\t1\n", "line 2: below this header"),
         ("query-id\tcorpus-id\tscore\nq\tv\t0.5\n", "line 2: the relevance '0.5'"),
     ],
 )

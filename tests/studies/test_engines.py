@@ -57,7 +57,7 @@ def test_leaving_experts_out_is_as_if_they_had_never_looked(library, tmp_path):
     assert not searcher.snapshot.gallery.available[:, 1].any()
     assert searcher.snapshot.gallery.available[:, 0].all()
     whole = searcher_of(View(library, tmp_path / "cache"), model)
-    assert whole.gallery.available[:, 1].any()  # another cache, not that of the part
+    assert whole.snapshot.gallery.available[:, 1].any()  # another cache, not that of the part
     heard = whole.store.tracks(content)
     words = next(
         row.text

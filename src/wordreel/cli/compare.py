@@ -100,15 +100,15 @@ def _show(facts: dict[str, Any]) -> None:
             f"post-processing A: {labels['a']}, B: {labels['b']}"
         )
         rows = [["", "A", "B", "B − A", "95% interval", "p"]]
-        for metric, found in part["figures"].items():
-            p = f"{found['p_value']:.4f}" if found["p_value"] >= 0.0001 else "<0.0001"
+        for metric, comparison in part["figures"].items():
+            p = f"{comparison['p_value']:.4f}" if comparison["p_value"] >= 0.0001 else "<0.0001"
             rows.append(
                 [
                     TITLES[metric],
-                    f"{found['a']:.1f}",
-                    f"{found['b']:.1f}",
-                    f"{found['difference']:+.2f}",
-                    f"{found['low']:+.2f} to {found['high']:+.2f}",
+                    f"{comparison['a']:.1f}",
+                    f"{comparison['b']:.1f}",
+                    f"{comparison['difference']:+.2f}",
+                    f"{comparison['low']:+.2f} to {comparison['high']:+.2f}",
                     p,
                 ]
             )

@@ -138,7 +138,7 @@ class ReportOptions:
 
 @dataclass(frozen=True)
 class JudgedOptions:
-    """Rankings that were made elsewhere, and pictures searched by class."""
+    """Rankings of other systems, and pictures searched by class."""
 
     qrels: Annotated[
         Path | None,

@@ -46,14 +46,14 @@ def hubness(
 
     check_plot(plot)
     matrix = read_matrix(sims, key)
-    found = asdict(measure_hubness(matrix, k))
+    measures = asdict(measure_hubness(matrix, k))
     if plot:
         draw(plot, {"plain": k_occurrence(matrix, min(k, matrix.shape[1]))}, k)
     if as_json:
-        print_json({"queries": matrix.shape[0], "items": matrix.shape[1], **found})
+        print_json({"queries": matrix.shape[0], "items": matrix.shape[1], **measures})
         return
     typer.echo(f"{matrix.shape[0]} queries, {matrix.shape[1]} items")
-    for name, value in found.items():
+    for name, value in measures.items():
         typer.echo(f"{name.replace('_', ' '):<20}{formatted(value):>10}")
 
 
@@ -83,7 +83,7 @@ def draw(path: Path, counts: Mapping[str, NDArray[Any]], k: int, items: str = "i
 
 
 def formatted(value: float) -> str:
-    """Whole numbers as they are, others to three places.
+    """Whole numbers as they are, others to three digits.
 
     >>> formatted(10), formatted(0.25)
     ('10', '0.250')

@@ -1,4 +1,4 @@
-"""Putting two results side by side: only where the same queries asked for the same gallery."""
+"""Pair two results, query by query, where both are over the same queries and gallery."""
 
 from __future__ import annotations
 

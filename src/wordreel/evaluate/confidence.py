@@ -114,12 +114,12 @@ def check(
     `best [queries, videos]` says which item of the gallery gave each score; None where videos are items.
     """
     full = measure(scores, right, confidence.of(scores, best))
-    found = []
-    place = np.broadcast_to(np.arange(np.shape(scores)[1]), np.shape(scores)) if best is None else best
+    results = []
+    items = np.broadcast_to(np.arange(np.shape(scores)[1]), np.shape(scores)) if best is None else best
     for columns, answers in halved(np.shape(scores)[1], right, halves, seed):
         cut = scores[:, columns]
-        found.append(measure(cut, answers, confidence.of(cut, place[:, columns])))
-    return {"whole": full, "halves": _mean(found)}
+        results.append(measure(cut, answers, confidence.of(cut, items[:, columns])))
+    return {"whole": full, "halves": _mean(results)}
 
 
 def halved(videos: int, right: Ids, halves: int = 4, seed: int = 0) -> Iterator[tuple[Ids, Ids]]:
@@ -127,19 +127,19 @@ def halved(videos: int, right: Ids, halves: int = 4, seed: int = 0) -> Iterator[
     rng = np.random.default_rng(seed)
     for _ in range(halves):
         columns = np.sort(rng.permutation(videos)[: max(1, videos // 2)])
-        place = np.full(videos, -1)
-        place[columns] = np.arange(len(columns))
-        yield columns, place[right]
+        position = np.full(videos, -1)
+        position[columns] = np.arange(len(columns))
+        yield columns, position[right]
 
 
-def table(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """What `check` found, as a Markdown table. Numbers are percent."""
+def table(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """The result of `check` as a Markdown table. Numbers are percent."""
     lines = [
         "| gallery | videos | queries | no answer | top hit right | judged by | pairs AUPRC | top-hit AUROC "
         "| top-hit AUPRC | calibration error |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, one in found.items():
+    for name, one in results.items():
         for by in ("similarity", "confidence"):
             error = _percent(one["calibration_error"]) if by == "confidence" else "–"
             lines.append(
@@ -164,7 +164,7 @@ def _sorted(values: Array, right: Bool) -> tuple[Array, Array]:
     return np.sort(values[right]), np.sort(values[~right])
 
 
-def _mean(found: list[dict[str, Any]]) -> dict[str, Any]:
+def _mean(results: list[dict[str, Any]]) -> dict[str, Any]:
     """The mean of every number of some measurements; what is None in one of them is left out."""
 
     def average(values: list[Any]) -> Any:
@@ -175,4 +175,4 @@ def _mean(found: list[dict[str, Any]]) -> dict[str, Any]:
         known: Float64 = np.array([value for value in values if value is not None], np.float64)
         return float(known.mean()) if len(known) else None
 
-    return dict(average(found))
+    return dict(average(results))

@@ -1,18 +1,18 @@
 """Image-to-image retrieval by class (CUB, SOP): every item asks for the others of its class.
 
-The item itself is left out. An item that is alone in its class asks nothing, but can be found by others.
+The item itself is left out. An item that is alone in its class asks nothing, but others can retrieve it.
 
 - R@K: the share of items whose first item of the same class is among the first K (Jégou et al. 2011);
-- AP = 1/R Σᵢ [item i is right] · (right among the first i) / i, over all places i, where R others are right;
+- AP = 1/R Σᵢ [item i is right] · (right among the first i) / i, over all ranks i, where R others are right;
   mAP is its mean;
-- mAP@R cuts the sum off after R places (Musgrave et al. 2020).
+- mAP@R cuts the sum off after R ranks (Musgrave et al. 2020).
 
-Equal scores: a first item has the mean of the places it shares, as in `ranks`; AP is the mean over all orders
+Equal scores: a first item has the mean of the ranks it shares, as in `ranks`; AP is the mean over all orders
 of the tied items (McSherry & Najork 2008). With g items above, h of them right, and t tied of which r right,
-place g + i adds r/t · (h + 1 + (i − 1)(r − 1)/(t − 1)) / (g + i), a sum that harmonic numbers give at once.
+rank g + i adds r/t · (h + 1 + (i − 1)(r − 1)/(t − 1)) / (g + i), a sum that harmonic numbers give at once.
 
-Cost: similarities are made or read in blocks of queries. No row is sorted: each is compared with the scores
-of its right items only.
+Cost: similarities are computed or read in blocks of queries. No row is sorted: each is compared with the
+scores of its right items only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from wordreel.errors import EvaluationError
 from wordreel.evaluate.metrics import recall_at
 from wordreel.types import Float64, Int64
 
-BLOCK = 1 << 23  # similarities made at once: few enough to hold, many enough for a matrix product
+BLOCK = 1 << 23  # similarities computed at once: few enough to hold, many enough for a matrix product
 CUB = (1, 2, 4, 8)
 SOP = (1, 10, 100, 1000)
 
@@ -51,7 +51,7 @@ class InstanceRanks:
 
     first: Float64  # the rank of the first right item
     average_precision: Float64
-    precision_to_r: Float64  # the average precision cut off after R places
+    precision_to_r: Float64  # the average precision cut off after R ranks
 
 
 def embedding_metrics(
@@ -85,7 +85,7 @@ def instance_metrics(items: InstanceRanks, ks: Sequence[int] = CUB) -> InstanceM
 
 
 def embedding_ranks(embeddings: NDArray[Any], labels: Sequence[Any] | NDArray[Any]) -> InstanceRanks:
-    """Each item's figures, by cosine; products are made in float32, or float64 where that is given."""
+    """Each item's ranks, by cosine; products are computed in float32, or float64 where that is given."""
     vectors = np.asarray(embeddings)
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise EvaluationError(f"embeddings are a matrix [items, dim] of numbers, not {vectors.shape}")
@@ -93,8 +93,8 @@ def embedding_ranks(embeddings: NDArray[Any], labels: Sequence[Any] | NDArray[An
     vectors = vectors.astype(kind)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
-        place = int(np.flatnonzero(~np.isfinite(lengths))[0])
-        raise EvaluationError(f"embedding {place} is not finite; leave it out or mend it")
+        item = int(np.flatnonzero(~np.isfinite(lengths))[0])
+        raise EvaluationError(f"embedding {item} is not finite; leave it out or mend it")
     vectors /= np.where(lengths > 0, lengths, 1)  # an embedding of nothing is as far from all
     return _per_item(lambda span: vectors[span] @ vectors.T, len(vectors), labels)
 
@@ -120,7 +120,7 @@ def _per_item(
     starts = np.searchsorted(label[order], np.arange(label.max() + 2))
     members = [order[a:b] for a, b in pairwise(starts.tolist())]
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, items + 1))])
-    found = np.full((3, items), np.nan)
+    ranks = np.full((3, items), np.nan)
     for span in _spans(items):
         rows = rows_of(span)
         finite = np.isfinite(rows)
@@ -131,8 +131,8 @@ def _per_item(
         for item, row in zip(range(span.start, span.stop), rows, strict=True):
             mates = members[label[item]]
             if len(mates) > 1:
-                found[:, item] = _one(row, item, mates, harmonic)
-    return InstanceRanks(*found)
+                ranks[:, item] = _one(row, item, mates, harmonic)
+    return InstanceRanks(*ranks)
 
 
 def _one(row: NDArray[Any], item: int, mates: Int64, harmonic: Float64) -> tuple[float, float, float]:
@@ -163,8 +163,8 @@ def _figures(above: Int64, tied: Int64, alike: Int64, harmonic: Float64) -> tupl
     grows = np.where(tied > 1, (alike - 1) / np.maximum(tied - 1, 1), 0)
     rest = before + 1 - grows * (above + 1)
 
-    def summed(places: Int64) -> float:
-        parts = alike / tied * (grows * places + rest * (harmonic[above + places] - harmonic[above]))
+    def summed(count: Int64) -> float:
+        parts = alike / tied * (grows * count + rest * (harmonic[above + count] - harmonic[above]))
         return float(parts.sum()) / total
 
     return float(first), summed(tied), summed(np.clip(total - above, 0, tied))

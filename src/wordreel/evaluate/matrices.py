@@ -74,18 +74,18 @@ def read_counts(text: str) -> Array:
 
 def matrix_among(arrays: Mapping[str, Array], path: Path, key: str | None = None) -> Array:
     """The matrix among the arrays of a file, checked."""
-    found = _pick(arrays, path, key, MATRIX_KEYS, lambda array: array.ndim == 2)
-    if found.ndim != 2:
+    matrix = _pick(arrays, path, key, MATRIX_KEYS, lambda array: array.ndim == 2)
+    if matrix.ndim != 2:
         raise HubnessError(
-            f"{path} holds an array of shape {found.shape}; similarities are a matrix [queries, items]"
+            f"{path} holds an array of shape {matrix.shape}; similarities are a matrix [queries, items]"
         )
-    if found.dtype.kind not in "fiu":
-        raise HubnessError(f"{path} holds {found.dtype}; similarities are real numbers")
-    if 0 in found.shape:
-        raise HubnessError(f"{path} holds an empty matrix of shape {found.shape}")
-    if found.dtype.kind != "f":
-        found = found.astype(np.float64)
-    for span, rows in row_blocks(found):
+    if matrix.dtype.kind not in "fiu":
+        raise HubnessError(f"{path} holds {matrix.dtype}; similarities are real numbers")
+    if 0 in matrix.shape:
+        raise HubnessError(f"{path} holds an empty matrix of shape {matrix.shape}")
+    if matrix.dtype.kind != "f":
+        matrix = matrix.astype(np.float64)
+    for span, rows in row_blocks(matrix):
         # Both pass NaN on, and are faster than looking at every number for itself.
         if not (np.isfinite(rows.min()) and np.isfinite(rows.max())):
             row, column = np.argwhere(~np.isfinite(rows))[0]
@@ -93,25 +93,25 @@ def matrix_among(arrays: Mapping[str, Array], path: Path, key: str | None = None
                 f"{path}: the similarity in row {span.start + row}, column {column} is {rows[row, column]}; "
                 "leave out or mend the embeddings that are not finite"
             )
-    return found
+    return matrix
 
 
 def read_arrays(path: Path, key: str | None = None) -> dict[str, Array]:
     """All arrays of a file by name; `key` may save reading the others. One without a name is `ALONE`."""
     head = _head(path)
     try:
-        found = _read(path, head, key)
+        content = _read(path, head, key)
     except UnsafePickle as error:
         raise UnsafePickle(f"{path}: {error.message}", error.next_step) from None
     except WordreelError as error:
         raise HubnessError(f"{path}: {error}") from None
     except Exception as error:  # a hostile file can make a reader raise nearly anything
         raise HubnessError(f"{path} cannot be read: {type(error).__name__}: {error}") from None
-    if isinstance(found, np.ndarray):
-        return {ALONE: found}
-    if isinstance(found, dict):
-        return {str(name): value for name, value in found.items() if isinstance(value, np.ndarray)}
-    raise HubnessError(f"{path} holds a {type(found).__name__} where an array of similarities is expected")
+    if isinstance(content, np.ndarray):
+        return {ALONE: content}
+    if isinstance(content, dict):
+        return {str(name): value for name, value in content.items() if isinstance(value, np.ndarray)}
+    raise HubnessError(f"{path} holds a {type(content).__name__} where an array of similarities is expected")
 
 
 def _head(path: Path) -> bytes:
@@ -135,9 +135,9 @@ def _read(path: Path, head: bytes, key: str | None) -> Any:
         return map_safetensors(path)
     if head.startswith(b"\x80") or path.suffix.lower() in (".pkl", ".pickle"):
         # latin1, because pickles of Python 2 keep the bytes of arrays as text.
-        found = safe_pickle.load(path, encoding="latin1", next_step=MATRIX_STEP)
-        older = isinstance(found, int) and found == torch_file.MAGIC
-        return torch_file.read_checkpoint(path) if older else found
+        content = safe_pickle.load(path, encoding="latin1", next_step=MATRIX_STEP)
+        older = isinstance(content, int) and content == torch_file.MAGIC
+        return torch_file.read_checkpoint(path) if older else content
     raise HubnessError("not a file of arrays; known are .npy, .npz, .safetensors, .h5, .pkl and .pt")
 
 
@@ -208,8 +208,8 @@ def map_safetensors(path: Path) -> dict[str, Array]:
         if kind is None:
             raise HubnessError(f"{name} has the type {entries[name]['dtype']}, which is not read")
     if "bfloat16" in kinds.values():
-        found: dict[str, Array] = torch_file.read_checkpoint(path)
-        return found
+        arrays: dict[str, Array] = torch_file.read_checkpoint(path)
+        return arrays
     return {
         name: map_part(path, str(kinds[name]), 8 + size + entry["data_offsets"][0], tuple(entry["shape"]))
         for name, entry in entries.items()
@@ -224,22 +224,22 @@ def map_hdf5(path: Path, key: str | None, most: int) -> dict[str, Array]:
         raise HubnessError(
             "reading HDF5 files needs h5py", NextStep("install it: pip install 'wordreel[datasets]'")
         ) from None
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
 
     def visit(name: str, item: Any) -> None:
         if not (isinstance(item, h5py.Dataset) and item.dtype.kind in "fiub" and key in (None, name)):
             return
         offset = None if item.external or item.is_virtual else item.id.get_offset()
         if offset is not None and item.chunks is None:
-            found[name] = map_part(path, item.dtype, offset, item.shape)
+            arrays[name] = map_part(path, item.dtype, offset, item.shape)
         elif item.nbytes > most:
             raise HubnessError(f"{name} is packed and has {item.nbytes} bytes, more than {most}; unpack it")
         else:
-            found[name] = _unpacked(item)
+            arrays[name] = _unpacked(item)
 
     with h5py.File(path, "r") as file:
         file.visititems(visit)  # does not follow links, so it stays within the file
-    return found
+    return arrays
 
 
 def map_part(path: Path, kind: Any, offset: int, shape: tuple[int, ...]) -> Array:

@@ -332,7 +332,7 @@ def check_shapes(bank: Array, test: Array, captions: Captions, direction: Direct
 
 
 def with_automatic_beta(method: Method, bank: Array, columns: Bool | None = None) -> Method:
-    """The method with a β chosen without labels, from a sample of the bank and those `columns` of it.
+    """The method with a β chosen without labels, from a sample of the bank, in those `columns`.
 
     The grid is for cosines; for logits it is divided by the largest similarity.
     """

@@ -87,9 +87,9 @@ def best_and_worst(
     if run.ranking is None:
         return [], []
     best = run.ranking.best
-    asked = np.flatnonzero(~np.isnan(run.ranks))
-    order = asked[np.lexsort((asked, -run.ranking.margins[asked], run.ranks[asked]))]
-    count = min(count, len(np.unique(owner[asked])) // 2)
+    answered = np.flatnonzero(~np.isnan(run.ranks))
+    order = answered[np.lexsort((answered, -run.ranking.margins[answered], run.ranks[answered]))]
+    count = min(count, len(np.unique(owner[answered])) // 2)
 
     def taken(queries: Ids) -> list[QueryExample]:
         seen: dict[int, QueryExample] = {}

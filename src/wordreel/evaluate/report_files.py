@@ -1,7 +1,7 @@
 """A result as files: PREFIX.json (facts), PREFIX.ranks.npz (every query's rank), .md, .tex and .html.
 
 The facts hold what is needed to make the numbers again: command, hashes of the inputs, versions, seeds. The
-ranks are what a later comparison needs (`compare`); they hold no text of the dataset, only hashes of it.
+ranks are what a later comparison needs (`compare`); they hold hashes of the texts, not the texts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from wordreel import __version__
-from wordreel.errors import EvaluationError
+from wordreel.errors import EvaluationError, NextStep
 from wordreel.evaluate.report_analysis import QueryGroup
 from wordreel.evaluate.retrieval import Array, Ids
 from wordreel.evaluate.runs import EvaluationRun
@@ -58,9 +58,9 @@ def queries_of(
 
 def digests(queries: QueryKeys) -> dict[str, str]:
     """Hashes of the queries and of the gallery."""
-    asked = hashlib.sha256(queries.owner.astype("<i8").tobytes() + queries.keys.astype("<u4").tobytes())
+    asking = hashlib.sha256(queries.owner.astype("<i8").tobytes() + queries.keys.astype("<u4").tobytes())
     gallery = hashlib.sha256("\n".join(queries.videos).encode("utf-8", "surrogatepass"))
-    return {"queries_sha256": asked.hexdigest(), "gallery_sha256": gallery.hexdigest()}
+    return {"queries_sha256": asking.hexdigest(), "gallery_sha256": gallery.hexdigest()}
 
 
 def text_key(text: str) -> int:
@@ -167,22 +167,23 @@ def read(prefix: Path) -> SavedResult:
         _check(saved)
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise EvaluationError(
-            f"no result can be read at {prefix}: {error}; `wordreel evaluate … --out {prefix}` writes one"
+            f"no result can be read at {prefix}: {error}",
+            NextStep("write one", f"evaluate … --out {prefix}"),
         ) from None
     return saved
 
 
 def _check(saved: SavedResult) -> None:
-    """The facts and the ranks may come from different places: they must fit."""
-    asked, videos = saved.queries, len(saved.queries.videos)
-    if asked.owner.ndim != 1 or asked.owner.shape != asked.keys.shape:
+    """The facts and the ranks may come from different runs: they must fit."""
+    keys, videos = saved.queries, len(saved.queries.videos)
+    if keys.owner.ndim != 1 or keys.owner.shape != keys.keys.shape:
         raise ValueError("every query has an owner and a key")
-    if len(asked.owner) and not 0 <= asked.owner.min() <= asked.owner.max() < videos:
+    if len(keys.owner) and not 0 <= keys.owner.min() <= keys.owner.max() < videos:
         raise ValueError("queries belong to videos that are not there")
     if not isinstance(saved.facts["measured"]["kind"], str):
         raise ValueError("the facts do not say what was measured")
     for run, ranks in zip(saved.facts["runs"], saved.ranks, strict=True):
-        wanted = len(asked.owner) if run["direction"] == "t2v" else videos
+        wanted = len(keys.owner) if run["direction"] == "t2v" else videos
         if ranks.shape != (wanted,) or not {"protocol", "postprocessing"} <= set(run):
             raise ValueError("the ranks are not those of the runs")
 

@@ -19,7 +19,7 @@ from wordreel.search.searcher import Searcher
 
 SIDE = 112  # pixels of the shorter side
 QUALITY = 72
-RATE = 10.0  # one frame of a tenth of a second is asked for
+RATE = 10.0  # one frame of a tenth of a second is requested
 
 
 class FrameGrabber:

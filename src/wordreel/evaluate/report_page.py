@@ -244,8 +244,8 @@ def _example(example: QueryExample, subject: ReportSubject, run: EvaluationRun) 
     if example.right not in example.retrieved:
         shots.append(_shot(subject, example.right, text, "wanted", "", right=True))
     shots += [
-        _shot(subject, item, text, f"{place}.", "", right=item == example.right)
-        for place, item in enumerate(example.retrieved[: SHOTS - len(shots)], start=1)
+        _shot(subject, item, text, f"{rank}.", "", right=item == example.right)
+        for rank, item in enumerate(example.retrieved[: SHOTS - len(shots)], start=1)
     ]
     where = f'<span class="{"first" if first else "last"}">rank {example.rank:g}</span> of {run.items:,}'
     return _card(

@@ -88,7 +88,7 @@ class WeightedMedian:
         reached = np.cumsum(counts, axis=1) + before[:, None]
         middle = np.full(len(weights), np.nan)
         for row, (count, least, size) in enumerate(zip(reached, before, total, strict=True)):
-            places = np.array([(size - 1) // 2, size // 2])  # the two middle ones, or one twice
-            if least <= places[0] and places[1] < count[-1]:
-                middle[row] = self.ranks[span][np.searchsorted(count, places, side="right")].mean()
+            middles = np.array([(size - 1) // 2, size // 2])  # the two middle ones, or one twice
+            if least <= middles[0] and middles[1] < count[-1]:
+                middle[row] = self.ranks[span][np.searchsorted(count, middles, side="right")].mean()
         return middle

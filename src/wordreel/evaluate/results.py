@@ -1,4 +1,4 @@
-"""Tables of a folder of results, made from its JSON files: never typed by hand.
+"""Tables of a folder of results, from its JSON files: never typed by hand.
 
 The tables stand in the folder's README between two marks; what is outside them is left alone.
 """
@@ -15,7 +15,7 @@ from wordreel.evaluate.tables import HEADER, markdown, rows_of
 
 BEGIN = "<!-- begin: made by `wordreel results`; do not edit -->"
 END = "<!-- end -->"
-SHORT = 12  # digits of a hash that are shown
+SHORT = 12  # digits of a hash that are displayed
 
 
 def read_results(folder: Path) -> dict[str, dict[str, Any]]:
@@ -24,19 +24,19 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
         raise EvaluationError(
             f"there is no folder {folder}", NextStep("write a result", f"evaluate … --out {folder}/NAME")
         )
-    found = {}
+    results = {}
     for path in sorted(folder.glob("*.json")):
         try:
             facts = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise EvaluationError(f"{path} cannot be read: {error}") from None
         if isinstance(facts, dict) and facts.get("format") == FORMAT:
-            found[path.stem] = facts
-    if not found:
+            results[path.stem] = facts
+    if not results:
         raise EvaluationError(
             f"no results in {folder}", NextStep("write a result", f"evaluate … --out {folder}/NAME")
         )
-    return found
+    return results
 
 
 def tables(folder: Path) -> str:

@@ -10,7 +10,7 @@ by one of two protocols whose numbers cannot be compared:
 - `clip` (CLIP4Clip and what came from it): a group of captions scores as its best caption does, and the rank
   is that of the video's own group among the groups.
 
-A video without a valid caption asks nothing and, as a group, is not there to be found. For one caption per
+A video without a valid caption asks nothing and, as a group, cannot be retrieved. For one caption per
 video the two are the same.
 
 Everything is read in blocks, in the order in which it lies in memory or in a mapped file: one pass, no
@@ -138,9 +138,9 @@ def video_to_text_ranks(
     if _lies_by_column(similarities):
         ranks = np.empty(captions.videos)
         for span, rows in row_blocks(similarities.T):
-            shown = rows if captions.valid.all() else rows[:, valid]
-            shown = np.fmax.reduceat(shown, starts, axis=1) if grouped else shown
-            ranks[span] = ranks_against(shown, own[span, None], ties)
+            rows_read = rows if captions.valid.all() else rows[:, valid]
+            rows_read = np.fmax.reduceat(rows_read, starts, axis=1) if grouped else rows_read
+            ranks[span] = ranks_against(rows_read, own[span, None], ties)
     else:
         blocks = _valid_rows(similarities, captions)
         ranks = ranks_down(_groups(blocks) if grouped else (rows for _, rows in blocks), own, ties)

@@ -145,13 +145,13 @@ def _permute(
         a_median, b_median = (
             WeightedMedian(pairs.ravel(), np.tile(unit, 2), units, turned) for turned in (of_a, ~of_a)
         )
-        made = []
+        differences = []
         for ways in swaps(int(apart.sum()), samples, rng):
             weights = np.zeros((len(ways), units))
             weights[:, apart] = ways
-            made.append(b_median.of(weights) - a_median.of(weights))
+            differences.append(b_median.of(weights) - a_median.of(weights))
         seen = measure.compute(pairs[1]) - measure.compute(pairs[0])
-        return _share(np.concatenate(made), seen, all_ways(int(apart.sum()), samples))
+        return _share(np.concatenate(differences), seen, all_ways(int(apart.sum()), samples))
     a, b = (_sums(measure.parts(ranks), unit, units) for ranks in pairs)
     leads = (b - a)[(a != b).any(axis=1)]
     exact = all_ways(len(leads), samples)
@@ -170,9 +170,9 @@ def _permute(
     return _share(difference(lead), difference(leads.sum(axis=0)), exact)
 
 
-def _share(made: Float64, seen: Float64, exact: bool) -> tuple[float, bool]:
-    as_large, more = np.count_nonzero(np.abs(made) >= abs(seen)), 0 if exact else 1
-    return float((as_large + more) / (len(made) + more)), exact
+def _share(differences: Float64, seen: Float64, exact: bool) -> tuple[float, bool]:
+    as_large, more = np.count_nonzero(np.abs(differences) >= abs(seen)), 0 if exact else 1
+    return float((as_large + more) / (len(differences) + more)), exact
 
 
 def _sums(parts: Float64, unit: Int64, units: int) -> Float64:

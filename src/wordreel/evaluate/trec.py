@@ -87,7 +87,7 @@ def write_run(
 
 
 def read_run(path: Path) -> Iterator[RetrievedItems]:
-    """What was found for each query, one query at a time; lines of a query must stand together."""
+    """The items retrieved for each query, one query at a time; lines of a query must be neighbours."""
     seen: set[str] = set()
     query, scores = "", dict[str, float]()
     for number, line in lines_of(path):
@@ -129,8 +129,8 @@ def run_ranks(
 ) -> Float64:
     """`[queries of qrels]` rank of the best right answer of each query, in their order.
 
-    Infinity where none was found, NaN where a query has no right answer. Queries without judgements do not
-    count.
+    Infinity where none was retrieved, NaN where a query has no right answer. Queries without judgements do
+    not count.
 
     >>> first = RetrievedItems("q1", ("v1", "v2"), np.array([0.9, 0.5]))
     >>> second = RetrievedItems("q2", ("v1",), np.array([0.4]))

@@ -2,8 +2,8 @@
 
     A = ∪ⱼ top-kᵥ s(bⱼ, v)
 
-Equal similarities go to the item with the lower number. Each bank query's winners are kept, not one bit
-per item, O(bank · k): so a query can be dropped, and a new item takes exactly the queries it wins. When
+Equal similarities go to the item with the lower number. Each bank query's best items are stored, not one
+bit per item, O(bank · k): so a query can be dropped, and a new item takes exactly the queries it wins. When
 an item is removed, the queries it had won are stale until their rows are given again.
 """
 
@@ -54,24 +54,24 @@ class ActivationSet:
         if len(self.stale_rows):
             raise HubnessError("some bank queries are stale; call refit_rows before dropping queries")
         ids, scores = best_of(block, self.k)
-        places = [self._places(row, score) for row, score in zip(ids, scores, strict=True)]
-        if any(len(found) == 0 for found in places):
+        matches = [self._matches(row, score) for row, score in zip(ids, scores, strict=True)]
+        if any(len(rows) == 0 for rows in matches):
             raise HubnessError("a query to drop is not in the bank; pass the rows it was fitted with")
         alive = np.ones(self.size, bool)
         if at is not None:
-            if any(place not in found for place, found in zip(at, places, strict=True)):
+            if any(position not in rows for position, rows in zip(at, matches, strict=True)):
                 raise HubnessError("the rows to drop are not those of the bank queries named in `at`")
             alive[at] = False
         else:
             # Queries that look the same here may still differ, and the order of the bank matters to extend().
-            alive[np.concatenate(places)] = False
+            alive[np.concatenate(matches)] = False
             if self.size - int(alive.sum()) != len(block):
                 raise HubnessError(
                     "several bank queries have the same best items; say which to drop with at="
                 )
         return replace(self, ids=self.ids[alive], scores=self.scores[alive])
 
-    def _places(self, ids: NDArray[np.int32], scores: Array) -> Ids:
+    def _matches(self, ids: NDArray[np.int32], scores: Array) -> Ids:
         """Bank queries with these winners: with exactly these scores, or else as near as rounding comes."""
         seen = ids >= 0
         like = np.flatnonzero((self.ids == ids).all(axis=1))
@@ -83,7 +83,7 @@ class ActivationSet:
         wide = np.concatenate([self.scores, columns.astype(self.scores.dtype)], axis=1)
         numbers = np.arange(self.items, self.items + columns.shape[1], dtype=np.int32)
         ids = np.concatenate([self.ids, np.broadcast_to(numbers, columns.shape)], axis=1)
-        # A stable sort: old items come first, so they keep their place against equal new ones.
+        # A stable sort: old items come first, so they stay ahead of equal new ones.
         order = np.argsort(-wide, axis=1, kind="stable")[:, : self.k]
         lost = self.stale_rows
         new_ids, new_scores = (np.take_along_axis(a, order, axis=1) for a in (ids, wide))
@@ -91,8 +91,8 @@ class ActivationSet:
         return ActivationSet(self.k, self.items + columns.shape[1], new_ids, new_scores)
 
     def select(self, mask: Bool) -> ActivationSet:
-        place = np.where(mask, np.cumsum(mask) - 1, -1).astype(np.int32)
-        ids = np.where(self.ids >= 0, place[self.ids], np.int32(-1))
+        position = np.where(mask, np.cumsum(mask) - 1, -1).astype(np.int32)
+        ids = np.where(self.ids >= 0, position[self.ids], np.int32(-1))
         scores = np.where(ids >= 0, self.scores, -np.inf).astype(self.scores.dtype)
         order = np.argsort(-scores, axis=1, kind="stable")
         ids, scores = (np.take_along_axis(a, order, axis=1) for a in (ids, scores))
@@ -114,10 +114,10 @@ def best_of(block: Block, k: int) -> tuple[NDArray[np.int32], Array]:
     """The k best items of each row and their similarities, filled up with -1 and -inf."""
     if k == 1:
         return block.tops[:, None].astype(np.int32), block.best[:, None]
-    found = topk_ids(block.values, k)
-    values = np.take_along_axis(block.values, found, axis=1)
-    missing = ((0, 0), (0, k - found.shape[1]))
-    ids = np.pad(found.astype(np.int32), missing, constant_values=-1)
+    best = topk_ids(block.values, k)
+    values = np.take_along_axis(block.values, best, axis=1)
+    missing = ((0, 0), (0, k - best.shape[1]))
+    ids = np.pad(best.astype(np.int32), missing, constant_values=-1)
     return ids, np.pad(values, missing, constant_values=-np.inf)
 
 

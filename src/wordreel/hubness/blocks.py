@@ -24,7 +24,7 @@ Array = NDArray[Any]
 Ids = NDArray[np.int64]
 T = TypeVar("T")
 
-# Of a block: it and a scratch copy of it stay in the caches, while each call into NumPy is long enough for
+# A block and a scratch copy stay in the caches, while each call into NumPy is long enough for
 # threads not to wait for each other.
 BLOCK_VALUES = 3 << 18
 MOST_ROWS = 256
@@ -151,7 +151,7 @@ def spans(rows: int, threads: int) -> list[tuple[int, int]]:
 
 
 def thread_count(threads: int | None, elements: int) -> int:
-    """One thread for small work, else what was asked for or the cores this process may use."""
+    """One thread for small work, else `threads` or the cores this process may use."""
     if elements < 1 << 20:
         return 1
     if threads is not None:

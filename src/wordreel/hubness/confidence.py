@@ -141,15 +141,15 @@ class Confidence:
         """
         scores = self._scores(scores)
         rows_of = np.atleast_2d(scores)
-        found = np.empty(rows_of.shape, np.float32)
+        confidences = np.empty(rows_of.shape, np.float32)
         for rows, part, at in _pieces(rows_of, items):
             some = self.rivals(part, at) if rivals is None else rivals
             if rivals is not None and len(rivals.mean) > 1:
                 some = Rivals(rivals.count, rivals.mean[rows], rivals.deviation[rows])
             toll = self.calibration.toll + some.growth
             height = self.calibration.slope * self.standing(part, at, some) - toll
-            found[rows] = 1 / (1 + np.exp(-np.clip(height, -FURTHEST, FURTHEST)))
-        return found.reshape(scores.shape)
+            confidences[rows] = 1 / (1 + np.exp(-np.clip(height, -FURTHEST, FURTHEST)))
+        return confidences.reshape(scores.shape)
 
     def add(self, rows: Blocks) -> Confidence:
         """With more queries in the bank."""

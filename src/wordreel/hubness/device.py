@@ -39,10 +39,10 @@ def pick_gpu(device: str, banks: Iterable[Blocks]) -> str | None:
     name, _, number = device.partition(":")
     if name != "cuda" or not (number.isdecimal() or (not number and device == name)):
         raise HubnessError(f"there is no device {device!r}", NextStep("choose auto, cpu, cuda or cuda:1"))
-    found = find_gpu()
-    if found is None:
+    gpu = find_gpu()
+    if gpu is None:
         raise HubnessError("there is no CUDA GPU that torch can use", USE_CPU)
-    return device if found == "cuda" else found
+    return device if gpu == "cuda" else gpu
 
 
 def find_gpu() -> str | None:
@@ -55,7 +55,7 @@ def find_gpu() -> str | None:
 
 
 def no_gpu_version(device: str, method: str) -> None:
-    """Refuse a GPU that was asked for by name; `auto` falls back to the CPU."""
+    """Refuse an explicit GPU; `auto` falls back to the CPU."""
     if device not in ("cpu", "auto"):
         raise HubnessError(f"{method!r} has no GPU version", USE_CPU)
 

@@ -37,8 +37,8 @@ class DynamicInvertedSoftmax(Method):
 
     >>> bank = np.array([[0.9, 0.1], [0.8, 0.2]], np.float32)
     >>> method = DynamicInvertedSoftmax()
-    >>> found = method.apply(np.array([[0.5, 0.4], [0.1, 0.4]], np.float32), method.fit(bank))
-    >>> found.activated.tolist(), found.ranking_scores.argmax(axis=1).tolist()
+    >>> scores = method.apply(np.array([[0.5, 0.4], [0.1, 0.4]], np.float32), method.fit(bank))
+    >>> scores.activated.tolist(), scores.ranking_scores.argmax(axis=1).tolist()
     ([True, False], [1, 1])
     """
 

@@ -47,9 +47,9 @@ class GatedScores:
         raise HubnessError(REFUSAL)
 
     def __array__(self, *_args: Any, **_named: Any) -> NoReturn:
-        raise HubnessError(f"take .ranking_scores of it; {REFUSAL}")
+        raise HubnessError(f"use .ranking_scores; {REFUSAL}")
 
 
 def ranking_scores(scores: Array | GatedScores) -> Array:
-    """The rows to sort, whatever method made them."""
+    """The rows to sort, of any method."""
     return scores.ranking_scores if isinstance(scores, GatedScores) else scores

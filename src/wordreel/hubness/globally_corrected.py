@@ -5,7 +5,7 @@ problem", ICLR workshop 2015, arXiv 1412.6568.
 
 The rank of the query among the bank, from the item's side, comes first and the similarity breaks ties.
 With the formula as printed a similarity outside (−½, ½) could outweigh a whole rank, so by default the ties
-are broken by the place of s(q, v) within the row, scaled into [0, 1): the intended order for any scale.
+are broken by the position of s(q, v) within the row, scaled into [0, 1): the intended order for any scale.
 `printed=True` gives the printed sum. Bank values equal to s(q, v) do not count against it; items with the
 same rank and the same similarity stay equal.
 
@@ -69,13 +69,13 @@ class GloballyCorrected(Method):
         columns = cast(SortedColumns, state.banks[QUERIES].statistics["columns"])
 
         def score(block: Block, out: Array) -> None:
-            second = block.values if self.printed else places(block.values)
+            second = block.values if self.printed else row_positions(block.values)
             np.subtract(second, 1 + columns.greater(block.values), out=out)
 
         return score
 
 
-def places(values: Array) -> Float64:
+def row_positions(values: Array) -> Float64:
     """How many different smaller values each value has in its row, as a share of the row: in [0, 1)."""
     order = np.argsort(values, axis=1, kind="stable")
     ranked = np.take_along_axis(values, order, axis=1)

@@ -65,7 +65,7 @@ class LogSumExp(ItemStatistic):
         other = gone.build()
         with np.errstate(over="ignore"):
             total = self.total - other.total * np.exp(self.beta * (other.shift - self.shift))
-        # What rounding pushed to zero or below is stale; it is kept positive so that its logarithm exists.
+        # What rounding pushed to zero or below is stale; it stays positive so that its logarithm exists.
         total = np.maximum(total, self.peak * 1e-30)
         return replace(self, size=self.size - len(block), total=total)
 

@@ -24,7 +24,7 @@ Counts = NDArray[np.int64] | Float64
 
 
 def k_occurrence(
-    found: Array | GatedScores, k: int = 10, items: int | None = None, *, threads: int | None = None
+    retrieved: Array | GatedScores, k: int = 10, items: int | None = None, *, threads: int | None = None
 ) -> Ids:
     """Nₖ `[items]` from similarities or scores `[queries, items]`, or from a ranking of whole numbers.
 
@@ -33,12 +33,12 @@ def k_occurrence(
     >>> k_occurrence(np.array([[0.9, 0.1, 0.5], [0.8, 0.7, 0.1]]), k=1).tolist()
     [2, 0, 0]
     """
-    found = ranking_scores(found)
+    retrieved = ranking_scores(retrieved)
     if k < 1:
         raise HubnessError(f"k must be at least 1, not {k}")
-    if isinstance(found, np.ndarray) and found.dtype.kind in "iu":
-        return _of_ranking(found, k, items)
-    rows = matrix(found, "the similarities", items)
+    if isinstance(retrieved, np.ndarray) and retrieved.dtype.kind in "iu":
+        return _of_ranking(retrieved, k, items)
+    rows = matrix(retrieved, "the similarities", items)
     if len(rows) == 0:
         raise HubnessError("no queries to count over")
     source = ArraySource(rows)
@@ -129,9 +129,9 @@ class Hubness:
     largest: int
 
 
-def measure_hubness(found: Array | GatedScores, k: int = 10, items: int | None = None) -> Hubness:
+def measure_hubness(retrieved: Array | GatedScores, k: int = 10, items: int | None = None) -> Hubness:
     """Measure similarities, scores or a ranking (see `k_occurrence`)."""
-    counts = k_occurrence(found, k, items)
+    counts = k_occurrence(retrieved, k, items)
     return Hubness(
         k,
         skewness(counts),

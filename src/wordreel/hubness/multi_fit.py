@@ -62,15 +62,15 @@ def fit_many(
         if not unable:
             return fit_on_device(methods, blocks, gallery, device=gpu)
         no_gpu_version(device, unable[0])
-    found: dict[str, Accumulated] = {}
+    results: dict[str, Accumulated] = {}
     items = None
     for bank, rows in given.items():
         users = [method for method in methods if bank in method.banks]
         if users:
-            found[bank] = accumulate(rows, partial(_shared, users, bank), items, threads)
-            items = found[bank].items
-            warn_if_logits(found[bank].max_abs, max(method.inverse_temperature(bank) for method in users))
-    return [_state(method, found) for method in methods]
+            results[bank] = accumulate(rows, partial(_shared, users, bank), items, threads)
+            items = results[bank].items
+            warn_if_logits(results[bank].max_abs, max(method.inverse_temperature(bank) for method in users))
+    return [_state(method, results) for method in methods]
 
 
 def is_single_pass(method: Method) -> bool:
@@ -78,14 +78,15 @@ def is_single_pass(method: Method) -> bool:
     return type(method).fit is Method.fit
 
 
-def _state(method: Method, found: dict[str, Accumulated]) -> State:
+def _state(method: Method, results: dict[str, Accumulated]) -> State:
     banks = {}
     for bank in method.banks:
         statistics = {
-            name: found[bank].statistics[repr(builder.key)] for name, builder in method.builders(bank).items()
+            name: results[bank].statistics[repr(builder.key)]
+            for name, builder in method.builders(bank).items()
         }
-        banks[bank] = BankState(found[bank].size, statistics)
-    return State(method, found[method.banks[0]].items, banks)
+        banks[bank] = BankState(results[bank].size, statistics)
+    return State(method, results[method.banks[0]].items, banks)
 
 
 def _shared(methods: Sequence[Method], bank: str) -> dict[str, StatisticBuilder]:

@@ -10,11 +10,11 @@ to be held back. With inverse temperature β = 1/τ, starting from g = 0, `round
 
 Without the f step this is inverted softmax. Two banks: the columns are the gallery and a bank of other
 gallery items, [bank, items + extra], so that a small or odd gallery is balanced in the company of typical
-items; only the gallery's potentials are kept.
+items; only the gallery's potentials are stored.
 
 Fit: `rounds` passes over the bank, O(rounds · bank · gallery), in float64; so the bank must be an array or a
 source that can be read again. State O(gallery + bank). Queries cannot be added or dropped (every number
-depends on all of them). A new item gets its g from the f that are kept; the others stay, so the state is
+depends on all of them). A new item gets its g from the stored f; the others stay, so the state is
 then marked not exact. Equal scores stay equal.
 """
 
@@ -126,11 +126,11 @@ class Sinkhorn(Method):
         g, f = np.zeros(wide.shape[1]), np.zeros(size)
         max_abs = 0.0
         for _ in range(self.rounds):
-            found = each_span(wide, lambda a, b, g=g: self._half_rounds(wide, a, b, g, f), threads)  # type: ignore[misc]
-            total = found[0][0]
-            for other, _high in found[1:]:
+            halves = each_span(wide, lambda a, b, g=g: self._half_rounds(wide, a, b, g, f), threads)  # type: ignore[misc]
+            total = halves[0][0]
+            for other, _high in halves[1:]:
                 total = total.merge(other)
-            g, max_abs = -total.soft_mean(), max(high for _, high in found)
+            g, max_abs = -total.soft_mean(), max(high for _, high in halves)
         warn_if_logits(max_abs, self.beta)
         return State(
             self, items, {QUERIES: BankState(size, {"potentials": Potentials(self.beta, g[:items], f)})}

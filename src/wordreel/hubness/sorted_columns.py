@@ -1,7 +1,7 @@
 """Every bank similarity of every gallery item, sorted: O(gallery · bank) memory, only for GC.
 
 With `levels` each column is reduced to that many evenly spaced order statistics; ranks are then estimates
-within bank/levels places, and the state says that it is not exact.
+within bank/levels ranks, and the state says that it is not exact.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class SortedColumns(DurableStatistic):
         values = self.sorted.copy()
         everywhere = np.arange(self.items)
         for row in block.values:
-            place = np.abs(values - row[:, None]).argmin(axis=1)
-            if (np.abs(values[everywhere, place] - row) > 1e-6 * np.maximum(1, np.abs(row))).any():
+            position = np.abs(values - row[:, None]).argmin(axis=1)
+            if (np.abs(values[everywhere, position] - row) > 1e-6 * np.maximum(1, np.abs(row))).any():
                 raise HubnessError("a query to drop is not in the bank; pass the rows it was fitted with")
-            values[everywhere, place] = np.inf
-        kept = np.sort(values, axis=1)[:, : self.size - len(block)]
-        return replace(self, size=self.size - len(block), sorted=np.ascontiguousarray(kept))
+            values[everywhere, position] = np.inf
+        left = np.sort(values, axis=1)[:, : self.size - len(block)]
+        return replace(self, size=self.size - len(block), sorted=np.ascontiguousarray(left))
 
     def extend(self, columns: Array) -> SortedColumns:
         new = compress(SortedColumns(len(columns), np.sort(columns.T, axis=1), self.levels))
@@ -109,8 +109,8 @@ def compress(columns: SortedColumns) -> SortedColumns:
     """Keep `levels` order statistics of each column, those in the middle of equal shares of the bank."""
     if columns.levels is None or columns.levels >= columns.size:
         return columns
-    places = ((np.arange(columns.levels) + 0.5) * columns.size / columns.levels).astype(int)
-    return replace(columns, sorted=np.ascontiguousarray(columns.sorted[:, places]))
+    positions = ((np.arange(columns.levels) + 0.5) * columns.size / columns.levels).astype(int)
+    return replace(columns, sorted=np.ascontiguousarray(columns.sorted[:, positions]))
 
 
 class SortedColumnsBuilder:

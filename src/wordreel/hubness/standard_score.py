@@ -7,8 +7,8 @@ because an item with large ones may have earned them: the bank asks for it. t is
 and any scale or shift of them.
 
 rᵥ is drawn to r̄ as if by SHRINK more bank queries, which steadies small banks; a column without spread takes
-r̄ itself. It is is_single_pass, kept and changed like any method, but nothing ranks by it: `confidence` makes
-probabilities of it.
+r̄ itself. It is fitted, stored and updated like any method, but nothing ranks by it: `confidence` turns it
+into probabilities.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A state is frozen: every change gives a new one. Changes of the bank (`add`, `drop`, `merge`) and of the
 gallery (`extend`, `remove`) give what a fit from the start would give. Where that needs similarities that
-were not kept, `stale` names the gallery items and `stale_rows` the bank queries to give again, or a `refit`
+were not stored, `stale` names the gallery items and `stale_rows` the bank queries to give again, or a `refit`
 callback brings them at once.
 """
 
@@ -139,7 +139,7 @@ class State:
     ) -> State:
         """Without some queries, given the rows they were fitted with; the others keep their order.
 
-        `at` are their places in the bank; gated methods need them where two queries look the same.
+        `at` are their positions in the bank; gated methods need them where two queries look the same.
         `refit(columns)` returns the similarities `[remaining bank, len(columns)]` of items that went stale.
         """
         self._changeable("drop queries from")

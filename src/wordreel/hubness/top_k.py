@@ -1,7 +1,7 @@
 """The largest bank similarities of each gallery item, for the means of k nearest queries.
 
 Each column keeps its `k + reserve` largest values and a floor: everything it does not keep is at most the
-floor. Dropping a kept value eats into the reserve; when fewer than k are left, the column is stale until
+floor. Dropping a stored value eats into the reserve; when fewer than k are left, the column is stale until
 it is fitted again. Cost of a block: one partition, O(rows · items), for the first few hundred rows; after
 that one comparison per similarity, for the few that still reach a list.
 """
@@ -57,10 +57,10 @@ class TopK(ItemStatistic):
         for row in block.values:
             near = 1e-6 * np.maximum(1, np.abs(row))
             apart = np.abs(values - row[:, None])
-            place = apart.argmin(axis=1)
-            hit = apart[everywhere, place] <= near
-            values[everywhere[hit], place[hit]] = -np.inf
-            # Neither kept nor below the floor: it was not fitted with this value, so nothing is sure.
+            position = apart.argmin(axis=1)
+            hit = apart[everywhere, position] <= near
+            values[everywhere[hit], position[hit]] = -np.inf
+            # Neither stored nor below the floor: it was not fitted with this value, so nothing is sure.
             values[~hit & (row > floor + near)] = -np.inf
         left = self.size - len(block)
         # A list that holds all that is left has nothing below its floor.

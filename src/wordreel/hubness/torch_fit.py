@@ -306,6 +306,6 @@ def fuse(
             values, floor = result.values, result.floor
             for name, k, wide in lists:
                 rest = floor if wide == width else values[:, wide].copy()
-                kept = values if wide == width else values[:, :wide].copy()
-                statistics[name, k, wide] = TopK(k, size, kept, rest)
+                top = values if wide == width else values[:, :wide].copy()
+                statistics[name, k, wide] = TopK(k, size, top, rest)
     return statistics, max_abs

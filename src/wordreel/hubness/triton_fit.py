@@ -18,7 +18,7 @@ import numpy as np
 
 from wordreel.hubness.blocks import LARGEST
 
-MOST_KEPT = 31  # largest similarities of an item that are kept, and one more for the floor
+MOST_KEPT = 31  # largest similarities of an item that are stored, and one more for the floor
 LEAST_BETA = 0.1  # below it exponentials in float32 lose digits that a division by β brings out
 SAFE_BITS = 100.0  # 2^±100, and sums of it, are far from the limits of float32
 SCRATCH = 1 << 28  # floats
@@ -120,8 +120,8 @@ class _Pass:
             lists[lists <= NONE] = -math.inf
             width = self.request.width
             values, floor = lists[:, :width].contiguous(), lists[:, width].contiguous()
-        found = (shift, total, values, floor)
-        return [None if part is None else part[: stop - start] for part in found]
+        result = (shift, total, values, floor)
+        return [None if part is None else part[: stop - start] for part in result]
 
     def max_abs(self) -> float:
         return float(self.scores.abs().amax()) if self.bound <= LARGEST else math.inf
@@ -258,8 +258,8 @@ def _ready(torch: Any, vectors: Any, device: Any) -> Any:
 
 def _longest(torch: Any, vectors: Any) -> float:
     """The largest norm; infinite where one is or is not a number."""
-    found = float(torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float32).amax())
-    return found if found < math.inf else math.inf
+    result = float(torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float32).amax())
+    return result if result < math.inf else math.inf
 
 
 class HostBuffers:

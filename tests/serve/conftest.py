@@ -135,7 +135,12 @@ class ThreadWork:
             assert kind == "add"
             with Fence() as fence:
                 report = add(
-                    store, request["paths"], [Colour(), Talk("speech", rate=1000)], fence, on_progress=moved
+                    store,
+                    request["paths"],
+                    [Colour(), Talk("speech", rate=1000)],
+                    fence,
+                    within=request.get("within"),
+                    on_progress=moved,
                 )
             embed_library(store, self.model)
             return add_report(report)

@@ -8,11 +8,14 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.library.fakes import Colour, Talk
 from tests.library.media_files import video
 from tests.serve.conftest import Model, ThreadWork, running
 
 from wordreel.errors import LibraryError
-from wordreel.library import LibraryStore, jobs
+from wordreel.library import LibraryStore, add, jobs
+from wordreel.media import Fence
+from wordreel.search.embedding import embed_library
 from wordreel.serve.jobs.process import JobProcess
 from wordreel.serve.jobs.queue import JobStopped
 
@@ -93,6 +96,30 @@ def test_a_folder_is_added_under_a_root_only(library, tmp_path):
     assert film.exists()
     with running(library) as site:
         assert site.post("/api/folders", {"path": str(root)}).code == "outside_roots"
+
+
+def test_links_are_judged_by_where_they_lead(library, tmp_path):
+    """At adding, and at serving: a link may be turned elsewhere later."""
+    root, outside = tmp_path / "films", tmp_path / "outside"
+    film = video(root / "a.mp4", 3.0, 5, seed=5)
+    secret = video(outside / "secret.mp4", 3.0, 5, seed=6)
+    (root / "inside.mp4").symlink_to(film)
+    (root / "outside.mp4").symlink_to(secret)
+    with running(library, roots=(root,)) as site:
+        job = site.ended(site.post("/api/folders", {"path": str(root)}).json["job"])
+        assert [Path(one["path"]).name for one in job["report"]["failed"]] == ["outside.mp4"]
+        names = [item["name"] for item in site.get("/api/videos?limit=500").json["items"]]
+        assert "secret.mp4" not in names
+        assert "outside.mp4" not in names
+        assert site.post("/api/folders", {"path": str(root / "outside.mp4")}).code == "outside_roots"
+    with LibraryStore.open(library) as store, Fence() as fence:  # by its owner, on the command line
+        add(store, [root / "outside.mp4"], [Colour(), Talk("speech", rate=1000)], fence)
+        content = store.file(root / "outside.mp4").content
+        embed_library(store, Model())
+    for roots, served in (((root,), False), ((root, outside), True)):
+        with running(library, roots=roots) as site:
+            for path in (f"/media/{content}", f"/api/thumb/{content}"):
+                assert (site.get(path).status == 200) == served, (path, roots)
 
 
 def test_nobody_adds_the_library_to_itself(library):

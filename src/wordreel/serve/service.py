@@ -65,7 +65,7 @@ class Service:
         self.live = LiveSearcher(self.store, self.current_model, analyse, options.read_only)
         self.encoder = Encoder(self.current_model.now, self.metrics)
         self.thumbnails = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBNAIL_BYTES))
-        self.files = VerifiedFiles(self.store)
+        self.files = VerifiedFiles(self.store, options.roots)
         self.uploads = Uploads(self.store, self.fence, options.read_only)
         self.jobs = JobQueue(
             self.store, job_runner or JobProcess(self.store.path), self._job_progress, self._job_ended

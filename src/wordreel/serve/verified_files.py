@@ -1,12 +1,14 @@
 """Files of the library, handed out only while they are what was added.
 
-A path may belong to another file by now, or to a link that leads out of the folders. Size and time tell that
-a file is the one that was added; where only the time differs (a restored backup), the hash of its bytes does.
+A path may belong to another file by now, or to a link: links are served only where they lead into one of the
+roots. Size and time tell that a file is the one that was added; where only the time differs (a restored
+backup), the hash of its bytes does.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from wordreel.errors import MediaError
@@ -14,6 +16,7 @@ from wordreel.library.extract import content_hash
 from wordreel.library.listing import files_of
 from wordreel.library.paths import is_imported
 from wordreel.library.records import StoredFile
+from wordreel.library.scan import resolves_within
 from wordreel.library.store import LibraryStore
 from wordreel.lru_cache import LRUCache
 from wordreel.media.files import OpenFile, open_media
@@ -28,8 +31,8 @@ Stamp = tuple[int, int, int, int]  # inode, size, mtime, ctime
 class VerifiedFiles:
     """Finds a file for each content."""
 
-    def __init__(self, store: LibraryStore) -> None:
-        self._store = store
+    def __init__(self, store: LibraryStore, roots: Sequence[Path] = ()) -> None:
+        self._store, self._roots = store, roots
         self._hashes = LRUCache[tuple[str, Stamp], str](CACHED_HASHES)
 
     def path(self, content: str) -> Path:
@@ -70,6 +73,8 @@ class VerifiedFiles:
     def _same(self, file: StoredFile, now: os.stat_result) -> bool:
         if now.st_size != file.size:
             return False
+        if os.path.realpath(file.path) != file.path and not resolves_within(file.path, self._roots):
+            return False  # a link that leads out of the folders
         if now.st_mtime_ns == file.mtime_ns:
             return True
         key = (file.path, (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))

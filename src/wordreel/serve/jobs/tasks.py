@@ -24,6 +24,7 @@ def run_job(
         report = library.add(
             *request["paths"],
             retry_failed=bool(request.get("retry_failed")),
+            within=request.get("within"),
             on_progress=lambda now: on_progress(
                 files_progress(now) if isinstance(now, AddProgress) else step_progress("embedding", now)
             ),

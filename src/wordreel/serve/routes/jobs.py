@@ -56,9 +56,12 @@ UPLOAD_DOCS = {
 async def add_folder(asked: FolderRequest, service: Served) -> JobResponse:
     """Add a folder (or a file) under one of the allowed roots, or bring it up to date."""
     path = await asyncio.to_thread(allowed, service, asked.path)
-    job = await asyncio.to_thread(
-        service.jobs.put, "add", display_path(str(path)), {"paths": [os.fspath(path)], "retry_failed": True}
-    )
+    request = {
+        "paths": [os.fspath(path)],
+        "retry_failed": True,
+        "within": [os.fspath(root) for root in service.options.roots],  # also what links lead to
+    }
+    job = await asyncio.to_thread(service.jobs.put, "add", display_path(str(path)), request)
     return JobResponse(job=shown(job))
 
 

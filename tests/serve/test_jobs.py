@@ -226,6 +226,42 @@ def test_a_restart_takes_up_what_was_unfinished(library, film):
         assert site.get("/api/videos").json["total"] == 5
 
 
+def test_two_servers_share_the_jobs_of_a_library(library, film, caplog):
+    """Each job runs once, and can be cancelled at either server."""
+    first, second = ThreadWork(library, Model()), ThreadWork(library, Model())
+    first.hold.clear()
+    second.hold.clear()
+    with running(library, first, roots=(film.parent,)) as one, running(library, second) as two:
+        job = one.post("/api/folders", {"path": str(film)}).json["job"]
+        one.until(f"/api/jobs/{job['id']}", lambda found: found["job"]["progress"])
+        time.sleep(2.5)  # the other one looks for work every second
+        assert len(first.done) + len(second.done) == 1
+        assert "this one runs no jobs" in caplog.text
+        assert two.get(f"/api/jobs/{job['id']}").json["job"]["state"] == "running"
+        other = two if first.done else one
+        ended = other.ask("DELETE", f"/api/jobs/{job['id']}").json["job"]
+        assert ended["state"] == "cancelled"
+        assert one.get(f"/api/jobs/{job['id']}").json["job"]["state"] == "cancelled"
+        first.hold.set()
+        second.hold.set()
+        again = two.ended(one.post("/api/folders", {"path": str(film)}).json["job"])
+        assert (again["state"], again["report"]["added"]) == ("done", 1)
+        assert len(first.done) + len(second.done) == 2
+
+
+def test_the_job_of_a_killed_server_goes_to_another(library, monkeypatch):
+    with LibraryStore.open(library) as store:
+        job = jobs.add_job(store, "embed", "left", {})
+        assert jobs.claim_job(store, "killed").id == job.id
+        assert jobs.claim_job(store, "other") is None
+        assert jobs.renew_claim(store, job.id, "killed")
+        monkeypatch.setattr(jobs, "CLAIM_SECONDS", -1.0)
+        assert jobs.claim_job(store, "other").id == job.id
+        assert not jobs.renew_claim(store, job.id, "killed")
+        jobs.release_job(store, job.id, "killed")  # which it may not do any more
+        assert jobs.read_job(store, job.id).state == "running"
+
+
 def test_somebody_else_is_writing(site, library):
     content = site.get("/api/videos").json["items"][0]["content"]
     with LibraryStore.open(library) as other, other.writing():

@@ -12,6 +12,7 @@ from wordreel.library.store import LibraryStore
 QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
 ENDED = (DONE, FAILED, CANCELLED)
 MAX_ENDED = 200  # ended jobs that stay listed
+CLAIM_SECONDS = 15.0  # after which a claim that was not renewed is void
 
 _COLUMNS = "id, kind, title, request, state, progress, report, error, made_at, started_at, ended_at"
 
@@ -78,15 +79,77 @@ def unfinished_jobs(store: LibraryStore) -> list[Job]:
     return [_job(row) for row in rows]
 
 
-def requeue_running(store: LibraryStore) -> None:
-    """Queue the jobs again that a stopped server left running."""
-    store.catalogue.run("UPDATE jobs SET state = ? WHERE state = ?", QUEUED, RUNNING)
+def claim_job(store: LibraryStore, server: str) -> Job | None:
+    """Start the oldest job that nobody runs; None where there is none or another server runs one.
+
+    One transaction, so that two servers never start the same job, nor two jobs at once.
+    """
+    with store.catalogue.transaction():
+        if job_of_another_server(store, server) is not None:
+            return None
+        row = store.catalogue.one("SELECT id FROM jobs WHERE ended_at IS NULL ORDER BY id LIMIT 1")
+        if row is None:
+            return None
+        before = read_job(store, row[0])
+        store.catalogue.run(
+            "UPDATE jobs SET state = ?, started_at = ?, claimed_by = ?, renewed_at = ? WHERE id = ?",
+            RUNNING,
+            time.time(),
+            server,
+            time.time(),
+            row[0],
+        )
+    return before
 
 
-def start_job(store: LibraryStore, number: int) -> None:
-    store.catalogue.run(
-        "UPDATE jobs SET state = ?, started_at = ? WHERE id = ?", RUNNING, time.time(), number
+def job_of_another_server(store: LibraryStore, server: str) -> int | None:
+    """The id of a job that another server is running now."""
+    row = store.catalogue.one(
+        "SELECT id FROM jobs WHERE state = ? AND claimed_by != ? AND renewed_at > ?",
+        RUNNING,
+        server,
+        time.time() - CLAIM_SECONDS,
     )
+    return row[0] if row else None
+
+
+def renew_claim(store: LibraryStore, number: int, server: str) -> bool:
+    """Keep a running job; False where it is to stop: cancelled elsewhere, or claimed by another server."""
+    store.catalogue.run(
+        "UPDATE jobs SET renewed_at = ? WHERE id = ? AND claimed_by = ?", time.time(), number, server
+    )
+    row = store.catalogue.one("SELECT claimed_by, cancel_requested FROM jobs WHERE id = ?", number)
+    return row is not None and row[0] == server and not row[1]
+
+
+def is_claimed_by(store: LibraryStore, number: int, server: str) -> bool:
+    row = store.catalogue.one("SELECT claimed_by FROM jobs WHERE id = ?", number)
+    return row is not None and row[0] == server
+
+
+def release_job(store: LibraryStore, number: int, server: str) -> None:
+    """Queue a running job again, for the next server."""
+    store.catalogue.run(
+        "UPDATE jobs SET state = ?, claimed_by = NULL, renewed_at = NULL WHERE id = ? AND claimed_by = ?",
+        QUEUED,
+        number,
+        server,
+    )
+
+
+def cancel_job(store: LibraryStore, number: int) -> None:
+    """End a job that nobody runs; ask the server that runs it to stop."""
+    with store.catalogue.transaction():
+        store.catalogue.run("UPDATE jobs SET cancel_requested = 1 WHERE id = ? AND ended_at IS NULL", number)
+        store.catalogue.run(
+            "UPDATE jobs SET state = ?, ended_at = ? WHERE id = ? AND ended_at IS NULL "
+            "AND (state = ? OR coalesce(renewed_at, 0) < ?)",
+            CANCELLED,
+            time.time(),
+            number,
+            QUEUED,
+            time.time() - CLAIM_SECONDS,
+        )
 
 
 def save_progress(store: LibraryStore, number: int, progress: dict[str, Any]) -> None:

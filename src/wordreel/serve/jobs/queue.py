@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +20,7 @@ from wordreel.serve.problems import INTERNAL, Problem, page_message
 log = logging.getLogger("wordreel.serve")
 
 SAVE_EVERY = 1.0  # seconds between two writes of a job's progress
+RENEW_EVERY = 1.0  # seconds between two renewals of the claim of a running job
 MAX_WAITING = 100
 
 ReportProgress = Callable[[dict[str, Any]], None]
@@ -36,7 +39,7 @@ class JobStopped(Exception):
 
 
 class JobQueue:
-    """Runs the library's jobs. Calls `on_progress` and `on_end` in its own thread."""
+    """Runs the library's jobs, those that no other server has claimed. Calls back in its own thread."""
 
     def __init__(
         self,
@@ -51,11 +54,12 @@ class JobQueue:
         self._stop = threading.Event()
         self._cancelled = False
         self._closing = False
+        self.server = f"{os.getpid()}-{secrets.token_hex(8)}"  # who claims the jobs
+        self._left_alone: int | None = None
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
 
     def start(self) -> None:
         """Start with what an earlier server left unfinished."""
-        table.requeue_running(self._store)
         self._thread.start()
 
     def close(self) -> None:
@@ -103,7 +107,7 @@ class JobQueue:
                 self._cancelled = True
                 self._stop.set()
             elif not job.ended:
-                table.end_job(self._store, number, table.CANCELLED)
+                table.cancel_job(self._store, number)
         deadline = time.monotonic() + 10.0
         while not (job := self.get(number)).ended and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -123,13 +127,34 @@ class JobQueue:
                     return
                 self._stop.clear()
                 self._cancelled = False
-                table.start_job(self._store, job.id)
                 self._current = table.read_job(self._store, job.id)
             self._run_job(job)
 
     def _next(self) -> Job | None:
-        unfinished = table.unfinished_jobs(self._store)
-        return unfinished[0] if unfinished else None
+        """Claim the next job; say which one is left to another server."""
+        if not self.waiting():
+            return None
+        other = table.job_of_another_server(self._store, self.server)
+        if other is None:
+            self._left_alone = None
+            return table.claim_job(self._store, self.server)
+        if other != self._left_alone:
+            self._left_alone = other
+            log.warning(
+                "another server of this library runs job %d; this one runs no jobs until it has ended", other
+            )
+        return None
+
+    def _keep_claim(self, job: Job, ended: threading.Event) -> None:
+        """Renew the claim of a running job; stop the job where it was cancelled at another server."""
+        while not ended.wait(RENEW_EVERY):
+            try:
+                if not table.renew_claim(self._store, job.id, self.server):
+                    self._cancelled = table.is_claimed_by(self._store, job.id, self.server)
+                    self._stop.set()
+                    return
+            except WordreelError as error:
+                log.warning("the claim of job %d is not renewed: %s", job.id, error)
 
     def _run_job(self, job: Job) -> None:
         saved_at = 0.0
@@ -144,18 +169,25 @@ class JobQueue:
                 saved_at = time.monotonic()
 
         state, report, error = table.DONE, None, None
+        ended = threading.Event()
+        threading.Thread(target=self._keep_claim, args=(job, ended), daemon=True).start()
         try:
             resumed = {"resumed": True} if job.started_at is not None else {}
             report = self._runner(job.kind, job.request | resumed, on_progress, self._stop)
         except JobStopped:
-            if self._closing and not self._cancelled:
-                return  # still unfinished, as the table says
+            if not self._cancelled:  # this server stops, or the job belongs to another one now
+                table.release_job(self._store, job.id, self.server)
+                with self._wake:
+                    self._current = None
+                return
             state = table.CANCELLED
         except WordreelError as problem:
             state, error = table.FAILED, page_message(problem)
         except Exception as problem:
             log.error("job %d failed: %r", job.id, problem, exc_info=problem)
             state, error = table.FAILED, INTERNAL
+        finally:
+            ended.set()
         progress = self._current.progress if self._current is not None else None
         try:
             if progress is not None:

@@ -155,6 +155,17 @@ def test_files_that_are_no_longer_what_was_added(ready, library, tmp_path):
         assert site.get(address).body == data
         os.utime(own, ns=(1, 1))  # another time, the same bytes
         assert site.get(address).body == data
+        os.utime(own, ns=(1, 1))
+        stamp = own.stat()
+        own.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))  # other bytes, the same size
+        os.utime(own, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))  # and the same time
+        assert site.get(address).code == "gone"
+        own.write_bytes(data)
+        os.utime(own, ns=(stamp.st_atime_ns, film.mtime_ns))  # the time that the catalogue has
+        assert site.get(address).body == data
+        own.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        os.utime(own, ns=(stamp.st_atime_ns, film.mtime_ns))
+        assert site.get(address).code == "gone"
         secret.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))  # the same size, other bytes
         own.unlink()
         own.symlink_to(secret)

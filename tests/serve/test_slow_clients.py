@@ -27,10 +27,12 @@ def large(library, tmp_path):
         os.truncate(own, LARGE)
         stat = own.stat()
         store.catalogue.run(
-            "UPDATE files SET path = ?, size = ?, mtime_ns = ? WHERE path = ?",
+            "UPDATE files SET path = ?, size = ?, mtime_ns = ?, ctime_ns = ?, inode = ? WHERE path = ?",
             os.fsencode(own),
             stat.st_size,
             stat.st_mtime_ns,
+            stat.st_ctime_ns,
+            stat.st_ino,
             os.fsencode(film.path),
         )
     return film.content, own
@@ -146,3 +148,26 @@ def test_a_body_that_trickles_in_is_refused(library, path):
                     continue
         assert b" 408 " in found
         assert not list((library / "uploads").glob("*"))
+
+
+def test_clients_that_leave_are_not_errors(library, large, caplog):
+    """Nothing in the log of the server: "ASGI callable returned without completing response"."""
+    content, path = large
+    with running(library, timeout=1.0) as site:
+        for address in (
+            f"/media/{content}",
+            f"/api/thumb/{content}?t=1",
+            "/api/search?text=red",
+            "/api/jobs",
+        ):
+            for wait_for_answer in (True, False):
+                connection = socket.create_connection(("127.0.0.1", site.port), timeout=10)
+                connection.sendall(f"GET {address} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                if wait_for_answer:
+                    connection.recv(100)
+                connection.close()
+        stalled = reader(site, content)
+        wait(lambda: held_open(path) == 0)
+        stalled.close()
+        wait(lambda: connections(site.port) == 0)
+    assert not [record for record in caplog.records if record.name.startswith("uvicorn")]

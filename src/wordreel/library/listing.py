@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wordreel.library.paths import from_blob
-from wordreel.library.records import StoredFile
+from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
 
 
@@ -39,12 +39,12 @@ def count_videos(store: LibraryStore) -> tuple[int, float]:
     return (int(row[0]), float(row[1])) if row else (0, 0.0)
 
 
-def files_of(store: LibraryStore, content: str) -> list[StoredFile]:
-    """Every file that had this content when it was added, by path."""
+def files_of(store: LibraryStore, content: str) -> list[tuple[str, FileStamp]]:
+    """The path of every file that had this content when it was added, by path, and its stamp at that time."""
     rows = store.catalogue.rows(
-        "SELECT path, content, size, mtime_ns, added_at FROM files WHERE content = ? ORDER BY path", content
+        "SELECT path, size, mtime_ns, ctime_ns, inode FROM files WHERE content = ? ORDER BY path", content
     )
-    return [StoredFile(from_blob(path), *rest) for path, *rest in rows]
+    return [(from_blob(path), FileStamp(*stamp)) for path, *stamp in rows]
 
 
 def present_experts(store: LibraryStore) -> list[str]:

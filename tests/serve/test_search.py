@@ -261,3 +261,23 @@ def test_the_schema_describes_every_route(site):
     for path, methods in schema["paths"].items():
         for method in methods.values():
             assert method.get("description") or method.get("summary"), path
+
+
+def test_the_head_of_every_address(site):
+    """HEAD answers as GET does, without the body."""
+    content = site.get("/api/videos").json["items"][0]["content"]
+    for path in (
+        "/api/search",
+        "/nowhere",
+        "/api/nowhere",
+        "/",
+        "/healthz",
+        f"/media/{content}",
+        "/api/jobs",
+    ):
+        got, head = site.get(path), site.ask("HEAD", path)
+        assert (head.status, head.body) == (got.status, b""), path
+        assert head.headers["content-type"] == got.headers["content-type"], path
+        assert head.headers["content-length"] == got.headers["content-length"], path
+    assert site.ask("HEAD", "/api/status").status == 200
+    assert site.ask("HEAD", "/api/search?text=red").headers["content-type"] == "application/json"

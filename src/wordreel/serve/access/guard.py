@@ -56,6 +56,9 @@ class Guard:
         began = time.perf_counter()
         status, started = 500, False
         self._active[client] += 1
+        inner = scope
+        if scope["method"] == "HEAD" and not scope["path"].startswith("/media/"):
+            inner = {**scope, "method": "GET"}  # the server sends the head only
 
         async def noted(message: Message) -> None:
             nonlocal status, started
@@ -70,7 +73,7 @@ class Guard:
         try:
             self._check_busy(client)
             body = await self._check(scope, receive, client)
-            await run_until_disconnect(self._app, scope, body, noted)
+            await run_until_disconnect(self._app, inner, body, noted)
         except Problem as problem:
             if started:
                 raise
@@ -80,7 +83,7 @@ class Guard:
             self._active[client] -= 1
             if not self._active[client]:
                 del self._active[client]
-            route = getattr(scope.get("route"), "path", "other")
+            route = getattr(inner.get("route"), "path", "other")
             self._metrics.requests.labels(route, _method(scope), str(status)).inc()
             self._metrics.request_seconds.labels(route).observe(time.perf_counter() - began)
 

@@ -1,5 +1,6 @@
 """Adding over HTTP: folders, uploads, progress, cancelling, and what a restart takes up."""
 
+import hashlib
 import http.client
 import json
 import os
@@ -58,6 +59,46 @@ def test_an_upload_as_a_form(site, film):
         site.post("/api/uploads", empty, {"Content-Type": "multipart/form-data; boundary=edge"}).status == 422
     )
     assert site.post("/api/uploads", b"junk", {"Content-Type": "multipart/form-data"}).status in (400, 422)
+
+
+def test_a_form_goes_straight_to_the_uploads(site, film, monkeypatch):
+    """Nothing of it is written to the system's temporary folder, whose space nobody looked at."""
+
+    def refuse(*given, **named):
+        raise AssertionError("spooled")
+
+    monkeypatch.setattr("tempfile.SpooledTemporaryFile", refuse)
+    monkeypatch.setattr("starlette.formparsers.SpooledTemporaryFile", refuse)
+    data = film.read_bytes() * 3
+    form = {"Content-Type": "multipart/form-data; boundary=edge"}
+    head = b'--edge\r\nContent-Disposition: form-data; name="note"\r\n\r\nhello\r\n'
+    head += b'--edge\r\nContent-Disposition: form-data; name="file"; filename="big.mp4"\r\n\r\n'
+    answer = site.post("/api/uploads", head + data + b"\r\n--edge--\r\n", form)
+    assert answer.json["upload"]["bytes"] == len(data)
+    assert answer.json["upload"]["name"] == "big.mp4"
+    assert answer.json["upload"]["id"] == hashlib.sha256(data).hexdigest()
+    assert site.post("/api/uploads", head + data, form).code == "invalid"  # it ends in the middle
+
+
+def test_a_folder_with_a_long_name(library, tmp_path):
+    with running(library, roots=(tmp_path,)) as site:
+        answer = site.post("/api/folders", {"path": str(tmp_path / ("n" * 300))})
+        assert (answer.status, answer.code) == (404, "no_folder")
+
+
+def test_removing_during_the_servers_own_job_says_what_is_going_on(library, film):
+    work = ThreadWork(library, Model())
+    work.hold.clear()
+    with running(library, work, roots=(film.parent,)) as site:
+        job = site.post("/api/folders", {"path": str(film)}).json["job"]
+        site.until(f"/api/jobs/{job['id']}", lambda found: found["job"]["progress"])
+        content = site.get("/api/videos").json["items"][0]["content"]
+        answer = site.ask("DELETE", f"/api/videos/{content}")
+        assert (answer.status, answer.code) == (409, "library_busy")
+        assert f"job {job['id']}" in answer.json["error"]["message"]
+        assert f"DELETE /api/jobs/{job['id']}" in answer.json["error"]["message"]
+        assert "another wordreel" not in answer.json["error"]["message"]
+        work.hold.set()
 
 
 def test_forgetting_leaves_the_file(site):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from dataclasses import asdict
@@ -132,6 +133,15 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Problem)
     async def _problem(_: Request, error: Problem) -> Response:
         return error.response()
+
+    @app.exception_handler(LibraryBusy)
+    async def _busy(request: Request, error: LibraryBusy) -> Response:
+        job = await asyncio.to_thread(request.app.state.service.jobs.running)
+        if job is None:
+            return problem_of(error).response()
+        step = NextStep("wait until it has ended, or cancel it", page=f"Library (DELETE /api/jobs/{job.id})")
+        message = f"job {job.id} ({job.title}) is writing to the library"
+        return Problem(409, "library_busy", message, next_step=step).response()
 
     @app.exception_handler(WordreelError)
     async def _known(_: Request, error: WordreelError) -> Response:

@@ -117,6 +117,10 @@ class JobQueue:
         """How many jobs wait or run."""
         return len(table.unfinished_jobs(self._store))
 
+    def running(self) -> Job | None:
+        """The job that runs now, here or at another server."""
+        return next((job for job in self.latest() if job.state == table.RUNNING), None)
+
     def _run(self) -> None:
         while True:
             with self._wake:

@@ -6,19 +6,20 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as InPath
-from starlette.datastructures import UploadFile
 from starlette.responses import StreamingResponse
 
 from wordreel.library.jobs import Job
 from wordreel.library.uploads import upload_names
 from wordreel.serve import schemas
 from wordreel.serve.display import display_path
+from wordreel.serve.multipart import FormFile
 from wordreel.serve.problems import Problem, read_only
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.schemas import JobResponse
@@ -30,7 +31,6 @@ router = APIRouter(tags=["library"])
 JobId = Annotated[int, InPath(ge=1, le=2**62)]
 LOOK_EVERY = 0.25  # seconds
 HEARTBEAT = 15.0  # seconds without news after which a sign of life is sent
-BLOCK = 1 << 20
 MAX_LISTENERS = 64
 BODY = {"schema": {"type": "string", "format": "binary"}}
 FORM = {"schema": {"type": "object", "required": ["file"], "properties": {"file": BODY["schema"]}}}
@@ -79,11 +79,9 @@ async def upload(
     if purpose == "add" and service.options.read_only:
         raise read_only()
     if request.headers.get("content-type", "").lower().startswith("multipart/"):
-        async with request.form(max_files=1, max_fields=10) as form:
-            file = next((value for value in form.values() if isinstance(value, UploadFile)), None)
-            if file is None:
-                raise Problem(422, "invalid", "the form has no file; send one in the field `file`", "file")
-            arrived = await service.uploads.take(_blocks(file), name or file.filename or "", purpose == "add")
+        form = FormFile(request.stream(), request.headers["content-type"])
+        await form.open()
+        arrived = await service.uploads.take(form.blocks(), name or form.filename, purpose == "add")
     else:
         arrived = await service.uploads.take(request.stream(), name, purpose == "add")
     job = None
@@ -157,11 +155,6 @@ async def _events(service: Service, job: Job) -> AsyncIterator[bytes]:
         service.listeners -= 1
 
 
-async def _blocks(file: UploadFile) -> AsyncIterator[bytes]:
-    while block := await file.read(BLOCK):
-        yield block
-
-
 def shown(job: Job) -> schemas.JobModel:
     facts = asdict(job)
     del facts["request"]
@@ -176,8 +169,9 @@ def allowed(service: Service, asked: str) -> Path:
     path = Path(os.path.realpath(asked))
     roots = [Path(os.path.realpath(root)) for root in service.options.roots]
     if any(path.is_relative_to(root) for root in roots) and not path.is_relative_to(service.store.path):
-        if path.exists():
-            return path
+        with suppress(OSError, ValueError):  # a name that is too long for the file system
+            if path.exists():
+                return path
         raise Problem(404, "no_folder", "there is no such folder; check the path", "path")
     where = ", ".join(display_path(str(root)) for root in roots)
     where = where or "nothing yet; the server's owner allows folders with --root FOLDER"

@@ -362,7 +362,7 @@ def main() -> None:
         "steps_per_second": middle,
         "all_rates": rates,
         "times_plain": {way: rate / middle["plain"] for way, rate in middle.items() if way != "plain"},
-        "held_on_device": session.features.place == device,
+        "held_on_device": session.features.storage_device == device,
         "captured": session.stepper._graph is not None,
         "loss_at_the_end": {way: float(np.mean(found[last])) for way, found in losses.items()},
         "encode_seconds": encode(session, device),

@@ -198,10 +198,10 @@ FEATURES = {
     "select last": of(CE, **{"run.select": "last"}),
     "unmeasured": of(CE, unmeasured),
     "window": of(MMT, late, **{"data.window": 2.0}),
-    "transcripts": spoken(**{"data.stretch": 5, "run.batch": 4}),
+    "transcripts": spoken(**{"data.segment_words": 5, "run.batch": 4}),
     "transcripts window until": spoken(
         **{
-            "data.stretch": 5,
+            "data.segment_words": 5,
             "data.window": 8.0,
             "data.until": 25.0,
             "run.batch": 4,

@@ -192,7 +192,7 @@ def test_every_published_value_of_mmt(name):
 def test_what_howto100m_says_of_the_released_configuration_is_all_of_it():
     words = " ".join(recipes.load("mmt-howto100m").notes).replace(",", " ").replace(";", " ").split()
     made = recipes.load("mmt-howto100m", [word.rstrip(".") for word in words if "=" in word])
-    assert (made.data.stretch, made.data.window, made.model.positions) == (30, 30, 32)
+    assert (made.data.segment_words, made.data.window, made.model.positions) == (30, 30, 32)
     assert {e.max_tokens for e in made.model.experts} | {made.model.text.max_tokens} == {30}
 
 

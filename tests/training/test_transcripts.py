@@ -1,4 +1,4 @@
-"""Stretches of transcripts against the plain way: cut the words, join them, encode the text."""
+"""Segments of transcripts against the plain way: cut the words, join them, encode the text."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from wordreel.datasets.types import Caption  # noqa: E402
 from wordreel.errors import TrainingError  # noqa: E402
 from wordreel.models.config import TextConfig  # noqa: E402
 from wordreel.models.text.tokenizers import open_tokenizer  # noqa: E402
-from wordreel.training.data.transcripts import Stretches, transcripts  # noqa: E402
+from wordreel.training.data.transcripts import TranscriptStore, tokenize_transcripts  # noqa: E402
 from wordreel.training.loop import train  # noqa: E402
 from wordreel.training.training_data import prepare  # noqa: E402
 
@@ -51,14 +51,14 @@ def source(folder, most, stop_words=True):
 
 @pytest.mark.parametrize("most", [4, 9, 60])
 @pytest.mark.parametrize("stop_words", [True, False])
-def test_a_stretch_is_the_words_joined_and_encoded(folder, most, stop_words):
+def test_a_segment_is_the_words_joined_and_encoded(folder, most, stop_words):
     found, length = told(), 6
     encoder = source(folder, most, stop_words)
-    held = Stretches(transcripts(found, encoder), CPU, length, most)
+    held = TranscriptStore(tokenize_transcripts(found, encoder), CPU, length, most)
     kept = [[word for word in text.split() if stop_words or encoder_keeps(word)] for text in found.texts]
     for number, words in enumerate(kept):
         for first in range(max(1, len(words) - length + 1)):
-            tokens, _ = held.cut(torch.tensor([number]), torch.tensor([first]))
+            tokens, _ = held.segments(torch.tensor([number]), torch.tensor([first]))
             want, mask = encoder.encode([" ".join(words[first : first + length])])
             assert tokens.tokens[0][tokens.mask[0]].tolist() == want[0][mask[0]].tolist()
             assert not tokens.tokens[0][~tokens.mask[0]].any()
@@ -72,26 +72,26 @@ def encoder_keeps(word):
 
 def test_stretches_are_drawn_evenly_and_know_their_time(folder):
     found, length = told(), 6
-    held = Stretches(transcripts(found, source(folder, 30)), CPU, length, 30)
+    held = TranscriptStore(tokenize_transcripts(found, source(folder, 30)), CPU, length, 30)
     torch.manual_seed(0)
     number = 3  # 40 words: 35 stretches
-    _, middles = held.shown(torch.full((7000,), number))
+    _, middles = held.sample(torch.full((7000,), number))
     begun = middles - length / 2 - found.captions[number][0].start
     assert begun.round().unique().tolist() == list(range(35))
     assert (torch.bincount(begun.round().long()) - 200).abs().max() < 70
-    _, whole = held.shown(torch.tensor([1]))  # fewer words than a stretch: all of them
+    _, whole = held.sample(torch.tensor([1]))  # fewer words than a segment: all of them
     assert float(whole) == pytest.approx(found.captions[1][0].start + 2.5, abs=1e-4)
 
 
 def test_late_words_are_left_out(folder):
     found = told()
     number, caption = 3, found.captions[3][0]
-    spoken = transcripts(found, source(folder, 30), until=caption.start + 9.5)
+    spoken = tokenize_transcripts(found, source(folder, 30), until=caption.start + 9.5)
     assert spoken.words.counts[number] == 10
     assert np.isfinite(spoken.times).all()
-    none = transcripts(found, source(folder, 30), until=1e-9)
+    none = tokenize_transcripts(found, source(folder, 30), until=1e-9)
     assert not none.words.counts[number]
-    tokens, middles = Stretches(none, CPU, 6, 30).shown(torch.tensor([number]))
+    tokens, middles = TranscriptStore(none, CPU, 6, 30).sample(torch.tensor([number]))
     assert tokens.mask.sum() == 3  # [CLS] . [SEP]
     assert torch.isnan(middles).all()
 
@@ -103,7 +103,7 @@ def test_words_without_times_share_the_span_or_have_none():
 
 
 def test_a_model_is_trained_on_transcripts(folder, tmp_path):
-    made = recipe("mmt", epochs=2, batch=4, stretch=5, window=8.0)
+    made = recipe("mmt", epochs=2, batch=4, segment_words=5, window=8.0)
     text = replace(BERT, source="wordpiece:.", max_tokens=9)
     made = replace(made, model=replace(CONFIGS["mmt"], text=text))
     material = prepare(made, told(), told(1), folder=folder)
@@ -119,4 +119,4 @@ def test_a_model_is_trained_on_transcripts(folder, tmp_path):
 def test_word_vectors_cannot_be_drawn_from(folder):
     encoder = replace(source(folder, 9), pieces=None)
     with pytest.raises(TrainingError, match="wordpiece:FOLDER"):
-        transcripts(told(), encoder)
+        tokenize_transcripts(told(), encoder)

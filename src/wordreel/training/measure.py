@@ -61,7 +61,7 @@ def embed_videos(
     for start in range(0, count, batch):
         some = torch.arange(start, min(start + batch, count))
         with precision.autocast():
-            made.append(module.embed_videos(features.batch(some.to(features.place))))
+            made.append(module.embed_videos(features.batch(some.to(features.storage_device))))
     return VideoEmbeddings(
         torch.cat([part.vectors.float() for part in made]), torch.cat([part.available for part in made])
     )

@@ -41,7 +41,11 @@ SECTIONS = {
 }  # fmt: skip
 WORDS = ("title", "paper", "notes")
 ALIASES = {"default": "reel"}
-RENAMED = {("optimiser", "rate"): "optimiser.lr", ("optimiser", "text_rate"): "optimiser.text_lr"}
+RENAMED = {
+    ("optimiser", "rate"): "optimiser.lr",
+    ("optimiser", "text_rate"): "optimiser.text_lr",
+    ("data", "stretch"): "data.segment_words",
+}
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,10 @@ class Recipe:
                 + ("encoded once (model.text.frozen)" if text.frozen else f"{text.words}")
                 + "; set data.shorten_captions=0"
             )
-        if self.loss.soft_targets and self.data.stretch:
+        if self.loss.soft_targets and self.data.segment_words:
             raise TrainingError(
-                "loss.soft_targets compare whole captions, and data.stretch draws parts of them; set one to 0"
+                "loss.soft_targets compare whole captions, and data.segment_words draws parts of them; "
+                "set one to 0"
             )
         unknown = [name for name in self.run.expert_dropout_spares if name not in self.model.names]
         if unknown:

@@ -17,7 +17,7 @@ from wordreel.models.text.minilm import minilm_network
 from wordreel.training.data.caption_store import CaptionStore, frozen_states, is_frozen, sentence_vectors
 from wordreel.training.data.feature_store import FeatureDropout, FeatureStore
 from wordreel.training.data.sampler import BatchSampler
-from wordreel.training.data.transcripts import Stretches, Transcripts
+from wordreel.training.data.transcripts import Transcripts, TranscriptStore
 from wordreel.training.distributed import World
 from wordreel.training.losses import build_distillation, build_loss
 from wordreel.training.measure import Measured, measure, similarities
@@ -60,10 +60,12 @@ class Session:
         self.optimiser = build_optimiser(recipe.optimiser, self.module, self.loss, captured)
         self.stepper = self._stepper()
 
-    def _texts(self) -> CaptionStore | Stretches:
+    def _texts(self) -> CaptionStore | TranscriptStore:
         data, text, words = self.recipe.data, self.recipe.model.text, self.data.train_words
         if isinstance(words, Transcripts):
-            return Stretches(words, self.device, data.stretch, text.max_tokens or data.stretch + 2)
+            return TranscriptStore(
+                words, self.device, data.segment_words, text.max_tokens or data.segment_words + 2
+            )
         if is_frozen(text):
             words = frozen_states(self.module, words, text, self.device)
         length = min(words.longest, text.max_tokens or words.longest) if self.recipe.run.compile else 0
@@ -109,7 +111,7 @@ class Session:
 
     def _numbers(self, values: Int64) -> Tensor:
         numbers = torch.from_numpy(values)
-        if self.features.place.type == "cuda":
+        if self.features.storage_device.type == "cuda":
             return numbers.pin_memory().to(self.device, non_blocking=True)
         return numbers
 

@@ -106,14 +106,16 @@ class DataSettings:
     by_source: bool = False  # every batch from one source
     precision: Literal["float32", "float16", "bfloat16"] = "float32"  # in which features are held
     window: float = 0.0  # seconds around a caption's span that its video is cut to; 0: all of the video
-    stretch: int = 0  # words drawn of a transcript in every step; 0: captions are taken whole
+    segment_words: int = 0  # consecutive words drawn from a transcript in each step; 0: whole captions
     until: float = 0.0  # seconds: words of a transcript that begin later are left out; 0: none are
     shorten_captions: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.shorten_captions <= 1:
             raise ValueError("shorten_captions is a chance, from 0 to 1")
-        below = [n for n in ("limit", "val_limit", "window", "stretch", "until") if getattr(self, n) < 0]
+        below = [
+            n for n in ("limit", "val_limit", "window", "segment_words", "until") if getattr(self, n) < 0
+        ]
         if below:
             raise ValueError(f"{' and '.join(below)} must not be below 0")
 

@@ -18,7 +18,7 @@ from wordreel.models.batch import ExpertFeatures, QueryEmbeddings, TokenBatch, V
 from wordreel.models.joint_embedding import JointEmbedding
 from wordreel.training.data.caption_store import CaptionStore, shorten
 from wordreel.training.data.feature_store import FeatureStore
-from wordreel.training.data.transcripts import Stretches
+from wordreel.training.data.transcripts import TranscriptStore
 from wordreel.training.distributed import World
 from wordreel.training.losses import DistillationLoss
 from wordreel.training.losses.masks import same_video
@@ -35,7 +35,7 @@ class Stepper:
     loss: nn.Module
     optimiser: torch.optim.Optimizer
     features: FeatureStore
-    texts: CaptionStore | Stretches
+    texts: CaptionStore | TranscriptStore
     device: torch.device
     precision: Precision
     seed: int = 0
@@ -65,7 +65,7 @@ class Stepper:
             and self.device.type == "cuda"
             and self.world.size == 1
             and not self.scaler.is_enabled()
-            and self.features.place == self.texts.place == self.device
+            and self.features.storage_device == self.texts.storage_device == self.device
         )
         self._stream: Any = torch.cuda.Stream(self.device) if self.captures else None  # type: ignore[no-untyped-call]
 
@@ -114,7 +114,7 @@ class Stepper:
 
     def _loss(self, videos: Tensor, captions: Tensor) -> Tensor:
         mine, told = self.world.shard(videos), self.world.shard(captions)
-        tokens, middles = self.texts.shown(told)
+        tokens, middles = self.texts.sample(told)
         if self.shorten:
             tokens = shorten(tokens, self.shorten)
         batch = self.features.batch(mine, training=True, centres=middles, window=self.window)

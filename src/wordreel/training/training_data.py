@@ -19,7 +19,7 @@ from wordreel.training.data.caption_cache import kept
 from wordreel.training.data.caption_store import encode, is_frozen
 from wordreel.training.data.packed import Packed
 from wordreel.training.data.pairs import Pairs
-from wordreel.training.data.transcripts import Transcripts, transcripts
+from wordreel.training.data.transcripts import Transcripts, tokenize_transcripts
 from wordreel.training.recipe import Recipe
 from wordreel.training.start import text_folder
 from wordreel.training.teachers import Teachers
@@ -140,12 +140,12 @@ def prepare(
     def drawn_from(pairs: Pairs) -> Transcripts:
         if source is None or is_frozen(text):
             raise TrainingError(
-                "data.stretch draws other words in every step, and these captions are encoded once; set "
-                "model.text.frozen=false, or data.stretch=0"
+                "data.segment_words draws other words in every step, and these captions are encoded once; "
+                "set model.text.frozen=false, or data.segment_words=0"
             )
-        return transcripts(pairs, source, recipe.data.until)
+        return tokenize_transcripts(pairs, source, recipe.data.until)
 
-    words = drawn_from(train) if recipe.data.stretch else encoded(train)
+    words = drawn_from(train) if recipe.data.segment_words else encoded(train)
     sentences = None
     if recipe.loss.soft_targets:
         own = isinstance(words, Packed) and text.words == "bert" and text.source == SENTENCES.source

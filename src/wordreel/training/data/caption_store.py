@@ -47,25 +47,25 @@ class CaptionStore:
         whole = values.dtype.kind in "iu"
         held = torch.from_numpy(np.concatenate([values, np.zeros((1, *values.shape[1:]), values.dtype)]))
         held = held.to(torch.int32 if whole else dtype)
-        self.place = device_for(held.numel() * held.element_size(), device)
-        pinned = self.place != device and device.type == "cuda"
-        self.values = held.pin_memory() if pinned else held.to(self.place)
+        self.storage_device = device_for(held.numel() * held.element_size(), device)
+        pinned = self.storage_device != device and device.type == "cuda"
+        self.values = held.pin_memory() if pinned else held.to(self.storage_device)
         self.whole, self.longest = whole, packed.longest
-        self.starts = torch.from_numpy(packed.starts).to(self.place)
-        self.counts = torch.from_numpy(packed.counts).to(self.place)
+        self.starts = torch.from_numpy(packed.starts).to(self.storage_device)
+        self.counts = torch.from_numpy(packed.counts).to(self.storage_device)
         self.on_host: Int64 = packed.counts
 
     def __len__(self) -> int:
         return len(self.on_host)
 
-    def shown(self, captions: Tensor) -> tuple[TokenBatch, Tensor | None]:
+    def sample(self, captions: Tensor) -> tuple[TokenBatch, Tensor | None]:
         """A batch for a step, and what seconds it is about."""
         middles = None if self.middles is None else self.middles[captions.to(self.middles.device)]
         return self.batch(captions), middles
 
     def batch(self, captions: Tensor, width: int = 0) -> TokenBatch:
         """Padded to `width`, or to a width of its own choice."""
-        there = captions.to(self.place)
+        there = captions.to(self.storage_device)
         longest = self.longest
         if not self.fixed and not width and there.device.type == "cpu":
             longest = int(self.on_host[there.numpy()].max(initial=0))

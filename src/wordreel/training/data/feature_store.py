@@ -75,9 +75,11 @@ class FeatureStore:
                 f"{', '.join(pairs.rows)}"
             )
         size = sum(found[0].values.size for found in packed.values()) * dtype.itemsize
-        self.place = device_for(size, device)
+        self.storage_device = device_for(size, device)
         # Made here: while a CUDA graph is captured nothing may be copied to the device.
-        self.spared = torch.tensor([name in self.dropout.spares for name in config.names], device=self.place)
+        self.spared = torch.tensor(
+            [name in self.dropout.spares for name in config.names], device=self.storage_device
+        )
         self.held = {
             expert.name: self._hold(expert, *packed[expert.name], dtype) for expert in config.experts
         }
@@ -94,12 +96,12 @@ class FeatureStore:
             for count in np.unique(packed.counts):
                 some = choose_rows(int(count), most)
                 table[packed.counts == count, : len(some)] = some
-            kept = torch.from_numpy(table).to(self.place)
+            kept = torch.from_numpy(table).to(self.storage_device)
         return Held(
             self._put(values),
             self._put(clock),
-            torch.from_numpy(packed.starts).to(self.place),
-            torch.from_numpy(packed.counts).to(self.place),
+            torch.from_numpy(packed.starts).to(self.storage_device),
+            torch.from_numpy(packed.counts).to(self.storage_device),
             None if pooled is None else self._put(pooled.to(dtype)),
             kept,
             packed.longest,
@@ -107,15 +109,15 @@ class FeatureStore:
         )
 
     def _put(self, x: Tensor) -> Tensor:
-        if self.place != self.device and self.device.type == "cuda":
+        if self.storage_device != self.device and self.device.type == "cuda":
             return x.pin_memory()
-        return x.to(self.place)
+        return x.to(self.storage_device)
 
     def batch(
         self, videos: Tensor, training: bool = False, centres: Tensor | None = None, window: float = 0.0
     ) -> dict[str, ExpertFeatures]:
         """Features of the videos `[b]`. With `centres [b]` (seconds; NaN: none) only rows near them count."""
-        there = videos.to(self.place)
+        there = videos.to(self.storage_device)
         found = {
             expert.name: self._expert(self.held[expert.name], expert, there, training, centres, window)
             for expert in self.config.experts
@@ -124,7 +126,7 @@ class FeatureStore:
             found = {name: drop_tokens(part, self.dropout.tokens) for name, part in found.items()}
         if training and self.dropout.experts:
             found = drop_experts(found, self.dropout.experts, self.spared)
-        if self.place != self.device:
+        if self.storage_device != self.device:
             found = {name: _moved(part, self.device) for name, part in found.items()}
         return {name: _widened(part) for name, part in found.items()} if self.wide else found
 

@@ -1,4 +1,4 @@
-"""Pairs from the folders that published retrieval code keeps its features in."""
+"""Pairs from a published feature tree: the folder layouts of CE, TeachText, MMT and MoEE."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ def from_tree(
     limit: int = 0,
     share: float = 1.0,
 ) -> Pairs:
-    """One split of a tree. `words` names ready word features, an array per caption; else captions are text.
+    """Training pairs from one split of a tree.
 
-    With the rule "paragraph" the captions (or word features) of a video are put end to end. Videos without a
-    caption, or without a row of any of the experts, are left out and counted.
+    `words` names precomputed word features, an array per caption; without, captions are text. The rule
+    "paragraph" concatenates the captions (or word features) of a video. Videos without a caption, or without
+    features of any of the experts, are left out and counted in `Pairs.missing`.
     """
     tree = tree.for_split(split)
-    found = tree.split(split)
-    told, vectors = _captions(tree, found, words, rule, limit)
-    ids = [item.id for item in found.items if told.get(item.id)]
+    items = tree.split(split)
+    captions, vectors = _captions(tree, items, words, rule, limit)
+    ids = [item.id for item in items.items if captions.get(item.id)]
     known = [expert for expert in experts if expert in tree.experts]
     if not known:
         raise TrainingError(
             f"{tree.root} has none of the experts {', '.join(experts)}; it has {', '.join(tree.experts)}"
         )
     tracks = {expert: [tree.read(expert, item) for item in ids] for expert in known}
-    some = [any(isinstance(tracks[expert][n], Track) for expert in known) for n in range(len(ids))]
-    kept = [n for n, here in enumerate(some) if here]
-    rows = {expert: _packed([tracks[expert][n] for n in kept]) for expert in known}
+    present = [n for n in range(len(ids)) if any(isinstance(tracks[expert][n], Track) for expert in known)]
+    rows = {expert: _packed([tracks[expert][n] for n in present]) for expert in known}
     return Pairs(
         f"{tree.dataset} {split}",
-        tuple(ids[n] for n in kept),
+        tuple(ids[n] for n in present),
         rows,
-        tuple(told[ids[n]] for n in kept),
-        tuple(vectors[ids[n]] for n in kept) if words else None,
+        tuple(captions[ids[n]] for n in present),
+        tuple(vectors[ids[n]] for n in present) if words else None,
         shares=(share,),
-        missing=len(found.items) - len(kept),
+        missing=len(items.items) - len(present),
     )
 
 
@@ -67,28 +67,28 @@ def _captions(
         }, {}
     if not tree.word_feature_names:
         raise TrainingError(f"{tree.root} is a {tree.kind} tree without word features")
-    told: dict[str, tuple[Caption, ...]] = {}
+    captions: dict[str, tuple[Caption, ...]] = {}
     vectors: dict[str, tuple[NDArray[Any], ...]] = {}
     only = tree.caption_index(split.name)
     for item in split.items:
-        every = tree.word_features(words, item.id)
+        features = list(tree.word_features(words, item.id))
         if item.id in only:  # a split of one caption per video: the features of that one
-            every = every[only[item.id] : only[item.id] + 1]
-        made = [rows for rows in every[: limit or None] if rows.size]
+            features = features[only[item.id] : only[item.id] + 1]
+        features = [rows for rows in features[: limit or None] if rows.size]
         if rule == "one":
-            made = made[:1]
-        elif rule == "paragraph" and made:
-            made = [np.concatenate(made)]
-        same = len(item.captions) == len(made)
-        sentences = item.captions if same else tuple(Caption("") for _ in made)
-        if rule == "paragraph" and made:
+            features = features[:1]
+        elif rule == "paragraph" and features:
+            features = [np.concatenate(features)]
+        same = len(item.captions) == len(features)
+        sentences = item.captions if same else tuple(Caption("") for _ in features)
+        if rule == "paragraph" and features:
             sentences = (Caption(" ".join(caption.text for caption in item.captions)),)
-        told[item.id], vectors[item.id] = tuple(sentences), tuple(made)
-    return told, vectors
+        captions[item.id], vectors[item.id] = tuple(sentences), tuple(features)
+    return captions, vectors
 
 
-def _packed(found: Sequence[object]) -> Packed:
-    tracks = [track if isinstance(track, Track) else None for track in found]
+def _packed(values: Sequence[object]) -> Packed:
+    tracks = [track if isinstance(track, Track) else None for track in values]
     dim = next((track.dim for track in tracks if track is not None), 1)
     empty: Float32 = np.zeros((0, dim), np.float32)
     return pack(
@@ -99,6 +99,6 @@ def _packed(found: Sequence[object]) -> Packed:
 
 
 def _middles(track: Track) -> NDArray[Any]:
-    """Times before the beginning are unknown ones."""
+    """The middle of each row in seconds; negative times mean unknown."""
     middles = track.times.mean(axis=1)
     return np.where(middles < 0, np.nan, middles)

@@ -1,9 +1,9 @@
-"""Transcripts as captions: in every step another stretch of consecutive words, with its time.
+"""Transcripts as captions: each step draws another segment of consecutive words, with its time.
 
 MMT's pre-training on narrated videos (Gabeur et al., 2020) draws 100 words of a transcript and keeps the 100
-seconds of the video around them. Every different word is cut into pieces once. A batch is then put together
-on the device from numbers of words: the place p of a row belongs to the k-th word where k words end at or
-before p, so a captured step draws anew whenever it is replayed.
+seconds of the video around them. Each distinct word is tokenized once. A batch is then assembled on the
+device from word indices: position p of a row belongs to word k where k words end at or before p. A captured
+CUDA graph therefore draws another segment whenever it is replayed.
 """
 
 from __future__ import annotations
@@ -24,127 +24,131 @@ from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.pairs import Pairs
 from wordreel.types import Bool
 
-NOTHING, FULL_STOP = 0, 1  # numbers of words that are in every table
+NO_WORD, FULL_STOP = 0, 1  # indices of words that are in every table
 
 
 @dataclass(frozen=True)
 class Transcripts:
-    """`words` are numbers into `table`, whose second half has each word as it begins a sentence.
+    """`words` are indices into `table`, whose second half holds each word as it starts a sentence.
 
-    `table[number]` are a word's tokens; word 0 has none and word 1 is a full stop.
+    `table[index]` are a word's tokens; word 0 has none and word 1 is a full stop.
     """
 
     words: Packed  # [words]
     times: NDArray[np.float32]  # [words, 2] seconds, NaN where unknown
-    table: Packed  # [2 · different words]
-    ending: Bool  # [2 · different words] whether no full stop is to follow
-    marks: tuple[int, int]  # the tokens before and after all others
-    sentences: bool  # whether a capital and a full stop are put
+    table: Packed  # [2 · distinct words]
+    ends_sentence: Bool  # [2 · distinct words] whether the word ends with . ? or !
+    special: tuple[int, int]  # the first and the last token of a text, such as [CLS] and [SEP]
+    sentences: bool  # whether to add a capital and a full stop
 
 
-def transcripts(pairs: Pairs, source: CaptionTokenizer, until: float = 0.0) -> Transcripts:
-    """Every caption's words. Those that begin after `until` seconds are left out; 0: none are."""
+def tokenize_transcripts(pairs: Pairs, source: CaptionTokenizer, until: float = 0.0) -> Transcripts:
+    """The words of every caption, without those that start after `until` seconds (0: no limit)."""
     if source.pieces is None:
         raise TrainingError(
-            "data.stretch draws words of captions and needs a text network over word pieces: "
+            "data.segment_words needs a text network over word pieces: "
             'model.text.words="bert", and "minilm" or "wordpiece:FOLDER" as model.text.source'
         )
-    known: dict[str, int] = {"": NOTHING, STOP: FULL_STOP}
+    index: dict[str, int] = {"": NO_WORD, STOP: FULL_STOP}
     rows, times = [], []
     for captions in pairs.captions:
         for caption in captions:
-            said = caption.text.split()
-            when = caption.word_times(len(said))
+            spoken = caption.text.split()
+            word_times = caption.word_times(len(spoken))
             if not source.keep_stop_words:
-                said = [without_stop_words(word) for word in said]
-            kept = [
+                spoken = [without_stop_words(word) for word in spoken]
+            selected = [
                 number
-                for number, word in enumerate(said)
-                if not (until and when[number, 0] > until) and (source.keep_stop_words or word != STOP)
+                for number, word in enumerate(spoken)
+                if not (until and word_times[number, 0] > until) and (source.keep_stop_words or word != STOP)
             ]
-            rows.append(np.array([known.setdefault(said[n], len(known)) for n in kept], np.int64))
-            times.append(when[kept])
-    words = list(known)
+            rows.append(np.array([index.setdefault(spoken[n], len(index)) for n in selected], np.int64))
+            times.append(word_times[selected])
+    words = list(index)
     if source.sentences:
         spelled = [word.lower() for word in words] + [word.capitalize() for word in words]
     else:
         spelled = words + words
-    tokens, marks = source.pieces(spelled)
+    tokens, special = source.pieces(spelled)
     return Transcripts(
         pack(rows, like=np.zeros(0, np.int64)),
         np.concatenate(times).reshape(-1, 2).astype(np.float32),
         pack(tokens, like=np.zeros(0, np.int64)),
         np.array([word.endswith((".", "?", "!")) for word in spelled]),
-        marks,
+        special,
         source.sentences,
     )
 
 
-class Stretches:
-    """`shown(captions)` draws `length` words of each and says when they are spoken."""
+class TranscriptStore:
+    """Transcripts on the device; `sample(captions)` draws a segment of `length` words from each."""
 
-    def __init__(self, spoken: Transcripts, device: torch.device, length: int, most: int) -> None:
-        """`most` tokens of a stretch are kept, the two marks included."""
-        self.device, self.length, self.most = device, length, most
+    def __init__(self, spoken: Transcripts, device: torch.device, length: int, max_tokens: int) -> None:
+        """A segment is cut to `max_tokens` tokens, the two special ones included."""
+        self.device, self.length, self.max_tokens = device, length, max_tokens
         size = 4 * spoken.words.values.size + spoken.times.nbytes
-        self.place = device_for(size, device)
-        self.words = torch.from_numpy(np.append(spoken.words.values, NOTHING)).to(self.place, torch.int32)
-        nothing = np.full((1, 2), np.nan, np.float32)
-        self.times = torch.from_numpy(np.concatenate([spoken.times, nothing])).to(self.place)
-        self.starts = torch.from_numpy(spoken.words.starts).to(self.place)
-        self.counts = torch.from_numpy(spoken.words.counts).to(self.place)
-        self.tokens = torch.from_numpy(np.append(spoken.table.values, 0)).to(self.place)
-        self.token_starts = torch.from_numpy(spoken.table.starts).to(self.place)
-        self.token_counts = torch.from_numpy(spoken.table.counts).to(self.place)
-        self.ending = torch.from_numpy(spoken.ending).to(self.place)
-        self.marks, self.sentences = spoken.marks, spoken.sentences
+        self.storage_device = device_for(size, device)
+        self.words = torch.from_numpy(np.append(spoken.words.values, NO_WORD)).to(
+            self.storage_device, torch.int32
+        )
+        unknown = np.full((1, 2), np.nan, np.float32)
+        self.times = torch.from_numpy(np.concatenate([spoken.times, unknown])).to(self.storage_device)
+        self.starts = torch.from_numpy(spoken.words.starts).to(self.storage_device)
+        self.counts = torch.from_numpy(spoken.words.counts).to(self.storage_device)
+        self.tokens = torch.from_numpy(np.append(spoken.table.values, 0)).to(self.storage_device)
+        self.token_starts = torch.from_numpy(spoken.table.starts).to(self.storage_device)
+        self.token_counts = torch.from_numpy(spoken.table.counts).to(self.storage_device)
+        self.ends_sentence = torch.from_numpy(spoken.ends_sentence).to(self.storage_device)
+        self.special, self.sentences = spoken.special, spoken.sentences
 
     def __len__(self) -> int:
         return len(self.counts)
 
-    def shown(self, captions: Tensor) -> tuple[TokenBatch, Tensor]:
-        """A stretch of each caption `[b]`, and its middle in seconds `[b]`, NaN where unknown."""
-        there = captions.to(self.place)
-        room = (self.counts[there] - self.length + 1).clamp(min=1)
-        first = (torch.rand(len(there), device=self.place) * room).long()
-        return self.cut(there, torch.minimum(first, room - 1))
+    def sample(self, captions: Tensor) -> tuple[TokenBatch, Tensor]:
+        """A random segment of each caption `[b]`, and its middle in seconds `[b]`, NaN where unknown."""
+        captions = captions.to(self.storage_device)
+        choices = (self.counts[captions] - self.length + 1).clamp(min=1)
+        first = (torch.rand(len(captions), device=self.storage_device) * choices).long()
+        return self.segments(captions, torch.minimum(first, choices - 1))
 
-    def cut(self, captions: Tensor, first: Tensor) -> tuple[TokenBatch, Tensor]:
-        """The stretches that begin at the words `first [b]`."""
-        begin = self.starts[captions] + first
+    def segments(self, captions: Tensor, first: Tensor) -> tuple[TokenBatch, Tensor]:
+        """The segments that start at the words `first [b]`."""
+        start = self.starts[captions] + first
         size = (self.counts[captions] - first).clamp(0, self.length)
-        last = (begin + size - 1).clamp(min=0)
-        middles = (self.times[begin, 0] + self.times[last, 1]) / 2
+        last = (start + size - 1).clamp(min=0)
+        middles = (self.times[start, 0] + self.times[last, 1]) / 2
         middles = torch.where(size > 0, middles, torch.nan)
-        tokens, mask = self._tokens(self._numbers(begin, size))
+        tokens, mask = self._tokens(self._word_indices(start, size))
         return TokenBatch(tokens.to(self.device), mask.to(self.device)), middles.to(self.device)
 
-    def _numbers(self, begin: Tensor, size: Tensor) -> Tensor:
-        """`[b, length + 1]`: the numbers of the words, and of the full stop where there is one."""
-        places = torch.arange(self.length, device=self.place)
-        there = places < size[:, None]
-        numbers = torch.where(there, self.words[torch.where(there, begin[:, None] + places, -1)], NOTHING)
+    def _word_indices(self, start: Tensor, size: Tensor) -> Tensor:
+        """`[b, length + 1]`: the words' indices, and that of the full stop where there is one."""
+        positions = torch.arange(self.length, device=self.storage_device)
+        inside = positions < size[:, None]
+        numbers = torch.where(
+            inside, self.words[torch.where(inside, start[:, None] + positions, -1)], NO_WORD
+        )
         numbers = numbers.long()
-        end = torch.full_like(begin, NOTHING)
+        end = torch.full_like(start, NO_WORD)
         if self.sentences:
             last = numbers.gather(1, (size - 1).clamp(min=0)[:, None])[:, 0]
-            end = torch.where(self.ending[last], NOTHING, FULL_STOP)
+            end = torch.where(self.ends_sentence[last], NO_WORD, FULL_STOP)
             capital = len(self.token_counts) // 2
             numbers = torch.cat([numbers[:, :1] + capital, numbers[:, 1:]], dim=1)
         return torch.cat([numbers, end[:, None]], dim=1)
 
     def _tokens(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """`[b, most]` tokens of these words between the marks, and which are real."""
+        """`[b, max_tokens]` tokens of these words between the special ones, and which are not padding."""
         counts = self.token_counts[numbers]
         ends = counts.cumsum(dim=1)
-        room = torch.arange(self.most - 2, device=self.place)
-        word = (room[None, :, None] >= ends[:, None, :]).sum(dim=2).clamp(max=numbers.shape[1] - 1)
-        real = room < ends[:, -1:]
-        inside = room - (ends - counts).gather(1, word)
-        rows = self.token_starts[numbers.gather(1, word)] + inside
+        positions = torch.arange(self.max_tokens - 2, device=self.storage_device)
+        word = (positions[None, :, None] >= ends[:, None, :]).sum(dim=2).clamp(max=numbers.shape[1] - 1)
+        real = positions < ends[:, -1:]
+        offset = positions - (ends - counts).gather(1, word)
+        rows = self.token_starts[numbers.gather(1, word)] + offset
         middle = torch.where(real, self.tokens[torch.where(real, rows, -1)], 0)
-        before = torch.full_like(middle[:, :1], self.marks[0])
+        before = torch.full_like(middle[:, :1], self.special[0])
         whole = torch.cat([before, middle, torch.zeros_like(before)], dim=1)
         after = real.sum(dim=1, keepdim=True) + 1
-        whole = whole.scatter(1, after, self.marks[1])
-        return whole, torch.arange(self.most, device=self.place) <= after
+        whole = whole.scatter(1, after, self.special[1])
+        return whole, torch.arange(self.max_tokens, device=self.storage_device) <= after

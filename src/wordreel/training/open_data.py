@@ -178,7 +178,7 @@ def with_teachers(recipe: Recipe, data: TrainingData) -> TrainingData:
     if not recipe.teach.teachers:
         return data
     if not isinstance(data.train_words, Packed):
-        raise TrainingError("teachers read whole captions, and data.stretch draws parts of them")
+        raise TrainingError("teachers read whole captions, and data.segment_words draws parts of them")
     if unknown := [name for name in recipe.teach.teachers if not Path(name).expanduser().is_dir()]:
         raise _no_teacher(unknown[0])
     words = (recipe.model.text, data.train_words)

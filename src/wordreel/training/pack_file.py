@@ -40,7 +40,9 @@ Arrays = dict[str, NDArray[Any]]
 def save_pack(path: Path, recipe: Recipe, data: TrainingData) -> None:
     """Write the data of a recipe, with the sentence encoder where the recipe needs it."""
     if not isinstance(data.train_words, Packed):
-        raise TrainingError("transcripts that are drawn from in every step (data.stretch) cannot be packed")
+        raise TrainingError(
+            "transcripts that are drawn from in every step (data.segment_words) cannot be packed"
+        )
     if data.teachers is not None:
         raise TrainingError(
             "teachers are not packed: pack without teach.teachers, and name their folders when you train"

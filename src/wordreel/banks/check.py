@@ -21,6 +21,7 @@ from wordreel.banks.embedded_bank import EmbeddedBank, GCRescorer, label_of
 from wordreel.banks.fitted_states import fit_all
 from wordreel.errors import BankError
 from wordreel.evaluate.confidence import check as measure_confidence
+from wordreel.evaluate.confidence import table as confidence_table
 from wordreel.evaluate.library import CaptionQueries, caption_queries
 from wordreel.evaluate.rankings import Ranking, RightItem, rank_queries
 from wordreel.evaluate.significance import compare
@@ -263,3 +264,31 @@ def _verdict(passed: bool, best: int, chosen: BankCheckRow, plain: BankCheckRow)
     if chosen.R1 < plain.R1 and chosen.difference > 0:
         return f"do not: {chosen.method} lowered R@1 from {plain.R1:.1f} to {chosen.R1:.1f}"
     return f"do not: {change}, could be chance" if chosen.difference > 0 else f"do not: {change}"
+
+
+def as_markdown(report: BankCheck) -> str:
+    """The methods against plain ranking, the same with β chosen without labels, and the confidence."""
+    lines = [
+        f"Bank `{report.bank}` of {report.bank_size} queries, model {report.model}: {report.queries} "
+        f"captions of one half of {report.videos} videos; {report.choosing_queries} captions of the other "
+        f"half chose β and method. {report.in_bank} captions that are in the bank were left out. "
+        f"Verdict: {report.verdict}.",
+        "",
+        "| method | β | R@1 | R@5 | R@10 | MdR | skewness | R-sum against plain | 95 % interval | p |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|---|--:|",
+        *(_markdown_row("plain" if row.method == "none" else row.method, row) for row in report.rows),
+        *(_markdown_row(f"{row.method}, β without labels", row) for row in report.unlabelled),
+    ]
+    if report.confidence is not None:
+        lines += ["", "Confidence against similarity, one threshold for all queries (per cent):", ""]
+        lines.append(confidence_table(report.confidence).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_row(name: str, row: BankCheckRow) -> str:
+    beta = f"{row.parameters['beta']:g}" if "beta" in row.parameters else "–"
+    figures = f"{row.R1:.1f} | {row.R5:.1f} | {row.R10:.1f} | {row.MdR:g} | {row.skewness:.2f}"
+    if row.method == "none":
+        return f"| {name} | – | {figures} | – | – | – |"
+    interval = f"{row.low:+.1f} to {row.high:+.1f}"
+    return f"| {name} | {beta} | {figures} | {row.difference:+.1f} | {interval} | {row.p_value:.3g} |"

@@ -200,11 +200,11 @@ def check(
     )
     facts = {"command": command(), "inputs": wanted.inputs("captions"), **asdict(report)}
     if out is not None:
-        from wordreel.banks.check_table import markdown
+        from wordreel.banks.check import as_markdown
 
         out.parent.mkdir(parents=True, exist_ok=True)
         out.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-        out.with_suffix(".md").write_text(markdown(report), encoding="utf-8")
+        out.with_suffix(".md").write_text(as_markdown(report), encoding="utf-8")
     if as_json:
         print_json(facts)
     else:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from wordreel.library.banks import Bank
     from wordreel.library.records import Video
     from wordreel.models.base import Model
+    from wordreel.models.convert.checkpoint_file import ConversionOptions
     from wordreel.progress import Progress
     from wordreel.search.filters import Filters
     from wordreel.search.hits import (
@@ -96,6 +97,7 @@ _MODULES = {
     "library.banks": ("Bank",),
     "library.records": ("Video",),
     "models.base": ("Model",),
+    "models.convert.checkpoint_file": ("ConversionOptions",),
     "progress": ("Progress",),
     "search.filters": ("Filters",),
     "search.hits": ("CaptionMatch", "Hit", "Match", "MatchTimeline", "Reason", "Results", "SequenceHit"),
@@ -117,6 +119,7 @@ __all__ = [
     "BankManager",
     "BrokenMedia",
     "CaptionMatch",
+    "ConversionOptions",
     "DatasetError",
     "EvaluationError",
     "Filters",

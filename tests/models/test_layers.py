@@ -12,7 +12,7 @@ from wordreel.models.layers.gated_pairs import GatedPairs  # noqa: E402
 from wordreel.models.layers.gating import ContextGating, GatedEmbedding, GatedEmbeddings  # noqa: E402
 from wordreel.models.layers.netvlad import NetVLAD  # noqa: E402
 from wordreel.models.layers.norm import BatchNorm, ExpertNorm  # noqa: E402
-from wordreel.models.layers.transformer import Encoder, SelfAttention  # noqa: E402
+from wordreel.models.layers.transformer import SelfAttention, TransformerEncoder  # noqa: E402
 
 torch.set_num_threads(1)  # tiny products: threads only get in each other's way
 
@@ -154,7 +154,7 @@ def test_three_products_at_once_are_three_products():
 
 
 def test_attention_ignores_what_is_masked():
-    layer = Encoder(2, 8, 2, 16, 0.1).eval()
+    layer = TransformerEncoder(2, 8, 2, 16, 0.1).eval()
     x, mask = torch.randn(2, 6, 8), torch.arange(6) < torch.tensor([[4], [6]])
     other = torch.where(mask[:, :, None], x, 1000 * torch.randn(2, 6, 8))
     torch.testing.assert_close(layer(x, mask)[mask], layer(other, mask)[mask])
@@ -177,7 +177,7 @@ X = torch.randn(3, 3, 4, generator=torch.Generator().manual_seed(1), dtype=torch
             lambda layer, x: layer(x, MASK),
         ),
         (GatedPairs(3, 4, 0.0), lambda layer, x: layer(x, MASK)),
-        (Encoder(1, 4, 2, 6, 0.0), lambda layer, x: layer(x, MASK)),
+        (TransformerEncoder(1, 4, 2, 6, 0.0), lambda layer, x: layer(x, MASK)),
     ],
     ids=["netvlad", "context", "units", "at once", "in place", "pairs", "attention"],
 )

@@ -28,7 +28,7 @@ from wordreel.models.joint_embedding import JointEmbedding
 from wordreel.models.layers.expert_pooling import complete
 from wordreel.models.layers.gated_pairs import GatedPairs
 from wordreel.models.layers.gating import GatedEmbeddings
-from wordreel.models.layers.transformer import EPSILON, Encoder, Pooler, init_weights
+from wordreel.models.layers.transformer import EPSILON, Pooler, TransformerEncoder, init_weights
 from wordreel.models.layers.video_tokens import VideoTokens
 from wordreel.models.text.caption_encoder import caption_encoder
 
@@ -42,7 +42,9 @@ class VideoTransformer(nn.Module):
         self.token_type_embeddings = nn.Embedding(config.types, config.dim)
         self.LayerNorm = nn.LayerNorm(config.dim, eps=EPSILON)
         self.dropout = nn.Dropout(config.dropout)
-        self.encoder = Encoder(config.layers, config.dim, config.heads, config.inner, config.dropout)
+        self.encoder = TransformerEncoder(
+            config.layers, config.dim, config.heads, config.inner, config.dropout
+        )
         self.pooler = Pooler(config.dim)
         self.apply(init_weights)
 

@@ -94,7 +94,7 @@ class Layer(nn.Module):
         return y
 
 
-class Encoder(nn.Module):
+class TransformerEncoder(nn.Module):
     """`x [b, n, hidden]` and `mask [b, n]` (True: real) to `[b, n, hidden]`."""
 
     def __init__(self, layers: int, hidden: int, heads: int, inner: int, dropout: float) -> None:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from wordreel.models.config import TransformerConfig
-from wordreel.models.layers.transformer import EPSILON, Encoder, Pooler, init_weights
+from wordreel.models.layers.transformer import EPSILON, Pooler, TransformerEncoder, init_weights
 
 
 class BertEmbeddings(nn.Module):
@@ -33,7 +33,7 @@ class Bert(nn.Module):
     def __init__(self, size: TransformerConfig) -> None:
         super().__init__()
         self.embeddings = BertEmbeddings(size)
-        self.encoder = Encoder(size.layers, size.hidden, size.heads, size.inner, size.dropout)
+        self.encoder = TransformerEncoder(size.layers, size.hidden, size.heads, size.inner, size.dropout)
         self.pooler = Pooler(size.hidden)
         self.apply(init_weights)
 
@@ -84,7 +84,7 @@ class Feed(nn.Module):
         return y
 
 
-class Block(nn.Module):
+class GptBlock(nn.Module):
     """GPT normalises after each step, GPT-2 before."""
 
     def __init__(self, size: TransformerConfig, before: bool) -> None:
@@ -118,7 +118,7 @@ class Gpt(nn.Module):
         self.add_module(names[0], nn.Embedding(size.vocabulary, size.hidden))
         self.add_module(names[1], nn.Embedding(size.positions, size.hidden))
         self.dropout = nn.Dropout(size.dropout)
-        self.h = nn.ModuleList(Block(size, before=second) for _ in range(size.layers))
+        self.h = nn.ModuleList(GptBlock(size, before=second) for _ in range(size.layers))
         self.ln_f = nn.LayerNorm(size.hidden) if second else None
         self.apply(init_weights)
 

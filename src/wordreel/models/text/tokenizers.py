@@ -86,7 +86,7 @@ def open_tokenizer(
         encoder = SentenceEncoder(store)
         return _with_limits(text, lambda texts: list(encoder.encode(texts)[:, None]), encoder.fingerprint)
     if kind == "minilm":
-        minilm = MiniLM(store or WeightStore(), text.max_tokens)
+        minilm = MiniLMTokenizer(store or WeightStore(), text.max_tokens)
         if text.words == "bert":
             return replace(_with_limits(text, minilm.ids, minilm.fingerprint), pieces=minilm.pieces)
         return _with_limits(text, minilm.vectors, minilm.fingerprint)
@@ -140,7 +140,7 @@ def _with_limits(text: TextConfig, rows: TokenizeFunction, facts: str) -> Captio
     return CaptionTokenizer(rows, f"{text.source}:{facts}", text.max_tokens, text.stop_words)
 
 
-class MiniLM:
+class MiniLMTokenizer:
     """Tokens of the embedded sentence encoder: their numbers, or their vectors in the sentence."""
 
     def __init__(self, store: WeightStore, most: int, batch: int = 64) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from wordreel.datasets import registry
 from wordreel.errors import NextStep, QueryError
-from wordreel.evaluate.rankings import new_matrix
+from wordreel.evaluate.matrices import new_matrix
 from wordreel.evaluate.retrieval import Array, Captions
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.search.searcher import Searcher

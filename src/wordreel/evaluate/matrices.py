@@ -10,9 +10,11 @@ fits.
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -266,3 +268,21 @@ def _row_blocks(item: Any) -> Iterator[slice]:
         step = max(item.chunks[0], step // item.chunks[0] * item.chunks[0])
     for start in range(0, item.shape[0], step):
         yield slice(start, min(start + step, item.shape[0]))
+
+
+@contextmanager
+def new_matrix(path: Path | None, shape: tuple[int, ...], kind: np.dtype[Any]) -> Iterator[Array | None]:
+    """An `.npy` file to fill, which gets its name when it is complete; None where there is no path."""
+    if path is None:
+        yield None
+        return
+    partial = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        out = np.lib.format.open_memmap(partial, mode="w+", dtype=kind, shape=shape)
+        yield out
+        out.flush()
+        partial.replace(path)
+    except OSError as error:
+        raise HubnessError(f"{path} cannot be written: {error.strerror or error}") from None
+    finally:
+        partial.unlink(missing_ok=True)

@@ -9,9 +9,7 @@ file. Inputs are never written to.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from wordreel.errors import HubnessError, NextStep
+from wordreel.evaluate.matrices import new_matrix
 from wordreel.evaluate.metrics import RetrievalMetrics, retrieval_metrics
 from wordreel.evaluate.ranks import ranks_of
 from wordreel.evaluate.retrieval import BLOCK, Array, Captions, Ids, best_own_ranks, row_blocks
@@ -348,24 +347,6 @@ def with_automatic_beta(method: Method, bank: Array, columns: Bool | None = None
     untyped: Any = method
     changed: Method = replace(untyped, beta=choice.beta)
     return changed
-
-
-@contextmanager
-def new_matrix(path: Path | None, shape: tuple[int, ...], kind: np.dtype[Any]) -> Iterator[Array | None]:
-    """An `.npy` file to fill, which gets its name when it is complete; None where there is no path."""
-    if path is None:
-        yield None
-        return
-    partial = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        out = np.lib.format.open_memmap(partial, mode="w+", dtype=kind, shape=shape)
-        yield out
-        out.flush()
-        partial.replace(path)
-    except OSError as error:
-        raise HubnessError(f"{path} cannot be written: {error.strerror or error}") from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _write(out: Array, scores: Array, columns: Bool | None) -> None:

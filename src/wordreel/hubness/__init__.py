@@ -15,6 +15,7 @@ from wordreel.hubness.multi_fit import fit_many, is_single_pass
 from wordreel.hubness.ranks import corrected_ranks, ranks_before_and_after
 from wordreel.hubness.registry import METHODS, make_method
 from wordreel.hubness.state import State
+from wordreel.hubness.torch_fit import fit_embeddings_on_device
 
 __all__ = [
     "METHODS",
@@ -29,6 +30,7 @@ __all__ = [
     "choose_beta_unlabelled",
     "corrected_ranks",
     "fit_embeddings",
+    "fit_embeddings_on_device",
     "fit_many",
     "fit_mixtures",
     "is_single_pass",

@@ -130,7 +130,22 @@ class Hubness:
 
 
 def measure_hubness(retrieved: Array | GatedScores, k: int = 10, items: int | None = None) -> Hubness:
-    """Measure similarities, scores or a ranking (see `k_occurrence`)."""
+    """Every hubness measure of a retrieval.
+
+    Args:
+        retrieved: Similarities or scores `[queries, items]`, or a ranking of item numbers (`k_occurrence`).
+        k: How many items each query retrieves.
+        items: The size of the gallery; needed for a ranking.
+
+    Returns:
+        Skewness, Robin Hood, Gini and Atkinson index, shares of hubs and antihubs, the largest hub.
+
+    Raises:
+        HubnessError: The shapes do not fit.
+
+    >>> measure_hubness(np.array([[0.9, 0.1, 0.5], [0.8, 0.7, 0.1]]), k=1).largest
+    2
+    """
     counts = k_occurrence(retrieved, k, items)
     return Hubness(
         k,

@@ -64,7 +64,20 @@ class RankCounter:
 def corrected_ranks(
     method: Method, state: State, rows: Blocks, right: Ids, *, threads: int | None = None
 ) -> Float64:
-    """Rank of item `right[i]` in row i of `rows [queries, items]` as `method` orders it.
+    """Ranks of the right items as a method orders them, without storing its scores.
+
+    Args:
+        method: The normalisation.
+        state: What it was fitted to.
+        rows: Similarities `[queries, items]`, an array or a source (`product`).
+        right: `[queries]`, the number of each query's right item.
+        threads: CPU threads; all cores by default.
+
+    Returns:
+        `[queries]`: 1 for the best; equal scores share the mean of their ranks.
+
+    Raises:
+        HubnessError: The shapes do not fit, or the state is of another method or stale.
 
     >>> from wordreel.hubness.plain import Plain
     >>> rows = np.array([[0.1, 0.9, 0.9]], np.float32)

@@ -42,7 +42,17 @@ STATISTICS: dict[str, type[Method]] = {
 
 
 def make_method(name: str, **parameters: object) -> Method:
-    """A method by its short name, with some parameters changed.
+    """A method by its short name.
+
+    Args:
+        name: One of `METHODS`: none, gc, csls, is, dis, cent, nnn, sinkhorn, dsl or a dual method.
+        parameters: Parameters that differ from the method's defaults, such as `beta`.
+
+    Returns:
+        A frozen dataclass with `fit` and `apply`.
+
+    Raises:
+        HubnessError: There is no such method or parameter, or a value is out of range.
 
     >>> make_method("dis", beta=10.0)
     DynamicInvertedSoftmax(beta=10.0, k=1)

@@ -7,26 +7,15 @@ correction adds one subtraction per score, a gated one also a second list of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.index.base import Correction
+from wordreel.index.base import Correction, IndexResult
 from wordreel.index.topk import topk_ids
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.types import Bool, Float32
 
 BLOCK = 16_384
-
-
-@dataclass(frozen=True)
-class IndexResult:
-    """The best items of each query, best first. Rows past the end of a short gallery are -1, scores -inf."""
-
-    rows: NDArray[np.int64]  # [queries, k]
-    scores: Float32  # [queries, k]
-    corrected: Bool  # [queries]
 
 
 class ExactIndex:

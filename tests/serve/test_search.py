@@ -1,11 +1,12 @@
 """Searching over HTTP gives what searching from Python gives."""
 
+import hashlib
 import json
 from urllib.parse import quote
 
 import numpy as np
 import pytest
-from tests.serve.conftest import opened
+from tests.serve.conftest import opened, running
 
 from wordreel.search.scoring import PLAIN
 
@@ -261,6 +262,27 @@ def test_the_schema_describes_every_route(site):
     for path, methods in schema["paths"].items():
         for method in methods.values():
             assert method.get("description") or method.get("summary"), path
+
+
+def test_the_same_picture_comes_first(library, ready, tmp_path):
+    """A picture that is in the library, uploaded as the query, is its own best hit and marked as such."""
+    content = opened(library).store.files()[0].content
+    with running(library, roots=(tmp_path,)) as site:
+        picture = site.get(f"/api/thumb/{content}?t=1").body
+        still = tmp_path / "still.jpg"
+        still.write_bytes(picture)
+        assert site.ended(site.post("/api/folders", {"path": str(still)}).json["job"])["state"] == "done"
+        upload = site.post("/api/uploads?purpose=query", picture).json["upload"]
+        hits = site.get(f"/api/search?image={upload['id']}").json["hits"]
+        assert hits[0]["content"] == upload["id"] == hashlib.sha256(picture).hexdigest()
+        assert hits[0]["name"] == "still.jpg"
+        assert [hit["identical"] for hit in hits] == [True] + [False] * (len(hits) - 1)
+        assert [hit["rank"] for hit in hits] == list(range(1, len(hits) + 1))
+        later = site.get(f"/api/search?image={upload['id']}&offset=1").json["hits"]
+        assert [hit["content"] for hit in later] == [hit["content"] for hit in hits[1:]]
+        alike = site.get(f"/api/search?like={upload['id']}").json["hits"]
+        assert upload["id"] not in [hit["content"] for hit in alike]
+        assert not any(hit["identical"] for hit in alike)
 
 
 def test_the_head_of_every_address(site):

@@ -47,6 +47,7 @@ class Match(Hit):
     """A look-alike, and the moment of the query video that it resembles."""
 
     like: tuple[float, float] = (0.0, 0.0)
+    identical: bool = False  # the same bytes as the query
 
 
 @dataclass(frozen=True)

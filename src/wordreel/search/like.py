@@ -28,16 +28,26 @@ AT_ONCE = 256  # ... with so many clips of the query
 
 
 def find_look_alikes(searcher: Searcher, video: VideoQuery, query: Query) -> Results[Hit]:
-    """The videos most like another, best first. Its own content, under any name, is left out."""
+    """The videos most like another, best first.
+
+    A video of the library is left out of its own look-alikes, under any name. A picture from outside that the
+    library holds too, byte for byte, comes first.
+    """
     snapshot = searcher.snapshot
     paths = query.filters.paths(snapshot.files, snapshot.facts)
     total = len(paths)
-    paths.pop(video.content, None)
+    if query.image is None:
+        paths.pop(video.content, None)
     allowed = np.zeros(len(snapshot), bool)
     for content in paths:
         allowed[snapshot.rows(content)] = True
     best, pairs = best_pairs(searcher, video, allowed)
     ranked: dict[str, int] = {}
+    own = (
+        [row for row in snapshot.rows(video.content) if best[row] > -np.inf] if video.content in paths else []
+    )
+    if own:
+        ranked[video.content] = max(own, key=lambda row: float(best[row]))
     for row in np.argsort(-best, kind="stable").tolist():
         if len(ranked) == query.offset + query.limit or np.isneginf(best[row]):
             break
@@ -87,6 +97,7 @@ def _match(searcher: Searcher, video: VideoQuery, rank: int, row: int, clip: int
         score=float(sum(shares)),
         why=_reasons(searcher, video, clip, row, shares),
         like=(video.clips[mine].start, video.clips[mine].end),
+        identical=items[row].content == video.content,
     )
 
 

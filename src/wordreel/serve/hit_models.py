@@ -50,6 +50,7 @@ def _hit(
         media=media_url(hit.content),
         then=_later(hit) if isinstance(hit, SequenceHit) else None,
         like=schemas.SpanModel(start=hit.like[0], end=hit.like[1]) if isinstance(hit, Match) else None,
+        identical=isinstance(hit, Match) and hit.identical,
     )
 
 

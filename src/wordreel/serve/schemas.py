@@ -172,7 +172,8 @@ class HitModel(BaseModel):
     preview: str
     media: str
     then: ThenModel | None = None
-    like: SpanModel | None = Field(None, description="the moment of the asked video that it is like")
+    like: SpanModel | None = Field(None, description="the moment of the query video that it is like")
+    identical: bool = Field(False, description="the same bytes as the picture of the query")
 
 
 class TimingModel(BaseModel):

@@ -29,7 +29,7 @@ function label(hit) {
   return [hit.name, hit.file ? null : badge(hit), sure(hit.confidence)].filter(Boolean).join(", ");
 }
 
-const badge = (hit) => (hit.then ? `${clock(hit.start)}, then ${clock(hit.then.start)}` : moment(hit));
+const badge = (hit) => (hit.identical ? "the same picture" : hit.then ? `${clock(hit.start)}, then ${clock(hit.then.start)}` : moment(hit));
 
 /** What a file of the library says in the place of a score. */
 function fact(hit) {

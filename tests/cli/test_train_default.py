@@ -72,8 +72,8 @@ def test_a_library_uses_the_run_and_a_student_learns_from_it(shell, tmp_path, ca
     shell(*words(tmp_path, captions))
     used = shell.json("use", str(tmp_path / "run"))
     assert used["embedded"] > 0
-    assert shell.json("use")["fingerprint"] == used["fingerprint"]
-    assert shell.json("search", "bread")["hits"]
+    assert used["fingerprint"] in [row["fingerprint"] for row in shell.json("use")]
+    assert shell.json("search", "bread")
     shell("use", "reel")
     again = words(tmp_path, captions)
     again[again.index("--out") + 1] = str(tmp_path / "student")

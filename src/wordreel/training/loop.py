@@ -53,8 +53,8 @@ def train(
             session = Session(recipe, data, place, world)
             run = Run(session, folder, name or recipe.name, on_progress, on_epoch, save_steps, stop)
             if found is not None:
-                run.go_on(found)
-            result = run.go()
+                run.resume(found)
+            result = run.run()
             del session, run  # a world is left with nothing of it in hand
             return result
 

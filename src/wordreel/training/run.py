@@ -1,4 +1,4 @@
-"""One run: epochs of steps, a measurement after each, the best model kept."""
+"""One run: epochs of steps, a validation after each, the best model saved."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from wordreel.training.measure import Measured
 from wordreel.training.progress import StepTimer, TrainCallback, TrainProgress
 from wordreel.training.session import Session
 from wordreel.training.start import copy_tokenizer
-from wordreel.training.state import differences, load_state, save_state
+from wordreel.training.state import differences, load_state
+from wordreel.training.state import save_state as write_state
 
 Epoch = Callable[[Row], None]
 
@@ -65,31 +66,31 @@ class Run:
         self.best_figures: Measured | None = None
         self.best_state: dict[str, Tensor] | None = None  # not yet on disk
         self.saved, self.saved_step = time.perf_counter(), -1
-        self.begun = 0  # the step that this session began at
+        self.first_step = 0  # of this session
         self.spent = 0.0  # seconds of earlier sessions
 
     # Going on after a stop
 
-    def go_on(self, facts: dict[str, Any]) -> None:
+    def resume(self, facts: dict[str, Any]) -> None:
         mine = self.session.identity()
         changed = differences(facts["recipe"], mine["recipe"])
         if changed:
             raise TrainingError(
-                f"{self.folder} was begun with another recipe ({', '.join(changed)}); use the same one, or "
+                f"{self.folder} was started with another recipe ({', '.join(changed)}); use the same one, or "
                 "another --out"
             )
         if facts["data"] != mine["data"]:
             raise TrainingError(
-                f"{self.folder} was begun with other data; use the same videos and captions, or another --out"
+                f"{self.folder} was started with other data; use the same data, or another --out"
             )
         load_state(self.folder, *self.session.parts())
         self.step, self.total, self.counted = facts["step"], facts["total"], facts["counted"]
-        self.saved_step = self.begun = self.step
+        self.saved_step = self.first_step = self.step
         self.history, self.spent = facts["history"], facts["seconds"]
         self.best_epoch, self.best_score = facts["best_epoch"], facts["best_score"]
         self.best_figures = Measured.from_json(facts["best_figures"]) if facts["best_figures"] else None
 
-    def keep(self) -> None:
+    def save_state(self) -> None:
         """The best model first, then the state that knows of it: a kill between them repeats some steps."""
         if self.session.world.is_main_process:
             self._write_best()
@@ -104,12 +105,12 @@ class Run:
                 "best_score": self.best_score,
                 "best_figures": self.best_figures.to_json() if self.best_figures else None,
             }
-            save_state(self.folder, *self.session.parts(), facts)
+            write_state(self.folder, *self.session.parts(), facts)
         self.saved, self.saved_step = time.perf_counter(), self.step
 
     # Running
 
-    def go(self) -> Result:
+    def run(self) -> Result:
         session, settings = self.session, self.session.recipe.run
         each = session.sampler.steps_of_epoch()
         self.total_steps = each * settings.epochs
@@ -119,7 +120,7 @@ class Run:
         self.tensorboard = TensorBoardLog(self.folder, self.step)
         try:
             for epoch in range(self.step // each, settings.epochs):
-                if self._stopped():
+                if self._out_of_patience():
                     break
                 self._epoch(epoch, each)
         finally:
@@ -129,7 +130,7 @@ class Run:
     def _epoch(self, number: int, each: int) -> None:
         batches = self.session.sampler.epoch(number)
         losses: list[Tensor] = []
-        begun, first = time.perf_counter(), self.step
+        started, first = time.perf_counter(), self.step
         for videos, captions in batches[self.step - number * each :]:
             scale = lr_factor(self.session.recipe.schedule, self.step, self.total_steps, each)
             losses.append(self.session.step(videos, captions, self.step, scale))
@@ -142,12 +143,12 @@ class Run:
                 self._report(number, each)
             if not ended and (due or self._save_due() or self.stop.requested):
                 self._count(losses)
-                self.keep()
+                self.save_state()
                 self._check_stop()
             if len(losses) >= 1000:
                 self._count(losses)
         self._count(losses)
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         row: Row = {
             "epoch": number + 1,
             "step": self.step,
@@ -168,7 +169,7 @@ class Run:
         last = number + 1 == self.session.recipe.run.epochs
         due = self.save_steps and self.step % self.save_steps == 0
         if last or due or self._save_due() or self.stop.requested:
-            self.keep()
+            self.save_state()
         if self.on_epoch:
             self.on_epoch(row)
         if not last:
@@ -193,7 +194,7 @@ class Run:
             if not last:
                 self.best_state = self.session.copied_state()
 
-    def _stopped(self) -> bool:
+    def _out_of_patience(self) -> bool:
         """Whether the best epoch is too long ago."""
         patience = self.session.recipe.run.patience
         return bool(patience) and len(self.history) - self.best_epoch >= patience > 0 and self.best_epoch > 0
@@ -251,7 +252,7 @@ class Run:
         best, last = self.folder / "best", self.folder / "last"
         seconds = self.spent + time.perf_counter() - self.timer.started
         if self.saved_step != self.step:  # patience has ended it: the state is to know that it is over
-            self.keep()
+            self.save_state()
         if self.session.world.is_main_process:
             about = self._about(len(self.history))
             save(last, self.session.module, self.name, about)
@@ -273,7 +274,7 @@ class Run:
             tuple(self.history),
             seconds,
             sum(rates) / len(rates) if rates else 0.0,
-            self.step - self.begun,
+            self.step - self.first_step,
         )
 
     def _about(self, epoch: int) -> dict[str, Any]:

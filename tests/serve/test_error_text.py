@@ -1,5 +1,6 @@
 """What the server advises can be done by those whom it advises."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -53,3 +54,17 @@ def test_over_http(site):
     error = site.get("/api/search?text=red&norm=csls&beta=3").json["error"]
     assert "--" not in error["message"]
     assert site.get("/nowhere").json["error"]["next_step"] is None
+
+
+def test_no_message_of_the_library_holds_a_command():
+    """A command belongs into the next step of an error, which each front end words for its own users."""
+    strings = 0
+    for package in ("banks", "search", "library", "models", "weights", "experts"):
+        for path in (SOURCE / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Raise):
+                    for part in ast.walk(node):
+                        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                            strings += 1
+                            assert "`wordreel " not in part.value, f"{path}:{part.lineno}"
+    assert strings > 100

@@ -283,3 +283,13 @@ def test_every_process_has_two_pairs_of_a_batch():
     assert [len(videos) for videos, _ in alone.epoch(0)] == [4, 4, 3]
     assert [len(videos) for videos, _ in shared.epoch(0)] == [4, 4]
     assert (alone.largest(), shared.largest()) == (4, 4)
+
+
+def test_repeated_captions_of_a_video_are_left_out():
+    from wordreel.datasets.types import Caption
+
+    found = pairs(3)
+    told = (("a dog", "a  dog ", "a cat"), ("a dog", ""), ("", "", "x", "x"))
+    found = replace(found, captions=tuple(tuple(map(Caption, of)) for of in told), words=None)
+    kept = [[caption.text for caption in of] for of in found.unique().captions]
+    assert kept == [["a dog", "a cat"], ["a dog", ""], ["", "", "x"]]

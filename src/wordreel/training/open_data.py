@@ -46,6 +46,7 @@ class Source:
             found = from_library(self.library, None, experts, split=self.split, share=self.share)
         else:
             found = from_library(self.library, self._told(recipe), experts, share=self.share)
+        found = found.unique() if recipe.data.unique_captions else found
         return found if validating else found.limited(recipe.data.limit)
 
     def _told(self, recipe: Recipe) -> Split:
@@ -97,7 +98,8 @@ def open_published(
     experts = recipe.model.names
 
     def read(experts: Sequence[str], words: str) -> Pairs:
-        return from_tree(tree, train_name, experts, words=words, rule=data.rule, limit=data.limit)
+        found = from_tree(tree, train_name, experts, words=words, rule=data.rule, limit=data.limit)
+        return found.unique() if data.unique_captions else found
 
     val = None
     if val_name:

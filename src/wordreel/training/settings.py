@@ -109,6 +109,7 @@ class DataSettings:
     segment_words: int = 0  # consecutive words drawn from a transcript in each step; 0: whole captions
     until: float = 0.0  # seconds: words of a transcript that begin later are left out; 0: none are
     shorten_captions: float = 0.0
+    unique_captions: bool = False  # leave out captions that repeat another one of the same video
 
     def __post_init__(self) -> None:
         if not 0 <= self.shorten_captions <= 1:

@@ -117,6 +117,14 @@ class Pairs:
             source=self.source[some],
         )
 
+    def unique(self) -> Pairs:
+        """Without captions that repeat another one of the same video, spaces aside; empty ones all stay."""
+        kept: list[bool] = []
+        for captions in self.captions:
+            texts = [" ".join(caption.text.split()) for caption in captions]
+            kept += [not text or text not in texts[:n] for n, text in enumerate(texts)]
+        return self if all(kept) else self.keeping(np.array(kept))
+
     def shared(self, share: float) -> Pairs:
         """Shown `share` times in an epoch: 0.5 is a random half of the videos each time, 2 is twice."""
         if share <= 0:

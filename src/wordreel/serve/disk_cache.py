@@ -1,4 +1,4 @@
-"""Small files made on demand and kept in a folder that does not grow without bound."""
+"""A cache of small files in a folder, bounded in size."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ SPARE = 0.8  # of the bound is left after clearing up
 
 
 class DiskCache:
-    """Files by key. One that is being made is waited for, not made twice. What was used longest ago goes."""
+    """Bytes by key, least recently used first out. Concurrent calls for one key compute it once."""
 
-    def __init__(self, folder: Path, most_bytes: int) -> None:
-        self.folder, self._most = folder, most_bytes
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self.folder, self._max_bytes = folder, max_bytes
         self._lock = threading.Lock()
         self._turns: dict[str, threading.Lock] = {}
         self._bytes: int | None = None
 
     def get(self, key: str, make: Callable[[], bytes]) -> bytes:
-        """The bytes under a key, from the folder or made now. What `make` raises is not kept."""
-        path = self.place(key)
+        """The bytes under a key, from the folder or computed now. Errors of `make` are not cached."""
+        path = self._path(key)
         with self._lock:
             turn = self._turns.setdefault(key, threading.Lock())
         try:
@@ -38,7 +38,7 @@ class DiskCache:
                 self._turns.pop(key, None)
         return found
 
-    def place(self, key: str) -> Path:
+    def _path(self, key: str) -> Path:
         digest = hashlib.sha256(key.encode()).hexdigest()
         return self.folder / digest[:2] / digest[2:]
 
@@ -58,7 +58,7 @@ class DiskCache:
             passing.replace(path)
             with self._lock:
                 self._bytes = (self._bytes if self._bytes is not None else self._measure()) + len(data)
-                if self._bytes > self._most:
+                if self._bytes > self._max_bytes:
                     self._clear_up()
 
     def _measure(self) -> int:
@@ -72,7 +72,7 @@ class DiskCache:
         ]
         total = sum(size for _, size, _ in held)
         for _, size, path in sorted(held):
-            if total <= SPARE * self._most:
+            if total <= SPARE * self._max_bytes:
                 break
             path.unlink(missing_ok=True)
             total -= size

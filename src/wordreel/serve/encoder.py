@@ -1,7 +1,7 @@
-"""Words to embeddings, for many requests at once.
+"""Text embeddings for many requests at once.
 
-Whoever asks while a batch is being encoded waits for the next one, which takes everybody: a lonely request
-waits for nobody, and a crowd pays once. The latest embeddings are remembered, those being made are shared.
+A request that arrives while a batch is being encoded waits for the next batch, which takes all that wait: a
+single request never waits for others, and many share the cost. The latest embeddings are cached.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Encoder:
         self._working: asyncio.Task[None] | None = None
 
     async def encode(self, texts: Sequence[str]) -> None:
-        """Come back when the embeddings of all these texts are remembered."""
+        """Return when the embeddings of all these texts are cached."""
         waits = []
         for text in dict.fromkeys(text.strip() for text in texts):
             if self.model.latest.get(text) is not None:

@@ -1,4 +1,4 @@
-"""What the owner decided about a server when starting it."""
+"""The options of a server."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Options:
     host: str = "127.0.0.1"
     port: int = 8010
     names: tuple[str, ...] = ()  # other names under which the server is called
-    roots: tuple[Path, ...] = ()  # folders from which may be added
+    roots: tuple[Path, ...] = ()  # folders from which files may be added
     read_only: bool = False
-    token: str | None = None  # the salted hash; None where nobody has to log in
+    token: str | None = None  # its salted hash; None: no login
     search_rate: float = 50.0
     max_upload: int = 4 * 2**30  # bytes
     max_json: int = 16 * 2**20

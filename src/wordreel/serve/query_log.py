@@ -1,6 +1,6 @@
-"""What people ask, put into a bank, if the owner wants that; off unless turned on.
+"""The query log: saves what people search for into a bank. Off by default.
 
-A page searches while a person types: only a query that its client did not go on typing is kept.
+The page searches while a person types: only a query that its client did not continue typing is saved.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST = 1000  # queries waiting to be written
 
 
 class QueryLog:
-    """Queries on their way into a bank."""
+    """Collects queries and writes them to a bank."""
 
     def __init__(self, store: LibraryStore, now: Callable[[], float] = time.monotonic) -> None:
         self._store, self._now = store, now
@@ -32,7 +32,7 @@ class QueryLog:
         self.bank = store.setting(BANK) or "asked"
 
     def set(self, on: bool, bank: str) -> None:
-        """Turn it on or off; what waits is forgotten when it is turned off."""
+        """Turn the log on or off; turning it off drops the queries that are not saved yet."""
         self._store.set_setting(SWITCH, "1" if on else "0")
         self._store.set_setting(BANK, bank)
         with self._lock:
@@ -52,7 +52,7 @@ class QueryLog:
             self._typing[client] = (words, self._now())
 
     def flush(self) -> int:
-        """Write what is settled; returns how many queries are new. Somebody else writing: next time."""
+        """Save finished queries; returns how many are new. A busy library gets them at the next call."""
         with self._lock:
             late = [c for c, (_, at) in self._typing.items() if self._now() - at > SETTLED]
             for client in late:

@@ -1,4 +1,4 @@
-"""What goes over the wire: requests, checked, and responses, described."""
+"""Pydantic models of the HTTP API: search, errors and jobs."""
 
 from __future__ import annotations
 

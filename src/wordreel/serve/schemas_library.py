@@ -1,4 +1,4 @@
-"""What goes over the wire about the library itself: videos, banks, settings, uploads, hubness."""
+"""Pydantic models of the HTTP API: videos, banks, settings, uploads and hubness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thumbnails and moving previews of moments, decoded behind the fence and kept on disk."""
+"""Thumbnails and animated previews of moments, decoded behind the fence and cached on disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Image = NDArray[np.uint8]
 
 
 class Decoder(Protocol):
-    """What is asked of `wordreel.media.Fence`."""
+    """The part of `wordreel.media.Fence` that thumbnails need."""
 
     def run(self, path: Path, request: StreamRequest) -> Iterator[Window]: ...
 

@@ -1,4 +1,4 @@
-"""The headers that keep a browser from doing with our answers what we did not mean."""
+"""Security headers of every response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALWAYS = {
 
 
 class SecurityHeaders:
-    """Adds the headers to every response; answers of the API are not kept by caches unless they say so."""
+    """Adds the security headers; responses of the API are not cached unless they say so."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Who has logged in. Kept in memory: a restart logs everybody out."""
+"""Login sessions, in memory: a restart logs everybody out."""
 
 from __future__ import annotations
 

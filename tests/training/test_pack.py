@@ -81,7 +81,7 @@ def described(seed):
 SHORT = ["run.epochs=1", "run.batch=6", "run.drop_last=false"]
 ALONE = """
 import sys
-for name in ("av", "onnx", "onnxruntime", "typer", "rich", "PIL", "soundfile", "scipy", "faiss"):
+for name in ("av", "onnx", "onnxruntime", "typer", "rich", "PIL", "scipy", "faiss", "matplotlib"):
     sys.modules[name] = None
 import torch
 torch.set_num_threads(1)

@@ -11,7 +11,7 @@ def main() -> None:
     from wordreel.errors import WordreelError
 
     try:
-        app()
+        app(prog_name="wordreel")
     except WordreelError as error:
         print(f"wordreel: {error}", file=sys.stderr)
         sys.exit(1)

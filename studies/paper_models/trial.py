@@ -30,9 +30,9 @@ from wordreel.training.data.feature_store import FeatureStore
 from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.sampler import BatchSampler
 from wordreel.training.distributed import World
-from wordreel.training.measure import embed_texts, embed_videos, matrix, measure
+from wordreel.training.measure import embed_texts, embed_videos, measure, similarity_matrix
 from wordreel.training.recipe import Recipe
-from wordreel.training.run import Result, Run
+from wordreel.training.run import Run, TrainResult
 from wordreel.training.session import Session
 from wordreel.training.training_data import TrainingData
 
@@ -217,16 +217,16 @@ def scored(bench: Bench, session: Session) -> dict[str, Any]:
         "test": embed_texts(module, bench.texts(session.recipe, "test"), precision),
     }
     found = {}
-    plain = {split: matrix(asked[split], shown[split]) for split in ("val", "test")}
+    plain = {split: similarity_matrix(asked[split], shown[split]) for split in ("val", "test")}
     counts = {split: pairs[split].counts for split in ("val", "test")}
     found["test"] = measure(plain["test"], counts["test"]).to_json()
-    captions = {split: matrix(asked["train"], shown[split]) for split in ("val", "test")}
-    videos = {split: matrix(asked[split], shown["train"]) for split in ("val", "test")}
+    captions = {split: similarity_matrix(asked["train"], shown[split]) for split in ("val", "test")}
+    videos = {split: similarity_matrix(asked[split], shown["train"]) for split in ("val", "test")}
     found["normalised"] = normalised(plain, captions, videos, counts)
     return found
 
 
-def _load(session: Session, result: Result) -> None:
+def _load(session: Session, result: TrainResult) -> None:
     """Put the best epoch's weights back."""
     from safetensors.torch import load_file
 

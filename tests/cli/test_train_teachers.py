@@ -18,7 +18,7 @@ from wordreel.library import LibraryStore, add  # noqa: E402
 from wordreel.models.checkpoint import read_facts  # noqa: E402
 from wordreel.training import recipe as recipes  # noqa: E402
 from wordreel.training.data import from_library  # noqa: E402
-from wordreel.training.open_data import Source, open_libraries, open_published  # noqa: E402
+from wordreel.training.open_data import LibrarySource, open_libraries, open_published  # noqa: E402
 from wordreel.training.teachers import from_models  # noqa: E402
 
 RECIPE = """
@@ -94,7 +94,7 @@ def test_models_teach_a_student_on_a_library(folder):
 def test_a_teacher_reads_its_own_experts(folder):
     train(folder, folder / "teacher.toml", "t", *in_library(folder))
     recipe = recipes.load(folder / "student.toml", [f'teach.teachers=["{folder / "t"}"]'])
-    source = Source(folder / "library", str(folder / "captions.json"), "train")
+    source = LibrarySource(folder / "library", str(folder / "captions.json"), "train")
     opened = open_libraries(recipe, [source])
     assert set(opened.train.rows) == {"colour"}
     videos, captions = torch.arange(6), torch.arange(18)

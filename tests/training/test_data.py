@@ -270,7 +270,7 @@ def test_captions_can_be_limited_and_left_out():
     assert found.limited(1).counts.tolist() == [1] * 12
     kept = np.zeros(int(found.counts.sum()), bool)
     kept[np.cumsum(found.counts) - 1] = True  # the last of each
-    last = found.keeping(kept)
+    last = found.select_captions(kept)
     assert [told[0] for told in last.captions] == [told[-1] for told in found.captions]
     assert np.array_equal(last.words[5][0], found.words[5][-1])
 

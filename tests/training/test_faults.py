@@ -142,19 +142,19 @@ def rewritten(folder, change):
     save_file(held, path, {state.KEY: json.dumps(facts)})
 
 
-@pytest.mark.parametrize(("change", "said"), [
+@pytest.mark.parametrize(("change", "message"), [
     (lambda facts, held: facts.pop("history"), "does not say its history"),
     (lambda facts, held: facts.update(step="x"), "does not say its step"),
     (lambda facts, held: facts.update(format=99), "another version"),
     (lambda facts, held: held.pop("optimiser.0.exp_avg"), "damaged"),
     (lambda facts, held: next(iter(held.values())).view(-1)[:1].add_(1), "damaged"),
 ])  # fmt: skip
-def test_a_state_that_is_not_what_was_written(tmp_path, change, said):
+def test_a_state_that_is_not_what_was_written(tmp_path, change, message):
     made = recipe("ce", epochs=1)
     train(made, material(made.model), tmp_path, device="cpu")
     train(made, material(made.model), tmp_path, device="cpu", resume=True)
     rewritten(tmp_path, change)
-    with pytest.raises(TrainingError, match=f"{said}.*--overwrite"):
+    with pytest.raises(TrainingError, match=f"{message}.*--overwrite"):
         train(made, material(made.model), tmp_path, device="cpu", resume=True)
 
 
@@ -219,11 +219,13 @@ def test_devices_are_named():
         pick_device("mps")
 
 
-@pytest.mark.parametrize(("change", "said"), [
+@pytest.mark.parametrize(("change", "message"), [
     ("run.seed=-1", "seed"),
-    ("loss.margin=nan", "loss.margin must be a number that is not nan"),
+    ("loss.margin=nan", "loss.margin must be a finite number, not nan"),
     ("optimiser.lr=inf", "not inf"),
     ("optimiser.betas=[1, 2]", "betas"),
+    ("optimiser.lookahead_share=0.5", "optimiser.lookahead_share is now optimiser.lookahead_alpha"),
+    ("optimiser.lookahead_alpha=1.5", "lookahead_alpha lies from 0 to 1"),
     ("data.limit=-1", "limit must not be below 0"),
     ("teach.weight=-1.0", "weight"),
     ("model.dim=0", "model.dim must be at least 1"),
@@ -236,8 +238,8 @@ def test_devices_are_named():
     ("model.experts=[]", "at least one"),
     ('model.experts=["ocr", "ocr"]', "each once"),
 ])  # fmt: skip
-def test_values_that_no_recipe_takes(change, said):
-    with pytest.raises(TrainingError, match=said):
+def test_values_that_no_recipe_takes(change, message):
+    with pytest.raises(TrainingError, match=message):
         recipes.load("own-ce", [change])
 
 
@@ -298,7 +300,7 @@ def test_weights_of_another_shape_are_told_in_one_line(tmp_path):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("space", "said"), [
+@pytest.mark.parametrize(("space", "message"), [
     ({}, "empty"),
     ({"loss.margn": [0.1]}, "did you mean margin"),
     ({"loss.margin": {"low": 0.5, "high": 0.4}}, "low must not exceed high"),
@@ -307,8 +309,8 @@ def test_weights_of_another_shape_are_told_in_one_line(tmp_path):
     ({"loss.margin": 3}, "must be a list of values"),
     ({"run.batch": [16, 1]}, "batch must be at least 2"),
 ])  # fmt: skip
-def test_a_space_is_checked_before_the_first_trial(space, said):
-    with pytest.raises(TrainingError, match=said):
+def test_a_space_is_checked_before_the_first_trial(space, message):
+    with pytest.raises(TrainingError, match=message):
         check_space(space, lambda more: recipes.load("own-ce", more))
 
 

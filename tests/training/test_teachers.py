@@ -81,9 +81,13 @@ def test_denoising_keeps_what_teachers_can_place_and_one_caption_each():
         rank = 1 + (sims[caption] > sims[caption, owner[caption]]).sum()
         ranks = [1 + (sims[c] > sims[c, owner[c]]).sum() for c in np.flatnonzero(owner == owner[caption])]
         assert kept[caption] == (rank <= 3 or rank == min(ranks))
-    fewer = held.train.keeping(kept)
+    fewer = held.train.select_captions(kept)
     assert (fewer.counts >= 1).all()
-    assert len(Teachers((teacher,)).keeping(kept).each[0].queries.vectors) == kept.sum() == fewer.counts.sum()
+    assert (
+        len(Teachers((teacher,)).select_captions(kept).each[0].queries.vectors)
+        == kept.sum()
+        == fewer.counts.sum()
+    )
 
 
 def test_fine_tuning_extends_the_tables_with_zeros(tmp_path):

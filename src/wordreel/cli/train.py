@@ -22,9 +22,9 @@ from wordreel.errors import TrainingError
 if TYPE_CHECKING:
     import torch
 
-    from wordreel.training.open_data import Opened, Source
+    from wordreel.training.open_data import TrainingPairs, LibrarySource
     from wordreel.training.recipe import Recipe
-    from wordreel.training.run import Result
+    from wordreel.training.run import TrainResult
     from wordreel.training.training_data import TrainingData
 
 
@@ -146,7 +146,7 @@ def train(
         raise TrainingError("training needs PyTorch: pip install 'wordreel[train]'") from None
     from wordreel.training import recipe as recipes
     from wordreel.training.loop import pick_device
-    from wordreel.training.open_data import Source
+    from wordreel.training.open_data import LibrarySource
 
     shorthand = {"run.epochs": epochs, "run.batch": batch, "optimiser.lr": lr, "start.model": start}
     changes = [*(set_ or ()), *(f"{key}={value}" for key, value in shorthand.items() if value is not None)]
@@ -180,7 +180,7 @@ def train(
         prepared = _unpacked(made, packed)
     else:
         libraries = [
-            Source(where, told, part, None if some == "-" else some, share=often or 1.0)
+            LibrarySource(where, told, part, None if some == "-" else some, share=often or 1.0)
             for where, told, part, some, often in _rows(library or [], captions, split, ids, share)
         ]
         measured = _validation(libraries, val_library, val_captions, val_split, val_ids)
@@ -233,7 +233,9 @@ def _check_work(running: dict[str, Any], pack: Path | None, packed: Path | None)
         raise typer.BadParameter("--resume continues the run that --overwrite would replace: give one.")
 
 
-def _prepared(recipe: Recipe, opened: Opened, device: torch.device, cache: Path | None) -> TrainingData:
+def _prepared(
+    recipe: Recipe, opened: TrainingPairs, device: torch.device, cache: Path | None
+) -> TrainingData:
     from wordreel.training.training_data import prepare
 
     return prepare(
@@ -248,11 +250,11 @@ def _prepared(recipe: Recipe, opened: Opened, device: torch.device, cache: Path 
 
 
 def _unpacked(recipe: Recipe, path: Path) -> TrainingData:
-    from wordreel.training.open_data import Opened, with_teachers
+    from wordreel.training.open_data import TrainingPairs, with_teachers
     from wordreel.training.pack_file import load_pack
 
     data = with_teachers(recipe, load_pack(path, recipe))
-    print_data_summary(recipe, Opened(data.train, data.val))
+    print_data_summary(recipe, TrainingPairs(data.train, data.val))
     return data
 
 
@@ -277,18 +279,18 @@ def _rows(library: list[Path], *others: list[Any] | None) -> list[tuple[Any, ...
 
 
 def _validation(
-    sources: list[Source],
+    sources: list[LibrarySource],
     library: Path | None,
     captions: str | None,
     split: str | None,
     ids: str | None,
-) -> list[Source]:
-    from wordreel.training.open_data import Source
+) -> list[LibrarySource]:
+    from wordreel.training.open_data import LibrarySource
 
     if not sources or not (library or captions or split or ids):
         return []
     first = sources[0]
-    return [Source(library or first.library, captions or first.captions, split, ids)]
+    return [LibrarySource(library or first.library, captions or first.captions, split, ids)]
 
 
 def _cache() -> Path:
@@ -301,10 +303,10 @@ def _opened(
     kind: str | None,
     split: str | None,
     val_split: str | None,
-    sources: list[Source],
-    val_sources: list[Source],
+    sources: list[LibrarySource],
+    val_sources: list[LibrarySource],
     device: torch.device,
-) -> Opened:
+) -> TrainingPairs:
     from wordreel.training.open_data import open_libraries, open_published
 
     if data is not None:
@@ -316,7 +318,7 @@ def _opened(
     return opened
 
 
-def _train(recipe: Recipe, data: TrainingData, out: Path, device: str, resume: bool) -> Result:
+def _train(recipe: Recipe, data: TrainingData, out: Path, device: str, resume: bool) -> TrainResult:
     from wordreel.training.interrupt import TrainingInterrupted
     from wordreel.training.loop import train as run
 
@@ -341,7 +343,7 @@ def _train(recipe: Recipe, data: TrainingData, out: Path, device: str, resume: b
         end_progress_line()
 
 
-def _report(results: dict[int, Result], as_json: bool) -> None:
+def _report(results: dict[int, TrainResult], as_json: bool) -> None:
     rows = []
     for seed, found in results.items():
         figures = found.figures.to_json() if found.figures is not None else None

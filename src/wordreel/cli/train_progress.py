@@ -14,7 +14,7 @@ from wordreel.cli.common import printable
 from wordreel.errors import NextStep, TrainingError
 
 if TYPE_CHECKING:
-    from wordreel.training.open_data import Opened
+    from wordreel.training.open_data import TrainingPairs
     from wordreel.training.progress import TrainCallback, TrainProgress
     from wordreel.training.recipe import Recipe
 
@@ -39,7 +39,7 @@ def check_out_folders(folders: Iterable[Path], resume: bool, overwrite: bool) ->
             )
 
 
-def print_data_summary(recipe: Recipe, opened: Opened) -> None:
+def print_data_summary(recipe: Recipe, opened: TrainingPairs) -> None:
     """How much data there is, and what a user wants to know before hours of training."""
     from wordreel.training.logs import tensorboard_installed
 

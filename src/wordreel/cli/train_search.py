@@ -31,7 +31,7 @@ def load_space(path: Path, name: str, changes: Sequence[str]) -> dict[str, Any]:
 def run_search(
     name: str,
     changes: Sequence[str],
-    material: TrainingData,
+    data: TrainingData,
     space: dict[str, Any],
     out: Path,
     trials: int,
@@ -43,7 +43,7 @@ def run_search(
     from wordreel.training.loop import train
     from wordreel.training.search import search
 
-    if material.val is None:
+    if data.val is None:
         raise TrainingError(
             "a search needs validation captions",
             NextStep("name a validation split", command="train … --val-split NAME"),
@@ -59,7 +59,7 @@ def run_search(
             )
             report(row["epoch"], score)
 
-        return train(recipe, material, folder, device=device, on_epoch=on_epoch).score or 0.0
+        return train(recipe, data, folder, device=device, on_epoch=on_epoch).score or 0.0
 
     try:
         best = search(

@@ -1,7 +1,7 @@
 """`train`: a recipe and its data in, a model out.
 
 A run's folder holds `best/` and `last/` (models that `wordreel.models.checkpoint` loads), `state.safetensors`
-(to go on from), `log.csv`, `log.jsonl`, TensorBoard events, `loss.svg` and `recall.svg`.
+(to resume from), `log.csv`, `log.jsonl`, TensorBoard events, `loss.svg` and `recall.svg`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wordreel.training.distributed import init_world
 from wordreel.training.interrupt import stop_on_signal
 from wordreel.training.progress import TrainCallback
 from wordreel.training.recipe import Recipe
-from wordreel.training.run import Epoch, Result, Run
+from wordreel.training.run import EpochCallback, Run, TrainResult
 from wordreel.training.run_lock import run_lock
 from wordreel.training.session import Session
 from wordreel.training.state import read_facts
@@ -32,30 +32,30 @@ def train(
     resume: bool = False,
     name: str = "",
     on_progress: TrainCallback | None = None,
-    on_epoch: Epoch | None = None,
+    on_epoch: EpochCallback | None = None,
     save_steps: int = 0,
-) -> Result:
+) -> TrainResult:
     """Train a model and write it to `out`. On a CPU, the same recipe and data give the same bits.
 
-    With `resume` a run that was stopped goes on from its last state (and begins where there is none); the
+    With `resume` a stopped run continues from its last state (and starts where there is none); the
     result is that of a run that was never stopped. `on_epoch` hears each epoch's figures and may raise to
     stop. The state is saved every `run.save_minutes`, and every `save_steps` steps if given; an interrupt
     (Ctrl-C, SIGTERM) saves it after the present step and then raises `interrupt.TrainingInterrupted`.
     """
-    place, folder = pick_device(device), Path(out)
-    with init_world(place.type) as world:
-        if place.type == "cuda" and world.size > 1:
-            place = torch.device("cuda", world.local_rank)
-            torch.cuda.set_device(place)
+    device, folder = pick_device(device), Path(out)
+    with init_world(device.type) as world:
+        if device.type == "cuda" and world.size > 1:
+            device = torch.device("cuda", world.local_rank)
+            torch.cuda.set_device(device)
         lock = run_lock(folder) if world.is_main_process else nullcontext()
         with lock, stop_on_signal(world.size == 1) as stop:
-            found = read_facts(folder) if resume else None
-            session = Session(recipe, data, place, world)
+            facts = read_facts(folder) if resume else None
+            session = Session(recipe, data, device, world)
             run = Run(session, folder, name or recipe.name, on_progress, on_epoch, save_steps, stop)
-            if found is not None:
-                run.resume(found)
+            if facts is not None:
+                run.resume(facts)
             result = run.run()
-            del session, run  # a world is left with nothing of it in hand
+            del session, run  # nothing may refer to the world when it is closed
             return result
 
 
@@ -64,15 +64,15 @@ def pick_device(device: str | torch.device | None) -> torch.device:
     if device is None or str(device) == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        place = torch.device(device)
+        picked = torch.device(device)
     except RuntimeError:
         raise TrainingError(f"there is no device {device!r}; say cpu, cuda, cuda:1 or auto") from None
-    if place.type not in ("cpu", "cuda"):
-        raise TrainingError(f"training runs on cpu or cuda, not on {place.type}; say --device cpu")
-    if place.type == "cuda" and not torch.cuda.is_available():
+    if picked.type not in ("cpu", "cuda"):
+        raise TrainingError(f"training runs on cpu or cuda, not on {picked.type}; say --device cpu")
+    if picked.type == "cuda" and not torch.cuda.is_available():
         raise TrainingError("there is no CUDA device here; train with --device cpu")
-    if place.index is not None and place.type == "cuda" and place.index >= torch.cuda.device_count():
-        raise TrainingError(f"there is no {place} here, the last is cuda:{torch.cuda.device_count() - 1}")
-    if str(place) == "cuda":
+    if picked.index is not None and picked.type == "cuda" and picked.index >= torch.cuda.device_count():
+        raise TrainingError(f"there is no {picked} here, the last is cuda:{torch.cuda.device_count() - 1}")
+    if str(picked) == "cuda":
         return torch.device("cuda", torch.cuda.current_device())
-    return place
+    return picked

@@ -1,4 +1,4 @@
-"""How well a model finds the videos of a validation set: our own metrics on similarities made in blocks."""
+"""Retrieval metrics of a model on a validation set, on similarities computed in blocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ BLOCK = 1 << 26  # similarities on the device at once
 
 
 @dataclass(frozen=True)
-class Measured:
+class ValidationMetrics:
+    """Text to video and video to text, on the validation set."""
+
     t2v: RetrievalMetrics
     v2t: RetrievalMetrics
 
@@ -40,8 +42,8 @@ class Measured:
         return asdict(self)
 
     @staticmethod
-    def from_json(value: dict[str, Any]) -> Measured:
-        return Measured(RetrievalMetrics(**value["t2v"]), RetrievalMetrics(**value["v2t"]))
+    def from_json(value: dict[str, Any]) -> ValidationMetrics:
+        return ValidationMetrics(RetrievalMetrics(**value["t2v"]), RetrievalMetrics(**value["v2t"]))
 
     def score(self, select: str) -> float:
         """The figure that chooses the best epoch: the geometric mean of R@1, R@5 and R@10."""
@@ -56,14 +58,14 @@ class Measured:
 def embed_videos(
     module: JointEmbedding, features: FeatureStore, count: int, precision: Precision
 ) -> VideoEmbeddings:
-    """All videos of a features, in float32, on the features's device."""
-    made, batch = [], BATCH[features.device.type]
+    """All videos of a feature store, in float32, on its device."""
+    parts, batch = [], BATCH[features.device.type]
     for start in range(0, count, batch):
         some = torch.arange(start, min(start + batch, count))
         with precision.autocast():
-            made.append(module.embed_videos(features.batch(some.to(features.storage_device))))
+            parts.append(module.embed_videos(features.batch(some.to(features.storage_device))))
     return VideoEmbeddings(
-        torch.cat([part.vectors.float() for part in made]), torch.cat([part.available for part in made])
+        torch.cat([part.vectors.float() for part in parts]), torch.cat([part.available for part in parts])
     )
 
 
@@ -84,16 +86,16 @@ def embed_texts(module: JointEmbedding, texts: CaptionStore, precision: Precisio
     return QueryEmbeddings(torch.cat(vectors)[back], torch.cat(weights)[back])
 
 
-def matrix(queries: QueryEmbeddings, videos: VideoEmbeddings) -> Float32:
-    """Similarities `[captions, videos]` on the host, made some rows at a time."""
+def similarity_matrix(queries: QueryEmbeddings, videos: VideoEmbeddings) -> Float32:
+    """Similarities `[captions, videos]` on the host, computed some rows at a time."""
     count, gallery = len(queries.vectors), len(videos.vectors)
-    made = np.empty((count, gallery), np.float32)
+    matrix = np.empty((count, gallery), np.float32)
     step = max(1, BLOCK // max(1, gallery))
     for start in range(0, count, step):
         some = QueryEmbeddings(queries.vectors[start : start + step], queries.weights[start : start + step])
         rows: Tensor = similarity(some, videos)
-        made[start : start + step] = rows.cpu().numpy()
-    return made
+        matrix[start : start + step] = rows.cpu().numpy()
+    return matrix
 
 
 def similarities(
@@ -103,14 +105,17 @@ def similarities(
     was = module.training
     module.eval()
     try:
-        shown = embed_videos(module, features, videos, precision)
-        return matrix(embed_texts(module, texts, precision), shown)
+        video_embeddings = embed_videos(module, features, videos, precision)
+        return similarity_matrix(embed_texts(module, texts, precision), video_embeddings)
     finally:
         module.train(was)
 
 
-def measure(found: Float32, counts: Int64) -> Measured:
-    """Figures both ways of `found [captions, videos]`, `counts [videos]` captions each, those together."""
+def measure(similarities: Float32, counts: Int64) -> ValidationMetrics:
+    """Metrics both ways of `similarities [captions, videos]`.
+
+    `counts [videos]` says how many captions each video has; those of one video are adjacent.
+    """
     owner = np.repeat(np.arange(len(counts)), counts)
     captions = Captions(len(counts), owner, np.ones(len(owner), bool))
-    return Measured(text_to_video(found, captions), video_to_text(found, captions))
+    return ValidationMetrics(text_to_video(similarities, captions), video_to_text(similarities, captions))

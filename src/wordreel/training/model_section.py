@@ -23,31 +23,37 @@ def read_model(section: Mapping[str, Any]) -> ModelConfig:
     base = values.pop("base", None)
     if base is not None and str(base) not in MODELS:
         raise TrainingError(f"there is no model {base!r}; {did_you_mean(str(base), list(MODELS))}")
-    found = MODELS[base].make() if base is not None else None
-    kind = values.pop("kind", found.kind if found is not None else None)
+    base_config = MODELS[base].make() if base is not None else None
+    kind = values.pop("kind", base_config.kind if base_config is not None else None)
     if str(kind) not in KINDS:
         raise TrainingError(f"model.kind is one of {', '.join(KINDS)}, not {kind!r}")
-    experts = _experts(found.experts if found else (), values.pop("experts", None), values.pop("expert", {}))
-    text = _text(found.text if found else None, values.pop("text", {}))
-    same = found is not None and found.kind == kind
-    kept = {} if found is None or not same else {k: getattr(found, k) for k in asdict(found) if k != "kind"}
-    made = from_dict(KINDS[kind], {**kept, **values, "experts": experts, "text": text}, "model")
-    _check_sizes(made, "model")
-    return made
+    experts = _experts(
+        base_config.experts if base_config else (), values.pop("experts", None), values.pop("expert", {})
+    )
+    text = _text(base_config.text if base_config else None, values.pop("text", {}))
+    same = base_config is not None and base_config.kind == kind
+    inherited = (
+        {}
+        if base_config is None or not same
+        else {k: getattr(base_config, k) for k in asdict(base_config) if k != "kind"}
+    )
+    config = from_dict(KINDS[kind], {**inherited, **values, "experts": experts, "text": text}, "model")
+    _check_sizes(config, "model")
+    return config
 
 
 def _check_sizes(value: Any, where: str) -> None:
     """Whole numbers of a model are counts: none is below 0, and some must be above it."""
     for field in fields(value):
-        found, name = getattr(value, field.name), f"{where}.{field.name}"
-        if isinstance(found, int) and not isinstance(found, bool):
+        member, name = getattr(value, field.name), f"{where}.{field.name}"
+        if isinstance(member, int) and not isinstance(member, bool):
             least = 1 if field.name in AT_LEAST_ONE else 0
-            if found < least:
-                raise TrainingError(f"{name} must be at least {least}, not {found}")
-        elif is_dataclass(found):
-            _check_sizes(found, name)
+            if member < least:
+                raise TrainingError(f"{name} must be at least {least}, not {member}")
+        elif is_dataclass(member):
+            _check_sizes(member, name)
         elif field.name == "experts":
-            for expert in found:
+            for expert in member:
                 _check_sizes(expert, f"model.expert.{expert.name}")
     hidden, heads = getattr(value, "hidden", getattr(value, "dim", 0)), getattr(value, "heads", 1)
     if hidden % heads:
@@ -89,5 +95,5 @@ def _text(base: TextConfig | None, changes: Mapping[str, Any]) -> TextConfig:
         values["network"] = from_dict(TransformerConfig, network, "model.text.network")
     if base is None:
         return from_dict(TextConfig, values, "model.text")
-    made = {name: getattr(base, name) for name in asdict(base)}
-    return replace(from_dict(TextConfig, {**made, **values}, "model.text"))
+    inherited = {name: getattr(base, name) for name in asdict(base)}
+    return replace(from_dict(TextConfig, {**inherited, **values}, "model.text"))

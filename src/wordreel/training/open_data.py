@@ -1,4 +1,4 @@
-"""From what a person names (folders, files, splits) to the pairs a recipe trains on."""
+"""Open libraries and published trees as the pairs that a recipe trains on."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from wordreel.training.training_data import TrainingData
 
 
 @dataclass(frozen=True)
-class Source:
+class LibrarySource:
     """One library with captions of its videos.
 
     `captions` is anything that `wordreel.datasets.registry.read` takes: a file (`captions.json`, `.csv`,
     FILE.json:key), a folder with `captions.json`, or a dataset's name with `folder`; without, the captions
-    are those that were imported into the library. `ids` (a file of ids, or FILE.json:key.key) keeps some.
+    are those that were imported into the library. `ids` (a file of ids, or FILE.json:key.key) selects some.
     """
 
     library: Path
@@ -43,18 +43,18 @@ class Source:
         """The pairs, with the captions that the recipe's rule selects and the recipe's experts by default."""
         experts = experts or recipe.model.names
         if self.captions is None:
-            found = from_library(self.library, None, experts, split=self.split, share=self.share)
+            pairs = from_library(self.library, None, experts, split=self.split, share=self.share)
         else:
-            found = from_library(self.library, self._told(recipe), experts, share=self.share)
-        found = found.unique() if recipe.data.unique_captions else found
-        return found if validating else found.limited(recipe.data.limit)
+            pairs = from_library(self.library, self._read_captions(recipe), experts, share=self.share)
+        pairs = pairs.unique() if recipe.data.unique_captions else pairs
+        return pairs if validating else pairs.limited(recipe.data.limit)
 
-    def _told(self, recipe: Recipe) -> Split:
-        told = registry.read(str(self.captions), self.split, self.folder)
+    def _read_captions(self, recipe: Recipe) -> Split:
+        split = registry.read(str(self.captions), self.split, self.folder)
         if self.ids:
-            kept = set(json_address.read_ids(self.ids))
-            told = replace(told, items=tuple(item for item in told.items if item.id in kept))
-        return caption_rules.apply_rule(told, recipe.data.rule)
+            wanted = set(json_address.read_ids(self.ids))
+            split = replace(split, items=tuple(item for item in split.items if item.id in wanted))
+        return caption_rules.apply_rule(split, recipe.data.rule)
 
 
 ReadPairs = Callable[[Sequence[str], str], Pairs]
@@ -62,7 +62,9 @@ ReadPairs = Callable[[Sequence[str], str], Pairs]
 
 
 @dataclass(frozen=True)
-class Opened:
+class TrainingPairs:
+    """The pairs to train and validate on, and the teachers over the captions of `train`."""
+
     train: Pairs
     val: Pairs | None
     teachers: teaching.Teachers | None = None
@@ -70,10 +72,10 @@ class Opened:
 
 def open_libraries(
     recipe: Recipe,
-    sources: Sequence[Source],
-    val_sources: Sequence[Source] = (),
+    sources: Sequence[LibrarySource],
+    val_sources: Sequence[LibrarySource] = (),
     device: torch.device | None = None,
-) -> Opened:
+) -> TrainingPairs:
     """Several libraries as one set of pairs, with the teachers that the recipe names."""
 
     def read(experts: Sequence[str], words: str) -> Pairs:
@@ -89,7 +91,7 @@ def open_published(
     kind: str | None = None,
     splits: tuple[str, str] | None = None,
     device: torch.device | None = None,
-) -> Opened:
+) -> TrainingPairs:
     """A published tree of features, with the splits, word features and teachers that the recipe names."""
     tree = open_tree(folder, kind)
     data = recipe.data
@@ -98,8 +100,8 @@ def open_published(
     experts = recipe.model.names
 
     def read(experts: Sequence[str], words: str) -> Pairs:
-        found = from_tree(tree, train_name, experts, words=words, rule=data.rule, limit=data.limit)
-        return found.unique() if data.unique_captions else found
+        pairs = from_tree(tree, train_name, experts, words=words, rule=data.rule, limit=data.limit)
+        return pairs.unique() if data.unique_captions else pairs
 
     val = None
     if val_name:
@@ -116,7 +118,7 @@ def add_teachers(
     tree: TeachTextTree | None = None,
     read: ReadPairs | None = None,
     device: torch.device | None = None,
-) -> Opened:
+) -> TrainingPairs:
     """Add the recipe's teachers to training pairs, without the captions that `teach.denoise` leaves out.
 
     Args:
@@ -144,19 +146,21 @@ def add_teachers(
             raise _no_teacher(name, known)
     teachers = teaching.Teachers(tuple(each)) if each else None
     if not noise:
-        return Opened(train, val, teachers)
+        return TrainingPairs(train, val, teachers)
     if noise.startswith("rank:"):
         if teachers is None or not noise[5:].isdecimal():
             raise TrainingError("teach.denoise=rank:N needs teachers and a number")
-        kept = teaching.denoised(teachers, train, int(noise[5:]))
+        selected = teaching.denoised(teachers, train, int(noise[5:]))
     elif tree is not None:
-        kept = teaching.masked_by_tree(tree, noise, train)
+        selected = teaching.masked_by_tree(tree, noise, train)
     else:
         raise TrainingError(
             f"the caption mask {noise} is a file of a TeachText tree, and there is no such tree",
             NextStep("denoise by the teachers' ranks, or not at all", command="train … --denoise rank:100"),
         )
-    return Opened(train.keeping(kept), val, None if teachers is None else teachers.keeping(kept))
+    return TrainingPairs(
+        train.select_captions(selected), val, None if teachers is None else teachers.select_captions(selected)
+    )
 
 
 def _read_as_teacher(folder: Path, train: Pairs, read: ReadPairs | None) -> Pairs:

@@ -3,7 +3,7 @@
 title = "CE on MSVD"
 [model]
 base = "ce"                 # of `wordreel models`; or kind, experts and text in full
-experts = ["face", "ocr"]   # which of the base's are kept, and in which order; all where left out
+experts = ["face", "ocr"]   # which of the base's are used, and in which order; all where left out
 dim = 768
 [model.text]                # fields of wordreel.models.config.TextConfig
 clusters = 12
@@ -44,6 +44,7 @@ ALIASES = {"default": "reel"}
 RENAMED = {
     ("optimiser", "rate"): "optimiser.lr",
     ("optimiser", "text_rate"): "optimiser.text_lr",
+    ("optimiser", "lookahead_share"): "optimiser.lookahead_alpha",
     ("data", "stretch"): "data.segment_words",
 }
 
@@ -85,9 +86,9 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, the model in full."""
-        made = {one.name: getattr(self, one.name) for one in fields(self)}
-        made = {key: asdict(value) if key in SECTIONS else value for key, value in made.items()}
-        return {**made, "notes": list(self.notes), "model": to_json(self.model)}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {key: asdict(value) if key in SECTIONS else value for key, value in values.items()}
+        return {**values, "notes": list(self.notes), "model": to_json(self.model)}
 
     def with_seed(self, seed: int) -> Recipe:
         return replace(self, run=replace(self.run, seed=seed))
@@ -133,10 +134,10 @@ def parse(name: str, values: Mapping[str, Any]) -> Recipe:
             raise TrainingError(f"recipe {name} has an unknown {key!r}; {did_you_mean(key, known)}")
     if not isinstance(values.get("model"), Mapping):
         raise TrainingError(f"recipe {name} has no [model]")
-    made: dict[str, Any] = {"name": name, "model": read_model(values["model"])}
+    arguments: dict[str, Any] = {"name": name, "model": read_model(values["model"])}
     for key in ("title", "paper"):
-        made[key] = str(values.get(key, ""))
-    made["notes"] = tuple(map(str, values.get("notes", ())))
+        arguments[key] = str(values.get(key, ""))
+    arguments["notes"] = tuple(map(str, values.get("notes", ())))
     for key, kind in SECTIONS.items():
         section = values.get(key, {})
         if not isinstance(section, Mapping):
@@ -144,8 +145,8 @@ def parse(name: str, values: Mapping[str, Any]) -> Recipe:
         for old, new in RENAMED.items():
             if old[0] == key and old[1] in section:
                 raise TrainingError(f"recipe {name}: {'.'.join(old)} is now {new}")
-        made[key] = from_dict(kind, section, key)
-    return Recipe(**made)
+        arguments[key] = from_dict(kind, section, key)
+    return Recipe(**arguments)
 
 
 def put(values: dict[str, Any], override: str) -> None:
@@ -163,13 +164,13 @@ def put(values: dict[str, Any], override: str) -> None:
     except tomllib.TOMLDecodeError:
         value = text
     *path, last = _path(key.strip())
-    place = values
+    section = values
     for part in path:
-        inner = place.setdefault(part, {})
+        inner = section.setdefault(part, {})
         if not isinstance(inner, dict):
             raise TrainingError(f"{key}: {part} is not a section")
-        place = inner
-    place[last] = value
+        section = inner
+    section[last] = value
 
 
 def _path(key: str) -> list[str]:

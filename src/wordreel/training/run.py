@@ -18,26 +18,26 @@ from wordreel.models.checkpoint import save
 from wordreel.training.interrupt import StopRequest, TrainingInterrupted
 from wordreel.training.logs import Row, TensorBoardLog, draw_curves, write_logs
 from wordreel.training.lr_schedules import lr_factor
-from wordreel.training.measure import Measured
+from wordreel.training.measure import ValidationMetrics
 from wordreel.training.progress import StepTimer, TrainCallback, TrainProgress
 from wordreel.training.session import Session
 from wordreel.training.start import copy_tokenizer
 from wordreel.training.state import differences, load_state
 from wordreel.training.state import save_state as write_state
 
-Epoch = Callable[[Row], None]
+EpochCallback = Callable[[Row], None]
 
 
 @dataclass(frozen=True)
-class Result:
-    """What came of a run. `best` and `last` are model folders; `figures` are the best epoch's."""
+class TrainResult:
+    """The result of a run. `best` and `last` are model folders; `figures` are the best epoch's."""
 
     out: Path
     best: Path
     last: Path
     epoch: int
     score: float | None
-    figures: Measured | None
+    figures: ValidationMetrics | None
     history: tuple[Row, ...]
     seconds: float
     steps_per_second: float
@@ -45,7 +45,7 @@ class Result:
 
 
 class Run:
-    """One run: where it stands, and how it goes on."""
+    """One run: its progress so far, its logs and its saved state."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Run:
         folder: Path,
         name: str,
         on_progress: TrainCallback | None,
-        on_epoch: Epoch | None,
+        on_epoch: EpochCallback | None,
         save_steps: int,
         stop: StopRequest | None = None,
     ) -> None:
@@ -63,13 +63,13 @@ class Run:
         self.step, self.total, self.counted = 0, 0.0, 0  # total and counted: losses of this epoch
         self.history: list[Row] = []
         self.best_epoch, self.best_score = -1, -math.inf
-        self.best_figures: Measured | None = None
+        self.best_figures: ValidationMetrics | None = None
         self.best_state: dict[str, Tensor] | None = None  # not yet on disk
         self.saved, self.saved_step = time.perf_counter(), -1
         self.first_step = 0  # of this session
         self.spent = 0.0  # seconds of earlier sessions
 
-    # Going on after a stop
+    # Resuming
 
     def resume(self, facts: dict[str, Any]) -> None:
         mine = self.session.identity()
@@ -88,10 +88,12 @@ class Run:
         self.saved_step = self.first_step = self.step
         self.history, self.spent = facts["history"], facts["seconds"]
         self.best_epoch, self.best_score = facts["best_epoch"], facts["best_score"]
-        self.best_figures = Measured.from_json(facts["best_figures"]) if facts["best_figures"] else None
+        self.best_figures = (
+            ValidationMetrics.from_json(facts["best_figures"]) if facts["best_figures"] else None
+        )
 
     def save_state(self) -> None:
-        """The best model first, then the state that knows of it: a kill between them repeats some steps."""
+        """Write the best model, then the state that refers to it: a kill between them repeats some steps."""
         if self.session.world.is_main_process:
             self._write_best()
             facts = {
@@ -110,7 +112,7 @@ class Run:
 
     # Running
 
-    def run(self) -> Result:
+    def run(self) -> TrainResult:
         session, settings = self.session, self.session.recipe.run
         each = session.sampler.steps_of_epoch()
         self.total_steps = each * settings.epochs
@@ -177,7 +179,7 @@ class Run:
 
     def _measure(self, epoch: int, row: Row) -> None:
         settings = self.session.recipe.run
-        if not self.session.sound():
+        if not self.session.weights_finite():
             raise TrainingError(self._advice("weights are no longer numbers"))
         wanted = epoch % settings.validate_every == 0 or epoch == settings.epochs
         figures = None
@@ -248,10 +250,10 @@ class Run:
             self.session.write(self.folder / "best", self.name, self._about(self.best_epoch), self.best_state)
             self.best_state = None
 
-    def _finish(self) -> Result:
+    def _finish(self) -> TrainResult:
         best, last = self.folder / "best", self.folder / "last"
         seconds = self.spent + time.perf_counter() - self.timer.started
-        if self.saved_step != self.step:  # patience has ended it: the state is to know that it is over
+        if self.saved_step != self.step:  # patience ended the run: the state must say so
             self.save_state()
         if self.session.world.is_main_process:
             about = self._about(len(self.history))
@@ -264,7 +266,7 @@ class Run:
             draw_curves(self.folder, self.history, self.name)
         score = self.best_score if math.isfinite(self.best_score) else None
         rates = [row["steps_per_second"] for row in self.history]
-        return Result(
+        return TrainResult(
             self.folder,
             best,
             last,
@@ -278,7 +280,7 @@ class Run:
         )
 
     def _about(self, epoch: int) -> dict[str, Any]:
-        """What a model says of its making: nothing that two equal runs would differ in."""
+        """Facts stored with a model: nothing that two equal runs would differ in."""
         data = self.session.data
         about: dict[str, Any] = {
             "recipe": self.session.recipe.to_json(),

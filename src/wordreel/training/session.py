@@ -20,7 +20,7 @@ from wordreel.training.data.sampler import BatchSampler
 from wordreel.training.data.transcripts import Transcripts, TranscriptStore
 from wordreel.training.distributed import World
 from wordreel.training.losses import build_distillation, build_loss
-from wordreel.training.measure import Measured, measure, similarities
+from wordreel.training.measure import ValidationMetrics, measure, similarities
 from wordreel.training.optimisers import build_optimiser
 from wordreel.training.precision import DTYPES, Precision
 from wordreel.training.recipe import Recipe
@@ -115,22 +115,22 @@ class Session:
             return numbers.pin_memory().to(self.device, non_blocking=True)
         return numbers
 
-    def measure(self) -> Measured | None:
+    def measure(self) -> ValidationMetrics | None:
         """The figures of the validation set; None where there is none."""
         if self.val_features is None or self.val_texts is None or self.data.val is None:
             return None
         val = self.data.val
-        found = similarities(self.module, self.val_features, self.val_texts, len(val), self.precision)
-        return measure(found, val.counts)
+        matrix = similarities(self.module, self.val_features, self.val_texts, len(val), self.precision)
+        return measure(matrix, val.counts)
 
     @cached_property
     def _data(self) -> list[str]:
         train, val = self.data.train, self.data.val
-        shown = hashlib.sha256(repr(train.shares).encode() + train.spans.tobytes()).hexdigest()[:16]
-        return [train.fingerprint, val.fingerprint if val is not None else "", shown]
+        sampling = hashlib.sha256(repr(train.shares).encode() + train.spans.tobytes()).hexdigest()[:16]
+        return [train.fingerprint, val.fingerprint if val is not None else "", sampling]
 
     def identity(self) -> dict[str, Any]:
-        """What must be the same for a run to go on."""
+        """What must be the same for a run to resume."""
         recipe = self.recipe.to_json()
         recipe["run"] = {k: v for k, v in recipe["run"].items() if k != "save_minutes"}
         return {"recipe": _plain(recipe), "data": self._data}
@@ -139,8 +139,8 @@ class Session:
         """What a state holds."""
         return self.module, self.loss, self.optimiser, self.stepper.scaler
 
-    def sound(self) -> bool:
-        """Whether every weight is a finite number. A loss may not tell: what is none counts as no match."""
+    def weights_finite(self) -> bool:
+        """Whether every weight is finite. The loss may hide it: a NaN similarity counts as no match."""
         with torch.no_grad():
             return bool(torch.stack([p.isfinite().all() for p in self.module.parameters()]).all())
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class LossSettings:
-    """`same_video`: captions of one video in one batch are negatives of it ("count", as published) or not.
+    """`same_video`: captions of one video in one batch are its negatives ("count", as published) or not.
 
     `soft_targets` is the share of the target that goes to the batch's videos whose captions mean nearly the
     same, by a softmax of the sentence encoder's cosines over `soft_temperature` (info-nce only).
@@ -49,7 +49,7 @@ class OptimiserSettings:
     eps: float = 0.0
     clip: float = 0.0
     lookahead: int = 6
-    lookahead_share: float = 0.5
+    lookahead_alpha: float = 0.5
     text_lr: float = 0.0
     text_weight_decay: float | None = None
 
@@ -60,8 +60,8 @@ class OptimiserSettings:
             raise ValueError("text_lr and eps must not be below 0, and betas lie from 0 to below 1")
         if self.text_weight_decay is not None and self.text_weight_decay < 0:
             raise ValueError("text_weight_decay must not be below 0")
-        if not 0 <= self.lookahead_share <= 1:
-            raise ValueError("lookahead_share is a share of 1")
+        if not 0 <= self.lookahead_alpha <= 1:
+            raise ValueError("lookahead_alpha lies from 0 to 1")
 
 
 @dataclass(frozen=True)

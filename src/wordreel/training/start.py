@@ -69,8 +69,8 @@ def init_text(
 def text_folder(text: TextConfig, start: StartSettings) -> Path | None:
     """Where the captions' tokenizer or word vectors are looked for."""
     model = find_checkpoint(Path(start.model).expanduser()) if start.model else None
-    place = text.source.partition(":")[2]
-    if model is not None and any((model / place / name).is_file() for name in TOKENIZER):
+    subfolder = text.source.partition(":")[2]
+    if model is not None and any((model / subfolder / name).is_file() for name in TOKENIZER):
         return model  # what is fine-tuned reads captions as it did
     if start.text and start.text != "minilm":
         return Path(start.text).expanduser()
@@ -81,12 +81,12 @@ def copy_tokenizer(text: TextConfig, folder: Path | None, out: Path) -> None:
     """Put the tokenizer's files beside a model, so that its folder is all it needs."""
     if folder is None or text.source.partition(":")[0] not in ("wordpiece", "tokenizer"):
         return
-    place = text.source.partition(":")[2]
-    target = out / place if not Path(place).is_absolute() else None
-    if target is None or ".." in Path(place).parts:
+    subfolder = text.source.partition(":")[2]
+    target = out / subfolder if not Path(subfolder).is_absolute() else None
+    if target is None or ".." in Path(subfolder).parts:
         return
     for name in TOKENIZER:
-        path = folder / place / name
+        path = folder / subfolder / name
         if path.is_file() and path.resolve() != (target / name).resolve():
             target.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target / name)
@@ -105,44 +105,46 @@ def fine_tune(module: JointEmbedding, folder: Path) -> list[str]:
         raise TrainingError(
             f"{folder} is a {other.config.kind} model; this recipe trains {module.config.kind}"
         )
-    held = _by_expert(other.state_dict(), other.config.names, module.config.names)
+    source_state = _by_expert(other.state_dict(), other.config.names, module.config.names)
     state, fresh = module.state_dict(), []
     for name, value in state.items():
-        found = held.get(name)
-        if found is not None and name.endswith(TABLES) and found.shape[1:] == value.shape[1:]:
+        source = source_state.get(name)
+        if source is not None and name.endswith(TABLES) and source.shape[1:] == value.shape[1:]:
             grown = torch.zeros_like(value)
-            rows = min(len(found), len(value))
-            grown[:rows] = found[:rows]
-            found = grown
-        if found is None or found.shape != value.shape:
+            rows = min(len(source), len(value))
+            grown[:rows] = source[:rows]
+            source = grown
+        if source is None or source.shape != value.shape:
             fresh.append(name)
         else:
-            state[name] = found
+            state[name] = source
     if len(fresh) == len(state):
         raise TrainingError(f"{folder} has nothing in common with this recipe's model")
     module.load_state_dict(state)
     return fresh
 
 
-def _by_expert(held: dict[str, Tensor], there: tuple[str, ...], here: tuple[str, ...]) -> dict[str, Tensor]:
+def _by_expert(
+    source: dict[str, Tensor], source_names: tuple[str, ...], names: tuple[str, ...]
+) -> dict[str, Tensor]:
     """Parameters that are numbered or stacked by expert, in the order of this model's experts."""
-    if there == here:
-        return held
-    whole = set(here) <= set(there)
-    places = [there.index(name) if name in there else None for name in here]
-    made = {}
-    for name, value in held.items():
+    if source_names == names:
+        return source
+    whole = set(names) <= set(source_names)
+    positions = [source_names.index(name) if name in source_names else None for name in names]
+    state = {}
+    for name, value in source.items():
         if match := NUMBERED.fullmatch(name):
-            for new, old in enumerate(places):
+            for new, old in enumerate(positions):
                 if old == int(match[2]):
-                    made[f"{match[1]}.{new}.{match[3]}"] = value
+                    state[f"{match[1]}.{new}.{match[3]}"] = value
         elif name == "kinds":  # of the default model: one row per expert, and one for the first token
             if whole:
-                made[name] = value[[*(place for place in places if place is not None), -1]]
+                state[name] = value[[*(position for position in positions if position is not None), -1]]
         elif STACKED.search(name) and value.ndim:
             if whole:  # with new experts, what is stacked over all of them begins afresh
-                parts = value.reshape(len(there), -1, *value.shape[1:])
-                made[name] = torch.cat([parts[place] for place in places if place is not None])
+                parts = value.reshape(len(source_names), -1, *value.shape[1:])
+                state[name] = torch.cat([parts[position] for position in positions if position is not None])
         else:
-            made[name] = value
-    return made
+            state[name] = value
+    return state

@@ -1,6 +1,6 @@
 """One step of training: gather a batch, embed, compare, move the weights.
 
-On a GPU that holds the features, with `compile`, all of it is one CUDA graph over compiled kernels: the host
+On a GPU that holds the features, with `compile`, a step is one CUDA graph over compiled kernels: the host
 writes the numbers of the next pairs and starts it. Every random number of a step is a function of the seed
 and the step, so a step can be redone exactly.
 """
@@ -72,7 +72,7 @@ class Stepper:
     def __call__(self, videos: Tensor, captions: Tensor, number: int, factor: float) -> Tensor:
         """Step `number` (0, 1, …) on these pairs, at `factor` times the learning rate; the loss, detached."""
         seed_step(self.seed, number, self.world.rank)
-        self._set_rate(factor)
+        self._set_lr(factor)
         videos, captions = self.world.divisible(videos), self.world.divisible(captions)
         if self._inputs is not None and self._inputs[0].shape == videos.shape:
             return self._replay(videos, captions)
@@ -113,42 +113,44 @@ class Stepper:
         return loss.detach()
 
     def _loss(self, videos: Tensor, captions: Tensor) -> Tensor:
-        mine, told = self.world.shard(videos), self.world.shard(captions)
-        tokens, middles = self.texts.sample(told)
+        own_videos, own_captions = self.world.shard(videos), self.world.shard(captions)
+        tokens, middles = self.texts.sample(own_captions)
         if self.shorten:
             tokens = shorten(tokens, self.shorten)
-        batch = self.features.batch(mine, training=True, centres=middles, window=self.window)
-        taught = None if self.teachers is None else self.teachers.similarities(videos, captions)
+        batch = self.features.batch(own_videos, training=True, centres=middles, window=self.window)
+        teacher_similarities = None if self.teachers is None else self.teachers.similarities(videos, captions)
         same = same_video(videos).to(self.device) if self.leave_out_same else None
         alike = None
         if self.sentences is not None:
             sentences = self.sentences[captions.to(self.device)]
             alike = sentences @ sentences.T
         compare = self._compared if self._usual(videos) else self._compare
-        found: Tensor = compare(batch, tokens, same, taught, alike)
-        return found
+        loss: Tensor = compare(batch, tokens, same, teacher_similarities, alike)
+        return loss
 
     def _compare(
         self,
         batch: dict[str, ExpertFeatures],
         tokens: TokenBatch,
         same: Tensor | None,
-        taught: Tensor | None,
+        teacher_similarities: Tensor | None,
         alike: Tensor | None,
     ) -> Tensor:
         with self.precision.autocast():
-            shown, asked = self.network(batch, tokens)
-        shown, asked = self.world.gather(shown, asked)
-        found = similarity(
-            QueryEmbeddings(asked.vectors.float(), asked.weights.float()),
-            VideoEmbeddings(shown.vectors.float(), shown.available),
+            videos, queries = self.network(batch, tokens)
+        videos, queries = self.world.gather(videos, queries)
+        similarities = similarity(
+            QueryEmbeddings(queries.vectors.float(), queries.weights.float()),
+            VideoEmbeddings(videos.vectors.float(), videos.available),
         )
-        loss: Tensor = self.loss(found, same) if alike is None else self.loss(found, same, alike)
-        if taught is not None and self.distil is not None:
-            loss = loss + self.distil_weight * self.distil(found, taught, same)
+        loss: Tensor = (
+            self.loss(similarities, same) if alike is None else self.loss(similarities, same, alike)
+        )
+        if teacher_similarities is not None and self.distil is not None:
+            loss = loss + self.distil_weight * self.distil(similarities, teacher_similarities, same)
         return loss
 
-    # One graph for all of it
+    # The step as a CUDA graph
 
     def _capture(self, videos: Tensor, captions: Tensor) -> Tensor:
         self._inputs = (videos.clone(), captions.clone())
@@ -186,11 +188,11 @@ class Stepper:
             ours.finish()
         return self._captured_loss.clone()
 
-    def _set_rate(self, factor: float) -> None:
+    def _set_lr(self, factor: float) -> None:
         for group in self.optimiser.param_groups:
-            if "first_rate" not in group:  # asked once: it may lie on the device
-                group["first_rate"] = float(group["lr"])
-            value = group["first_rate"] * factor
+            if "base_lr" not in group:  # read once: it may be on the device
+                group["base_lr"] = float(group["lr"])
+            value = group["base_lr"] * factor
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(value)
             else:
@@ -202,5 +204,5 @@ class Stepper:
 
 def seed_step(seed: int, number: int, rank: int = 0) -> None:
     """Set torch's random numbers for one step: the same for the same seed, step and process."""
-    made = np.random.SeedSequence([seed, number, rank, 104729]).generate_state(1, np.uint64)
-    torch.manual_seed(int(made[0]) >> 1)
+    state = np.random.SeedSequence([seed, number, rank, 104729]).generate_state(1, np.uint64)
+    torch.manual_seed(int(state[0]) >> 1)

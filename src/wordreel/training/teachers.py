@@ -1,7 +1,7 @@
 """TeachText's teachers: models with other text encoders, whose similarities a student is to reproduce.
 
-A teacher's embeddings of all training videos and captions are made once and kept; a step takes the rows of
-its batch and multiplies them. Published teachers come as embeddings, with the mixture weights inside those of
+A teacher's embeddings of all training videos and captions are computed once; a step takes the rows of its
+batch and multiplies them. Published teachers come as embeddings, with the mixture weights inside those of
 the captions: their similarity is the plain sum over experts.
 """
 
@@ -35,11 +35,11 @@ class Teacher:
 
     def similarities(self, videos: Tensor, captions: Tensor) -> Tensor:
         """`[captions, videos]` of those with these numbers."""
-        asked = QueryEmbeddings(self.queries.vectors[captions], self.queries.weights[captions])
-        shown = VideoEmbeddings(self.videos.vectors[videos], self.videos.available[videos])
+        query_embeddings = QueryEmbeddings(self.queries.vectors[captions], self.queries.weights[captions])
+        video_embeddings = VideoEmbeddings(self.videos.vectors[videos], self.videos.available[videos])
         if self.plain:
-            return asked.vectors.flatten(1) @ shown.vectors.flatten(1).T
-        return similarity(asked, shown)
+            return query_embeddings.vectors.flatten(1) @ video_embeddings.vectors.flatten(1).T
+        return similarity(query_embeddings, video_embeddings)
 
     def to(self, device: torch.device) -> Teacher:
         return Teacher(
@@ -57,13 +57,13 @@ class Teachers:
 
     def similarities(self, videos: Tensor, captions: Tensor) -> Tensor:
         """`[teachers, captions, videos]`"""
-        place = self.each[0].videos.vectors.device
-        videos, captions = videos.to(place), captions.to(place)
+        device = self.each[0].videos.vectors.device
+        videos, captions = videos.to(device), captions.to(device)
         return torch.stack([teacher.similarities(videos, captions) for teacher in self.each])
 
-    def keeping(self, kept: Bool) -> Teachers:
-        """Only some of the captions, `kept [captions]`."""
-        some = torch.from_numpy(np.flatnonzero(kept))
+    def select_captions(self, mask: Bool) -> Teachers:
+        """Only some of the captions, `mask [captions]`."""
+        some = torch.from_numpy(np.flatnonzero(mask))
         return Teachers(
             tuple(
                 Teacher(t.videos, QueryEmbeddings(t.queries.vectors[some], t.queries.weights[some]), t.plain)
@@ -94,21 +94,21 @@ def from_models(
     from wordreel.training.measure import embed_texts, embed_videos
     from wordreel.training.precision import Precision
 
-    place = device or torch.device("cpu")
-    precision = Precision("float32", place.type)
-    made = []
+    device = device or torch.device("cpu")
+    precision = Precision("float32", device.type)
+    teachers = []
     for folder in map(find_checkpoint, map(Path, folders)):
         module, _ = load_module(folder)
-        module = module.to(place)
+        module = module.to(device)
         text = module.config.text
         if encoded is not None:
             words = _same_words(folder, text, *encoded)
         else:
             words = encode(pairs, text, None if pairs.words is not None else open_tokenizer(text, folder))
-        features, texts = FeatureStore(pairs, module.config, place), CaptionStore(words, place)
-        shown = embed_videos(module, features, len(pairs), precision)
-        made.append(Teacher(shown, embed_texts(module, texts, precision)))
-    return Teachers(tuple(made))
+        features, texts = FeatureStore(pairs, module.config, device), CaptionStore(words, device)
+        video_embeddings = embed_videos(module, features, len(pairs), precision)
+        teachers.append(Teacher(video_embeddings, embed_texts(module, texts, precision)))
+    return Teachers(tuple(teachers))
 
 
 def _same_words(folder: Path, text: TextConfig, known: TextConfig, words: Packed) -> Packed:
@@ -136,10 +136,10 @@ def _published(name: str, tree: TeachTextTree, pairs: Pairs) -> Teacher:
     for number, lesson in enumerate(lessons):
         if lesson is None:
             continue
-        for place, expert in enumerate(experts):
+        for column, expert in enumerate(experts):
             if expert in lesson.video:
-                videos[number, place, : len(lesson.video[expert])] = lesson.video[expert]
-                available[number, place] = True
+                videos[number, column, : len(lesson.video[expert])] = lesson.video[expert]
+                available[number, column] = True
             rows = lesson.text.get(expert)
             if rows is not None:
                 if len(rows) < counts[number]:
@@ -148,7 +148,7 @@ def _published(name: str, tree: TeachTextTree, pairs: Pairs) -> Teacher:
                         f"{counts[number]}"
                     )
                 some = slice(first[number], first[number] + counts[number])
-                texts[some, place, : rows.shape[1]] = rows[: counts[number]]
+                texts[some, column, : rows.shape[1]] = rows[: counts[number]]
     weights = torch.ones(len(texts), len(experts))
     return Teacher(
         VideoEmbeddings(torch.from_numpy(videos), torch.from_numpy(available)),
@@ -177,11 +177,11 @@ def denoised(teachers: Teachers, pairs: Pairs, most: int) -> Bool:
 
 def masked_by_tree(tree: TeachTextTree, name: str, pairs: Pairs) -> Bool:
     """`[captions]` by a published mask of a TeachText tree; a video keeps all rather than none."""
-    found = []
+    masks = []
     for item, captions in zip(pairs.ids, pairs.captions, strict=True):
         mask = tree.caption_mask(name, item)
         here = np.ones(len(captions), bool) if mask is None else np.asarray(mask[: len(captions)], bool)
         if len(here) < len(captions) or not here.any():
             here = np.ones(len(captions), bool)
-        found.append(here)
-    return np.concatenate(found)
+        masks.append(here)
+    return np.concatenate(masks)

@@ -15,7 +15,7 @@ from wordreel.errors import TrainingError, WeightsMissing
 from wordreel.models.config import MINILM, TextConfig
 from wordreel.models.text.tokenizers import open_tokenizer
 from wordreel.progress import ProgressCallback
-from wordreel.training.data.caption_cache import kept
+from wordreel.training.data.caption_cache import load_or_encode
 from wordreel.training.data.caption_store import encode, is_frozen
 from wordreel.training.data.packed import Packed
 from wordreel.training.data.pairs import Pairs
@@ -53,7 +53,7 @@ class TrainingData:
                 check_features(pairs)
         for words in (self.train_words, self.val_words):
             if isinstance(words, Packed) and not all_finite(words.values):
-                raise TrainingError("some word features are not finite numbers; make them anew")
+                raise TrainingError("some word features are not finite numbers; compute them again")
 
 
 def check_features(pairs: Pairs) -> None:
@@ -64,8 +64,8 @@ def check_features(pairs: Pairs) -> None:
         broken = [n for n in range(len(packed)) if not all_finite(packed.item(n))]
         raise TrainingError(
             f"{pairs.name}: {expert} of {len(broken)} videos has values that are not finite numbers, the "
-            f"first of {pairs.ids[broken[0]]}; extract it anew, leave those videos out (--ids), or leave the "
-            "expert out (model.experts)"
+            f"first of {pairs.ids[broken[0]]}; extract it again, leave those videos out (--ids), or leave "
+            "the expert out (model.experts)"
         )
 
 
@@ -112,30 +112,32 @@ def prepare(
 ) -> TrainingData:
     """Limit and encode the captions as the recipe says. `folder` is where a tokenizer's files lie.
 
-    A GPU may do the encoding; `cache` is a folder that keeps it for the next time.
+    A GPU may do the encoding; `cache` is a folder where the next run finds it.
     """
     text = recipe.model.text
     train = train if teachers is not None else train.limited(recipe.data.limit)
     val = None if val is None else val.limited(recipe.data.val_limit)
-    place = folder or text_folder(text, recipe.start)
+    tokenizer_folder = folder or text_folder(text, recipe.start)
     ready = train.words is not None and (val is None or val.words is not None)
     try:
-        source = None if ready else open_tokenizer(text, place, store)
+        source = None if ready else open_tokenizer(text, tokenizer_folder, store)
     except WeightsMissing as error:
         if text.source.partition(":")[0] not in ("wordpiece", "tokenizer"):
             raise
         raise TrainingError(
             f"{error}; --set start.text=FOLDER names the folder of the recipe's text network and tokenizer"
         ) from None
-    where = None if device is None else torch.device(device)
+    encoding_device = None if device is None else torch.device(device)
 
     def encoded(pairs: Pairs) -> Packed:
         if cache is None or source is None or pairs.words is not None:
-            made = encode(pairs, text, source, on_progress, where)
+            packed = encode(pairs, text, source, on_progress, encoding_device)
         else:
-            made = kept(cache, pairs, text, source, lambda: encode(pairs, text, source, on_progress, where))
-        check_words(made, text)
-        return made
+            packed = load_or_encode(
+                cache, pairs, text, source, lambda: encode(pairs, text, source, on_progress, encoding_device)
+            )
+        check_words(packed, text)
+        return packed
 
     def drawn_from(pairs: Pairs) -> Transcripts:
         if source is None or is_frozen(text):
@@ -150,7 +152,9 @@ def prepare(
     if recipe.loss.soft_targets:
         own = isinstance(words, Packed) and text.words == "bert" and text.source == SENTENCES.source
         sentences = words if isinstance(words, Packed) and own else sentence_tokens(train, store)
-    return TrainingData(train, words, val, None if val is None else encoded(val), teachers, place, sentences)
+    return TrainingData(
+        train, words, val, None if val is None else encoded(val), teachers, tokenizer_folder, sentences
+    )
 
 
 def sentence_tokens(pairs: Pairs, store: WeightStore | None = None) -> Packed:

@@ -12,7 +12,7 @@ from wordreel.training.settings import TuneSettings
 from wordreel.training.tune import cross_validation as module
 from wordreel.training.tune.cross_validation import choose, cross_validate, folds, without_idle_words
 from wordreel.training.tune.heads import Heads, text_vectors, video_vectors
-from wordreel.training.tune.ranking import everyday_best, kept_share, ranks
+from wordreel.training.tune.ranking import everyday_best, overlap, ranks
 
 SMALL = TuneSettings(steps=60, batch=16, anchor_batch=8, anchor=0.1, kept_at_least=0.0, lr=0.02, word_lr=0.3)
 
@@ -104,7 +104,7 @@ def test_strengths_that_move_everyday_queries_are_not_taken():
 def test_everyday_hits():
     found = material()
     start = Heads.of(found.tower, len(found.words))
-    assert kept_share(everyday_best(found, start), everyday_best(found, start)) == 1
+    assert overlap(everyday_best(found, start), everyday_best(found, start)) == 1
     queries = np.arange(len(found.everyday))
     texts = replace(found, texts=found.everyday, owner=np.zeros(len(queries), np.int64), bonus=((), (), ()))
     texts = replace(texts, bonus=tuple(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float32)))

@@ -18,24 +18,24 @@ from wordreel.training.data.pairs import Pairs
 VERSION = 1
 
 
-def kept(
-    folder: Path, pairs: Pairs, text: TextConfig, source: CaptionTokenizer, make: Callable[[], Packed]
+def load_or_encode(
+    folder: Path, pairs: Pairs, text: TextConfig, source: CaptionTokenizer, encode: Callable[[], Packed]
 ) -> Packed:
-    """What `make` made of these captions with this encoder before, or makes now."""
+    """These captions as encoded by an earlier run, else encode them now and write them to `folder`."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file, save
 
-    made = hashlib.sha256(f"{VERSION} {source.fingerprint} {text}".encode())
+    key = hashlib.sha256(f"{VERSION} {source.fingerprint} {text}".encode())
     for one in pairs.texts:
-        made.update(one.encode("utf-8", "replace") + b"\x1f")
-    path = folder / f"{made.hexdigest()[:32]}.safetensors"
+        key.update(one.encode("utf-8", "replace") + b"\x1f")
+    path = folder / f"{key.hexdigest()[:32]}.safetensors"
     if path.is_file():
         try:
-            found = load_file(path)
-            return Packed(found["values"], found["counts"])
+            tensors = load_file(path)
+            return Packed(tensors["values"], tensors["counts"])
         except (SafetensorError, KeyError, OSError):
-            pass  # cut short or damaged: made again below
-    fresh = make()
+            pass  # cut short or damaged: encoded again below
+    fresh = encode()
     tensors = {"values": np.ascontiguousarray(fresh.values), "counts": fresh.counts}
     with suppress(OSError):  # a disk that is full or not ours: the next run encodes again
         make_dir(folder)

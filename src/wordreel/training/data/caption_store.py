@@ -107,8 +107,8 @@ def encode(
     first: dict[str, int] = {}
     for one in pairs.texts:
         first.setdefault(one, len(first))
-    made = encode_texts(list(first), text, source, device, on_progress)
-    return pack([made[first[one]] for one in pairs.texts])
+    encoded = encode_texts(list(first), text, source, device, on_progress)
+    return pack([encoded[first[one]] for one in pairs.texts])
 
 
 def encode_texts(
@@ -118,20 +118,20 @@ def encode_texts(
     device: torch.device | None = None,
     on_progress: ProgressCallback | None = None,
 ) -> list[NDArray[Any]]:
-    """Tokens of each text. Vectors are kept in float16, which is finer than training can tell.
+    """Tokens of each text. Vectors are stored in float16, which is precise enough for training.
 
-    The embedded sentence encoder's vectors are made on the device, where that is much faster.
+    The embedded sentence encoder runs on the device, where it is much faster.
     """
     if text.source == "minilm" and text.words == "vectors" and device is not None and device.type == "cuda":
         return _on_device(texts, text, device)
-    made: list[NDArray[Any]] = []
+    rows: list[NDArray[Any]] = []
     for start in range(0, len(texts), BATCH):
         tokens, mask = source.encode(texts[start : start + BATCH])
         tokens = tokens.astype(np.float16) if tokens.dtype.kind == "f" else tokens
-        made += [row[keep] for row, keep in zip(tokens, mask, strict=True)]
+        rows += [row[keep] for row, keep in zip(tokens, mask, strict=True)]
         if on_progress:
             on_progress(Progress("encoding captions", min(start + BATCH, len(texts)), len(texts)))
-    return made
+    return rows
 
 
 def _on_device(texts: list[str], text: TextConfig, device: torch.device) -> list[NDArray[Any]]:
@@ -141,37 +141,37 @@ def _on_device(texts: list[str], text: TextConfig, device: torch.device) -> list
     numbers = open_tokenizer(replace(text, words="bert", pool="mean", network=MINILM))
     tokens, mask = numbers.encode(texts)
     packed = pack([row[keep] for row, keep in zip(tokens, mask, strict=True)])
-    found = states(minilm_network().to(device), packed, device)
-    return [found.item(number).astype(np.float16) for number in range(len(found))]
+    vectors = states(minilm_network().to(device), packed, device)
+    return [vectors.item(number).astype(np.float16) for number in range(len(vectors))]
 
 
 def frozen_states(module: JointEmbedding, packed: Packed, text: TextConfig, device: torch.device) -> Packed:
     """What a frozen text network makes of all captions, so that no step has to: `[tokens, hidden]` each.
 
-    With "cls" pooling only the first state is kept. A frozen network is used without dropout.
+    With "cls" pooling only the first state is stored. A frozen network runs without dropout.
     """
     network = module.get_submodule("caption.words")
     was = network.training
-    found = states(network.eval(), packed, device, first=text.pool == "cls")
+    result = states(network.eval(), packed, device, first=text.pool == "cls")
     network.train(was)
-    return found
+    return result
 
 
 def states(
     network: nn.Module, packed: Packed, device: torch.device, first: bool = False, batch: int = 256
 ) -> Packed:
     """Hidden states of every caption, or only of its first token; captions of one length go together."""
-    held = CaptionStore(packed, device)
+    store = CaptionStore(packed, device)
     order = np.argsort(packed.counts, kind="stable")
-    made: list[NDArray[Any]] = [np.zeros((0, 0), np.float32)] * len(packed)
+    rows: list[NDArray[Any]] = [np.zeros((0, 0), np.float32)] * len(packed)
     for start in range(0, len(order), batch):
         some = order[start : start + batch]
-        tokens = held.batch(torch.from_numpy(some), int(packed.counts[some].max()))
+        tokens = store.batch(torch.from_numpy(some), int(packed.counts[some].max()))
         with torch.inference_mode():
-            found = network(tokens.tokens, tokens.mask).float().cpu().numpy()
+            hidden = network(tokens.tokens, tokens.mask).float().cpu().numpy()
         for row, number in enumerate(some):
-            made[number] = found[row, : 1 if first else int(packed.counts[number])].copy()
-    return pack(made)
+            rows[number] = hidden[row, : 1 if first else int(packed.counts[number])].copy()
+    return pack(rows)
 
 
 @torch.inference_mode()

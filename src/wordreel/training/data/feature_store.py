@@ -26,7 +26,7 @@ FREE = 0.6  # of the device's free memory may be filled with features
 
 
 @dataclass(frozen=True)
-class Held:
+class StoredExpert:
     """One expert: `values [rows + 1, dim]` (the last row is zero), and where each video's rows lie."""
 
     values: Tensor
@@ -34,7 +34,7 @@ class Held:
     starts: Tensor  # [videos]
     counts: Tensor  # [videos]
     pooled: Tensor | None  # [videos, dim]
-    kept: Tensor | None  # [videos, most] rows kept in evaluation where there are too many
+    eval_rows: Tensor | None  # [videos, most] rows kept in evaluation where there are too many
     longest: int
     on_host: Int64  # counts again, to size batches without asking the device
 
@@ -69,12 +69,12 @@ class FeatureStore:
         self.wide = wide
         self.sampled = isinstance(config, MMTConfig)
         packed = {expert.name: _prepared(pairs, expert, config) for expert in config.experts}
-        if not any(len(found[0].values) for found in packed.values()):
+        if not any(len(prepared[0].values) for prepared in packed.values()):
             raise TrainingError(
                 f"{pairs.name} has none of the model's experts {', '.join(config.names)}; it has "
                 f"{', '.join(pairs.rows)}"
             )
-        size = sum(found[0].values.size for found in packed.values()) * dtype.itemsize
+        size = sum(prepared[0].values.size for prepared in packed.values()) * dtype.itemsize
         self.storage_device = device_for(size, device)
         # Made here: while a CUDA graph is captured nothing may be copied to the device.
         self.spared = torch.tensor(
@@ -84,26 +84,28 @@ class FeatureStore:
             expert.name: self._hold(expert, *packed[expert.name], dtype) for expert in config.experts
         }
 
-    def _hold(self, expert: ExpertConfig, packed: Packed, pooled: Tensor | None, dtype: torch.dtype) -> Held:
+    def _hold(
+        self, expert: ExpertConfig, packed: Packed, pooled: Tensor | None, dtype: torch.dtype
+    ) -> StoredExpert:
         zero = np.zeros((1, expert.dim), np.float32)
         values = torch.from_numpy(np.concatenate([packed.values, zero])).to(dtype)
         times = packed.times if packed.times is not None else np.full(len(packed.values), np.nan, np.float32)
         clock = torch.from_numpy(np.append(times, np.float32(np.nan)).astype(np.float32))
         most = expert.max_tokens
-        kept = None
+        eval_rows = None
         if self.sampled and most and packed.longest > most:
             table = np.zeros((len(packed), most), np.int64)
             for count in np.unique(packed.counts):
                 some = choose_rows(int(count), most)
                 table[packed.counts == count, : len(some)] = some
-            kept = torch.from_numpy(table).to(self.storage_device)
-        return Held(
+            eval_rows = torch.from_numpy(table).to(self.storage_device)
+        return StoredExpert(
             self._put(values),
             self._put(clock),
             torch.from_numpy(packed.starts).to(self.storage_device),
             torch.from_numpy(packed.counts).to(self.storage_device),
             None if pooled is None else self._put(pooled.to(dtype)),
-            kept,
+            eval_rows,
             packed.longest,
             packed.counts,
         )
@@ -118,23 +120,23 @@ class FeatureStore:
     ) -> dict[str, ExpertFeatures]:
         """Features of the videos `[b]`. With `centres [b]` (seconds; NaN: none) only rows near them count."""
         there = videos.to(self.storage_device)
-        found = {
+        batch = {
             expert.name: self._expert(self.held[expert.name], expert, there, training, centres, window)
             for expert in self.config.experts
         }
         if training and self.dropout.tokens:
-            found = {name: drop_tokens(part, self.dropout.tokens) for name, part in found.items()}
+            batch = {name: drop_tokens(part, self.dropout.tokens) for name, part in batch.items()}
         if training and self.dropout.experts:
-            found = drop_experts(found, self.dropout.experts, self.spared)
+            batch = drop_experts(batch, self.dropout.experts, self.spared)
         if self.storage_device != self.device:
-            found = {name: _moved(part, self.device) for name, part in found.items()}
-        return {name: _widened(part) for name, part in found.items()} if self.wide else found
+            batch = {name: _moved(part, self.device) for name, part in batch.items()}
+        return {name: _widened(part) for name, part in batch.items()} if self.wide else batch
 
     def rows(self) -> dict[str, Tensor]:
         """All rows `[n, dim]` of all videos, by expert."""
         return {name: held.values[:-1] for name, held in self.held.items()}
 
-    def _width(self, held: Held, expert: ExpertConfig, videos: Tensor) -> int:
+    def _width(self, held: StoredExpert, expert: ExpertConfig, videos: Tensor) -> int:
         longest = held.longest
         if not self.fixed and videos.device.type == "cpu":
             longest = int(held.on_host[videos.numpy()].max(initial=0))
@@ -142,7 +144,7 @@ class FeatureStore:
 
     def _expert(
         self,
-        held: Held,
+        held: StoredExpert,
         expert: ExpertConfig,
         videos: Tensor,
         training: bool,
@@ -159,15 +161,15 @@ class FeatureStore:
             if training:
                 here = torch.arange(held.longest, device=videos.device) < counts[:, None]
                 places = drawn(here, torch.rand(here.shape, device=videos.device), width)
-            elif held.kept is not None:
-                places = held.kept[videos][:, :width]
+            elif held.eval_rows is not None:
+                places = held.eval_rows[videos][:, :width]
         mask = torch.arange(width, device=videos.device) < counts[:, None]
         rows = torch.where(mask, starts[:, None] + places, len(held.values) - 1)
         values = held.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
         return ExpertFeatures(values, mask, held.times[rows], pooled)
 
     def _around(
-        self, held: Held, videos: Tensor, width: int, training: bool, centres: Tensor, window: float
+        self, held: StoredExpert, videos: Tensor, width: int, training: bool, centres: Tensor, window: float
     ) -> ExpertFeatures:
         """Rows within half a window of `centres`, timed from the window's start; the model pools over those.
 
@@ -294,17 +296,17 @@ def segmented(packed: Packed, most: int) -> Packed:
 def _pooled(packed: Packed, mean: bool, counts: Int64 | None = None) -> np.ndarray:
     """`[videos, dim]` mean or maximum over each video's first rows; 0 where it has none."""
     counts = packed.counts if counts is None else counts
-    made = np.zeros((len(packed), packed.values.shape[1]), np.float32)
+    pooled = np.zeros((len(packed), packed.values.shape[1]), np.float32)
     for number, (start, count) in enumerate(zip(packed.starts, counts, strict=True)):
         if count:
             rows = packed.values[start : start + count]
-            made[number] = rows.mean(axis=0) if mean else rows.max(axis=0)
-    return made
+            pooled[number] = rows.mean(axis=0) if mean else rows.max(axis=0)
+    return pooled
 
 
 def _cut(packed: Packed, most: int) -> Packed:
     """The first rows of every video: those that a model with `max_tokens` would look at."""
-    place = np.arange(len(packed.values)) - np.repeat(packed.starts, packed.counts)
-    kept = place < most
-    times = None if packed.times is None else packed.times[kept]
-    return Packed(packed.values[kept], np.minimum(packed.counts, most), times)
+    position = np.arange(len(packed.values)) - np.repeat(packed.starts, packed.counts)
+    mask = position < most
+    times = None if packed.times is None else packed.times[mask]
+    return Packed(packed.values[mask], np.minimum(packed.counts, most), times)

@@ -20,7 +20,7 @@ from wordreel.types import Bool, Int64
 class Pairs:
     """`rows[expert]` has one (perhaps empty) item per video, `captions` at least one caption per video.
 
-    `words` are word features `[words, dim]` of each caption where they were made elsewhere; `source` numbers
+    `words` are word features `[words, dim]` of each caption that were computed elsewhere; `source` numbers
     the source of each video and `shares` says how often an epoch shows each video of a source.
     """
 
@@ -61,44 +61,44 @@ class Pairs:
     def spans(self) -> NDArray[np.float32]:
         """`[captions, 2]` seconds; NaN where a caption is about all of its video."""
         nan = float("nan")
-        found = [
+        spans = [
             (nan if caption.start is None else caption.start, nan if caption.end is None else caption.end)
             for captions in self.captions
             for caption in captions
         ]
-        return np.array(found, np.float32).reshape(-1, 2)
+        return np.array(spans, np.float32).reshape(-1, 2)
 
     @property
     def fingerprint(self) -> str:
         """Changes with the videos, their features' shapes and their captions."""
-        made = hashlib.sha256()
+        digest = hashlib.sha256()
         for number, name in enumerate(self.ids):
-            told = "\x1f".join(caption.text for caption in self.captions[number])
-            made.update(f"{name}\x1e{self.source[number]}\x1e{told}\x1d".encode("utf-8", "replace"))
+            texts = "\x1f".join(caption.text for caption in self.captions[number])
+            digest.update(f"{name}\x1e{self.source[number]}\x1e{texts}\x1d".encode("utf-8", "replace"))
         for expert in sorted(self.rows):
-            made.update(f"{expert}\x1e".encode())
-            made.update(np.ascontiguousarray(self.rows[expert].counts).data)
-            made.update(np.ascontiguousarray(self.rows[expert].values[:: max(1, len(self) // 64)]).data)
-        return made.hexdigest()[:16]
+            digest.update(f"{expert}\x1e".encode())
+            digest.update(np.ascontiguousarray(self.rows[expert].counts).data)
+            digest.update(np.ascontiguousarray(self.rows[expert].values[:: max(1, len(self) // 64)]).data)
+        return digest.hexdigest()[:16]
 
     def limited(self, captions: int) -> Pairs:
         """At most so many captions of each video, from the first; 0 keeps all."""
         if not captions:
             return self
         words = None if self.words is None else tuple(words[:captions] for words in self.words)
-        return replace(self, captions=tuple(told[:captions] for told in self.captions), words=words)
+        return replace(self, captions=tuple(some[:captions] for some in self.captions), words=words)
 
-    def keeping(self, kept: Bool) -> Pairs:
-        """Only some captions, `kept [captions]`. A video must not lose all of its."""
+    def select_captions(self, mask: Bool) -> Pairs:
+        """Only some captions, `mask [captions]`. A video must not lose all of its."""
         ends = np.cumsum(self.counts)
-        told, words = [], []
+        selected, words = [], []
         for number, captions in enumerate(self.captions):
-            here = kept[ends[number] - len(captions) : ends[number]]
-            told.append(tuple(caption for caption, keep in zip(captions, here, strict=True) if keep))
+            here = mask[ends[number] - len(captions) : ends[number]]
+            selected.append(tuple(caption for caption, keep in zip(captions, here, strict=True) if keep))
             if self.words is not None:
                 pairs = zip(self.words[number], here, strict=True)
                 words.append(tuple(word for word, keep in pairs if keep))
-        return replace(self, captions=tuple(told), words=None if self.words is None else tuple(words))
+        return replace(self, captions=tuple(selected), words=None if self.words is None else tuple(words))
 
     def take(self, ids: Sequence[str]) -> Pairs:
         """Only these videos, in this order."""
@@ -119,11 +119,11 @@ class Pairs:
 
     def unique(self) -> Pairs:
         """Without captions that repeat another one of the same video, spaces aside; empty ones all stay."""
-        kept: list[bool] = []
+        mask: list[bool] = []
         for captions in self.captions:
             texts = [" ".join(caption.text.split()) for caption in captions]
-            kept += [not text or text not in texts[:n] for n, text in enumerate(texts)]
-        return self if all(kept) else self.keeping(np.array(kept))
+            mask += [not text or text not in texts[:n] for n, text in enumerate(texts)]
+        return self if all(mask) else self.select_captions(np.array(mask))
 
     def shared(self, share: float) -> Pairs:
         """Shown `share` times in an epoch: 0.5 is a random half of the videos each time, 2 is twice."""

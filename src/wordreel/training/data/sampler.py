@@ -53,14 +53,14 @@ class BatchSampler:
         """(videos [b], captions [b]) of every step of epoch 0, 1, …"""
         if not self.steps:
             return self._pass(number)
-        # An epoch of so many steps is a stretch of an endless row of passes.
+        # An epoch of a given number of steps is a segment of an endless sequence of passes.
         each = len(self._pass(0))
         first = number * self.steps
-        found: list[tuple[Int64, Int64]] = []
+        batches: list[tuple[Int64, Int64]] = []
         for number_of_pass in range(first // each, (first + self.steps - 1) // each + 1):
-            found += self._pass(number_of_pass)
+            batches += self._pass(number_of_pass)
         skip = first - (first // each) * each
-        return found[skip : skip + self.steps]
+        return batches[skip : skip + self.steps]
 
     def steps_of_epoch(self) -> int:
         return self.steps or len(self._pass(0))
@@ -81,7 +81,7 @@ class BatchSampler:
             for source in np.unique(self.source[videos]):
                 some = self.source[videos] == source
                 batches += self._cut(videos[some], captions[some])
-            batches = [batches[place] for place in chance.permutation(len(batches))]
+            batches = [batches[index] for index in chance.permutation(len(batches))]
         if not batches:
             if len(videos) < 2:
                 raise TrainingError(
@@ -117,6 +117,6 @@ class BatchSampler:
         """Batches in order. A last one of too few is left out: a single pair has no negatives or variance."""
         size = self.batch
         starts = range(0, len(videos), size)
-        found = [(videos[start : start + size], captions[start : start + size]) for start in starts]
+        batches = [(videos[start : start + size], captions[start : start + size]) for start in starts]
         least = size if self.drop_last else self.least
-        return [batch for batch in found if len(batch[0]) >= least]
+        return [batch for batch in batches if len(batch[0]) >= least]

@@ -26,7 +26,7 @@ def build_optimiser(
     eps = settings.eps or (1e-5 if settings.kind == "ranger" else 1e-8)
     decay = settings.weight_decay
     if settings.kind == "ranger":
-        return Ranger(groups, settings.lr, betas, eps, decay, settings.lookahead, settings.lookahead_share)
+        return Ranger(groups, settings.lr, betas, eps, decay, settings.lookahead, settings.lookahead_alpha)
     if settings.kind == "radam":
         return RAdam(groups, settings.lr, betas, eps, decay)
     kind = torch.optim.Adam if settings.kind == "adam" else torch.optim.AdamW

@@ -2,8 +2,8 @@
 
 Every captioned video judges once, by heads that were learned and chosen without it. Better means: the 95 %
 interval of the gain in R@1 + R@5 + R@10, by a paired bootstrap over videos, lies above zero, and swapping
-before and after at random gives as large a gain at most one time in twenty. What is kept then is the mean of
-the folds' heads, each at the strength its own fold chose.
+before and after at random gives as large a gain at most one time in twenty. The tuned model gets the mean
+of the folds' heads, each at the strength its own fold chose.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wordreel.progress import Progress, ProgressCallback
 from wordreel.training.settings import TuneSettings
 from wordreel.training.tune.fit_heads import fit_heads
 from wordreel.training.tune.heads import Heads, between, mean
-from wordreel.training.tune.ranking import everyday_best, kept_share, ranks, spread
+from wordreel.training.tune.ranking import everyday_best, mean_log_rank, overlap, ranks
 from wordreel.training.tune.tune_data import TuneData
 from wordreel.types import Float64, Int64
 
@@ -44,14 +44,14 @@ def folds(videos: int, settings: TuneSettings) -> list[Fold]:
     """
     order = np.random.default_rng(settings.seed).permutation(videos)
     parts = np.array_split(order, settings.folds)
-    made = []
+    result = []
     for number, judge in enumerate(parts):
         rest = np.concatenate([part for other, part in enumerate(parts) if other != number])
         # Begin elsewhere in each fold, so that not the same videos choose again and again.
         rest = np.roll(rest, number * len(rest) // settings.folds)
         many = max(round(settings.choosing * len(rest)), 1)
-        made.append(Fold(np.sort(rest[many:]), np.sort(rest[:many]), np.sort(judge)))
-    return made
+        result.append(Fold(np.sort(rest[many:]), np.sort(rest[:many]), np.sort(judge)))
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ def cross_validate(
     start = Heads.of(data.tower, len(data.words))
     usual = everyday_best(data, start)
     before, after = np.full(len(data.owner), np.nan), np.full(len(data.owner), np.nan)
-    made: list[Heads] = []
+    fitted: list[Heads] = []
     strengths = []
     parts = folds(data.captioned, settings)
     for number, fold in enumerate(parts):
@@ -86,20 +86,20 @@ def cross_validate(
         end = fit_heads(data, fold.learn, settings, settings.seed + number)
         strength = choose(data, start, end, fold, usual, settings)
         heads = at_strength(start, end, strength)
-        asked = data.captions_of(fold.judge)
-        before[asked], after[asked] = ranks(data, asked, [start, heads])
-        made.append(heads)
+        judged = data.captions_of(fold.judge)
+        before[judged], after[judged] = ranks(data, judged, [start, heads])
+        fitted.append(heads)
         strengths.append(strength)
     if on_progress:
         on_progress(Progress("folds", len(parts), len(parts)))
-    heads = mean(made).rounded()
+    heads = mean(fitted).rounded()
     return CrossValidation(
         heads,
         retrieval_metrics(before),
         retrieval_metrics(after),
         compare(before, after, METRIC, groups=data.owner, seed=settings.seed),
         tuple(strengths),
-        kept_share(usual, everyday_best(data, heads)),
+        overlap(usual, everyday_best(data, heads)),
     )
 
 
@@ -113,14 +113,14 @@ def choose(
     allowed = {
         strength: heads
         for strength, heads in candidates.items()
-        if strength == 0 or kept_share(usual, everyday_best(data, heads)) >= least
+        if strength == 0 or overlap(usual, everyday_best(data, heads)) >= least
     }
-    found: Float64 = ranks(data, data.captions_of(fold.choose), list(allowed.values()))
-    return list(allowed)[int(np.argmin(spread(found)))]
+    values: Float64 = ranks(data, data.captions_of(fold.choose), list(allowed.values()))
+    return list(allowed)[int(np.argmin(mean_log_rank(values)))]
 
 
 def at_strength(start: Heads, end: Heads, strength: float) -> Heads:
-    """Rounded as it would be kept; the start as it is."""
+    """Rounded as in the file that would be stored; the start as it is."""
     return between(start, end, strength).rounded() if strength else start
 
 
@@ -128,5 +128,5 @@ def without_idle_words(heads: Heads, words: tuple[str, ...]) -> tuple[Heads, tup
     """Leave out words that learned nothing."""
     busy = np.abs(heads.words).max(axis=1, initial=0) > 0
     return replace(heads, words=heads.words[busy]), tuple(
-        word for word, kept in zip(words, busy, strict=True) if kept
+        word for word, used in zip(words, busy, strict=True) if used
     )

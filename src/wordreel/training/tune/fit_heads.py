@@ -33,9 +33,9 @@ def fit_heads(data: TuneData, videos: Int64, settings: TuneSettings, seed: int) 
     """Heads learned from the captions of some videos alone."""
     rng = np.random.default_rng(seed)
     start = heads = Heads.of(data.tower, len(data.words))
-    asked = data.captions_of(videos)
-    order = asked[np.argsort(data.owner[asked], kind="stable")]
-    many = np.bincount(data.owner[asked], minlength=data.videos)
+    captions = data.captions_of(videos)
+    order = captions[np.argsort(data.owner[captions], kind="stable")]
+    many = np.bincount(data.owner[captions], minlength=data.videos)
     first = np.cumsum(many) - many
     learned = words_learned(data, videos)
     drawn = videos[many[videos] > 0]
@@ -71,13 +71,13 @@ def _pairs(
     heads: Heads, data: TuneData, texts: TextInputs, read: Float32, items: Int64, settings: TuneSettings
 ) -> dict[str, Float32]:
     """The gradient of the pairs' loss."""
-    said, seen = _units(heads, texts, read)
+    text, video = _units(heads, texts, read)
     rest, share = data.rest(texts.others, items)
-    scores = (said[0] @ seen[0].T * share + rest) / settings.temperature
+    scores = (text[0] @ video[0].T * share + rest) / settings.temperature
     slope = _softmax(scores, 1) + _softmax(scores, 0)
     slope[np.diag_indices(len(slope))] -= 2
     slope *= share / (settings.temperature * len(slope))
-    return _back(heads, texts, read, said, seen, slope)
+    return _back(heads, texts, read, text, video, slope)
 
 
 def _units(heads: Heads, texts: TextInputs, read: Float32) -> tuple[tuple[Float32, Float32], ...]:
@@ -89,24 +89,24 @@ def _anchor(
     heads: Heads, texts: TextInputs, read: Float32, old: Float32, settings: TuneSettings
 ) -> dict[str, Float32]:
     """The gradient of what everyday queries lose."""
-    said, seen = _units(heads, texts, read)
+    text, video = _units(heads, texts, read)
     sharp = settings.anchor_temperature
-    slope = _softmax(said[0] @ seen[0].T / sharp, 1) - _softmax(old / sharp, 1)
+    slope = _softmax(text[0] @ video[0].T / sharp, 1) - _softmax(old / sharp, 1)
     slope *= settings.anchor / (sharp * len(slope))
-    return _back(heads, texts, read, said, seen, slope)
+    return _back(heads, texts, read, text, video, slope)
 
 
 def _back(
     heads: Heads,
     texts: TextInputs,
     read: Float32,
-    said: tuple[Float32, Float32],
-    seen: tuple[Float32, Float32],
+    text: tuple[Float32, Float32],
+    video: tuple[Float32, Float32],
     slope: Float32,
 ) -> dict[str, Float32]:
     """From the slope of the cosines `[texts, items]` to those of the heads."""
-    of_text = _off_sphere(said, slope @ seen[0])
-    of_video = _off_sphere(seen, slope.T @ said[0])
+    of_text = _off_sphere(text, slope @ video[0])
+    of_video = _off_sphere(video, slope.T @ text[0])
     words = np.zeros_like(heads.words)
     there = texts.words >= 0
     row, _ = np.nonzero(there)
@@ -120,9 +120,9 @@ def _back(
     }
 
 
-def _off_sphere(made: tuple[Float32, Float32], slope: Float32) -> Float32:
+def _off_sphere(unit: tuple[Float32, Float32], slope: Float32) -> Float32:
     """Back through x / ‖x‖: what points along x is lost."""
-    rows, lengths = made
+    rows, lengths = unit
     return np.asarray((slope - rows * (rows * slope).sum(axis=1, keepdims=True)) / lengths, np.float32)
 
 

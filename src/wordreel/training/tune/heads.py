@@ -50,7 +50,7 @@ class Heads:
         return {**tower, **{name: getattr(self, field) for field, name in NAMES.items()}}
 
     def rounded(self) -> Heads:
-        """As the file that ships has them, so that what is judged is what is kept."""
+        """As the file that ships has them, so that what is judged is what is stored."""
         return Heads(
             **{
                 name: dequantise(*quantise(array))
@@ -67,7 +67,7 @@ class TextInputs:
 
     x: Float32  # [texts, 384]
     deep: Float32  # [texts, dim]
-    words: Int64  # [texts, MOST] places in the table, -1 for none
+    words: Int64  # [texts, MOST] positions in the table, -1 for none
     share: Float32  # [texts, MOST]
     others: Float32
 
@@ -85,23 +85,23 @@ def between(start: Heads, end: Heads, strength: float) -> Heads:
     if strength == 0:
         return start
     far = end.arrays()
-    made = {name: old + np.float32(strength) * (far[name] - old) for name, old in start.arrays().items()}
-    return Heads(**made)
+    arrays = {name: old + np.float32(strength) * (far[name] - old) for name, old in start.arrays().items()}
+    return Heads(**arrays)
 
 
 def mean(several: Sequence[Heads]) -> Heads:
     """The mean of heads that were learned from the same start."""
-    made: dict[str, Float32] = {}
+    arrays: dict[str, Float32] = {}
     for name in NAMES:
         total = np.sum([getattr(one, name) for one in several], axis=0, dtype=np.float64)
-        made[name] = np.asarray(total / len(several), np.float32)
-    return Heads(**made)
+        arrays[name] = np.asarray(total / len(several), np.float32)
+    return Heads(**arrays)
 
 
 def before_unit(heads: Heads, texts: TextInputs) -> Float32:
     """`[texts, dim]` before they get unit length."""
-    made = texts.x @ heads.straight.T + heads.straight_bias + texts.deep
-    return np.asarray(made + added(heads.words, texts.words, texts.share), np.float32)
+    rows = texts.x @ heads.straight.T + heads.straight_bias + texts.deep
+    return np.asarray(rows + added(heads.words, texts.words, texts.share), np.float32)
 
 
 def text_vectors(heads: Heads, texts: TextInputs) -> Float32:

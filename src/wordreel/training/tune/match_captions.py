@@ -42,7 +42,7 @@ def match(
         path = Path(file.path)
         for name in (str(path), path.name, path.stem):
             named.setdefault(name, file.content)
-    found: dict[str, list[str]] = {}
+    matched: dict[str, list[str]] = {}
     missing, blank = [], 0
     for name, texts in captions.items():
         content = named.get(name) or named.get(Path(name).name)
@@ -50,38 +50,42 @@ def match(
             missing.append(name)
             continue
         tidy = [" ".join(text.split())[:LONGEST] for text in texts]
-        said = [text for text in tidy if text.lower() not in NOTHING and any(c.isalnum() for c in text)]
-        blank += len(tidy) - len(said)
-        found.setdefault(content, []).extend(said)
-    distinct = {content: list(dict.fromkeys(texts)) for content, texts in found.items() if texts}
+        worded = [text for text in tidy if text.lower() not in NOTHING and any(c.isalnum() for c in text)]
+        blank += len(tidy) - len(worded)
+        matched.setdefault(content, []).extend(worded)
+    distinct = {content: list(dict.fromkeys(texts)) for content, texts in matched.items() if texts}
     _check(distinct, missing, blank, len(captions))
     return _some(distinct, tuple(missing), blank, seed)
 
 
-def _check(found: Mapping[str, Sequence[str]], missing: Sequence[str], blank: int, named: int) -> None:
+def _check(matched: Mapping[str, Sequence[str]], missing: Sequence[str], blank: int, named: int) -> None:
     if not named:
         raise DatasetError("the file has no captions; it needs a line for each: file,caption")
-    if not found and not blank:
+    if not matched and not blank:
         raise DatasetError(
             f"none of the {named} captioned names is a file of this library (the first is {missing[0]!r}); "
             "`wordreel list` shows what it has"
         )
-    if not found:
+    if not matched:
         raise DatasetError(f"all {blank} captions of this library's videos are empty; write some words")
-    if len(found) < LEAST:
+    if len(matched) < LEAST:
         also = f" ({len(missing)} captioned names are not in the library)" if missing else ""
         raise DatasetError(
-            f"{len(found)} videos of this library have captions{also}; at least {LEAST} are needed, so that "
-            "some can be held out to see whether tuning helps. Caption more videos"
+            f"{len(matched)} videos of this library have captions{also}; at least {LEAST} are needed, so "
+            "that some can be held out to see whether tuning helps. Caption more videos"
         )
 
 
-def _some(found: Mapping[str, list[str]], missing: tuple[str, ...], blank: int, seed: int) -> MatchedCaptions:
+def _some(
+    matched: Mapping[str, list[str]], missing: tuple[str, ...], blank: int, seed: int
+) -> MatchedCaptions:
     """At most so many captions of each video, drawn at random, so that thousands take minutes."""
-    each = max(min(MOST_EACH, MOST // len(found)), 1)
+    each = max(min(MOST_EACH, MOST // len(matched)), 1)
     rng = np.random.default_rng(seed)
-    kept = {}
-    for content in sorted(found):  # whatever the order of the file
-        texts = found[content]
-        kept[content] = tuple(texts[n] for n in np.sort(rng.permutation(len(texts))[:each]))
-    return MatchedCaptions(kept, missing, blank, sum(map(len, found.values())) - sum(map(len, kept.values())))
+    selected = {}
+    for content in sorted(matched):  # whatever the order of the file
+        texts = matched[content]
+        selected[content] = tuple(texts[n] for n in np.sort(rng.permutation(len(texts))[:each]))
+    return MatchedCaptions(
+        selected, missing, blank, sum(map(len, matched.values())) - sum(map(len, selected.values()))
+    )

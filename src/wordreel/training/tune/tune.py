@@ -1,4 +1,4 @@
-"""`wordreel tune`: the default model adapted to a library's captions, kept in the library if it is better."""
+"""`wordreel tune`: adapt the default model to a library's captions, and store it if it is better."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAME = "reel-tuned"
 
 @dataclass(frozen=True)
 class Tuned:
-    """What came of it. `model` and `fingerprint` are empty where nothing was changed."""
+    """The result of tuning. `model` and `fingerprint` are empty where nothing was changed."""
 
     better: bool
     model: str
@@ -68,55 +68,56 @@ def tune(
 ) -> tuple[Model | None, Tuned]:
     """Measure what tuning gains on held-out captions; store and use the tuned model if it gains.
 
-    It starts from the model that ships, whatever was tuned before. Stopped or killed at any moment, the
-    library continues with the model it had, and what was measured is lost: the same call starts over.
+    It starts from the model that ships, even if the library has a tuned one. Stopped or killed at any
+    moment, the library continues with the model it had, and the measurements are lost: the same call starts
+    over.
     """
-    began = time.monotonic()
+    started = time.monotonic()
     settings = settings or TuneSettings()
     check_model(store)
     if not dry_run:
         with store.writing():  # an error about permissions comes before the work, not after
             pass
-    said = match(store.files(), captions, settings.seed)
+    matched = match(store.files(), captions, settings.seed)
     base = Reel(weights)
     check_model_fits(store, base)
     if embedding_cache(store, base).missing():
         embed_library(store, base, _embedding(on_progress))
-    data = gather(Searcher.open(store, base), base, said.texts, settings.seed, on_progress)
-    found = cross_validate(data, settings, on_progress)
-    heads, words = without_idle_words(found.heads, data.words)
-    model, name, print_, embedded = None, "", "", 0
-    if found.better and not dry_run:
+    data = gather(Searcher.open(store, base), base, matched.texts, settings.seed, on_progress)
+    result = cross_validate(data, settings, on_progress)
+    heads, words = without_idle_words(result.heads, data.words)
+    model, name, fingerprint, embedded = None, "", "", 0
+    if result.better and not dry_run:
         tower = heads.into(base.checkpoint.tower)
         if not words:
             del tower[TABLE]
-        card = _card(base, words, said, found, settings)
+        card = _card(base, words, matched, result, settings)
         card["name"] = name = free_name(store, card)
         with TemporaryDirectory() as folder:
             export(Path(folder) / model_store.WEIGHTS, replace(base.checkpoint, tower=tower, card=card))
             model, used = use(store, weights, folder, _embedding(on_progress))
-        print_, embedded = used.fingerprint, used.embedded
+        fingerprint, embedded = used.fingerprint, used.embedded
     return model, Tuned(
-        better=found.better,
+        better=result.better,
         model=name,
-        fingerprint=print_,
+        fingerprint=fingerprint,
         embedded=embedded,
         videos=data.captioned,
         captions=len(data.owner),
         gallery=data.videos,
-        missing=said.missing,
-        blank=said.blank,
-        left=said.left,
-        before=_figures(found.before),
-        after=_figures(found.after),
-        gain=round(found.gain.difference, 2),
-        low=round(found.gain.low, 2),
-        high=round(found.gain.high, 2),
-        p_value=found.gain.p_value,
-        strengths=found.strengths,
+        missing=matched.missing,
+        blank=matched.blank,
+        left=matched.left,
+        before=_figures(result.before),
+        after=_figures(result.after),
+        gain=round(result.gain.difference, 2),
+        low=round(result.gain.low, 2),
+        high=round(result.gain.high, 2),
+        p_value=result.gain.p_value,
+        strengths=result.strengths,
         words=len(words),
-        everyday_kept=round(found.everyday_kept, 3),
-        seconds=round(time.monotonic() - began, 1),
+        everyday_kept=round(result.everyday_kept, 3),
+        seconds=round(time.monotonic() - started, 1),
     )
 
 
@@ -140,7 +141,7 @@ def check_model(store: LibraryStore) -> None:
 def free_name(store: LibraryStore, card: Mapping[str, Any] | None = None) -> str:
     """`reel-tuned`, or the next number if the library has one of that name.
 
-    One that was made of the same captions with the same settings keeps its name: it is the same model again,
+    A model of the same captions with the same settings keeps its name: it is the same model again,
     perhaps of a tuning that was killed before the library was embedded.
     """
     taken = {one.name: _unnamed(one.facts) for one in model_store.stored_models(store)}
@@ -156,27 +157,31 @@ def _unnamed(card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _card(
-    base: Reel, words: tuple[str, ...], said: MatchedCaptions, found: CrossValidation, settings: TuneSettings
+    base: Reel,
+    words: tuple[str, ...],
+    matched: MatchedCaptions,
+    result: CrossValidation,
+    settings: TuneSettings,
 ) -> dict[str, Any]:
     """What the file says of itself: no clock and no paths, so that the same captions make the same file."""
-    told = hashlib.sha256(json.dumps(sorted(said.texts.items())).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(sorted(matched.texts.items())).encode()).hexdigest()
     about = {key: value for key, value in base.checkpoint.card.items() if key not in ("format", "validation")}
     tuned = {
         "from": base.checkpoint.digest,
-        "captions": told,
-        "videos": len(said.texts),
+        "captions": digest,
+        "videos": len(matched.texts),
         "settings": asdict(settings),
-        "before": _figures(found.before),
-        "after": _figures(found.after),
-        "strengths": found.strengths,
+        "before": _figures(result.before),
+        "after": _figures(result.after),
+        "strengths": result.strengths,
     }
     return {**about, LIST: words, TUNED: tuned}
 
 
-def _figures(found: Any) -> dict[str, float]:
+def _figures(metrics: Any) -> dict[str, float]:
     return {
-        "R1": round(found.r1, 2),
-        "R5": round(found.r5, 2),
-        "R10": round(found.r10, 2),
-        "MdR": float(found.median_rank),
+        "R1": round(metrics.r1, 2),
+        "R5": round(metrics.r5, 2),
+        "R10": round(metrics.r10, 2),
+        "MdR": float(metrics.median_rank),
     }

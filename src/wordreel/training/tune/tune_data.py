@@ -1,4 +1,4 @@
-"""What tuning looks at: everything that the frozen part of the model makes of videos and captions, once."""
+"""The data of tuning: outputs of the frozen part of the model for all videos and captions, computed once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AT_ONCE = 512  # texts
 @dataclass(frozen=True, eq=False)
 class TuneData:
     """`captioned` videos come first, then others that only compete. Items (clips and whole videos) stand
-    video by video. `bonus` is (caption, item, value) of words that were said or shown."""
+    video by video. `bonus` is (caption, item, value) of spoken words and on-screen text."""
 
     tower: Mapping[str, Float32]
     weights: Float32  # [experts], row 0 is the learned one
@@ -64,8 +64,8 @@ class TuneData:
         """What the rows that are not learned add to the similarity `[texts, items]`, and what the learned
         one is multiplied by `[items]`."""
         weights = np.tile(self.weights[1:], (len(others), 1))
-        shown = self.others[items] * self.available[items, 1:, None]
-        top = flatten_queries(others, weights) @ shown.reshape(len(shown), -1).T
+        vectors = self.others[items] * self.available[items, 1:, None]
+        top = flatten_queries(others, weights) @ vectors.reshape(len(vectors), -1).T
         total = self.available[items].astype(np.float32) @ self.weights
         share = divide(self.weights[0] * self.available[items, 0].astype(np.float32), total)
         return divide(top, np.broadcast_to(total, top.shape)), share
@@ -86,19 +86,19 @@ def gather(
     rows: list[int] = []
     video: list[int] = []
     whole: list[int] = []
-    made: list[Float32] = []
-    shown: list[dict[str, Float32]] = []
+    read: list[Float32] = []
+    tokens: list[dict[str, Float32]] = []
     for number, content in enumerate(contents):
         own = searcher.snapshot.rows(content)
         tracks = tracks_of(searcher.store, model, content)
-        shown += [model.tokens(tracks, searcher.snapshot.items[row].clip) for row in own]
-        entire = [place for place, row in enumerate(own) if searcher.snapshot.items[row].whole]
+        tokens += [model.tokens(tracks, searcher.snapshot.items[row].clip) for row in own]
+        entire = [index for index, row in enumerate(own) if searcher.snapshot.items[row].whole]
         whole.append(len(rows) + (entire[0] if entire else 0))
         rows += own
         video += [number] * len(own)
-        if len(shown) >= AT_ONCE or number + 1 == len(contents):
-            made.append(first_tokens(model.checkpoint.tower, model.checkpoint.config, shown))
-            shown = []
+        if len(tokens) >= AT_ONCE or number + 1 == len(contents):
+            read.append(first_tokens(model.checkpoint.tower, model.checkpoint.config, tokens))
+            tokens = []
         if on_progress:
             on_progress(Progress("videos", number + 1, len(contents)))
     texts = [text for content in with_words for text in captions[content]]
@@ -111,7 +111,7 @@ def gather(
     return TuneData(
         tower=model.checkpoint.tower,
         weights=np.asarray(model.expert_weights, np.float32),
-        read=np.concatenate(made),
+        read=np.concatenate(read),
         others=vectors[:, 1:],
         available=available,
         video=np.array(video, np.int64),
@@ -139,7 +139,7 @@ def own_words(texts: Sequence[str], owner: Int64) -> tuple[str, ...]:
 def _texts(
     model: Reel, texts: Sequence[str], words: Sequence[str], on_progress: ProgressCallback | None = None
 ) -> TextInputs:
-    places = {word: place for place, word in enumerate(words)}
+    positions = {word: position for position, word in enumerate(words)}
     sentences, others = [], []
     for start in range(0, len(texts), AT_ONCE):
         some = texts[start : start + AT_ONCE]
@@ -148,18 +148,18 @@ def _texts(
         if on_progress:
             on_progress(Progress("captions", min(start + AT_ONCE, len(texts)), len(texts)))
     x, deep = text_parts(model.checkpoint.tower, np.concatenate(sentences))
-    ids = ids_of(texts, places)
+    ids = ids_of(texts, positions)
     return TextInputs(x, deep, ids, shares(ids), np.concatenate(others))
 
 
 def _bonus(searcher: Searcher, texts: Sequence[str], rows: Sequence[int]) -> tuple[Int64, Int64, Float32]:
-    """What a search adds for words that were said or shown: it knows no model, but it moves ranks."""
-    place = {row: item for item, row in enumerate(rows)}
-    found = [
-        (number, place[row], value)
+    """What a search adds for spoken words and on-screen text: no model affects it, but it changes ranks."""
+    position = {row: item for item, row in enumerate(rows)}
+    matches = [
+        (number, position[row], value)
         for number, text in enumerate(texts)
         for row, value in lexical_matches(searcher.snapshot, text).bonus.items()
-        if row in place
+        if row in position
     ]
-    columns = list(zip(*found, strict=True)) or [(), (), ()]
+    columns = list(zip(*matches, strict=True)) or [(), (), ()]
     return np.array(columns[0], np.int64), np.array(columns[1], np.int64), np.array(columns[2], np.float32)

@@ -35,8 +35,8 @@ batch = 2
 
 
 @pytest.fixture
-def told(tmp_path):
-    """What every training here is asked for, but for `--out` and what it validates on."""
+def arguments(tmp_path):
+    """What every training here is command for, but for `--out` and what it validates on."""
     for seed in range(6):
         write_media(tmp_path / "media" / f"film{seed}.mp4", seconds=12.0 + 5 * seed, seed=seed)
     with LibraryStore.create_or_open(tmp_path / "library") as store:
@@ -60,27 +60,27 @@ def run(*words):
     return done
 
 
-def test_an_earlier_run_is_not_lost_by_mistake(told, tmp_path):
+def test_an_earlier_run_is_not_lost_by_mistake(arguments, tmp_path):
     out = ("--out", tmp_path / "run")
-    assert run(*told, *out).exit_code == 0
+    assert run(*arguments, *out).exit_code == 0
     before = (tmp_path / "run" / "best" / "model.safetensors").read_bytes()
     with pytest.raises(TrainingError, match="continue it with --resume, replace it with --overwrite"):
-        run(*told, *out, "--set", "loss.margin=0.1")
+        run(*arguments, *out, "--set", "loss.margin=0.1")
     assert (tmp_path / "run" / "best" / "model.safetensors").read_bytes() == before
-    assert run(*told, *out, "--resume").exit_code == 0
-    assert run(*told, *out, "--set", "loss.margin=0.1", "--overwrite").exit_code == 0
+    assert run(*arguments, *out, "--resume").exit_code == 0
+    assert run(*arguments, *out, "--set", "loss.margin=0.1", "--overwrite").exit_code == 0
     assert (tmp_path / "run" / "best" / "model.safetensors").read_bytes() != before
 
 
-def test_what_is_told_before_and_while_training(told, tmp_path):
-    done = run(*told, "--val-split", "val", "--out", tmp_path / "run", "--json")
+def test_what_is_told_before_and_while_training(arguments, tmp_path):
+    done = run(*arguments, "--val-split", "val", "--out", tmp_path / "run", "--json")
     assert json.loads(done.stdout)[0]["epoch"] in (1, 2)
     lines = done.stderr.splitlines()
     assert "validation: 2 videos, 2 captions" in lines[0]
     assert lines[1] == "note: no video has features of smell; training without"
     assert [line.split(" · ")[0] for line in lines[2:]] == ["epoch 1/2", "epoch 2/2"]
     assert all("R@geo" in line for line in lines[2:])
-    both = run(*told, "--val-split", "train", "--out", tmp_path / "same").stderr
+    both = run(*arguments, "--val-split", "train", "--out", tmp_path / "same").stderr
     assert "note: 4 validation videos are also training videos" in both
 
 
@@ -89,8 +89,8 @@ def test_what_is_told_before_and_while_training(told, tmp_path):
     (("--share", "nan"), "between 0 and 1000"),
     (("--seed", "-1"), "greater than or equal to 0"),
 ])  # fmt: skip
-def test_options_that_make_no_sense(told, tmp_path, more, said):
-    done = run(*told, *more, "--out", tmp_path / "run")
+def test_options_that_make_no_sense(arguments, tmp_path, more, said):
+    done = run(*arguments, *more, "--out", tmp_path / "run")
     assert done.exit_code == 2
     assert said in done.output
     assert not (tmp_path / "run").exists()
@@ -102,37 +102,37 @@ def test_options_of_libraries_do_not_go_with_a_tree(tmp_path):
     assert "--ids go with --library" in done.output
 
 
-def test_a_library_without_captions_asks_for_them(told, tmp_path):
+def test_a_library_without_captions_asks_for_them(arguments, tmp_path):
     with pytest.raises(TrainingError, match="--captions FILE"):
-        run("train", told[1], "-L", f"{tmp_path}/library", "--out", tmp_path / "run")
+        run("train", arguments[1], "-L", f"{tmp_path}/library", "--out", tmp_path / "run")
 
 
-def test_a_search_needs_a_measure_and_tells_its_trials(told, tmp_path):
+def test_a_search_needs_a_measure_and_tells_its_trials(arguments, tmp_path):
     pytest.importorskip("optuna")
     space = tmp_path / "space.toml"
     space.write_text('"loss.margin" = {low = 0.05, high = 0.4}')
-    asked = (*told, "--search", space, "--trials", "1", "--out", tmp_path / "search")
+    command = (*arguments, "--search", space, "--trials", "1", "--out", tmp_path / "search")
     with pytest.raises(TrainingError, match="--val-split"):
-        run(*asked)
-    done = run(*asked, "--val-split", "val", "--json")
+        run(*command)
+    done = run(*command, "--val-split", "val", "--json")
     assert json.loads(done.stdout)["trials"] == 1
     assert "trial-0 · epoch 2/2 · loss" in done.stderr
     space.write_text('"loss.margn" = [0.1]')
     with pytest.raises(TrainingError, match="did you mean margin"):
-        run(*asked, "--val-split", "val")
+        run(*command, "--val-split", "val")
 
 
-def test_an_interrupt_says_how_to_go_on(told, tmp_path, monkeypatch):
+def test_an_interrupt_says_how_to_go_on(arguments, tmp_path, monkeypatch):
     from wordreel.training import loop
     from wordreel.training.interrupt import TrainingInterrupted
 
-    def stopped(*asked, **more):
+    def stopped(*args, **kwargs):
         raise TrainingInterrupted("stopped after step 3 of 9")
 
     monkeypatch.setattr(loop, "train", stopped)
-    done = run(*told, "--out", tmp_path / "run")
+    done = run(*arguments, "--out", tmp_path / "run")
     assert done.exit_code == 130
-    assert "stopped after step 3 of 9; the same command with --resume goes on" in done.stderr
+    assert "stopped after step 3 of 9; the same command with --resume continues from there" in done.stderr
 
 
 WITHOUT = """
@@ -149,7 +149,9 @@ main()
 
 
 def test_without_torch_one_line_says_what_to_install(tmp_path):
-    asked = ["train", "ce-msvd", "--data", str(tmp_path), "--out", str(tmp_path / "run")]
-    done = subprocess.run([sys.executable, "-c", WITHOUT, *asked], capture_output=True, text=True, timeout=60)
+    command = ["train", "ce-msvd", "--data", str(tmp_path), "--out", str(tmp_path / "run")]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, *command], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 1
     assert done.stderr == "wordreel: training needs PyTorch: pip install 'wordreel[train]'\n"

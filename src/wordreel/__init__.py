@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from wordreel.search.searcher import Searcher
     from wordreel.search.use import ModelRow, Used
     from wordreel.search.video_query import VideoQuery
-    from wordreel.training.tune.tune import Tuned
+    from wordreel.training.tune.tune import TuneResult
     from wordreel.types import QueryEmbedding
 
 __version__ = "0.2.0"
@@ -105,7 +105,7 @@ _MODULES = {
     "search.searcher": ("Searcher",),
     "search.use": ("ModelRow", "Used"),
     "search.video_query": ("VideoQuery",),
-    "training.tune.tune": ("Tuned",),
+    "training.tune.tune": ("TuneResult",),
     "types": ("QueryEmbedding",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
@@ -146,7 +146,7 @@ __all__ = [
     "Searcher",
     "SequenceHit",
     "TrainingError",
-    "Tuned",
+    "TuneResult",
     "UnsafePickle",
     "Used",
     "Video",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wordreel.search.searcher import Searcher
     from wordreel.search.use import ModelRow, Used
     from wordreel.search.video_query import FileAnalyser, VideoQuery
-    from wordreel.training.tune.tune import Tuned
+    from wordreel.training.tune.tune import TuneResult
     from wordreel.types import QueryEmbedding
 
 EMBED_EVERY = 30.0  # seconds of adding after which what was added can be found
@@ -494,10 +494,10 @@ class Library:
         dry_run: bool = False,
         seed: int = 0,
         on_progress: ProgressCallback | None = None,
-    ) -> Tuned:
+    ) -> TuneResult:
         """Adapt the default model to captions of this library's videos.
 
-        The tuned model is stored and used only if captions of held-out videos find them better; see `Tuned`.
+        The tuned model is stored and used only if captions of held-out videos find them better.
 
         Args:
             captions: File name to captions.

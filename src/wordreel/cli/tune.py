@@ -12,13 +12,19 @@ from wordreel.cli.common import JsonOption, counter, default_library, long_time,
 from wordreel.cli.evaluate_inputs import CaptionSource
 
 if TYPE_CHECKING:
-    from wordreel.training.tune.tune import Tuned
+    from wordreel.training.tune.tune import TuneResult
 
-NAMED = 3  # of the names that the library does not have, these many are shown
+NAMED = 3  # how many of the names that the library does not have are printed
+COUNTED = {  # what each stage counts
+    "reading videos": "videos",
+    "encoding captions": "captions",
+    "cross-validating": "folds of held-out videos",
+    "embedding clips": "clips",
+}
 
 
 def tune(
-    places: Annotated[
+    paths: Annotated[
         list[str],
         typer.Argument(
             metavar="[LIBRARY] CAPTIONS",
@@ -46,7 +52,7 @@ def tune(
     """Adapt the default model to your own captions; refuse where held-out ones gain nothing.
 
     Takes minutes and no graphics card. At least 20 videos need captions; every one of them is held out once.
-    The tuned model is kept in this library alone, which is embedded anew without decoding any video.
+    The tuned model is stored in this library alone, which is embedded again without decoding any video.
     `wordreel use reel` goes back.
 
     Example: wordreel tune my.library captions.csv
@@ -54,23 +60,17 @@ def tune(
     """
     from wordreel.api import Library
 
-    if len(places) > 2 or (len(places) == 2 and library is not None):
+    if len(paths) > 2 or (len(paths) == 2 and library is not None):
         raise typer.BadParameter(
             "name one library and one file of captions: wordreel tune LIBRARY captions.csv"
         )
-    where = library or (Path(places[0]) if len(places) == 2 else default_library())
-    said = CaptionSource(places[-1], None, split, ids).read().captions
-    shown = {
-        what: counter(what if what != "folds" else "folds of held-out videos")
-        for what in ("videos", "captions", "folds", "clips")
-    }
+    where = library or (Path(paths[0]) if len(paths) == 2 else default_library())
+    captions = CaptionSource(paths[-1], None, split, ids).read().captions
+    counters = {stage: counter(what) for stage, what in COUNTED.items()}
     opened = Library(where, create=False)
     try:
-        found = opened.tune(
-            said,
-            dry_run=dry_run,
-            seed=seed,
-            on_progress=lambda now: shown[now.stage](now),
+        result = opened.tune(
+            captions, dry_run=dry_run, seed=seed, on_progress=lambda now: counters[now.stage](now)
         )
     except KeyboardInterrupt:
         typer.echo(
@@ -80,42 +80,42 @@ def tune(
         )
         raise typer.Exit(130) from None
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(result))
     else:
-        _print(found, dry_run)
+        _print_result(result, dry_run)
 
 
-def _print(found: Tuned, dry_run: bool) -> None:
-    if found.missing:
-        names = ", ".join(printable(name) for name in found.missing[:NAMED])
-        more = ", …" if len(found.missing) > NAMED else ""
+def _print_result(result: TuneResult, dry_run: bool) -> None:
+    if result.missing:
+        names = ", ".join(printable(name) for name in result.missing[:NAMED])
+        more = ", …" if len(result.missing) > NAMED else ""
         typer.echo(
-            f"note: {len(found.missing)} captioned names are not in the library and were left out: "
+            f"note: {len(result.missing)} captioned names are not in the library and were left out: "
             f"{names}{more}",
             err=True,
         )
-    if found.blank:
-        typer.echo(f"note: {found.blank} captions have no words and were left out", err=True)
-    if found.left:
-        typer.echo(f"note: {found.left} further captions of much captioned videos were not needed", err=True)
+    if result.blank:
+        typer.echo(f"note: {result.blank} captions have no words and were left out", err=True)
+    if result.left:
+        typer.echo(f"note: {result.left} further captions of much captioned videos were not needed", err=True)
     typer.echo(
-        f"{found.captions} captions of {found.videos} videos, each held out once, among {found.gallery} "
-        f"videos ({long_time(found.seconds)}):"
+        f"{result.captions} captions of {result.videos} videos, each held out once, among {result.gallery} "
+        f"videos ({long_time(result.seconds)}):"
     )
     typer.echo(f"{'':<8} {'R@1':>5} {'R@5':>5} {'R@10':>5} {'MdR':>6}")
-    for name, row in (("before", found.before), ("after", found.after)):
+    for name, row in (("before", result.before), ("after", result.after)):
         typer.echo(f"{name:<8} {row['R1']:>5.1f} {row['R5']:>5.1f} {row['R10']:>5.1f} {row['MdR']:>6g}")
     typer.echo(
-        f"R@1+R@5+R@10: {found.gain:+.1f} [{found.low:+.1f}, {found.high:+.1f}], p = {found.p_value:.2g}"
+        f"R@1+R@5+R@10: {result.gain:+.1f} [{result.low:+.1f}, {result.high:+.1f}], p = {result.p_value:.2g}"
     )
-    typer.echo(f"Everyday queries keep {found.everyday_kept:.0%} of their ten best hits.")
-    if not found.better:
+    typer.echo(f"Everyday queries keep {result.everyday_kept:.0%} of their ten best hits.")
+    if not result.better:
         typer.echo("Not better beyond doubt on captions it has not seen: nothing was changed.")
     elif dry_run:
-        typer.echo("Better: without --dry-run the tuned model would be kept and used.")
+        typer.echo("Better: without --dry-run the tuned model would be stored and used.")
     else:
         typer.echo(
-            f"Better: {found.model} ({found.fingerprint}) is in use; {found.embedded} clips were embedded "
-            f"and {found.words} words of yours learned. `wordreel use reel` goes back; banks want a new "
+            f"Better: {result.model} ({result.fingerprint}) is in use; {result.embedded} clips were embedded "
+            f"and {result.words} words of yours learned. `wordreel use reel` goes back; banks want a new "
             "`wordreel bank check`."
         )

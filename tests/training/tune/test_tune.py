@@ -205,7 +205,7 @@ def test_a_dry_run_changes_nothing(library):
 
 def test_stopped_while_embedding_the_old_model_works(library):
     def stop(now):
-        if now.stage == "clips":
+        if now.stage == "embedding clips":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -82,7 +82,7 @@ def cross_validate(
     parts = folds(data.captioned, settings)
     for number, fold in enumerate(parts):
         if on_progress:
-            on_progress(Progress("folds", number, len(parts)))
+            on_progress(Progress("cross-validating", number, len(parts)))
         end = fit_heads(data, fold.learn, settings, settings.seed + number)
         strength = choose(data, start, end, fold, usual, settings)
         heads = at_strength(start, end, strength)
@@ -91,7 +91,7 @@ def cross_validate(
         fitted.append(heads)
         strengths.append(strength)
     if on_progress:
-        on_progress(Progress("folds", len(parts), len(parts)))
+        on_progress(Progress("cross-validating", len(parts), len(parts)))
     heads = mean(fitted).rounded()
     return CrossValidation(
         heads,

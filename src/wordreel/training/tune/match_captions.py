@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.errors import DatasetError
+from wordreel.errors import DatasetError, NextStep
 from wordreel.library.records import StoredFile
 
 LEAST = 20  # captioned videos
@@ -63,8 +63,8 @@ def _check(matched: Mapping[str, Sequence[str]], missing: Sequence[str], blank: 
         raise DatasetError("the file has no captions; it needs a line for each: file,caption")
     if not matched and not blank:
         raise DatasetError(
-            f"none of the {named} captioned names is a file of this library (the first is {missing[0]!r}); "
-            "`wordreel list` shows what it has"
+            f"none of the {named} captioned names is a file of this library (the first is {missing[0]!r})",
+            NextStep("compare them with the files of the library", "list"),
         )
     if not matched:
         raise DatasetError(f"all {blank} captions of this library's videos are empty; write some words")

@@ -11,14 +11,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from wordreel.errors import LibraryError
+from wordreel.errors import LibraryError, NextStep
 from wordreel.library.store import LibraryStore
 from wordreel.models import model_store
 from wordreel.models.base import Model
 from wordreel.models.reel.checkpoint import TUNED, export
 from wordreel.models.reel.model import Reel
 from wordreel.models.reel.own_words import LIST, TABLE
-from wordreel.progress import Progress, ProgressCallback
+from wordreel.progress import ProgressCallback
 from wordreel.search.embedding import check_model_fits, embed_library, embedding_cache
 from wordreel.search.searcher import Searcher
 from wordreel.search.use import use
@@ -32,7 +32,7 @@ NAME = "reel-tuned"
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuneResult:
     """The result of tuning. `model` and `fingerprint` are empty where nothing was changed."""
 
     better: bool
@@ -65,7 +65,7 @@ def tune(
     *,
     dry_run: bool = False,
     on_progress: ProgressCallback | None = None,
-) -> tuple[Model | None, Tuned]:
+) -> tuple[Model | None, TuneResult]:
     """Measure what tuning gains on held-out captions; store and use the tuned model if it gains.
 
     It starts from the model that ships, even if the library has a tuned one. Stopped or killed at any
@@ -82,7 +82,7 @@ def tune(
     base = Reel(weights)
     check_model_fits(store, base)
     if embedding_cache(store, base).missing():
-        embed_library(store, base, _embedding(on_progress))
+        embed_library(store, base, on_progress)
     data = gather(Searcher.open(store, base), base, matched.texts, settings.seed, on_progress)
     result = cross_validate(data, settings, on_progress)
     heads, words = without_idle_words(result.heads, data.words)
@@ -95,9 +95,9 @@ def tune(
         card["name"] = name = free_name(store, card)
         with TemporaryDirectory() as folder:
             export(Path(folder) / model_store.WEIGHTS, replace(base.checkpoint, tower=tower, card=card))
-            model, used = use(store, weights, folder, _embedding(on_progress))
+            model, used = use(store, weights, folder, on_progress)
         fingerprint, embedded = used.fingerprint, used.embedded
-    return model, Tuned(
+    return model, TuneResult(
         better=result.better,
         model=name,
         fingerprint=fingerprint,
@@ -121,10 +121,6 @@ def tune(
     )
 
 
-def _embedding(on_progress: ProgressCallback | None) -> ProgressCallback | None:
-    return on_progress and (lambda now: on_progress(Progress("clips", now.done, now.total)))
-
-
 def check_model(store: LibraryStore) -> None:
     """Only the default model can be tuned; one that was tuned before makes way."""
     key = model_store.in_use(store)
@@ -133,8 +129,8 @@ def check_model(store: LibraryStore) -> None:
         return
     name = own.name if own is not None else key
     raise LibraryError(
-        f"this library uses the model {name!r}, and tuning starts from the default one; run "
-        f"`wordreel use {model_store.DEFAULT}` first (or `wordreel train` for a model of your own)"
+        f"this library uses the model {name!r}, and tuning starts from the default one",
+        NextStep("use the default model first", f"use {model_store.DEFAULT}"),
     )
 
 

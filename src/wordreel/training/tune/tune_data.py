@@ -100,7 +100,7 @@ def gather(
             read.append(first_tokens(model.checkpoint.tower, model.checkpoint.config, tokens))
             tokens = []
         if on_progress:
-            on_progress(Progress("videos", number + 1, len(contents)))
+            on_progress(Progress("reading videos", number + 1, len(contents)))
     texts = [text for content in with_words for text in captions[content]]
     owner = np.repeat(np.arange(len(with_words)), [len(captions[content]) for content in with_words])
     words = own_words(texts, owner)
@@ -146,7 +146,7 @@ def _texts(
         sentences.append(model.sentences(some))
         others.append(model.others(some))
         if on_progress:
-            on_progress(Progress("captions", min(start + AT_ONCE, len(texts)), len(texts)))
+            on_progress(Progress("encoding captions", min(start + AT_ONCE, len(texts)), len(texts)))
     x, deep = text_parts(model.checkpoint.tower, np.concatenate(sentences))
     ids = ids_of(texts, positions)
     return TextInputs(x, deep, ids, shares(ids), np.concatenate(others))

@@ -36,7 +36,7 @@ batch = 2
 
 @pytest.fixture
 def arguments(tmp_path):
-    """What every training here is command for, but for `--out` and what it validates on."""
+    """The arguments of every training here, without `--out` and validation."""
     for seed in range(6):
         write_media(tmp_path / "media" / f"film{seed}.mp4", seconds=12.0 + 5 * seed, seed=seed)
     with LibraryStore.create_or_open(tmp_path / "library") as store:
@@ -72,7 +72,7 @@ def test_an_earlier_run_is_not_lost_by_mistake(arguments, tmp_path):
     assert (tmp_path / "run" / "best" / "model.safetensors").read_bytes() != before
 
 
-def test_what_is_told_before_and_while_training(arguments, tmp_path):
+def test_what_is_printed_before_and_while_training(arguments, tmp_path):
     done = run(*arguments, "--val-split", "val", "--out", tmp_path / "run", "--json")
     assert json.loads(done.stdout)[0]["epoch"] in (1, 2)
     lines = done.stderr.splitlines()

@@ -1,0 +1,296 @@
+"""The documentation names commands, options, files, links and Python names that exist. No command is run."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+import wordreel
+from wordreel.cli.app import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "docs/tutorials/*.md",
+        "studies/*.md",
+        "benchmarks/*.md",
+        "results/*.md",
+    )
+    for path in ROOT.glob(pattern)
+)
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+REPOSITORY_PATH = re.compile(
+    r"^(?:src|tests|docs|studies|benchmarks|results|tools)/[\w./-]*$|^\w[\w-]*\.(?:md|toml|cff)$|^Makefile$"
+)
+PACKAGE_PATH = re.compile(r"^[a-z_0-9/]+(?:\.py|/)$")
+OTHER_PROGRAMS = {
+    "studies/README.md",
+    "benchmarks/README.md",
+    "CHANGELOG.md",
+}  # name options not of `wordreel` alone
+
+
+def commands_of_app() -> dict[tuple[str, ...], Any]:
+    """Every command and group of the app by its verbs: ('bank', 'build')."""
+
+    def walk(command: Any, verbs: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+        yield verbs, command
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from walk(inner, (*verbs, name))
+
+    return dict(walk(get_command(app), ()))
+
+
+COMMANDS = commands_of_app()
+VERBS = {verbs[0] for verbs in COMMANDS if verbs}
+OPTIONS = {"--help"} | {
+    option
+    for command in COMMANDS.values()
+    for parameter in command.params
+    for option in (*parameter.opts, *parameter.secondary_opts)
+}
+
+
+def read(page: str) -> str:
+    return (ROOT / page).read_text("utf-8")
+
+
+def prose(text: str) -> str:
+    """The page without its fenced blocks and its HTML comments."""
+    return re.sub(r"<!--.*?-->", "", FENCE.sub("", text), flags=re.DOTALL)
+
+
+def spans(text: str) -> list[str]:
+    return [" ".join(span.split()) for span in SPAN.findall(prose(text))]
+
+
+def blocks(text: str, *languages: str) -> list[str]:
+    return [body for language, body in FENCE.findall(text) if language in languages]
+
+
+def command_lines(text: str) -> list[str]:
+    """Command lines of wordreel in shell blocks and in inline code, without the program's name."""
+    lines = []
+    for block in blocks(text, "", "sh", "bash", "shell", "console"):
+        for line in block.replace("\\\n", " ").splitlines():
+            for part in re.split(r";|&&|\|", re.sub(r"(^|\s)#.*$", "", line)):
+                match = re.search(r"(?:^|\s)wordreel\s+(.*)$", part)
+                if match and not re.search(r"\bpip3? install\b", part):
+                    lines.append(match[1].strip())
+    for span in spans(text):
+        first, _, rest = span.partition(" ")
+        if first == "wordreel" and rest:
+            lines.append(rest)
+        elif first in VERBS and "--" in rest:  # `search --norm`, in a sentence
+            lines.append(span)
+    return lines
+
+
+def resolve(line: str) -> tuple[tuple[str, ...], list[str]]:
+    """The verbs of a command line and its problems."""
+    try:
+        words = shlex.split(line.replace("…", " "))
+    except ValueError:
+        return (), [f"`wordreel {line}`: not a shell command"]
+    verbs: tuple[str, ...] = ()
+    while words and (*verbs, words[0]) in COMMANDS:
+        verbs = (*verbs, words.pop(0))
+    if not verbs:
+        return (), [] if words and words[0] == "--help" else [f"`wordreel {line}`: no such command"]
+    command = COMMANDS[verbs]
+    if hasattr(command, "commands") and words and not words[0].startswith("-"):
+        return verbs, [f"`wordreel {line}`: `{verbs[0]}` has no command {words[0]!r}"]
+    known = {"--help"}.union(*((*parameter.opts, *parameter.secondary_opts) for parameter in command.params))
+    given = [
+        option for word in words if re.match(r"--?[A-Za-z]", word) for option in word.split("=")[0].split("/")
+    ]
+    return verbs, [f"`wordreel {line}`: no option {option}" for option in given if option not in known]
+
+
+def command_problems(text: str) -> list[str]:
+    return [problem for line in command_lines(text) for problem in resolve(line)[1]]
+
+
+def option_problems(text: str) -> list[str]:
+    """Options in inline code that no command has."""
+    words = [word for span in spans(text) if span.startswith("--") for word in re.split(r"[ =/]", span)]
+    return [f"{word}: no command has it" for word in words if word.startswith("--") and word not in OPTIONS]
+
+
+def link_problems(text: str, folder: Path) -> list[str]:
+    targets = [target.split("#")[0] for target in LINK.findall(prose(text)) if "://" not in target]
+    generated = {"cli.md"}  # written by docs/hooks.py
+    return [t for t in targets if t and Path(t).name not in generated and not (folder / t).exists()]
+
+
+def path_problems(text: str) -> list[str]:
+    """Files of the repository that inline code names and that do not exist."""
+    named = [span for span in spans(text) if "NAME" not in span and "*" not in span]
+    return [s for s in named if REPOSITORY_PATH.match(s) and "/" in s and not (ROOT / s).exists()]
+
+
+def source_path_problems(text: str) -> list[str]:
+    """As path_problems, for modules named relative to the package or the root."""
+    named = [s for s in spans(text) if PACKAGE_PATH.match(s) or REPOSITORY_PATH.match(s)]
+    roots = (ROOT, ROOT / "src/wordreel")
+    return [span for span in named if not any((root / span).exists() for root in roots)]
+
+
+def python_problems(code: str) -> list[str]:
+    """Names of wordreel that a Python block imports or uses and that do not exist."""
+    try:
+        tree = ast.parse(code)
+    except SyntaxError as error:
+        return [f"line {error.lineno}: {error.msg}"]
+    problems = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "wordreel":
+            module = import_or_skip(node.module or "")
+            names = [alias.name for alias in node.names]
+            missing = [
+                name for name in names if not (hasattr(module, name) or is_module(f"{node.module}.{name}"))
+            ]
+            problems += [f"{node.module} has no {name}" for name in missing]
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "wordreel":
+            known = hasattr(wordreel, node.attr) or is_module(f"wordreel.{node.attr}")
+            problems += [] if known else [f"wordreel has no {node.attr}"]
+    return problems
+
+
+def import_or_skip(module: str) -> Any:
+    """The module, None where wordreel has none; skips where another package is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] == "wordreel":
+            return None
+        pytest.skip(f"{module} needs {error.name}")
+
+
+def is_module(name: str) -> bool:
+    return import_or_skip(name) is not None
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_exist(page: str) -> None:
+    assert command_problems(read(page)) == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in OTHER_PROGRAMS])
+def test_options_exist(page: str) -> None:
+    assert option_problems(read(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    assert link_problems(read(page), (ROOT / page).parent) == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "CHANGELOG.md"])
+def test_named_files_exist(page: str) -> None:
+    assert path_problems(read(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_blocks_compile_and_import_names_that_exist(page: str) -> None:
+    assert [problem for code in blocks(read(page), "python") for problem in python_problems(code)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_make_targets_exist(page: str) -> None:
+    targets = set(re.findall(r"^([\w-]+):", read("Makefile"), re.MULTILINE))
+    text = read(page)
+    named = set(re.findall(r"^make ([\w-]+)", "\n".join(blocks(text, "")), re.MULTILINE))
+    named |= {match[1] for span in spans(text) if (match := re.fullmatch(r"make ([\w-]+)", span))}
+    assert named <= targets
+
+
+def test_every_command_is_documented() -> None:
+    named = {
+        resolve(line)[0] for page in PAGES if page != "CHANGELOG.md" for line in command_lines(read(page))
+    }
+    leaves = {verbs for verbs, command in COMMANDS.items() if not hasattr(command, "commands")}
+    assert leaves - named == set()
+
+
+def test_readme_lists_every_verb() -> None:
+    readme = " ".join(spans(read("README.md")))
+    assert [verb for verb in sorted(VERBS) if not re.search(rf"\b{verb}\b", readme)] == []
+
+
+def test_api_page_lists_the_public_api() -> None:
+    listed = re.findall(r"^::: wordreel\.(\w+)$", read("docs/api.md"), re.MULTILINE)
+    assert sorted(listed) == sorted(set(wordreel.__all__) - {"__version__"})
+
+
+def test_contributing_names_files_and_packages_that_exist() -> None:
+    text = read("CONTRIBUTING.md")
+    assert source_path_problems(text) == []
+    packages = {path.parent.name for path in (ROOT / "src/wordreel").glob("*/__init__.py")}
+    rows = re.findall(r"^\| (`[^|]+`) \|", text, re.MULTILINE)
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert listed == packages | {"api", "doctor"}  # two modules that stand in the import order as packages do
+
+
+def test_changelog_starts_with_the_version_of_the_package() -> None:
+    versions = re.findall(r"^## (\S+)", read("CHANGELOG.md"), re.MULTILINE)
+    assert versions[0] == wordreel.__version__
+    assert versions == sorted(versions, reverse=True)
+
+
+def test_nav_lists_every_page() -> None:
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert pages | {"cli.md"} == set(re.findall(r": ([\w/]+\.md)$", read("mkdocs.yml"), re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\nwordreel serach 'a cat'\n```",
+        "```\nwordreel search 'a cat' --limt 3\n```",
+        "```\nwordreel train x --data D \\\n  --rate 3\n```",
+        "```\nwordreel bank bild\n```",
+        "Run `wordreel search --limt 3`.",
+        "Use `search --limt 3`.",
+        "```\ntorchrun --no-python wordreel trian mmt\n```",
+    ],
+)
+def test_a_wrong_command_is_noticed(text: str) -> None:
+    assert len(command_problems(text)) == 1
+
+
+def test_other_mistakes_are_noticed() -> None:
+    assert option_problems("Set `--limit 3` and `--limt`.") == ["--limt: no command has it"]
+    assert link_problems("[here](README.md) [there](nowhere.md) [web](https://x.org/y)", ROOT) == [
+        "nowhere.md"
+    ]
+    assert path_problems("`src/wordreel/api.py` and `src/wordreel/apy.py`") == ["src/wordreel/apy.py"]
+    assert source_path_problems("`media/types.py`, `media/tipes.py`, `READYOU.md`") == [
+        "media/tipes.py",
+        "READYOU.md",
+    ]
+    assert python_problems("from wordreel import Library, Librarian") == ["wordreel has no Librarian"]
+    assert python_problems("import wordreel\nwordreel.Librarian()") == ["wordreel has no Librarian"]
+    assert python_problems("from wordreel.librarian import x") == ["wordreel.librarian has no x"]
+    assert python_problems("for") == ["line 1: invalid syntax"]
+
+
+def test_a_right_command_passes() -> None:
+    text = (
+        "```\nwordreel add A; wordreel search 'a cat' -n 3  # --nothing\n```\n`wordreel bank build`, `pip x`"
+    )
+    assert command_problems(text) == []
+    assert len(command_lines(text)) == 3

@@ -1,5 +1,7 @@
 """Clients that take their time: what they hold is taken back from them."""
 
+import asyncio
+import json
 import os
 import shutil
 import socket
@@ -148,6 +150,61 @@ def test_a_body_that_trickles_in_is_refused(library, path):
                     continue
         assert b" 408 " in found
         assert not list((library / "uploads").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/search", {"text": "a red car"}),
+        ("/api/search?text=a+red+car", None),
+        ("/api/videos/{content}/captions", {"captions": ["a red car"]}),
+    ],
+)
+def test_a_query_is_dropped_when_its_client_disconnects(site, monkeypatch, path, body):
+    """What waits for its embedding is cancelled."""
+    outcomes = []
+    content = site.get("/api/videos").json["items"][0]["content"]
+
+    async def stuck(texts):
+        try:
+            await asyncio.sleep(20)
+            outcomes.append("encoded")
+        except asyncio.CancelledError:
+            outcomes.append("cancelled")
+            raise
+
+    monkeypatch.setattr(site.service.encoder, "encode", stuck)
+    data = b"" if body is None else json.dumps(body).encode()
+    method = "GET" if body is None else "POST"
+    head = f"{method} {path.format(content=content)} HTTP/1.1\r\nHost: localhost\r\n"
+    if data:
+        head += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n"
+    with socket.create_connection(("127.0.0.1", site.port), timeout=10) as connection:
+        connection.sendall(head.encode() + b"\r\n" + data[:5])
+        time.sleep(0.1)  # a body in two parts
+        connection.sendall(data[5:])
+        time.sleep(0.3)
+        assert outcomes == []
+    wait(lambda: outcomes == ["cancelled"], 5.0)
+
+
+def test_a_change_runs_to_its_end_without_its_client(library, tmp_path, monkeypatch):
+    put = []
+    with running(library, roots=(tmp_path,)) as site:
+        real = site.service.jobs.put
+
+        def slow(*given):
+            time.sleep(0.5)
+            put.append(real(*given))
+            return put[0]
+
+        monkeypatch.setattr(site.service.jobs, "put", slow)
+        data = json.dumps({"path": str(tmp_path)}).encode()
+        head = "POST /api/folders HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        with socket.create_connection(("127.0.0.1", site.port), timeout=10) as connection:
+            connection.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+            time.sleep(0.2)
+        wait(lambda: len(put) == 1, 5.0)
 
 
 def test_clients_that_leave_are_not_errors(library, large, caplog):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import suppress
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -10,16 +11,26 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wordreel.serve.problems import Problem
 
 
+QUERY_POSTS = re.compile(r"/api/(search|videos/[^/]+/captions)")
+"""POST requests that only read: their query does not fit into a URL."""
+
+
 async def run_until_disconnect(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Run the application; cancel it when the client of a reading request disconnects.
 
     Requests that change something run to their end: half a change is worse than an unread answer.
     """
-    if not scope["path"].startswith("/api/") or scope["method"] not in ("GET", "HEAD"):
+    if not only_reads(scope["method"], scope["path"]):
         await app(scope, receive, send)
         return
+    content = b""
+    if scope["method"] == "POST":
+        received = await _read_body(receive)
+        if received is None:
+            return
+        content = received
     gone, completed = asyncio.Event(), False
-    body: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]  # a GET has none
+    body: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
 
     async def receive_once() -> Message:
         if body:
@@ -51,3 +62,26 @@ async def run_until_disconnect(app: ASGIApp, scope: Scope, receive: Receive, sen
             raise
     finally:
         watching.cancel()
+
+
+def only_reads(method: str, path: str) -> bool:
+    """Whether a request of the API changes nothing.
+
+    >>> only_reads("GET", "/api/jobs"), only_reads("POST", "/api/search"), only_reads("POST", "/api/folders")
+    (True, True, False)
+    """
+    if method == "POST":
+        return QUERY_POSTS.fullmatch(path) is not None
+    return method in ("GET", "HEAD") and path.startswith("/api/")
+
+
+async def _read_body(receive: Receive) -> bytes | None:
+    """A whole body; None if the client disconnects before its end. `receive` bounds its size and time."""
+    parts = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)

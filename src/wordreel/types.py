@@ -87,14 +87,6 @@ class Clip:
 
 
 @dataclass(frozen=True)
-class VideoEmbedding:
-    """`vectors [experts, dim]` and `available [experts]`. Rows of absent experts are zero and unused."""
-
-    vectors: Float32
-    available: Bool
-
-
-@dataclass(frozen=True)
 class QueryEmbedding:
     """`vectors [experts, dim]` and the non-negative mixture `weights [experts]`."""
 

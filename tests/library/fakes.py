@@ -84,7 +84,7 @@ class FakeFence:
                 if isinstance(need, FrameNeed):
                     parts.append(_frames(need, start, stop, base) if info.has_video else None)
                 else:
-                    parts.append(_sound(need, start, stop, int(base[0])) if info.has_audio else None)
+                    parts.append(_sound(need, start, stop, int(base[0])) if info.audio_codec else None)
             yield Window(start, stop, tuple(parts))
             if told.get("breaks") and start >= float(told["breaks"]):  # type: ignore[arg-type]
                 raise BrokenMedia("the stream ends in the middle")

@@ -7,14 +7,11 @@ gallery that no query asks for.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wordreel.atomic import atomic_write
 from wordreel.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.datasets.text_files import column_indices, read_lines, read_rows
 from wordreel.datasets.types import Split
@@ -68,45 +65,6 @@ def read_caption_table(path: Path, split: str | None = None) -> Split:
     folder = path.resolve().parent
     paths = {name: str(folder / name) for name in captions}
     return build_split(path.stem, split or "all", captions, captions, path, paths)
-
-
-def write_caption_table(splits: Iterable[Split], path: Path) -> None:
-    """Write splits as a caption table, with media paths relative to the table's folder.
-
-    Items without a media path are written under their id.
-    """
-    if not is_caption_table(path):
-        raise DatasetError(
-            f"{path.name} has no suffix of a caption table", NextStep(f"use one of {', '.join(SUFFIXES)}")
-        )
-    folder = path.resolve().parent
-    out = io.StringIO()
-    delimiter = SUFFIXES[path.suffix.lower()]
-    sheet = csv.writer(out, delimiter=delimiter, lineterminator="\n") if delimiter else None
-    if sheet:
-        sheet.writerow(FIELDS)
-    for row in _table_rows(splits, folder):
-        if sheet:
-            sheet.writerow(["" if row[name] is None else row[name] for name in FIELDS])
-        else:
-            fields = {name: value for name, value in row.items() if value is not None}
-            out.write(json.dumps(fields, ensure_ascii=False) + "\n")
-    atomic_write(path, out.getvalue().encode("utf-8"))
-
-
-def _table_rows(splits: Iterable[Split], folder: Path) -> Iterator[dict[str, Any]]:
-    for split in splits:
-        for item in split.items:
-            file = Path(item.path or item.id)
-            name = file.relative_to(folder).as_posix() if file.is_relative_to(folder) else file.as_posix()
-            tag = None if split.name == "all" else split.name
-            if not item.captions:
-                yield {"path": name, "caption": "", "start": None, "end": None, "split": tag}
-            for caption in item.captions:
-                yield {
-                    "path": name, "caption": caption.text, "start": caption.start, "end": caption.end,
-                    "split": tag,
-                }  # fmt: skip
 
 
 def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -66,13 +66,6 @@ def embedding_metrics(
     return instance_metrics(embedding_ranks(embeddings, labels), ks)
 
 
-def matrix_metrics(
-    similarities: NDArray[Any], labels: Sequence[Any] | NDArray[Any], ks: Sequence[int] = CUB
-) -> InstanceMetrics:
-    """Figures of `similarities [items, items]`, perhaps mapped; rows ask, the diagonal is not looked at."""
-    return instance_metrics(matrix_ranks(similarities, labels), ks)
-
-
 def instance_metrics(items: InstanceRanks, ks: Sequence[int] = CUB) -> InstanceMetrics:
     """Average over the items that ask."""
     return InstanceMetrics(
@@ -96,20 +89,13 @@ def embedding_ranks(embeddings: NDArray[Any], labels: Sequence[Any] | NDArray[An
         item = int(np.flatnonzero(~np.isfinite(lengths))[0])
         raise EvaluationError(f"embedding {item} is not finite; leave it out or mend it")
     vectors /= np.where(lengths > 0, lengths, 1)  # an embedding of nothing is as far from all
-    return _per_item(lambda span: vectors[span] @ vectors.T, len(vectors), labels)
+    return item_ranks(lambda span: vectors[span] @ vectors.T, len(vectors), labels)
 
 
-def matrix_ranks(similarities: NDArray[Any], labels: Sequence[Any] | NDArray[Any]) -> InstanceRanks:
-    """Each item's figures, by given similarities."""
-    matrix = np.asarray(similarities)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.dtype.kind not in "fiu":
-        raise EvaluationError(f"similarities of items are a square matrix of numbers, not {matrix.shape}")
-    return _per_item(lambda span: matrix[span], len(matrix), labels)
-
-
-def _per_item(
+def item_ranks(
     rows_of: Callable[[slice], NDArray[Any]], items: int, labels: Sequence[Any] | NDArray[Any]
 ) -> InstanceRanks:
+    """Each item's ranks; `rows_of(span)` gives similarities `[span, items]`, whose diagonal is ignored."""
     named = np.asarray(labels)
     if named.shape != (items,):
         raise EvaluationError(f"{items} items need as many labels, not {named.shape}")

@@ -7,8 +7,8 @@ is for the query, whose t over the n items (or videos) that compete have the mea
 
 The first term tells a query for which one item stands out from one that likes everything a little; the second
 keeps the height of the score itself. Items do not share one probability: a query may have many answers.
-**A confidence of 0.5 means: about half of the hits like this one are right.** `slope` and `toll` are two
-numbers; `confidence_calibration` fits them to hits that are known to be right or wrong.
+**A confidence of 0.5 means: about half of the hits like this one are right.** `slope` and `toll` are a
+logistic regression of right on u, fitted to hits that are known to be right or wrong.
 
 The more items there are, the higher the best of them stands by chance, while the answers among them grow too:
 g(n) = ½ log((n + FEW) / (USUAL_COUNT + FEW)) goes half of the way from "answers grow with the items" to "one

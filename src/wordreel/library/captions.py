@@ -23,15 +23,6 @@ def read_captions(
     return [CaptionRow(*row) for row in rows]
 
 
-def count_splits(catalogue: Catalogue) -> dict[tuple[str, str], tuple[int, int]]:
-    """(dataset, split) → (items with captions, captions)."""
-    rows = catalogue.rows(
-        """SELECT dataset, split, count(DISTINCT content), count(*) FROM captions
-           GROUP BY dataset, split ORDER BY dataset, split"""
-    )
-    return {(dataset, split): (items, lines) for dataset, split, items, lines in rows}
-
-
 def put_captions(catalogue: Catalogue, content: str, dataset: str, split: str, lines: Iterable[Line]) -> int:
     """Replace the captions of an item in a split; returns how many there are."""
     rows = [(content, dataset, split, clean(text), start, end) for text, start, end in lines]

@@ -13,7 +13,7 @@ from typing import Any
 from wordreel.atomic import make_dir
 from wordreel.errors import LibraryError, NextStep
 from wordreel.library import full_text
-from wordreel.library.captions import count_splits, read_captions
+from wordreel.library.captions import read_captions
 from wordreel.library.catalogue import NAME, Catalogue
 from wordreel.library.lock import writer_lock
 from wordreel.library.paths import IMPORTED, from_blob, library_path, to_blob
@@ -236,10 +236,6 @@ class LibraryStore:
     ) -> list[CaptionRow]:
         """Captions of items, of one split, dataset or content if given, in the order of the dataset."""
         return read_captions(self.catalogue, split, dataset, content)
-
-    def caption_splits(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """(dataset, split) → (items with captions, captions), for every split that was imported."""
-        return count_splits(self.catalogue)
 
     def failures(self) -> list[Failure]:
         rows = self.catalogue.rows(

@@ -83,10 +83,6 @@ class MediaInfo:
     def has_video(self) -> bool:
         return bool(self.video_codec)
 
-    @property
-    def has_audio(self) -> bool:
-        return bool(self.audio_codec)
-
 
 @dataclass(frozen=True)
 class Limits:

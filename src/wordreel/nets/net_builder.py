@@ -124,13 +124,6 @@ def weight_shapes(network: NetworkDefinition) -> tuple[dict[str, Shape], dict[st
     return net.shapes, net.heads
 
 
-def parameter_count(network: NetworkDefinition, *, heads: bool = True) -> int:
-    """The number of trained parameters, counted as papers do: without running statistics."""
-    shapes, unused = weight_shapes(network)
-    counted = shapes | (unused if heads else {})
-    return sum(int(np.prod(shape)) for key, shape in counted.items() if ".running_" not in key)
-
-
 def build_onnx(
     name: str, network: NetworkDefinition, state: Mapping[str, Array], sidecar: Path | None = None
 ) -> Any:

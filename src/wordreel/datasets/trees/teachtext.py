@@ -46,12 +46,6 @@ class TeachTextTree(PickledTree):
         )
 
     @property
-    def caption_masks(self) -> Sequence[str]:
-        """The names of the files that select captions for training, without suffix."""
-        paths = [*self.root.glob("denoise*"), *(self.root / MASKS).glob("denoise*")]
-        return tuple(sorted({path.stem for path in paths if path.suffix in SUFFIXES}))
-
-    @property
     def missing(self) -> Sequence[Missing]:
         missing = list(super().missing)
         if not self.teachers:

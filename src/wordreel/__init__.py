@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     )
     from wordreel.search.query import Query, VideoMoment
     from wordreel.search.searcher import Searcher
-    from wordreel.search.use import ModelRow, Used
+    from wordreel.search.use import ModelRow, UseResult
     from wordreel.search.video_query import VideoQuery
     from wordreel.training.tune.tune import TuneResult
     from wordreel.types import QueryEmbedding
@@ -103,7 +103,7 @@ _MODULES = {
     "search.hits": ("CaptionMatch", "Hit", "Match", "MatchTimeline", "Reason", "Results", "SequenceHit"),
     "search.query": ("Query", "VideoMoment"),
     "search.searcher": ("Searcher",),
-    "search.use": ("ModelRow", "Used"),
+    "search.use": ("ModelRow", "UseResult"),
     "search.video_query": ("VideoQuery",),
     "training.tune.tune": ("TuneResult",),
     "types": ("QueryEmbedding",),
@@ -148,7 +148,7 @@ __all__ = [
     "TrainingError",
     "TuneResult",
     "UnsafePickle",
-    "Used",
+    "UseResult",
     "Video",
     "VideoMoment",
     "VideoQuery",

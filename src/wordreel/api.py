@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from wordreel.models.base import Model
     from wordreel.models.convert.checkpoint_file import ConversionOptions
     from wordreel.search.searcher import Searcher
-    from wordreel.search.use import ModelRow, Used
+    from wordreel.search.use import ModelRow, UseResult
     from wordreel.search.video_query import FileAnalyser, VideoQuery
     from wordreel.training.tune.tune import TuneResult
     from wordreel.types import QueryEmbedding
 
-EMBED_EVERY = 30.0  # seconds of adding after which what was added can be found
+EMBED_EVERY = 30.0  # seconds of adding after which new videos become searchable
 
 
 class Library:
@@ -462,7 +462,7 @@ class Library:
         on_progress: ProgressCallback | None = None,
         *,
         conversion: ConversionOptions | None = None,
-    ) -> Used:
+    ) -> UseResult:
         """Let another model answer searches. Interrupted, the old model stays in use.
 
         Args:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.banks.beta import unlabelled_beta
-from wordreel.banks.embedded_bank import EmbeddedBank, GCRescorer, label_of
+from wordreel.banks.embedded_bank import EmbeddedBank, GCRescorer
 from wordreel.banks.fitted_states import fit_all
 from wordreel.errors import BankError
 from wordreel.evaluate.confidence import check as measure_confidence
@@ -162,7 +162,7 @@ def check_bank(
         betas={row.method: float(row.parameters["beta"]) for row in rows if "beta" in row.parameters},
         passed=passed,
         verdict=_verdict(passed, best, chosen, rows[0]),
-        label=label_of(embedded.bank, method) if best else "none",
+        label=embedded.label(method),
         confidence=_confidence(embedded, queries, ~first),
     )
 

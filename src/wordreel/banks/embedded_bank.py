@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -59,6 +59,10 @@ class EmbeddedBank:
         calibration = self.searcher.model.calibration or CHECKED
         return SearchConfidence(Confidence(fitted.state, calibration), fitted.rows_of(self.gallery.ids))
 
+    def label(self, method: Method) -> str:
+        """The label of scores that are corrected with this bank."""
+        return method.label(self.bank.name, len(self.bank), parameters=True)
+
     def norm(self, method: Method) -> FittedNorm:
         """A method fitted to this searcher's items with the bank."""
         if method.name == "none":
@@ -66,7 +70,7 @@ class EmbeddedBank:
         check_norm(method.name)
         if not len(self.gallery.ids):
             return PLAIN
-        label = label_of(self.bank, method)
+        label = self.label(method)
         if isinstance(method, GloballyCorrected):
             return FittedNorm(label, rescore=GCRescorer(self.current(), self.gallery))
         fitted = self.fit(method)
@@ -114,12 +118,3 @@ class GCRescorer:
         wide = scores.astype(np.float64)
         greater = self.columns(rows).greater(scores)
         return np.asarray(0.5 + wide / (2 + 2 * np.abs(wide)) - greater, np.float64)
-
-
-def label_of(bank: Bank, method: Method) -> str:
-    """The label that every reported number carries: bank, method and parameters."""
-    facts = {"method": method.name, **{k: v for k, v in asdict(method).items() if v is not None}}
-    text = ", ".join(
-        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in facts.items()
-    )
-    return f"querybank({bank.name}, {len(bank)} queries, {text})"

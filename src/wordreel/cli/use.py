@@ -13,6 +13,8 @@ from wordreel.progress import Progress
 
 if TYPE_CHECKING:
     from wordreel.api import Library
+    from wordreel.models.convert.checkpoint_file import ConversionOptions
+    from wordreel.search.use import UseResult
 
 
 def use(
@@ -80,20 +82,31 @@ def use(
     if model is None:
         _print_models(opened, list_all, as_json)
         return
+    used = _use_with_progress(opened, model, conversion, quiet=as_json)
+    if as_json:
+        print_json(asdict(used))
+        return
+    for note in used.notes:
+        typer.echo(f"Note: {printable(note)}", err=True)
+    typer.echo(f"{printable(used.name)} ({used.fingerprint}) is in use; {used.embedded} clips were embedded.")
+
+
+def _use_with_progress(opened: Library, model: str, conversion: ConversionOptions, quiet: bool) -> UseResult:
+    """Switch the model, with a progress bar on standard error; Ctrl-C leaves the previous one in use."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as ProgressBars
 
     columns = (TextColumn("Embedding"), BarColumn(), TextColumn("{task.completed}/{task.total} clips"))
-    bars = ProgressBars(*columns, TimeRemainingColumn(), console=Console(stderr=True, quiet=as_json))
+    bars = ProgressBars(*columns, TimeRemainingColumn(), console=Console(stderr=True, quiet=quiet))
     task = bars.add_task("", total=None)
 
-    def embedded(now: Progress) -> None:
+    def on_progress(progress: Progress) -> None:
         bars.start()
-        bars.update(task, completed=now.done, total=now.total)
+        bars.update(task, completed=progress.done, total=progress.total)
 
     try:
-        used = opened.use(model, embedded, conversion=conversion)
+        return opened.use(model, on_progress, conversion=conversion)
     except KeyboardInterrupt:
         bars.stop()
         message = "wordreel: stopped. The previous model stays in use; the same command resumes."
@@ -102,12 +115,6 @@ def use(
     finally:
         if bars.live.is_started:  # a bar that never started would leave an empty line
             bars.stop()
-    if as_json:
-        print_json(asdict(used))
-        return
-    for note in used.notes:
-        typer.echo(f"Note: {printable(note)}", err=True)
-    typer.echo(f"{printable(used.name)} ({used.fingerprint}) is in use; {used.embedded} clips were embedded.")
 
 
 def _print_models(opened: Library, every: bool, as_json: bool) -> None:

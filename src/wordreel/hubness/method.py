@@ -81,18 +81,28 @@ class Method:
         assert items is not None  # noqa: S101 - every method has a bank
         return State(self, items, banks)
 
-    def label(self, source: str, size: int, transductive: bool = False) -> str:
-        """What was done to scores: `none`, `querybank(source, size, β)` or `transductive`.
+    def label(self, source: str, size: int, transductive: bool = False, *, parameters: bool = False) -> str:
+        """The post-processing of scores: `none`, `querybank(source, size, β)` or `transductive`.
 
-        Every reported number carries it. `transductive` says that the bank holds test queries, which makes
-        any method transductive.
+        Every reported number carries it.
+
+        Args:
+            source: What the bank is called, or the file that it comes from.
+            size: The number of bank queries.
+            transductive: The bank holds test queries, which makes any method transductive.
+            parameters: Name the method and all its parameters rather than β alone, as search results do,
+                which report them nowhere else: `querybank(source, 987 queries, method=is, beta=20)`.
         """
         if self.name == "none":
             return "none"
         if transductive or self.transductive:
             return "transductive"
-        beta = asdict(self).get("beta")
-        return f"querybank({source}, {size}" + ("" if beta is None else f", {beta:g}") + ")"
+        values = {name: value for name, value in asdict(self).items() if value is not None}
+        if parameters:
+            facts = [f"method={self.name}", *(f"{name}={_number(value)}" for name, value in values.items())]
+            return f"querybank({source}, {size} queries, {', '.join(facts)})"
+        beta = f", {values['beta']:g}" if "beta" in values else ""
+        return f"querybank({source}, {size}{beta})"
 
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
         """What fills in the scores of a block, in `kind`; it says which rows were corrected if not all."""
@@ -131,6 +141,10 @@ class Method:
         if state.method != self:
             raise HubnessError(f"the state was fitted by {state.method}, not by {self}; fit it again")
         state.check_fresh()
+
+
+def _number(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def check_number(name: str, value: float, low: float, high: float) -> None:

@@ -1,4 +1,4 @@
-"""Everything known of one file, as plain values for printing or JSON."""
+"""Everything known about one file, as plain values for printing or JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.errors import LibraryError
+from wordreel.errors import LibraryError, NextStep
 from wordreel.experts import registry
 from wordreel.library.records import TrackRow
 from wordreel.library.store import LibraryStore
@@ -25,8 +25,10 @@ def describe(store: LibraryStore, path: Path, weights: WeightStore) -> dict[str,
     video = store.video(file.content) if file else None
     if file is None or video is None:
         failed = [failure for failure in store.failures() if Path(failure.path) == path.absolute()]
-        why = f": it could not be added ({failed[0].reason})" if failed else "; `wordreel add` adds it"
-        raise LibraryError(f"{path} is not in the library{why}")
+        if failed:
+            raise LibraryError(f"{path} is not in the library: it could not be added ({failed[0].reason})")
+        step = NextStep("add it", f"add {path}", "Library")
+        raise LibraryError(f"{path} is not in the library", step)
     return {
         "path": file.path,
         "content": file.content,

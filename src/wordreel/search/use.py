@@ -22,8 +22,8 @@ CONVERTED = ".converted"  # folder of a library that holds a checkpoint while it
 
 
 @dataclass(frozen=True)
-class Used:
-    """What came of it: `embedded` clips were new to the model, `notes` are for the owner to read."""
+class UseResult:
+    """The model now in use; `embedded` clips were new to it, `notes` are for the owner to read."""
 
     name: str
     fingerprint: str
@@ -50,7 +50,7 @@ def use(
     on_progress: ProgressCallback | None = None,
     *,
     conversion: ConversionOptions | None = None,
-) -> tuple[Model, Used]:
+) -> tuple[Model, UseResult]:
     """Embed the library with a model from its stored tracks, then make it the library's model.
 
     Interrupted or killed, the old model stays in use, and the same call resumes.
@@ -72,7 +72,7 @@ def use(
             notes, model = _save(store, weights, _find_model(store, weights, name_or_path))
             key = model.fingerprint
         embedded = switch(store, model, key, on_progress)
-        return model, Used(model.name, model.fingerprint, embedded, tuple(notes))
+        return model, UseResult(model.name, model.fingerprint, embedded, tuple(notes))
 
 
 def _save(store: LibraryStore, weights: WeightStore, checkpoint: CheckpointModel) -> tuple[list[str], Model]:

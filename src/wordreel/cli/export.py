@@ -19,7 +19,7 @@ def export(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where the file goes.", show_default=f"RUN/{NAME}")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a trained default model (recipe `reel`) as one small file for search without torch.
@@ -34,7 +34,7 @@ def export(
 
     path = out or run / NAME
     if path.exists() and not overwrite:
-        raise typer.BadParameter(f"{printable(path)} is there already; name another --out, or --overwrite")
+        raise typer.BadParameter(f"{printable(path)} exists; name another --out, or --overwrite")
     loaded = checkpoint.load(find_checkpoint(run) / WEIGHTS)
     checkpoint.export(path, loaded)
     digest = checkpoint.load(path).digest

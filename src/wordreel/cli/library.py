@@ -57,7 +57,7 @@ def show(
     library: LibraryOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what is known of one file: its clips, what was recognised, and the words said or shown in it.
+    """Show one file: its clips, what the experts recognised, and its spoken and displayed words.
 
     Example: wordreel show ~/Videos/party.mp4
     """

@@ -84,7 +84,7 @@ class NormOptions:
     k: Annotated[
         int | None,
         typer.Option(
-            "--k", help="Neighbours the method looks at.", show_default="the method's: 1 for dis", min=1
+            "--k", help="The number of nearest neighbours.", show_default="the method's: 1 for dis", min=1
         ),
     ] = None
     direction: Annotated[
@@ -166,7 +166,7 @@ def _normalise(
     notes = [note] if note else []
     use_bank = matrices.bank is not None and not method.transductive
     if matrices.bank is not None and method.transductive:
-        notes.append(f"{method.name} looks at the test queries themselves; the bank is not used")
+        notes.append(f"{method.name} uses the test queries themselves; the bank is not used")
     rows = read_matrix(matrices.bank, matrices.key) if matrices.bank and use_bank else sims
     captions = _captions(sims.shape, matrices.captions, masks, norm.direction)
     direction = Direction(norm.direction)
@@ -237,7 +237,7 @@ def _check_save(save: Path | None, inputs: list[Path], force: bool) -> None:
     if save.exists() and any(path.exists() and save.samefile(path) for path in inputs):
         raise typer.BadParameter(f"--save would overwrite {printable(save)}, which is read.")
     if save.exists() and not force:
-        raise typer.BadParameter(f"{printable(save)} is there already; --force replaces it.")
+        raise typer.BadParameter(f"{printable(save)} exists; --force replaces it.")
 
 
 def _two_scales(result: NormalisedRankings) -> str:

@@ -116,12 +116,12 @@ def _stay(library: Library, options: Options, open_page: bool) -> None:
     from wordreel.serve.app import build_server
     from wordreel.serve.service import Service
 
-    made = build_server(Service(library, options))
-    listening = made.config.bind_socket()  # says why and exits where the address is taken
+    server = build_server(Service(library, options))
+    listening = server.config.bind_socket()  # says why and exits where the address is taken
     port = listening.getsockname()[1]
-    shown = f"[{options.host}]" if ":" in options.host else options.host
-    address = f"{'https' if options.certificate else 'http'}://{shown}:{port}/"
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    address = f"{'https' if options.certificate else 'http'}://{host}:{port}/"
     typer.echo(f"{printable(library.path)} at {address} (stop with Ctrl-C)")
     if open_page:
         webbrowser.open(address)
-    made.run([listening])
+    server.run([listening])

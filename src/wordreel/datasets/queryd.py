@@ -42,7 +42,7 @@ FILES = (CAPTIONS, TIMES, *LISTS.values())
 
 
 def read(folder: Path, split: str) -> Split:
-    """Read one split: each description by itself, with its span if the file of times is there."""
+    """Read one split: each description by itself, with its span if the file of times exists."""
     check_split("queryd", split, SPLITS)
     path = require_file(folder, CAPTIONS, SUBFOLDERS)
     order = read_id_list(require_file(folder, LISTS[split]))

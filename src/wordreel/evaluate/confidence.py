@@ -81,7 +81,7 @@ def measure(scores: Array, right: Ids, confidences: Array) -> dict[str, Any]:
     answers = np.arange(scores.shape[1]) == right[:, None]
     top = scores.argmax(axis=1)
     everyone = np.arange(len(scores))
-    sure, near, hit = confidences[everyone, top], scores[everyone, top], top == right
+    top_confidence, top_score, hit = confidences[everyone, top], scores[everyone, top], top == right
     return {
         "queries": len(scores),
         "videos": scores.shape[1],
@@ -91,17 +91,17 @@ def measure(scores: Array, right: Ids, confidences: Array) -> dict[str, Any]:
             "confidence": auprc(confidences.ravel(), answers.ravel()),
         },
         "top_right": float(hit.mean()),
-        "top_auroc": {"similarity": auroc(near, hit), "confidence": auroc(sure, hit)},
-        "top_auprc": {"similarity": auprc(near, hit), "confidence": auprc(sure, hit)},
-        "mean_confidence": float(sure.mean()),
-        "calibration_error": calibration_error(sure, hit),
+        "top_auroc": {"similarity": auroc(top_score, hit), "confidence": auroc(top_confidence, hit)},
+        "top_auprc": {"similarity": auprc(top_score, hit), "confidence": auprc(top_confidence, hit)},
+        "mean_confidence": float(top_confidence.mean()),
+        "calibration_error": calibration_error(top_confidence, hit),
         "cut_offs": [
             {
                 "min_confidence": cut,
-                "kept": float((sure >= cut).mean()),
-                "right": float(hit[sure >= cut].mean()) if (sure >= cut).any() else None,
+                "kept": float(passed.mean()),
+                "right": float(hit[passed].mean()) if passed.any() else None,
             }
-            for cut in CUT_OFFS
+            for cut, passed in ((cut, top_confidence >= cut) for cut in CUT_OFFS)
         ],
     }
 
@@ -109,7 +109,7 @@ def measure(scores: Array, right: Ids, confidences: Array) -> dict[str, Any]:
 def check(
     confidence: Confidence, scores: Array, best: Ids | None, right: Ids, halves: int = 4, seed: int = 0
 ) -> dict[str, Any]:
-    """`measure` with the whole gallery, and with random halves of it, where half the answers are missing.
+    """`measure` with the whole gallery, and with random halves, where half the answers are missing.
 
     `best [queries, videos]` says which item of the gallery gave each score; None where videos are items.
     """
@@ -123,7 +123,7 @@ def check(
 
 
 def halved(videos: int, right: Ids, halves: int = 4, seed: int = 0) -> Iterator[tuple[Ids, Ids]]:
-    """`columns` of a random half of the gallery and the right answers in it, -1 where it is not there."""
+    """`columns` of a random half of the gallery and the right answers in it, -1 where it is missing."""
     rng = np.random.default_rng(seed)
     for _ in range(halves):
         columns = np.sort(rng.permutation(videos)[: max(1, videos // 2)])

@@ -195,7 +195,7 @@ def map_safetensors(path: Path) -> dict[str, Array]:
     import safetensors
 
     try:
-        # It looks at every entry of the header: kinds, shapes, and that they fill the file without overlap.
+        # It checks every entry of the header: kinds, shapes, and that they fill the file without overlap.
         with safetensors.safe_open(path, framework="numpy"):
             pass
     except safetensors.SafetensorError as error:

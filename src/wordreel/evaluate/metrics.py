@@ -32,7 +32,7 @@ DISPLAYED = ("R1", "R5", "R10", "R50", "MdR", "MnR", "Geom")
 
 @dataclass(frozen=True)
 class RetrievalMetrics:
-    """Recall in per cent at 1, 5, 10 and 50, ranks, and two sums of it all, over `queries` queries.
+    """Recall in per cent at 1, 5, 10 and 50, ranks, and two aggregates, over `queries` queries.
 
     `geometric_mean` is that of R@1, R@5 and R@10, and `rsum` their sum, in one direction: the sum of six
     that some papers print is that of both directions.

@@ -181,7 +181,7 @@ def _check(saved: SavedResult) -> None:
     if len(keys.owner) and not 0 <= keys.owner.min() <= keys.owner.max() < videos:
         raise ValueError("queries belong to videos that are not there")
     if not isinstance(saved.facts["measured"]["kind"], str):
-        raise ValueError("the facts do not say what was measured")
+        raise ValueError("the facts do not name what they measure")
     for run, ranks in zip(saved.facts["runs"], saved.ranks, strict=True):
         wanted = len(keys.owner) if run["direction"] == "t2v" else videos
         if ranks.shape != (wanted,) or not {"protocol", "postprocessing"} <= set(run):

@@ -47,7 +47,7 @@ def page(facts: Mapping[str, Any], runs: Sequence[EvaluationRun], subject: Repor
         _top(facts),
         _headline(facts),
         _section("Figures", _card(_table_of(rows_of(facts["runs"]))), _ties()),
-        _made(facts),
+        _provenance(facts),
         _curves(runs),
         _hubness(runs, subject),
         _breakdown(facts["breakdown"]),
@@ -128,7 +128,7 @@ def _ties() -> str:
     )
 
 
-def _made(facts: Mapping[str, Any]) -> str:
+def _provenance(facts: Mapping[str, Any]) -> str:
     measured = facts["measured"]
     pairs: list[tuple[str, str]] = [("command", f"<code>{escape(facts['command'])}</code>")]
     pairs += [

@@ -1,7 +1,7 @@
 """All rankings of one similarity matrix: text to video and video to text, plain and normalised.
 
-An `EvaluationRun` is one ranking of all queries: who asks, by which protocol it is counted, and what was done
-to the scores. Plain runs come first. Tables, pages and comparisons are made from runs.
+An `EvaluationRun` is one ranking of all queries: its direction, protocol and post-processing
+of the scores. Plain runs come first. Tables, pages and comparisons show runs.
 """
 
 from __future__ import annotations

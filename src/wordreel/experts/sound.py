@@ -19,7 +19,7 @@ FIRST, STEP = -10001.5, 32768  # the middle of the first row and the distance of
 SHORTEST = 20 * RATE  # the length the network was trained on
 BEYOND = 4 * STEP  # sound after the end, so that no returned row sees the padding
 SILENCE = 1e-3  # root mean square, -60 dB of full scale
-CONTEXT = 8  # rows that conv8 looks at
+CONTEXT = 8  # rows in the receptive field of conv8
 
 CARD = Card(
     name="sound",

@@ -8,7 +8,7 @@ of scale 100, so β = 100 on cosines. For video to text the softmax runs over th
 direction's query rows. Transposing the text-to-video result instead changes nothing where similarities are
 positive.
 
-The product underflows for logits, so scores are an increasing function of it, sign(s)·h(log|η|) with
+The product underflows for logits, so scores are an increasing function of η, sign(s)·h(log|η|) with
 h(l) = 1/(1 − l) for l < 0 and 1 + l otherwise, in float64: the order of η, finite, and 0 exactly for s = 0.
 
 Fit O(queries · gallery), state O(gallery). Not foldable (s enters twice). Equal scores stay equal.

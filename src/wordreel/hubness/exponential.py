@@ -2,7 +2,7 @@
 
 For float32 on Linux with AVX-512, 2^(x · β log₂ e) costs half of exp(β x) and is no less exact; elsewhere
 NumPy takes powers of two one by one, and exp is the faster of the two. Either way the error is that of the
-rounded exponent: 6e-8 of it.
+rounded exponent: a relative error of 6e-8.
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ def exponential(values: Array, beta: float, out: Array) -> None:
 
 @cache
 def _fast_powers_of_two() -> bool:
-    found = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
-    return sys.platform == "linux" and not {"AVX512_SKX", "X86_V4"}.isdisjoint(found)
+    extensions = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
+    return sys.platform == "linux" and not {"AVX512_SKX", "X86_V4"}.isdisjoint(extensions)

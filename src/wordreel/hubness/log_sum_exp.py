@@ -23,7 +23,7 @@ from wordreel.hubness.exponential import exponential
 from wordreel.hubness.statistic import ItemStatistic
 from wordreel.types import Bool, Float64
 
-SAFE_EXPONENT = 30.0  # exp(±30) and sums of it are far from the limits of float32
+SAFE_EXPONENT = 30.0  # exp(±30) and sums of such terms are far from the limits of float32
 SMALL_BETA = 0.1
 FEW_ROWS = 32  # whose float32 sum loses nothing that shows
 LEFT = 1e-3

@@ -20,7 +20,7 @@ from wordreel.hubness.blocks import LARGEST
 
 MOST_KEPT = 31  # largest similarities of an item that are stored, and one more for the floor
 LEAST_BETA = 0.1  # below it exponentials in float32 lose digits that a division by β brings out
-SAFE_BITS = 100.0  # 2^±100, and sums of it, are far from the limits of float32
+SAFE_BITS = 100.0  # 2^±100 and sums of such terms are far from the limits of float32
 SCRATCH = 1 << 28  # floats
 RUN = 128  # rows of a slot in a segment, which is 32 tiles
 MEETINGS = 0.3  # slots of an item in which some of its largest may meet, on average
@@ -239,7 +239,7 @@ class _Pass:
 
 
 def _tile(torch: Any, bank: Any, device: Any, precision: str) -> Tile:
-    """What was fastest on an H200, and something smaller for GPUs with less memory in a multiprocessor."""
+    """The fastest on an H200, and a smaller one for GPUs with less memory in a multiprocessor."""
     deep = 128 // bank.element_size()  # 128 bytes of each row
     if bank.dtype == torch.float32 and precision == "full":
         return Tile(128, 128, deep, 8, 3, "tf32x3")

@@ -107,9 +107,9 @@ def strips(
         tl.store(sums + segment * columns + at, tl.sum(tl.sum(total, 0), 0))
     if TOP:
         slot = tl.arange(0, some)[:, None, None] * 8 + tl.arange(0, 8)[None, :, None]
-        place = tops + (segment * 2 * slots + slot) * columns + at[None, None, :]
-        tl.store(place, one)
-        tl.store(place + slots * columns, two)
+        pointers = tops + (segment * 2 * slots + slot) * columns + at[None, None, :]
+        tl.store(pointers, one)
+        tl.store(pointers + slots * columns, two)
 
 
 @jit
@@ -127,16 +127,16 @@ def select(
     """The KEEP largest of what an item's slots hold first, sorted, and a bound on what they keep back."""
     at = tl.program_id(0) * ITEMS + tl.arange(0, ITEMS)
     inside = (at < columns)[:, None]
-    kept = tl.full((ITEMS, KEEP), NONE, tl.float32)
+    largest = tl.full((ITEMS, KEEP), NONE, tl.float32)
     second = tl.full((ITEMS, SLOTS), NONE, tl.float32)
     for segment in range(segments):
         slot = (segment * 2 * SLOTS + tl.arange(0, SLOTS)).to(tl.int64)
-        place = tops + slot[None, :] * columns + at[:, None]
-        one = tl.load(place, mask=inside, other=NONE)
-        two = tl.load(place + tl.full((), SLOTS, tl.int64) * columns, mask=inside, other=NONE)
+        pointers = tops + slot[None, :] * columns + at[:, None]
+        one = tl.load(pointers, mask=inside, other=NONE)
+        two = tl.load(pointers + tl.full((), SLOTS, tl.int64) * columns, mask=inside, other=NONE)
         second = tl.maximum(second, two)
-        kept = tl.topk(tl.reshape(tl.join(kept, tl.topk(one, KEEP)), (ITEMS, 2 * KEEP)), KEEP)
-    tl.store(lists + at.to(tl.int64)[:, None] * KEEP + tl.arange(0, KEEP)[None, :], kept, mask=inside)
+        largest = tl.topk(tl.reshape(tl.join(largest, tl.topk(one, KEEP)), (ITEMS, 2 * KEEP)), KEEP)
+    tl.store(lists + at.to(tl.int64)[:, None] * KEEP + tl.arange(0, KEEP)[None, :], largest, mask=inside)
     tl.store(bounds + at, tl.max(second, 1), mask=at < columns)
 
 
@@ -163,8 +163,8 @@ def mend(
     item = tl.program_id(0).to(tl.int64)
     slots: tl.constexpr = TALL // 4
     index = tl.arange(0, KEEP)
-    kept = tl.load(lists + item * KEEP + index)
-    edge = tl.max(tl.where(index == width, kept, NONE), 0)
+    largest = tl.load(lists + item * KEEP + index)
+    edge = tl.max(tl.where(index == width, largest, NONE), 0)
     if tl.load(bounds + item) > edge:
         for segment in range(segments):
             slot = tl.arange(0, slots)
@@ -193,16 +193,16 @@ def mend(
                 score = tl.where(number == first, NONE, score)
                 best = tl.max(score, 0)
                 while best > edge:
-                    last = tl.min(tl.where((kept == edge) & (index <= width), index, KEEP), 0)
-                    kept = tl.where(index == last, best, kept)
-                    edge = tl.min(tl.where(index <= width, kept, float("inf")), 0)
+                    last = tl.min(tl.where((largest == edge) & (index <= width), index, KEEP), 0)
+                    largest = tl.where(index == last, best, largest)
+                    edge = tl.min(tl.where(index <= width, largest, float("inf")), 0)
                     first = tl.min(tl.where(score == best, number, RUN), 0)
                     score = tl.where(number == first, NONE, score)
                     best = tl.max(score, 0)
                 second = tl.where(slot == worst, NONE, second)
                 high = tl.max(second, 0)
-        kept = tl.where(index <= width, kept, NONE)
-        tl.store(lists + item * KEEP + index, tl.sort(kept, descending=True))
+        largest = tl.where(index <= width, largest, NONE)
+        tl.store(lists + item * KEEP + index, tl.sort(largest, descending=True))
 
 
 @jit
@@ -229,8 +229,8 @@ def winners(
         for k in range(0, dim, DEEP):
             depth = k + tl.arange(0, DEEP)
             left = tl.load(bank + row * dim + depth, mask=depth < dim, other=0).to(tl.float32)
-            place = gallery + at.to(tl.int64)[:, None] * dim + depth[None, :]
-            right = tl.load(place, mask=inside[:, None] & (depth < dim)[None, :], other=0).to(tl.float32)
+            pointers = gallery + at.to(tl.int64)[:, None] * dim + depth[None, :]
+            right = tl.load(pointers, mask=inside[:, None] & (depth < dim)[None, :], other=0).to(tl.float32)
             product += left[None, :] * right
         score = tl.where(inside, tl.sum(product, 1), -float("inf"))
         top = tl.max(score, 0)

@@ -154,7 +154,7 @@ class EmbeddingCache:
             if size < now.rows * width:
                 problems.append(f"{path} has {size} bytes instead of {now.rows * width}")
             elif now.rows and _checksum(path, now.rows * width) != checksum:
-                problems.append(f"{path} does not hold what was written to it")
+                problems.append(f"{path} does not match its checksum")
         return problems
 
     def _rewrite(self, whole: Gallery, alive: Bool) -> None:
@@ -231,7 +231,7 @@ def caches(store: LibraryStore) -> list[Path]:
 
 
 def remove_cache(folder: Path) -> None:
-    """Delete a cache, its manifest first, so that half of it is never taken for a cache."""
+    """Delete a cache, its manifest first, so that no half-deleted cache is ever read."""
     (folder / "manifest.json").unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -97,7 +97,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class VideoFacts:
-    """What filters ask of a video: its length, its kind, the experts that have a track of it, and those of
+    """The fields that filters compare: a video's length and kind, its experts with a track, and those of
     them that recognised words. `kind` is "video", "audio" or "image"."""
 
     duration: float

@@ -60,7 +60,7 @@ class Fence:
             worker.kill()
 
     def probe(self, path: Path) -> MediaInfo:
-        """What a file is. At least one frame or sample of it was really decoded.
+        """A file's kind, size and codecs; at least one frame or sample was really decoded.
 
         Raises:
             MediaError: It is not media, is damaged, or exceeds the limits.

@@ -13,7 +13,7 @@ from wordreel.media.types import MediaInfo
 
 
 def read_info(task: DecodeTask) -> MediaInfo:
-    """Probe a file: a stream counts only if a first frame of it can be decoded."""
+    """Probe a file: a stream counts only if its first frame can be decoded."""
     opened = task.open()
     stream = video_stream(opened)
     frame = None

@@ -1,7 +1,7 @@
 """The wire protocol between fence and worker: a length, a JSON header, and a raw payload of stated length.
 
 Nothing here can make the reader run code or reserve memory it did not choose: headers are small, and
-whoever reads decides where a payload goes and how long it may be.
+the reader decides where a payload goes and how long it may be.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ HEADER_LIMIT = 65536
 
 
 class ProtocolError(Exception):
-    """What was received is not a valid message."""
+    """The bytes received are not a valid message."""
 
 
 class ConnectionClosed(Exception):

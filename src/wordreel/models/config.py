@@ -1,4 +1,4 @@
-"""What a trainable model is made of, as plain frozen data: nothing here imports torch.
+"""The configuration of a trainable model, as plain frozen data: nothing here imports torch.
 
 `mode` chooses between two readings of a paper. "paper" follows the text and leaves out the released code's
 known defects; "released" does what the published code and checkpoints do. The parameter counts are the same.

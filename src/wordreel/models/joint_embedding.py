@@ -15,7 +15,7 @@ class JointEmbedding(nn.Module, ABC):
     """Two towers that meet in `[experts, dim]`.
 
     `rows` names the rows of every embedding, in order (the experts, except for models that join them into
-    one); `dim` is their length. Neither tower looks at the other, and in evaluation no item looks at its
+    one); `dim` is their length. Neither tower sees the other, and in evaluation no item depends on its
     neighbours.
     """
 

@@ -124,7 +124,7 @@ def find_checkpoint(path: Path) -> Path:
 def save_model(store: LibraryStore, model: CheckpointModel, weights: WeightStore) -> Model:
     """Copy a checkpoint into the library and open it there; the old copy stays if it is whole.
 
-    The copy gets its name when all of it is on the disk, so that a kill leaves all of it or nothing.
+    The copy is renamed into place once it is on the disk, so that a kill leaves the whole copy or none.
     """
     with store.writing():
         target = store.path / FOLDER / model.fingerprint

@@ -104,7 +104,7 @@ def reel() -> ReelConfig:
 
 @dataclass(frozen=True)
 class RegisteredModel:
-    """One published configuration. `released` says whether its authors published checkpoints of it."""
+    """One published configuration. `released` says whether its authors published checkpoints."""
 
     title: str
     paper: str

@@ -1,6 +1,6 @@
 """I3D (Carreira & Zisserman 2017, "Quo Vadis, Action Recognition?"), RGB, Kinetics-400, as an ONNX graph.
 
-The published network is made of three-dimensional convolutions over (time, height, width). Here the frames
+The published network consists of three-dimensional convolutions over (time, height, width). Here the frames
 of one window are the batch of two-dimensional ones, `[time, channels, h, w]`, and `time_filter` joins them
 over time with half the arithmetic: the same numbers, one and a half times as fast on two processor cores.
 """

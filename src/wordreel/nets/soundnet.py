@@ -44,7 +44,7 @@ LAYERS = (
 def grid() -> tuple[float, int]:
     """Where the middle of the first conv7 row lies, and how far apart rows are, both in samples.
 
-    Output i of a layer with kernel k, stride s and padding p looks at inputs around i·s - p + (k - 1) / 2.
+    Output i of a layer with kernel k, stride s and padding p sees inputs around i·s - p + (k - 1) / 2.
 
     >>> grid()
     (-10001.5, 32768)

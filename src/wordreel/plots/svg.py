@@ -42,7 +42,7 @@ _LIGHT = _variables(PAPER, INK, GRID, COLOURS)
 _DARK = _variables(DARK_PAPER, DARK_INK, DARK_GRID, DARK_COLOURS)
 
 STYLE = f":root{{{_LIGHT}}}@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
-"""What a page puts into its style sheet once, to show charts that are made with `standalone=False`."""
+"""The CSS that a page needs once for charts drawn with `standalone=False`."""
 
 _NAMES = {PAPER: "paper", INK: "ink", GRID: "grid"} | {
     colour: str(number) for number, colour in enumerate(COLOURS, start=1)

@@ -28,7 +28,7 @@ class Filters:
         max_duration: At most so many seconds long.
         has_speech: Whether speech was recognised in it.
         has_text: Whether on-screen text was recognised in it.
-        expert: This expert has features of it.
+        expert: This expert has features for the video.
         kind: "video", "audio" or "image".
 
     Raises:

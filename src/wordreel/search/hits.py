@@ -139,7 +139,7 @@ AnyHit = TypeVar("AnyHit", bound=Hit)
 def hit_of(
     kind: type[AnyHit], store: LibraryStore, item: StoredClip, moment: StoredClip, path: str, **more: Any
 ) -> AnyHit:
-    """The hit, of this kind, for an item and the moment displayed of it; `more` are its other fields."""
+    """The hit, of this kind, for an item and the moment to display; `more` are its other fields."""
     info = store.info(item.content)
     return kind(
         path=path,

@@ -78,7 +78,7 @@ class Query:
     Args:
         text: Words.
         then: Words for what happens later in the same video; needs `text`.
-        like: A video, or a moment of it, to find look-alikes of.
+        like: A video or a moment in one, to find similar ones.
         image: A picture file to find look-alikes of.
         filters: Which videos may be returned.
         norm: Query-bank normalisation: "auto" uses a bank that passed its check, "none" ranks by plain

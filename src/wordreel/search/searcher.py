@@ -1,7 +1,7 @@
 """`Searcher`: answers every `Query`, for the command line, Python and HTTP alike.
 
 A searcher is immutable: a snapshot of the library, a model, how to choose a scoring, and how to analyse files
-that are not in the library. Whoever wants to see a changed library opens another one.
+that are not in the library. To see a changed library, open another one.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def refuse_file(path: Path, model: Model) -> ExtractedFile:
 
 @dataclass(frozen=True, eq=False)
 class EncodedText:
-    """A text query: its embedding, and the items in which its words were said or shown."""
+    """A text query: its embedding, and the items in which its words are spoken or displayed."""
 
     embedding: QueryEmbedding
     lexical: LexicalMatches
@@ -190,7 +190,7 @@ class Searcher:
     # Encoding
 
     def encode_texts(self, texts: Sequence[str]) -> list[EncodedText]:
-        """Text queries, encoded in one batch and looked up among the words said or shown."""
+        """Text queries, encoded in one batch and looked up among the spoken and displayed words."""
         words = [text.strip() for text in texts]
         embeddings = self.model.encode(words)
         return [

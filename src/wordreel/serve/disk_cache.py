@@ -29,14 +29,14 @@ class DiskCache:
             turn = self._turns.setdefault(key, threading.Lock())
         try:
             with turn:
-                found = self._read(path)
-                if found is None:
-                    found = make()
-                    self._write(path, found)
+                content = self._read(path)
+                if content is None:
+                    content = make()
+                    self._write(path, content)
         finally:
             with self._lock:
                 self._turns.pop(key, None)
-        return found
+        return content
 
     def _path(self, key: str) -> Path:
         digest = hashlib.sha256(key.encode()).hexdigest()
@@ -44,9 +44,9 @@ class DiskCache:
 
     def _read(self, path: Path) -> bytes | None:
         with suppress(OSError):
-            found = path.read_bytes()
+            content = path.read_bytes()
             os.utime(path)
-            return found
+            return content
         return None
 
     def _write(self, path: Path, data: bytes) -> None:

@@ -44,8 +44,8 @@ def largest_folders(paths: Iterable[str], library: str) -> list[str]:
     >>> largest_folders(["/a/1.mp4", "/b/2.mp4", "/b/3.mp4", "/lib/uploads/4"], "/lib")
     ['/b', '/a']
     """
-    found = Counter(path.rpartition("/")[0] or "/" for path in paths if not path.startswith(f"{library}/"))
-    return [display_path(folder) for folder, _ in found.most_common(MAX_FOLDERS)]
+    folders = Counter(path.rpartition("/")[0] or "/" for path in paths if not path.startswith(f"{library}/"))
+    return [display_path(folder) for folder, _ in folders.most_common(MAX_FOLDERS)]
 
 
 def thumb_url(content: str, second: float) -> str:

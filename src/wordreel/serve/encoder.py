@@ -16,7 +16,7 @@ from wordreel.serve.metrics import Metrics
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 
 MOST = 64  # texts in a batch
-REMEMBERED = 4096
+CACHED = 4096
 
 
 class CachedQueryModel(Model):
@@ -27,7 +27,7 @@ class CachedQueryModel(Model):
         self.name, self.experts, self.dim = model.name, model.experts, model.dim
         self.track_experts, self.expert_weights = model.track_experts, model.expert_weights
         self.calibration = model.calibration
-        self.latest = LRUCache[str, QueryEmbedding](REMEMBERED)
+        self.latest = LRUCache[str, QueryEmbedding](CACHED)
 
     @property
     def fingerprint(self) -> str:
@@ -37,14 +37,14 @@ class CachedQueryModel(Model):
         return self._model.embed(tracks, clips)
 
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
-        if len(texts) > MOST:  # a bank: remembering it would push out what people ask
+        if len(texts) > MOST:  # a bank: caching it would evict what people search for
             return self._model.encode(texts)
         known = {text: self.latest.get(text) for text in texts}
         new = [text for text, query in known.items() if query is None]
         if new:
-            for text, made in zip(new, self._model.encode(new), strict=True):
-                known[text] = made
-                self.latest.put(text, made)
+            for text, embedding in zip(new, self._model.encode(new), strict=True):
+                known[text] = embedding
+                self.latest.put(text, embedding)
         return [query for text in texts if (query := known[text]) is not None]
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:

@@ -3,7 +3,7 @@
 The best are ten; of fewer than a hundred videos a tenth, or everything would be found by everybody.
 
 The queries that made the normalisation are those that are counted, so "after" is what it does to them; how it
-does on queries that it has not seen, `bank check` measures. Words said or shown give no bonus here.
+does on queries that it has not seen, `bank check` measures. Spoken and displayed words give no bonus here.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def count_occurrences(work: EmbeddedBank, norm: FittedNorm) -> HubCounts:
     best = [_best(work, PLAIN), _best(work, norm)]
     k = best[0].shape[1]
     counts = [np.asarray(k_occurrence(ranking, k, len(contents)), np.int64) for ranking in best]
-    edges = occurrence_edges(max(int(found.max(initial=0)) for found in counts))
-    drawn = [np.histogram(found, np.append(edges[:-1], np.inf))[0].tolist() for found in counts]
+    edges = occurrence_edges(max(int(count.max(initial=0)) for count in counts))
+    drawn = [np.histogram(count, np.append(edges[:-1], np.inf))[0].tolist() for count in counts]
     measured = [asdict(measure_hubness(ranking, k, len(contents))) for ranking in best]
     return HubCounts(
         contents,
@@ -74,7 +74,7 @@ def _best(work: EmbeddedBank, norm: FittedNorm) -> Int64:
     """`[queries, k]`: the numbers of each query's best videos."""
     searcher, queries = work.searcher, work.current()
     index = ExactIndex(searcher.snapshot.gallery.vectors, searcher.snapshot.gallery.available)
-    found = []
+    best = []
     for start in range(0, len(queries.ids), BATCH):
         some = slice(start, start + BATCH)
         plain = index.scores(queries.vectors[some], queries.weights[some], slice(None))
@@ -86,5 +86,5 @@ def _best(work: EmbeddedBank, norm: FittedNorm) -> Int64:
             opened = np.ones(len(plain), bool) if gate is None else gate[plain.argmax(axis=1)]
             scores = plain - np.where(opened[:, None], bias, np.float32(0))
         videos = searcher.snapshot.best_items(scores)
-        found.append(topk_ids(videos, best_of(videos.shape[1])))
-    return np.concatenate(found)
+        best.append(topk_ids(videos, best_of(videos.shape[1])))
+    return np.concatenate(best)

@@ -87,8 +87,8 @@ class MediaResponse(FileResponse):
         headers = Headers(scope=scope)
         try:
             if headers.get("if-none-match") == self.headers["etag"]:
-                kept = {name: self.headers[name] for name in ("etag", "cache-control", "last-modified")}
-                await Response(None, 304, kept)(scope, receive, send)
+                fields = {name: self.headers[name] for name in ("etag", "cache-control", "last-modified")}
+                await Response(None, 304, fields)(scope, receive, send)
             else:
                 await super().__call__(_with_one_range(scope, headers), receive, send_and_release)
         finally:

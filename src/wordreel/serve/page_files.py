@@ -20,7 +20,7 @@ TYPES = {".js": "text/javascript"}  # which Python 3.11 calls application/javasc
 class PageFiles(StaticFiles):
     """Static files whose ETag is the hash of their bytes.
 
-    Starlette's own is made of size and time, which installers set to the same value in every version.
+    Starlette's own is computed from size and time, which installers set to the same value in every version.
     """
 
     def file_response(

@@ -23,7 +23,7 @@ def _moment(value: datetime) -> datetime:
         raise ValueError("the date is out of range") from None
 
 
-def _said(value: str) -> str:
+def _not_blank(value: str) -> str:
     if not value.strip():
         raise ValueError("say what to look for; the text is empty")
     return value
@@ -35,7 +35,7 @@ def _unset(value: Any) -> Any:
 
 Timestamp = Annotated[datetime, AfterValidator(_moment)]
 Text = Annotated[
-    str, Field(max_length=LONGEST_QUERY, examples=["a dog runs on the beach"]), AfterValidator(_said)
+    str, Field(max_length=LONGEST_QUERY, examples=["a dog runs on the beach"]), AfterValidator(_not_blank)
 ]
 Folder = Annotated[
     str, Field(max_length=4096, pattern=r"^(/|dataset:)[^\x00]*$", examples=["/home/me/Videos"])
@@ -55,7 +55,7 @@ class RequestModel(BaseModel):
 
 
 class LikeRequest(RequestModel):
-    """A video of the library, or a moment of it, as the question."""
+    """A video of the library, or a moment in it, as the query."""
 
     content: Content
     start: Seconds | None = None
@@ -73,7 +73,7 @@ class FilterFields(RequestModel):
     has_speech: bool | None = None
     has_text: bool | None = Field(None, description="text was seen on the screen")
     kind: Annotated[Literal["video", "audio", "image"] | None, BeforeValidator(_unset)] = None
-    expert: str | None = Field(None, max_length=100, description="this expert has something to say of it")
+    expert: str | None = Field(None, max_length=100, description="this expert has features for the video")
 
 
 class RankFields(RequestModel):

@@ -93,11 +93,11 @@ class Service:
             self.uploads.sweep()
             self.jobs.start()
             if not self.jobs.waiting() and embedding_cache(self.store, self.model).missing():
-                self.jobs.put("embed", "embedding what was added before", {})
+                self.jobs.put("embed", "embedding videos added before", {})
         self._watching = asyncio.create_task(self._watch())
 
     def trouble(self) -> str | None:
-        """Why searches find nothing, or not all that is there; None where they find everything."""
+        """Why searches find nothing, or not every video; None where they find every video."""
         now = self.live.now
         if now.problem is not None:
             return now.problem.message if isinstance(now.problem, Problem) else page_message(now.problem)

@@ -1,4 +1,4 @@
-"""Bounds on connections before a request is there: the size and time of its head, and how many may wait.
+"""Bounds on connections before their request arrives: the size and time of its head, and how many may wait.
 
 All of this happens before the application, and so before hosts, logins and rates are checked.
 """
@@ -33,8 +33,8 @@ def abort_connection(scope: Scope) -> None:
 class BoundedProtocol(HttpToolsProtocol):
     """Bounds the head of each request, and the connections that have not sent one.
 
-    Of too many such connections the oldest is closed: whoever means it sends a request at once, so those who
-    hold connections open push out one another and nobody else.
+    Of too many such connections the oldest is closed: an honest client sends its request at once, so
+    clients that hold connections open push out one another and nobody else.
     """
 
     idle: OrderedDict[BoundedProtocol, None]  # oldest first; one for each server, see `bounded_protocol`

@@ -57,21 +57,21 @@ class Thumbnails:
     def _frames(self, path: Path, start: float, end: float, count: int) -> Sequence[Image]:
         rate = count / (end - start)
         request = StreamRequest((FrameNeed(min(rate, 1000.0), SIDE),), max(0.2, end - start), start, end)
-        found: list[Image] = []
+        images: list[Image] = []
         with closing(_generator(self._fence.run(path, request))) as windows:
             for window in windows:
                 part = window.parts[0]
                 if part is None:
                     raise NotMedia("there are no pictures in this file, only sound")
                 if isinstance(part, Frames):
-                    found += list(part.images)
-                if len(found) >= count:
+                    images += list(part.images)
+                if len(images) >= count:
                     break
-        if not found and start > 0:  # the file ends earlier than it says
+        if not images and start > 0:  # the file ends earlier than it says
             return self._frames(path, 0.0, min(end - start, 1.0), count)
-        if not found:
+        if not images:
             raise BrokenMedia("no picture could be decoded")
-        return found[:count]
+        return images[:count]
 
 
 def jpeg(image: Image) -> bytes:

@@ -1,4 +1,4 @@
-"""Files of the library, handed out only while they are what was added.
+"""Files of the library, served only while they are unchanged since they were added.
 
 A path may belong to another file by now, or to a link: links are served only where they lead into one of the
 roots. Size, times and inode tell that a file is the one that was added; where they differ (a restored
@@ -71,7 +71,7 @@ class VerifiedFiles:
     def _same(
         self, content: str, path: str, stamp: FileStamp, status: os.stat_result, readable_at: str
     ) -> bool:
-        """Whether a file is what was added: by its stamp, or by the hash of its bytes."""
+        """Whether a file is unchanged since it was added: by its stamp, or by the hash of its bytes."""
         now = FileStamp.of(status)
         if now.size != stamp.size:
             return False

@@ -118,7 +118,7 @@ class SafeUnpickler(_Interpreter):  # type: ignore[misc]
 
     def load_bytearray8(self) -> None:
         (size,) = struct.unpack("<Q", self.read(8))
-        self.append(bytearray(self.read(size)))  # reads what is there before it allocates
+        self.append(bytearray(self.read(size)))  # reads the bytes before it allocates
 
     def load_setitem(self) -> None:
         _check_key(self.stack[-2])

@@ -139,7 +139,7 @@ class FeatureWriter:
         }
 
     def write(self, items: Sequence[ImportItem]) -> None:
-        """Read a batch, write its tracks, then record all of it in one transaction."""
+        """Read a batch, write its tracks, then record them in one transaction."""
         batch = list(self._read_batch(items))
         tracks = [track for _, one in batch if isinstance(one, _ItemFeatures) for track in one.tracks]
         staged = self.store.track_files.stage_all(tracks)

@@ -1,4 +1,4 @@
-"""Reading a published CE, MoEE or MMT checkpoint: its arrays, and the trainer's configuration if it is there.
+"""Read a published CE, MoEE or MMT checkpoint: its arrays, and the trainer's configuration if present.
 
 Nothing is unpickled: both come through the restricted reader of `wordreel.weights`, which runs no code.
 """

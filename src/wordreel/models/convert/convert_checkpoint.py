@@ -1,7 +1,7 @@
 """From a published checkpoint to a checkpoint folder that `wordreel use` takes.
 
 A published checkpoint has the video side and the pooling of captions. What turns new text into word vectors
-(CE, MoEE: word2vec or GPT) or into BERT's tokens (MMT) lies outside of it and is copied into the folder.
+(CE, MoEE: word2vec or GPT) or into BERT's tokens (MMT) is not part of it and is copied into the folder.
 """
 
 from __future__ import annotations

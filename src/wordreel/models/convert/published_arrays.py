@@ -33,7 +33,7 @@ class PublishedArrays:
         return any(key.startswith(start) for key in self._arrays)
 
     def take(self, *names: str) -> Tensor:
-        """The array under the first of these names that is there."""
+        """The array under the first of these names that exists."""
         for name in names:
             if name in self._arrays:
                 self._left.discard(name)

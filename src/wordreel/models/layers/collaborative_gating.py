@@ -7,7 +7,7 @@ as its parameter counts and released code have it:
 
 g is linear(2d → d) and then batch norm, activation, linear for each further layer, shared by all pairs. The
 released code divides by the number of pairs, counts j = i, and updates x in place, so that its result
-depends on the experts' order; the paper's reading here sums over j ≠ i and looks at all experts at once.
+depends on the experts' order; the paper's reading here sums over j ≠ i and gates all experts at once.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class CollaborativeGating(nn.Module):
         self.masked_norm = masked_norm
 
     def forward(self, x: Tensor, available: Tensor) -> Tensor:
-        return self._in_place(x, available) if self.sequential else self._at_once(x, available)
+        return self._gate_sequentially(x, available) if self.sequential else self._gate_at_once(x, available)
 
-    def _at_once(self, x: Tensor, available: Tensor) -> Tensor:
+    def _gate_at_once(self, x: Tensor, available: Tensor) -> Tensor:
         many, dim = x.shape[1], x.shape[2]
         both = available[:, :, None] & available[:, None, :]  # [b, m, m]
         if not self.with_self:
@@ -89,7 +89,7 @@ class CollaborativeGating(nn.Module):
         gate = self.attention_norms(attention, counted) + self.gates.norms(self.gates.linear(x), counted)
         return unit(x * gate.sigmoid())
 
-    def _in_place(self, x: Tensor, available: Tensor) -> Tensor:
+    def _gate_sequentially(self, x: Tensor, available: Tensor) -> Tensor:
         now = list(x.unbind(dim=1))
         for i in range(len(now)):
             others = list(range(len(now))) if self.with_self else [j for j in range(len(now)) if j != i]

@@ -15,7 +15,7 @@ class NetVLAD(nn.Module):
         a = softmax over K + G clusters of BN(x C);   v_dk = Σₜ a_tk (x_td − V_dk)
 
     The G ghost clusters take their share of a and are dropped without renormalising. Each cluster's residual
-    v_·k is made a unit vector, then all of them together; numbers lie in the order d·K + k.
+    v_·k is normalised, then all of them together; numbers lie in the order d·K + k.
     """
 
     def __init__(self, dim: int, clusters: int, ghosts: int = 0) -> None:

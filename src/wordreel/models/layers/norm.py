@@ -31,7 +31,7 @@ class BatchNorm(nn.BatchNorm1d):
         variance = torch.where(real, rows - mean, 0).square().sum(dim=0) / some
         with torch.no_grad():
             fair = variance * count / (count - 1).clamp(min=1)
-            self._remember(mean, fair, torch.where(count > 1, self._momentum, 0.0))
+            self._update_running(mean, fair, torch.where(count > 1, self._momentum, 0.0))
         return self._scaled(x, mean, variance)
 
     def each(self, x: Tensor) -> Tensor:
@@ -48,14 +48,14 @@ class BatchNorm(nn.BatchNorm1d):
             share = self._momentum * late.sum()
             scale = self._momentum / share
             fair = variance * size / (size - 1)
-            self._remember((late * mean).sum(0) * scale, (late * fair).sum(0) * scale, share, times)
+            self._update_running((late * mean).sum(0) * scale, (late * fair).sum(0) * scale, share, times)
         return self._scaled(x, mean, variance)
 
     @property
     def _momentum(self) -> float:
         return 0.1 if self.momentum is None else self.momentum
 
-    def _remember(self, mean: Tensor, variance: Tensor, share: Tensor, calls: int = 1) -> None:
+    def _update_running(self, mean: Tensor, variance: Tensor, share: Tensor, calls: int = 1) -> None:
         old_mean, old_variance, seen = self.running_mean, self.running_var, self.num_batches_tracked
         if old_mean is None or old_variance is None or seen is None:
             return
@@ -87,7 +87,7 @@ class ExpertNorm(BatchNorm):
         with torch.no_grad():
             fair = variance * count / (count - 1).clamp(min=1)
             share = torch.where(count > 1, self._momentum, 0.0).expand_as(mean)
-            self._remember(mean.flatten(), fair.flatten(), share.flatten())
+            self._update_running(mean.flatten(), fair.flatten(), share.flatten())
         y = (rows - mean) * torch.rsqrt(variance + self.eps)
         return (y * self.weight.view_as(mean) + self.bias.view_as(mean)).to(x.dtype)
 

@@ -1,4 +1,4 @@
-"""The default joint embedding: what was learned, beside what the bridge knows without learning.
+"""The default joint embedding: a learned row, beside those that the bridge has without learning.
 
 Row 0, `seen`, is the trained transformer over all experts; the other rows are the bridge's, which speak for
 words that no training caption had, for speech and for text on the screen. How much each counts was chosen on
@@ -59,7 +59,7 @@ class Reel(CheckpointModel):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What it was made from."""
+        """The model card."""
         return {"name": self.name, **self.checkpoint.card}
 
     def sentences(self, texts: Sequence[str]) -> Float32:
@@ -96,9 +96,9 @@ class Reel(CheckpointModel):
         ]
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
-        """What the bridge recognised; the learned row is put into the words of what it saw."""
-        said = self._bridge.explain(query, tracks, clip)
-        return _with_learned(said) if _sees(tracks, clip) else said
+        """What the bridge recognised; the learned row is explained with the labels of its inputs."""
+        explanation = self._bridge.explain(query, tracks, clip)
+        return _with_learned(explanation) if _sees(tracks, clip) else explanation
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
@@ -123,7 +123,7 @@ def _sees(tracks: Mapping[str, Track], clip: Clip) -> bool:
     return any(name in tracks and overlapping(tracks[name], clip).any() for name in PICTURES)
 
 
-def _with_learned(said: Explanation) -> Explanation:
-    """The learned row speaks in the words of what was recognised."""
-    shown = [said[expert][0] for expert in ("motion", "appearance") if expert in said]
-    return {**said, ROW: (", ".join(shown) or "the whole of it", None)}
+def _with_learned(explanation: Explanation) -> Explanation:
+    """Explain the learned row with the labels of the recognised motion and objects."""
+    recognised = [explanation[expert][0] for expert in ("motion", "appearance") if expert in explanation]
+    return {**explanation, ROW: (", ".join(recognised) or "the whole of it", None)}

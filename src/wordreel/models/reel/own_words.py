@@ -34,17 +34,17 @@ def words_of(text: str) -> list[str]:
     return list(dict.fromkeys(word for word in _WORD.findall(text.lower()) if len(word) <= LONGEST))
 
 
-def ids_of(texts: Sequence[str], places: Mapping[str, int]) -> Int64:
-    """`[texts, MOST]` places of each text's words in a table; -1 where there are no more."""
-    found = np.full((len(texts), MOST), -1, np.int64)
+def ids_of(texts: Sequence[str], index_of: Mapping[str, int]) -> Int64:
+    """`[texts, MOST]` indices of each text's words in a table; -1 where there are no more."""
+    indices = np.full((len(texts), MOST), -1, np.int64)
     for row, text in enumerate(texts):
-        known = [places[word] for word in words_of(text) if word in places][:MOST]
-        found[row, : len(known)] = known
-    return found
+        known = [index_of[word] for word in words_of(text) if word in index_of][:MOST]
+        indices[row, : len(known)] = known
+    return indices
 
 
 def shares(ids: Int64) -> Float32:
-    """`[texts, MOST]`: 1/√n for each word that is there, 0 elsewhere."""
+    """`[texts, MOST]`: 1/√n for each word, 0 elsewhere."""
     there = ids >= 0
     many = np.maximum(there.sum(axis=1, keepdims=True), 1)
     return np.asarray(there / np.sqrt(many), np.float32)
@@ -76,12 +76,12 @@ class OwnWords:
         return OwnWords(words, table)
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {word: place for place, word in enumerate(self.words)}
+    def _indices(self) -> dict[str, int]:
+        return {word: index for index, word in enumerate(self.words)}
 
     def add(self, texts: Sequence[str]) -> Float32 | None:
         """`[texts, dim]`, or None where there is no table."""
         if not self.words:
             return None
-        ids = ids_of(texts, self._places)
+        ids = ids_of(texts, self._indices)
         return added(self.table, ids, shares(ids))

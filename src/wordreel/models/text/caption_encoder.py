@@ -110,14 +110,16 @@ def freeze(words: nn.Module, text: TextConfig) -> None:
         words.requires_grad_(False)
     elif text.frozen_embeddings and not text.frozen_layers:
         if not isinstance(words, Bert):
-            raise ValueError(f"embeddings of {text.words!r} cannot be frozen alone; freeze all of it")
+            raise ValueError(f"embeddings of {text.words!r} cannot be frozen alone; freeze the whole encoder")
         words.embeddings.requires_grad_(False)
     elif text.frozen_layers:
         layers = (
             words.encoder.layer if isinstance(words, Bert) else words.h if isinstance(words, Gpt) else None
         )
         if layers is None:
-            raise ValueError(f"layers of {text.words!r} cannot be frozen one by one; freeze all of it")
+            raise ValueError(
+                f"layers of {text.words!r} cannot be frozen one by one; freeze the whole encoder"
+            )
         for name, child in words.named_children():
             if name not in ("encoder", "h"):
                 child.requires_grad_(False)

@@ -10,7 +10,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wordreel.serve.problems import Problem
 
-
 QUERY_POSTS = re.compile(r"/api/(search|videos/[^/]+/captions)")
 """POST requests that only read: their query does not fit into a URL."""
 

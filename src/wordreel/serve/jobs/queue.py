@@ -1,4 +1,4 @@
-"""The job queue: one job after the other, in a thread that watches over whoever runs it."""
+"""The job queue: one job after the other, in a thread that watches the process running it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class JobRunner(Protocol):
 
 
 class JobStopped(Exception):
-    """A runner stopped because it was asked to."""
+    """A job stopped on request."""
 
 
 class JobQueue:

@@ -39,12 +39,12 @@ def run_job(
     if kind == "bank":
         return _bank(library, request, on_progress)
     if kind == "check":
-        found = library.banks.check(
+        report = library.banks.check(
             request["bank"],
             request["captions"],
             on_progress=lambda now: on_progress(step_progress("checking", now)),
         )
-        return asdict(found)
+        return asdict(report)
     raise WordreelError(f"no job is called {kind!r}")
 
 
@@ -52,15 +52,15 @@ def _bank(library: Library, request: dict[str, Any], on_progress: ReportProgress
     from wordreel.banks.sources import builtin
 
     name, source = request["name"], request["source"]
-    texts, said = builtin().texts, builtin().source
+    texts, source_text = builtin().texts, builtin().source
     if source != "builtin":
-        texts, said = tuple(source["texts"]), "queries sent over HTTP"
+        texts, source_text = tuple(source["texts"]), "queries sent over HTTP"
     if any(row.name == name for row in library.banks.list()) and request.get("resumed"):
-        bank = library.banks.show(name)  # it was killed after the bank was made and before it was embedded
+        bank = library.banks.show(name)  # killed after the bank was built and before it was embedded
         library.banks.update(name)
     else:
         bank = library.banks.build(
-            name, texts, said, lambda now: on_progress(step_progress("embedding", now))
+            name, texts, source_text, lambda now: on_progress(step_progress("embedding", now))
         )
     return {"name": bank.name, "size": len(bank)}
 

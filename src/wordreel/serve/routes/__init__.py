@@ -11,8 +11,8 @@ from wordreel.serve.service import Service
 
 
 def _service(request: Request) -> Service:
-    found: Service = request.app.state.service
-    return found
+    service: Service = request.app.state.service
+    return service
 
 
 Served = Annotated[Service, Depends(_service)]

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 
 from wordreel.banks.embedded_bank import EmbeddedBank
-from wordreel.library import banks as kept
+from wordreel.library import banks as bank_store
 from wordreel.serve.display import display_name, thumb_url
 from wordreel.serve.k_occurrence import HubCounts, best_of, count_occurrences
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import Served, errors
-from wordreel.serve.routes.jobs import shown
+from wordreel.serve.routes.jobs import job_model
 from wordreel.serve.schemas import BankName, JobResponse, NormName
 from wordreel.serve.schemas_library import (
     BankCheckModel,
@@ -42,27 +42,25 @@ async def banks(service: Served) -> BanksResponse:
 
 
 @router.post("/api/banks", status_code=202, response_model=JobResponse, responses=errors(409))
-async def build(asked: BankRequest, service: Served) -> JobResponse:
+async def build(body: BankRequest, service: Served) -> JobResponse:
     """Make a bank."""
-    if any(row.name == asked.name for row in await asyncio.to_thread(kept.list_banks, service.store)):
+    if any(row.name == body.name for row in await asyncio.to_thread(bank_store.list_banks, service.store)):
         raise Problem(409, "bank_exists", "there is a bank of that name already; choose another", "name")
-    if not asked.name.isprintable() or "/" in asked.name or not asked.name.strip():
+    if not body.name.isprintable() or "/" in body.name or not body.name.strip():
         raise Problem(422, "bad_bank", "use a short word without a slash", "name")
-    source: Any = asked.source if isinstance(asked.source, str) else asked.source.model_dump()
-    job = await asyncio.to_thread(
-        service.jobs.put, "bank", asked.name, {"name": asked.name, "source": source}
-    )
-    return JobResponse(job=shown(job))
+    source: Any = body.source if isinstance(body.source, str) else body.source.model_dump()
+    job = await asyncio.to_thread(service.jobs.put, "bank", body.name, {"name": body.name, "source": source})
+    return JobResponse(job=job_model(job))
 
 
 @router.post(
     "/api/banks/{name}/check", status_code=202, response_model=JobResponse, responses=errors(404, 409)
 )
-async def check(name: Named, asked: BankCheckRequest, service: Served) -> JobResponse:
+async def check(name: Named, body: BankCheckRequest, service: Served) -> JobResponse:
     """Measure whether a bank helps, on captions of videos in the library."""
     await asyncio.to_thread(_check_bank, service, name)
-    job = await asyncio.to_thread(service.jobs.put, "check", name, {"bank": name, "captions": asked.captions})
-    return JobResponse(job=shown(job))
+    job = await asyncio.to_thread(service.jobs.put, "check", name, {"bank": name, "captions": body.captions})
+    return JobResponse(job=job_model(job))
 
 
 @router.delete("/api/banks/{name}", response_model=OkResponse, responses=errors(404, 409))
@@ -81,11 +79,11 @@ async def settings(service: Served) -> SettingsModel:
 
 
 @router.put("/api/settings", response_model=SettingsModel, responses=errors(409))
-async def set_settings(asked: SettingsModel, service: Served) -> SettingsModel:
+async def set_settings(body: SettingsModel, service: Served) -> SettingsModel:
     """Turn the log of queries on or off."""
-    if not asked.log_bank.isprintable() or "/" in asked.log_bank or not asked.log_bank.strip():
+    if not body.log_bank.isprintable() or "/" in body.log_bank or not body.log_bank.strip():
         raise Problem(422, "bad_bank", "use a short word without a slash", "log_bank")
-    await asyncio.to_thread(service.query_log.set, asked.log_queries, asked.log_bank)
+    await asyncio.to_thread(service.query_log.set, body.log_queries, body.log_bank)
     return SettingsModel(log_queries=service.query_log.on, log_bank=service.query_log.bank)
 
 
@@ -102,8 +100,8 @@ async def hubness(
 def listed(service: Service) -> list[BankModel]:
     """The banks as they go over the wire."""
     entries = []
-    for row in kept.list_banks(service.store):
-        check = kept.read_check(service.store, row.name, service.model.fingerprint)
+    for row in bank_store.list_banks(service.store):
+        check = bank_store.read_check(service.store, row.name, service.model.fingerprint)
         checked = None
         if check is not None:
             checked = BankCheckModel(
@@ -111,7 +109,7 @@ def listed(service: Service) -> list[BankModel]:
                 verdict=str(check.report.get("verdict", "")),
                 method=str(check.report.get("method", "")),
                 checked_at=check.checked_at,
-                current=check.revision == kept.read_bank(service.store, row.name).revision,
+                current=check.revision == bank_store.read_bank(service.store, row.name).revision,
             )
         entries.append(
             BankModel(name=row.name, source=row.source, made_at=row.made_at, size=row.size, checked=checked)
@@ -120,52 +118,52 @@ def listed(service: Service) -> list[BankModel]:
 
 
 def _check_bank(service: Service, name: str) -> None:
-    if all(row.name != name for row in kept.list_banks(service.store)):
+    if all(row.name != name for row in bank_store.list_banks(service.store)):
         raise Problem(404, "not_found", "there is no bank of that name; see /api/banks")
 
 
 def _hubness(service: Service, bank: str | None, norm: str) -> HubnessResponse:
     state = service.live.now
-    rows = kept.list_banks(service.store)
+    rows = bank_store.list_banks(service.store)
     if not rows or not len(state.searcher):
         raise Problem(409, "no_bank", "there is no query bank to count with; make one first: POST /api/banks")
     name = bank or max(rows, key=lambda row: (row.size, row.name)).name
     _check_bank(service, name)
     scoring = state.check().scoring(norm, name)
-    work = EmbeddedBank.open(state.searcher, kept.read_bank(service.store, name))
-    found = state.cached(
+    work = EmbeddedBank.open(state.searcher, bank_store.read_bank(service.store, name))
+    counts = state.cached(
         ("hubness", name, norm, work.bank.revision), lambda: count_occurrences(work, scoring.norm)
     )
     paths = {file.content: file.path for file in reversed(state.searcher.snapshot.files)}
     return HubnessResponse(
         bank=name,
         queries=len(work.bank),
-        videos=len(found.contents),
-        k=best_of(len(found.contents)),
+        videos=len(counts.contents),
+        k=best_of(len(counts.contents)),
         norm=scoring.norm.label,
         note=NOTE,
-        edges=list(found.edges),
-        before=_measures(found, 0),
-        after=_measures(found, 1),
-        hubs=[_hub(service, found, number, paths) for number in found.hubs()],
+        edges=list(counts.edges),
+        before=_measures(counts, 0),
+        after=_measures(counts, 1),
+        hubs=[_hub(service, counts, number, paths) for number in counts.hubs()],
     )
 
 
-def _measures(found: HubCounts, which: int) -> HubnessMeasures:
+def _measures(counts: HubCounts, which: int) -> HubnessMeasures:
     wanted = {
-        name: found.measures[which][name] for name in HubnessMeasures.model_fields if name != "histogram"
+        name: counts.measures[which][name] for name in HubnessMeasures.model_fields if name != "histogram"
     }
-    return HubnessMeasures(**wanted, histogram=list(found.histograms[which]))
+    return HubnessMeasures(**wanted, histogram=list(counts.histograms[which]))
 
 
-def _hub(service: Service, found: HubCounts, number: int, paths: dict[str, str]) -> HubModel:
-    content = found.contents[number]
+def _hub(service: Service, counts: HubCounts, number: int, paths: dict[str, str]) -> HubModel:
+    content = counts.contents[number]
     info = service.store.info(content)
     return HubModel(
         content=content,
         kind=info.kind if info else "video",
         name=display_name(paths.get(content, content), service.uploaded),
         thumb=thumb_url(content, info.duration / 2 if info else 0.0),
-        count_before=int(found.before[number]),
-        count_after=int(found.after[number]),
+        count_before=int(counts.before[number]),
+        count_after=int(counts.after[number]),
     )

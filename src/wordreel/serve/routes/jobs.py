@@ -53,16 +53,16 @@ UPLOAD_DOCS = {
 
 
 @router.post("/api/folders", status_code=202, response_model=JobResponse, responses=errors(404, 409))
-async def add_folder(asked: FolderRequest, service: Served) -> JobResponse:
+async def add_folder(body: FolderRequest, service: Served) -> JobResponse:
     """Add a folder (or a file) under one of the allowed roots, or bring it up to date."""
-    path = await asyncio.to_thread(allowed, service, asked.path)
+    path = await asyncio.to_thread(allowed, service, body.path)
     request = {
         "paths": [os.fspath(path)],
         "retry_failed": True,
         "within": [os.fspath(root) for root in service.options.roots],  # also what links lead to
     }
     job = await asyncio.to_thread(service.jobs.put, "add", display_path(str(path)), request)
-    return JobResponse(job=shown(job))
+    return JobResponse(job=job_model(job))
 
 
 @router.post(
@@ -98,26 +98,26 @@ async def upload(
             duration=arrived.info.duration,
             bytes=arrived.size,
         ),
-        job=None if job is None else shown(job),
+        job=None if job is None else job_model(job),
     )
 
 
 @router.get("/api/jobs", response_model=JobsResponse, responses=errors())
 async def jobs(service: Served) -> JobsResponse:
     """The latest jobs, newest first."""
-    return JobsResponse(jobs=[shown(job) for job in await asyncio.to_thread(service.jobs.latest)])
+    return JobsResponse(jobs=[job_model(job) for job in await asyncio.to_thread(service.jobs.latest)])
 
 
 @router.get("/api/jobs/{number}", response_model=JobResponse, responses=errors(404))
 async def job(number: JobId, service: Served) -> JobResponse:
     """One job as it is now."""
-    return JobResponse(job=shown(await asyncio.to_thread(service.jobs.get, number)))
+    return JobResponse(job=job_model(await asyncio.to_thread(service.jobs.get, number)))
 
 
 @router.delete("/api/jobs/{number}", response_model=JobResponse, responses=errors(404))
 async def cancel(number: JobId, service: Served) -> JobResponse:
-    """Stop a job. What it added so far is kept."""
-    return JobResponse(job=shown(await asyncio.to_thread(service.jobs.cancel, number)))
+    """Stop a job. What it added so far stays in the library."""
+    return JobResponse(job=job_model(await asyncio.to_thread(service.jobs.cancel, number)))
 
 
 @router.get(
@@ -138,7 +138,7 @@ async def _events(service: Service, job: Job) -> AsyncIterator[bytes]:
     service.listeners += 1
     try:
         while True:
-            data = json.dumps(shown(job).model_dump(mode="json"))
+            data = json.dumps(job_model(job).model_dump(mode="json"))
             if job.ended:
                 yield f"event: done\ndata: {data}\n\n".encode()
                 return
@@ -155,18 +155,18 @@ async def _events(service: Service, job: Job) -> AsyncIterator[bytes]:
         service.listeners -= 1
 
 
-def shown(job: Job) -> schemas.JobModel:
+def job_model(job: Job) -> schemas.JobModel:
     facts = asdict(job)
     del facts["request"]
     return schemas.JobModel(**facts)
 
 
-def allowed(service: Service, asked: str) -> Path:
+def allowed(service: Service, requested: str) -> Path:
     """A path below one of the roots once all links are followed; a `Problem` for every other.
 
     The same answer for what is not there and what is not allowed: nobody learns what else the disk holds.
     """
-    path = Path(os.path.realpath(asked))
+    path = Path(os.path.realpath(requested))
     roots = [Path(os.path.realpath(root)) for root in service.options.roots]
     if any(path.is_relative_to(root) for root in roots) and not path.is_relative_to(service.store.path):
         with suppress(OSError, ValueError):  # a name that is too long for the file system

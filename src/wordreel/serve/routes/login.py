@@ -19,12 +19,12 @@ router = APIRouter(tags=["access"])
 
 
 @router.post("/api/login", response_model=OkResponse, responses=errors())
-async def login(asked: LoginRequest, service: Served, request: Request, response: Response) -> OkResponse:
+async def login(body: LoginRequest, service: Served, request: Request, response: Response) -> OkResponse:
     """Log in with the server's token."""
     verifier: TokenVerifier | None = request.app.state.verifier
     if verifier is None:
         return OkResponse()
-    if not await anyio.to_thread.run_sync(verifier.verify, asked.token):
+    if not await anyio.to_thread.run_sync(verifier.verify, body.token):
         raise Problem(401, "wrong_token", "that is not the token of this server", "token")
     response.set_cookie(
         COOKIE,

@@ -60,7 +60,7 @@ async def preview(
     response_class=Response,
     responses={
         **_binary(*SHOWN, DOWNLOAD),
-        206: {"description": "the part that was asked for"},
+        206: {"description": "the requested range"},
         304: {"description": "you have it"},
         416: {"description": "there is no such part"},
     },

@@ -34,31 +34,31 @@ class CompareParameters(FilterFields, RankFields):
 
 @router.get("/api/search", response_model=SearchResponse, responses=errors(404, 409))
 async def search_get(
-    asked: Annotated[SearchParameters, Query()], service: Served, request: Request
+    parameters: Annotated[SearchParameters, Query()], service: Served, request: Request
 ) -> Response:
     """Find videos, and the second in them."""
-    return await _search(service, asked.request(), request)
+    return await _search(service, parameters.request(), request)
 
 
 @router.post("/api/search", response_model=SearchResponse, responses=errors(404, 409))
-async def search_post(asked: SearchRequest, service: Served, request: Request) -> Response:
+async def search_post(body: SearchRequest, service: Served, request: Request) -> Response:
     """Find videos, and the second in them."""
-    return await _search(service, asked, request)
+    return await _search(service, body, request)
 
 
 @router.get("/api/compare", response_model=CompareResponse, responses=errors(409))
-async def compare(asked: Annotated[CompareParameters, Query()], service: Served) -> Response:
+async def compare(parameters: Annotated[CompareParameters, Query()], service: Served) -> Response:
     """The same question ranked plainly and with a query bank, side by side."""
-    query = search_handlers.query_of(service, SearchRequest.model_construct(**asked.model_dump()))
+    query = search_handlers.query_of(service, SearchRequest.model_construct(**parameters.model_dump()))
     timer = search_handlers.RequestTimer()
     await encoded(service, query.texts)
     timer.encode = timer.lap()
     return _json(await service.search_pool(search_handlers.compare, service, query, timer))
 
 
-async def _search(service: Service, asked: SearchRequest, request: Request) -> Response:
+async def _search(service: Service, search_request: SearchRequest, request: Request) -> Response:
     timer = search_handlers.RequestTimer()
-    query = search_handlers.query_of(service, asked)
+    query = search_handlers.query_of(service, search_request)
     await encoded(service, query.texts)
     timer.encode = timer.lap()
     if query.offset == 0:
@@ -66,7 +66,7 @@ async def _search(service: Service, asked: SearchRequest, request: Request) -> R
             service.query_log.hear(client_of(request), text)
     # A picture is decoded and analysed first: that belongs to the slow work.
     pool = service.analysis_pool if query.image is not None else service.search_pool
-    return _json(await pool(search_handlers.search, service, asked, query, timer))
+    return _json(await pool(search_handlers.search, service, search_request, query, timer))
 
 
 async def encoded(service: Service, texts: list[str]) -> None:

@@ -74,13 +74,13 @@ async def match(
         state = service.live.now
         _check_searchable(service, state, content)
         query = queries.Query(text, norm=norm, bank=bank, beta=beta)
-        found = state.check().where(content, query)
+        result = state.check().where(content, query)
         return MatchResponse(
-            step=found.step,
-            duration=found.duration,
-            scores=list(found.scores),
-            moments=[MomentScore(start=s, end=e, score=v) for s, e, v in found.moments],
-            norm=found.norm,
+            step=result.step,
+            duration=result.duration,
+            scores=list(result.scores),
+            moments=[MomentScore(start=s, end=e, score=v) for s, e, v in result.moments],
+            norm=result.norm,
         )
 
     return await service.search_pool(work)
@@ -88,18 +88,18 @@ async def match(
 
 @router.get("/api/videos/{content}/like", response_model=LikeResponse, responses=errors(404))
 async def like(
-    content: ContentPath, service: Served, asked: Annotated[LikeParameters, Query()]
+    content: ContentPath, service: Served, parameters: Annotated[LikeParameters, Query()]
 ) -> LikeResponse:
-    """Videos like this one, or like one moment of it."""
+    """Videos like this one, or like one moment in it."""
     timer = RequestTimer()
 
     def work() -> LikeResponse:
         timer.queue = timer.lap()
         searcher = service.live.now.searcher
         check_stored(service, content)
-        moment = moment_of(content, asked.start, asked.end)
-        found = searcher.search(queries.Query(like=moment, limit=asked.limit, filters=filters_of(asked)))
-        hits = hit_models(searcher, found.hits, None, service.uploaded)
+        moment = moment_of(content, parameters.start, parameters.end)
+        query = queries.Query(like=moment, limit=parameters.limit, filters=filters_of(parameters))
+        hits = hit_models(searcher, searcher.search(query).hits, None, service.uploaded)
         return LikeResponse(hits=hits, took=timer.finish(service))
 
     return await service.search_pool(work)
@@ -110,16 +110,16 @@ async def captions(content: ContentPath, service: Served) -> StoredCaptions:
     """What people wrote about this video, where it was imported with captions."""
     await service.search_pool(_check_stored, service, content)
     rows = await service.search_pool(service.store.captions, None, None, content)
-    said: list[dict[str, Any]] = [
+    stored: list[dict[str, Any]] = [
         {"text": row.text, "start": row.start, "end": row.end, "dataset": row.dataset} for row in rows
     ]
-    return StoredCaptions(captions=said)
+    return StoredCaptions(captions=stored)
 
 
 @router.post("/api/videos/{content}/captions", response_model=RankedCaptions, responses=errors(404))
-async def rank_captions(content: ContentPath, asked: CaptionsRequest, service: Served) -> RankedCaptions:
+async def rank_captions(content: ContentPath, body: CaptionsRequest, service: Served) -> RankedCaptions:
     """Which of some captions says best what this video shows."""
-    few = [text for text in asked.captions if text.strip()]
+    few = [text for text in body.captions if text.strip()]
     if len(few) <= 64:
         await encoded(service, few)
 
@@ -127,7 +127,7 @@ async def rank_captions(content: ContentPath, asked: CaptionsRequest, service: S
         searcher = service.live.now.searcher
         check_stored(service, content)
         video = searcher.encode_video(moment_of(content))
-        found = rank(searcher, video, asked.captions, asked.limit, asked.norm, asked.beta)
+        ranked = rank(searcher, video, body.captions, body.limit, body.norm, body.beta)
         return RankedCaptions(
             captions=[
                 RankedCaption(
@@ -139,7 +139,7 @@ async def rank_captions(content: ContentPath, asked: CaptionsRequest, service: S
                     why=reason_models(one.why),
                     norm=one.norm,
                 )
-                for one in found
+                for one in ranked
             ]
         )
 
@@ -155,7 +155,7 @@ async def remove_video(content: ContentPath, service: Served) -> RemovedResponse
 @router.get("/api/failures", response_model=list[FailureModel], responses=errors())
 async def failures(service: Served) -> list[FailureModel]:
     """Files that could not be added, and why."""
-    found = await service.search_pool(service.store.failures)
+    failed = await service.search_pool(service.store.failures)
     return [
         FailureModel(
             path=display_path(one.path),
@@ -163,7 +163,7 @@ async def failures(service: Served) -> list[FailureModel]:
             reason=display_path(one.reason),
             failed_at=one.failed_at,
         )
-        for one in found
+        for one in failed
     ]
 
 

@@ -55,10 +55,29 @@ def choose_beta(
     grid: Sequence[float] = GRID,
     method: Method | None = None,
 ) -> BetaChoice:
-    """β by R@1, then mean rank, then the smaller, on validation `queries [q, items]` with `right [q]` items.
+    """Choose β by R@1 on validation queries; of equal ones by mean rank, then the smaller.
 
-    `grid` is for cosines; divide it by the scale of logits. The default method is DIS. Cost: one fit and one
-    ranking per β.
+    Cost: one fit and one ranking per β.
+
+    Args:
+        bank: Similarities of the bank, `[bank, items]`.
+        queries: Similarities of the validation queries, `[queries, items]`.
+        right: `[queries]`, the number of each query's right item.
+        grid: The β to try, made for cosines; divide them by the scale of logits.
+        method: A method with a `beta`; dynamic inverted softmax by default.
+
+    Returns:
+        The chosen β, and R@1 and mean rank of every β.
+
+    Raises:
+        HubnessError: There are no queries, the grid is empty, the method has no `beta`, or the shapes do
+            not fit.
+
+    >>> rng = np.random.default_rng(0)
+    >>> bank, queries = rng.uniform(-0.1, 0.1, (50, 8)), 0.2 * np.eye(8)
+    >>> choice = choose_beta(bank, queries, np.arange(8), grid=(5.0, 20.0))
+    >>> choice.beta, choice.tried[0].r1
+    (5.0, 100.0)
     """
     method = method or DynamicInvertedSoftmax()
     tried = []
@@ -74,9 +93,26 @@ def choose_beta(
 def choose_beta_unlabelled(
     bank: Array, grid: Sequence[float] = GRID, k: int = 10, method: Method | None = None
 ) -> BetaChoice:
-    """The largest β whose k-occurrences of held-out bank queries are about the least skewed.
+    """Choose β without labels: the largest one whose k-occurrences of held-out bank queries are about the
+    least skewed.
 
-    The default method is inverted softmax, since a gate hides most of what β does to the bank's own queries.
+    Args:
+        bank: Similarities of the bank, `[bank, items]`, at least two queries.
+        grid: The β to try, made for cosines; divide them by the scale of logits.
+        k: How many items each query retrieves.
+        method: A method with a `beta`; inverted softmax by default, since a gate hides most of what β does
+            to the bank's own queries.
+
+    Returns:
+        The chosen β, and the skewness of every β.
+
+    Raises:
+        HubnessError: The bank has fewer than two queries, the grid is empty, or the method has no `beta`.
+
+    >>> bank = np.random.default_rng(0).normal(size=(200, 40)) / 10
+    >>> choice = choose_beta_unlabelled(bank, grid=(1.0, 10.0, 100.0))
+    >>> choice.beta in (1.0, 10.0, 100.0), len(choice.tried)
+    (True, 3)
     """
     bank = matrix(bank, "the bank")
     if len(bank) < 2:

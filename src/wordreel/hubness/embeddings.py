@@ -72,7 +72,22 @@ class MixtureSource:
 
 
 def product(queries: Array, items: Array) -> SimilaritySource:
-    """A source of inner products; pass unit vectors for cosines."""
+    """A source of inner products, computed block by block as a method reads them.
+
+    Args:
+        queries: `[m, d]`; unit vectors for cosines.
+        items: `[n, d]`.
+
+    Returns:
+        A source of `[m, n]` similarities, for `Method.fit`, `fit_many` and `corrected_ranks`.
+
+    Raises:
+        HubnessError: The shapes do not fit.
+
+    >>> source = product(np.eye(3)[:2], np.eye(3))
+    >>> source.shape, source.read(1, 2).tolist()
+    ((2, 3), [[0.0, 1.0, 0.0]])
+    """
     queries, items = np.asarray(queries), np.asarray(items)
     if queries.ndim != 2 or items.ndim != 2 or queries.shape[1] != items.shape[1]:
         raise HubnessError(
@@ -82,7 +97,28 @@ def product(queries: Array, items: Array) -> SimilaritySource:
 
 
 def mixtures(queries: Float32, weights: Float32, items: Float32, available: Bool) -> SimilaritySource:
-    """A source of mixture similarities of `[m, e, d]` with `weights [m, e]` to `[n, e, d]`."""
+    """A source of mixture similarities: per expert an inner product, averaged over the experts that an item
+    has with the query's weights.
+
+    Args:
+        queries: Query embeddings of each expert, `[m, e, d]`.
+        weights: The weight of each expert for a query, `[m, e]`, not negative.
+        items: Item embeddings of each expert, `[n, e, d]`.
+        available: Which experts an item has, `[n, e]`.
+
+    Returns:
+        A source of `[m, n]` similarities, for `Method.fit`, `fit_many` and `corrected_ranks`.
+
+    Raises:
+        HubnessError: The shapes do not fit, or a weight is negative or not finite.
+
+    >>> queries = np.ones((1, 2, 1), np.float32)
+    >>> weights = np.array([[0.25, 0.75]], np.float32)
+    >>> items = np.array([[[0.4], [0.8]], [[0.4], [0.0]]], np.float32)
+    >>> source = mixtures(queries, weights, items, np.array([[True, True], [True, False]]))
+    >>> source.read(0, 1).round(4).tolist() == [[np.float32(0.7), np.float32(0.4)]]
+    True
+    """
     if queries.ndim != 3 or items.ndim != 3 or queries.shape[1:] != items.shape[1:]:
         raise HubnessError(
             f"expert embeddings are [rows, experts, dim], not {queries.shape} and {items.shape}"
@@ -147,7 +183,30 @@ def fit_mixtures(
     threads: int | None = None,
     device: str = "cpu",
 ) -> State:
-    """Fit on bank `[m, e, d]` with `weights [m, e]` and gallery `[n, e, d]` with `available [n, e]`."""
+    """Fit on embeddings of a mixture of experts, without storing the similarity matrix.
+
+    Args:
+        method: What to fit (`make_method`); one with a single bank.
+        bank: Embeddings of the bank queries, `[m, e, d]`.
+        weights: The weight of each expert for a bank query, `[m, e]`, not negative.
+        gallery: Embeddings of the gallery items, `[n, e, d]`.
+        available: Which experts a gallery item has, `[n, e]`.
+        threads: CPU threads; all cores by default.
+        device: `cpu`, `cuda`, or `auto` for a GPU where there is one.
+
+    Returns:
+        The fitted state over the `n` gallery items.
+
+    Raises:
+        HubnessError: The shapes do not fit, a weight is negative, or a similarity is not finite.
+
+    >>> from wordreel.hubness.inverted_softmax import InvertedSoftmax
+    >>> rng = np.random.default_rng(0)
+    >>> bank, gallery = rng.normal(size=(20, 2, 8)).astype("f4"), rng.normal(size=(5, 2, 8)).astype("f4")
+    >>> weights, available = np.full((20, 2), 0.5, np.float32), np.ones((5, 2), bool)
+    >>> fit_mixtures(InvertedSoftmax(beta=1.0), bank, weights, gallery, available).bias().shape
+    (5,)
+    """
     return method.fit(mixtures(bank, weights, gallery, available), threads=threads, device=device)
 
 

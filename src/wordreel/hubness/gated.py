@@ -51,5 +51,8 @@ class GatedScores:
 
 
 def ranking_scores(scores: Array | GatedScores) -> Array:
-    """The rows to sort, of any method."""
+    """The array of scores to rank each row by, whether or not a method gates its queries.
+
+    Gated scores compare within a row only: those of a corrected query are not on the scale of a plain one.
+    """
     return scores.ranking_scores if isinstance(scores, GatedScores) else scores

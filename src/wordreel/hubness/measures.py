@@ -26,9 +26,20 @@ Counts = NDArray[np.int64] | Float64
 def k_occurrence(
     retrieved: Array | GatedScores, k: int = 10, items: int | None = None, *, threads: int | None = None
 ) -> Ids:
-    """Nₖ `[items]` from similarities or scores `[queries, items]`, or from a ranking of whole numbers.
+    """Count how many queries have each item among their k best.
 
-    A ranking `[queries, at least k]` lists item numbers, best first (-1: none), and needs `items`.
+    Args:
+        retrieved: Similarities or scores `[queries, items]`, or a ranking `[queries, at least k]` of item
+            numbers, best first (-1: none).
+        k: How many items each query retrieves.
+        items: The size of the gallery; needed for a ranking.
+        threads: CPU threads; all cores by default.
+
+    Returns:
+        Nₖ, `[items]`.
+
+    Raises:
+        HubnessError: There are no queries, `k` is below 1, or the shapes do not fit.
 
     >>> k_occurrence(np.array([[0.9, 0.1, 0.5], [0.8, 0.7, 0.1]]), k=1).tolist()
     [2, 0, 0]

@@ -74,7 +74,12 @@ def fit_many(
 
 
 def is_single_pass(method: Method) -> bool:
-    """Whether a method needs only one pass over its banks, which other methods can share."""
+    """Whether a method needs only one pass over its banks, which other methods can share.
+
+    >>> from wordreel.hubness.registry import make_method
+    >>> is_single_pass(make_method("dis")), is_single_pass(make_method("sinkhorn"))
+    (True, False)
+    """
     return type(method).fit is Method.fit
 
 

@@ -90,7 +90,27 @@ def corrected_ranks(
 def ranks_before_and_after(
     method: Method, state: State, rows: Blocks, right: Ids, *, threads: int | None = None
 ) -> tuple[Float64, Float64]:
-    """Ranks of items `right` by the similarities alone and as `method` orders them, from one pass."""
+    """Ranks of the right items by the similarities alone and as a method orders them, from one pass.
+
+    Args:
+        method: The normalisation.
+        state: What it was fitted to.
+        rows: Similarities `[queries, items]`, an array or a source (`product`).
+        right: `[queries]`, the number of each query's right item.
+        threads: CPU threads; all cores by default.
+
+    Returns:
+        The ranks `[queries]` before and after.
+
+    Raises:
+        HubnessError: The shapes do not fit, or the state is of another method or stale.
+
+    >>> from wordreel.hubness.plain import Plain
+    >>> rows = np.array([[0.1, 0.9, 0.5]], np.float32)
+    >>> before, after = ranks_before_and_after(Plain(), Plain().fit(rows), rows, np.array([2]))
+    >>> before.tolist(), after.tolist()
+    ([2.0], [2.0])
+    """
     return _ranks(method, state, rows, right, threads, plain=True)
 
 

@@ -64,12 +64,26 @@ def fit_embeddings_on_device(
     device: str = "cuda",
     precision: Precision = "full",
 ) -> list[State]:
-    """Fit several methods on a bank `[m, d]` and a gallery `[n, d]` in one pass; a state for each.
+    """Fit several methods on embeddings in one pass on a GPU.
 
     Embeddings are arrays or tensors, of float16, bfloat16 or float32 (others become float32). A gallery in
-    main memory is copied to the device in chunks. `extra [g, d]` is the gallery bank of the dual methods.
-    `precision="tf32"` lets the fused pass round float32 embeddings to 11 bits, over three times as fast;
-    half-precision ones are multiplied exactly either way.
+    main memory is copied to the device in chunks.
+
+    Args:
+        methods: What to fit (`make_method`).
+        bank: Embeddings of the bank queries, `[m, d]`.
+        gallery: Embeddings of the gallery items, `[n, d]`.
+        extra: Embeddings of the gallery bank, `[g, d]`, for the dual methods.
+        device: A torch device.
+        precision: `tf32` lets the fused pass round float32 embeddings to 11 bits, over three times as fast;
+            half-precision ones are multiplied exactly either way.
+
+    Returns:
+        One state per method, as `fit_embeddings` returns it.
+
+    Raises:
+        HubnessError: The shapes do not fit, a similarity is not finite, a method has no GPU version, or
+            torch is not installed.
     """
     torch = import_torch()
     if precision not in ("full", "tf32"):

@@ -1,4 +1,4 @@
-"""One shape for every error: `{"error": {"code", "message", "field", "next_step"}}`, wherever it is raised."""
+"""One shape for every error: `{"error": {"code", "message", "field", "next_step"}}`."""
 
 from __future__ import annotations
 

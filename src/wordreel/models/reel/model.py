@@ -126,4 +126,4 @@ def _sees(tracks: Mapping[str, Track], clip: Clip) -> bool:
 def _with_learned(explanation: Explanation) -> Explanation:
     """Explain the learned row with the labels of the recognised motion and objects."""
     recognised = [explanation[expert][0] for expert in ("motion", "appearance") if expert in explanation]
-    return {**explanation, ROW: (", ".join(recognised) or "the whole of it", None)}
+    return {**explanation, ROW: (", ".join(recognised) or "the whole clip", None)}

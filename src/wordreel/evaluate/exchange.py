@@ -73,7 +73,7 @@ def export_run(
         scores: `[captions, videos]`, larger is better.
         captions: Captions that are not valid are left out.
         ids: See `captioned_ids`.
-        direction: Who asks.
+        direction: Whether captions look for videos or videos for captions.
         k: Items per query.
 
     Raises:
@@ -91,7 +91,22 @@ def export_run(
 def export_qrels(
     path: Path, captions: Captions, ids: CaptionedIds, direction: Direction = Direction.TEXT_TO_VIDEO
 ) -> None:
-    """Write which items answer which query, as TREC qrels."""
+    """Write which items answer which query, as TREC qrels.
+
+    Args:
+        path: The file to write.
+        captions: Captions that are not valid are left out.
+        ids: The names to write (`captioned_ids`).
+        direction: Whether captions look for videos or videos for captions.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from wordreel.evaluate.retrieval import arrange
+    >>> with TemporaryDirectory() as folder:
+    ...     captions = arrange(2, 2)
+    ...     export_qrels(Path(folder) / "qrels.txt", captions, captioned_ids(captions, ["dog", "cat"]))
+    ...     (Path(folder) / "qrels.txt").read_text().splitlines()
+    ['dog#0 0 dog 1', 'cat#0 0 cat 1']
+    """
     backwards = direction is Direction.VIDEO_TO_TEXT
     write_qrels(path, caption_qrels(captions, ids.captions, ids.videos, backwards=backwards))
 
@@ -103,7 +118,18 @@ def export_beir(
     texts: Sequence[str] = (),
     direction: Direction = Direction.TEXT_TO_VIDEO,
 ) -> None:
-    """Write a captioned set as a BEIR folder; without `texts` an id stands for its text."""
+    """Write a captioned set as a BEIR folder.
+
+    Args:
+        folder: Where to write `corpus.jsonl`, `queries.jsonl` and the qrels.
+        captions: Captions that are not valid are left out.
+        ids: The names to write (`captioned_ids`).
+        texts: The caption texts; without them an id stands for its text.
+        direction: Whether captions look for videos or videos for captions.
+
+    Raises:
+        EvaluationError: The folder cannot be written.
+    """
     words = texts or ids.captions
     lines = {ids.captions[n]: words[n] for n in np.flatnonzero(captions.valid).tolist()}
     videos = dict(zip(ids.videos, ids.videos, strict=True))
@@ -152,7 +178,7 @@ def evaluate_run(
         run: A TREC run file.
         qrels: Query → item → relevance (`read_judgements`). Queries without qrels do not count.
         items: The size of the gallery; by default the items that the run and the qrels name.
-        direction: Who asks.
+        direction: Whether captions look for videos or videos for captions.
 
     Returns:
         The run, whose answers that were not retrieved have an infinite rank.

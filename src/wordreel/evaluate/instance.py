@@ -57,7 +57,18 @@ class InstanceRanks:
 def embedding_metrics(
     embeddings: NDArray[Any], labels: Sequence[Any] | NDArray[Any], ks: Sequence[int] = CUB
 ) -> InstanceMetrics:
-    """Figures of `embeddings [items, dim]` by cosine.
+    """Image-to-image retrieval metrics of embeddings, by cosine.
+
+    Args:
+        embeddings: `[items, dim]`, of any length.
+        labels: `[items]`, the class of each item.
+        ks: The K of R@K; `CUB` by default, or `SOP`.
+
+    Returns:
+        R@K, mAP and mAP@R in per cent, over the items that are not alone in their class.
+
+    Raises:
+        EvaluationError: The shapes do not fit, there are no items, or an embedding is not finite.
 
     >>> result = embedding_metrics(np.array([[1.0, 0], [1, 0.1], [0, 1], [0.1, 1]]), ["a", "a", "b", "b"])
     >>> result.recall[1], result.mean_average_precision

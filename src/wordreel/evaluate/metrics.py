@@ -91,7 +91,17 @@ def recall_at(ranks: Float64, k: int) -> float:
 
 
 def retrieval_metrics(ranks: Float64) -> RetrievalMetrics:
-    """Average the ranks of many queries; infinity is an answer that was not retrieved.
+    """Average the ranks of many queries.
+
+    Args:
+        ranks: `[queries]`, 1 for the best; infinity for an answer that was not retrieved, NaN for a query
+            without a right answer, which does not count.
+
+    Returns:
+        R@1, R@5, R@10 and R@50 in per cent, the median and mean rank, and aggregates of R@1, R@5 and R@10.
+
+    Raises:
+        EvaluationError: No query has a right answer.
 
     >>> retrieval_metrics(np.array([1.0, 4.0, 20.0, 30.0])).r5
     50.0

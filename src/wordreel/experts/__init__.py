@@ -1,0 +1,1 @@
+"""Experts: recognisers that turn frames and sound into feature tracks."""

@@ -1,0 +1,1 @@
+"""Exact nearest-neighbour search, with a hubness correction folded in."""

@@ -1,0 +1,1 @@
+"""Joint embeddings of text and video, their checkpoints and the mixture similarity."""

@@ -1,0 +1,1 @@
+"""The networks behind the experts, built as ONNX models from published weights."""

@@ -1,0 +1,1 @@
+"""Text, video, picture and sequence search over an embedded library."""

@@ -7,7 +7,7 @@ export class ApiError extends Error {
   }
 }
 
-const AWAY = "The server does not answer. Whoever runs it can start it again with `wordreel serve`; then try again.";
+const AWAY = "The server does not answer. Its owner can start it again with `wordreel serve`; then try again.";
 
 async function send(method, path, { query, body, signal, headers = {} } = {}) {
   const plain = body !== undefined && !(body instanceof Blob);
@@ -24,16 +24,16 @@ async function send(method, path, { query, body, signal, headers = {} } = {}) {
   }).catch((failure) => {
     throw failure.name === "AbortError" ? failure : new ApiError(AWAY);
   });
-  return answer(response);
+  return parsed(response);
 }
 
-async function answer(response) {
-  const told = await response.json().catch(() => null);
-  if (response.ok) return told;
-  const { code = "unknown", message, field = null } = told?.error ?? {};
+async function parsed(response) {
+  const body = await response.json().catch(() => null);
+  if (response.ok) return body;
+  const { code = "unknown", message, field = null } = body?.error ?? {};
   if (response.status === 401) dispatchEvent(new Event("wordreel:login"));
-  const said = message ?? `The server answered ${response.status}. Try again, or look into its log.`;
-  throw new ApiError(said, { status: response.status, code, field });
+  const text = message ?? `The server answered ${response.status}. Try again, or look into its log.`;
+  throw new ApiError(text, { status: response.status, code, field });
 }
 
 /** `?a=1&b=2` of what is given; empty values are left out. */

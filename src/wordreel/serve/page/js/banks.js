@@ -13,7 +13,7 @@ export function banksPart(app, changed) {
   const complain = (error) => replace(trouble, failure(error));
   const redo = async () => { await app.refresh(); changed(); };
   const jobs = jobList(redo, complain);
-  const build = () => api.buildBank({ name: "everyday", source: "builtin" }).then((told) => { jobs.watch(told.job); }, complain);
+  const build = () => api.buildBank({ name: "everyday", source: "builtin" }).then((answer) => { jobs.watch(answer.job); }, complain);
   const update = async (signal) => {
     try {
       const { banks } = await api.banks(signal);

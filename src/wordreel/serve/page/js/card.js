@@ -2,7 +2,7 @@
 import { thumb } from "./api.js";
 import { confidence } from "./confidence.js";
 import { button, h, icon } from "./dom.js";
-import { clock, length, moment, sure } from "./format.js";
+import { clock, confidenceText, length, moment } from "./format.js";
 import { playOn } from "./motion.js";
 import { href } from "./router.js";
 import { why } from "./why.js";
@@ -26,7 +26,7 @@ export function opened(hit, route) {
 }
 
 function label(hit) {
-  return [hit.name, hit.file ? null : badge(hit), sure(hit.confidence)].filter(Boolean).join(", ");
+  return [hit.name, hit.file ? null : badge(hit), confidenceText(hit.confidence)].filter(Boolean).join(", ");
 }
 
 const badge = (hit) => (hit.identical ? "the same picture" : hit.then ? `${clock(hit.start)}, then ${clock(hit.then.start)}` : moment(hit));

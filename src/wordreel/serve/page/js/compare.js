@@ -6,19 +6,19 @@ import { opened, still } from "./card.js";
 import { href } from "./router.js";
 import { ranking } from "./why.js";
 
-/** Two lists; `told` is the answer of /api/compare. */
-export function compare(told, route) {
-  const plain = places(told.plain);
-  const normalised = places(told.normalised);
-  const moved = told.normalised.filter((hit, at) => plain.get(hit.content) !== at).length;
-  const unused = !told.norm || told.norm === "none";
+/** Two lists; `answer` is the response of /api/compare. */
+export function compare(answer, route) {
+  const plain = places(answer.plain);
+  const normalised = places(answer.normalised);
+  const moved = answer.normalised.filter((hit, at) => plain.get(hit.content) !== at).length;
+  const unused = !answer.norm || answer.norm === "none";
   return h("section", { class: "compare" },
     h("p", { class: "small" }, unused
       ? "No bank has passed its check, so both sides are the plain ranking. Choose a ranking above to compare it."
-      : `${moved} of ${told.normalised.length} places differ. Neither side is proven right: a bank is used by itself only after a check on held-out captions.`),
+      : `${moved} of ${answer.normalised.length} places differ. Neither side is proven right: a bank is used by itself only after a check on held-out captions.`),
     h("div", { class: "sides" },
-      side("Plain", "without a bank", told.plain, (hit, at) => whereTo(at, normalised.get(hit.content)), route),
-      side("Normalised", unused ? "no bank in use" : ranking(told.norm), told.normalised, (hit, at) => moves(at, plain.get(hit.content)), route)));
+      side("Plain", "without a bank", answer.plain, (hit, at) => whereTo(at, normalised.get(hit.content)), route),
+      side("Normalised", unused ? "no bank in use" : ranking(answer.norm), answer.normalised, (hit, at) => moves(at, plain.get(hit.content)), route)));
 }
 
 const places = (hits) => new Map(hits.map((hit, at) => [hit.content, at]));

@@ -7,7 +7,7 @@ const YES_NO = [["", "any"], ["true", "yes"], ["false", "no"]];
 const KINDS = [["", "anything"], ["video", "videos"], ["image", "pictures"], ["audio", "sounds"]];
 const SURE = [["", "any"], ["0.1", "10 % sure"], ["0.25", "25 % sure"], ["0.5", "50 % sure"], ["0.75", "75 % sure"]];
 
-const SAID = {
+const CHIP_TEXT = {
   kind: (value) => `only ${Object.fromEntries(KINDS)[value] ?? value}`,
   folder: (value) => `in ${value}`,
   after: (value) => `after ${value}`,
@@ -50,13 +50,13 @@ export function select(options, chosen = "", props = {}) {
 /** The filters that are set, each with a button that removes it. */
 export function chips(route, change) {
   return FILTERS.filter((name) => route[name]).map((name) => {
-    const words = SAID[name](route[name]);
+    const words = CHIP_TEXT[name](route[name]);
     return button({ class: "chip", "aria-label": `Remove the filter: ${words}`, on: { click: () => change(name, "") } }, words, icon("close"));
   });
 }
 
 /** The filters as the API takes them. */
-export function asked(route) {
+export function filterFields(route) {
   const given = {};
   for (const name of FILTERS) if (route[name]) given[name] = typed(name, route[name]);
   return given;

@@ -35,7 +35,7 @@ export function percent(share) {
 }
 
 /** A hit's confidence in words; null where no bank can tell. */
-export function sure(confidence) {
+export function confidenceText(confidence) {
   if (confidence === null || confidence === undefined) return null;
   return confidence < 0.01 ? "under 1 % sure" : `${percent(confidence)} sure`;
 }

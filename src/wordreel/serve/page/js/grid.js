@@ -14,8 +14,8 @@ export function grid(hits, route, name = "Moments") {
 
 /** Where the hits begin that are all long shots; 0 where there is nothing better, or no bank to tell. */
 function longShots(hits) {
-  const sure = hits.findLastIndex((hit) => hit.confidence >= LIKELY);
-  return sure + 1 < hits.length && hits.every((hit) => typeof hit.confidence === "number") ? sure + 1 : 0;
+  const last = hits.findLastIndex((hit) => hit.confidence >= LIKELY);
+  return last + 1 < hits.length && hits.every((hit) => typeof hit.confidence === "number") ? last + 1 : 0;
 }
 
 function arrows(list, event) {

@@ -11,20 +11,20 @@ export function histogram(series, edges, k) {
   const x = (bin) => LEFT + ((WIDTH - LEFT - RIGHT) * bin) / edges.length;
   const rise = (items) => Math.log(Math.max(items, LEAST) / LEAST) / Math.log(top / LEAST);
   const y = (items) => HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * rise(items);
-  return s("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": told(series) },
+  return s("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": description(series) },
     axisY(top, y), axisX(edges, x, k),
     Object.entries(series).map(([name, held], at) => [bars(name, held, edges, at + 1, x, y), outline(held, at + 1, x, y)]));
 }
 
-function bars(name, held, edges, place, x, y) {
+function bars(name, held, edges, number, x, y) {
   return held.map((items, bin) => items > 0 && s("rect", {
-    class: `fill${place}`, x: x(bin), y: y(items), width: x(bin + 1) - x(bin), height: y(0) - y(items), "fill-opacity": 0.16,
+    class: `fill${number}`, x: x(bin), y: y(items), width: x(bin + 1) - x(bin), height: y(0) - y(items), "fill-opacity": 0.16,
   }, s("title", {}, `${name}, ${times(bin, edges)}: ${count(items)}`)));
 }
 
-function outline(held, place, x, y) {
+function outline(held, number, x, y) {
   const points = held.flatMap((items, bin) => [`${x(bin)},${y(items)}`, `${x(bin + 1)},${y(items)}`]);
-  return s("polyline", { class: `line${place}`, points: [`${x(0)},${y(0)}`, ...points, `${x(held.length)},${y(0)}`].join(" ") });
+  return s("polyline", { class: `line${number}`, points: [`${x(0)},${y(0)}`, ...points, `${x(held.length)},${y(0)}`].join(" ") });
 }
 
 function times(bin, edges) {
@@ -48,6 +48,6 @@ function axisX(edges, x, k) {
     s("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, `times ${k === 1 ? "the best" : `among the best ${k}`}; height: videos, by logarithm`)];
 }
 
-function told(series) {
+function description(series) {
   return Object.entries(series).map(([name, [never]]) => `${name}: ${count(never)} videos are never found`).join("; ");
 }

@@ -20,18 +20,18 @@ const ROWS = [
 
 export function mount(root, app) {
   let running = new AbortController();
-  const shown = h("section", { "aria-live": "polite" });
+  const section = h("section", { "aria-live": "polite" });
   const banks = banksPart(app, () => update(here()));
   const controls = h("div", { class: "tools" });
   root.append(h("h1", {}, "Hubness"),
     h("p", { class: "lead" }, "In every search like this a few videos answer too many queries, and many answer none. ",
       "A bank of sample queries shows which, and a method holds them back."),
-    controls, shown, banks.element);
+    controls, section, banks.element);
   const update = async (route) => {
     running.abort();
     running = new AbortController();
     replace(controls, ...choices(route, app));
-    await Promise.all([show(shown, route, app.banks(), running.signal, () => update(route)), banks.update(running.signal)]);
+    await Promise.all([show(section, route, app.banks(), running.signal, () => update(route)), banks.update(running.signal)]);
   };
   return { update, leave: () => running.abort(), title: () => "hubness" };
 }
@@ -46,29 +46,29 @@ function choices(route, app) {
     banks.length > 0 && h("span", { class: "choice" }, h("label", { for: "hub-bank" }, "Bank"), bank)];
 }
 
-async function show(place, route, banks, signal, again) {
-  place.setAttribute("aria-busy", "true");
+async function show(container, route, banks, signal, again) {
+  container.setAttribute("aria-busy", "true");
   try {
     if (!banks.length) {
-      replace(place, notice("Nothing to count with yet", "Hubs are seen with a bank of sample queries. Build the everyday bank below."));
+      replace(container, notice("Nothing to count with yet", "Hubs are seen with a bank of sample queries. Build the everyday bank below."));
       return;
     }
-    const told = await api.hubness({ bank: route.bank, norm: route.norm ?? "dis" }, signal);
-    replace(place, chart(told), told.hubs.length > 0 && hubs(told.hubs));
+    const answer = await api.hubness({ bank: route.bank, norm: route.norm ?? "dis" }, signal);
+    replace(container, chart(answer), answer.hubs.length > 0 && hubs(answer.hubs));
   } catch (error) {
-    if (!stale(error)) replace(place, failure(error, again));
+    if (!stale(error)) replace(container, failure(error, again));
   } finally {
-    if (!signal.aborted) place.removeAttribute("aria-busy");
+    if (!signal.aborted) container.removeAttribute("aria-busy");
   }
 }
 
-function chart(told) {
+function chart(answer) {
   const legend = ["plain", "held back"].map((words, at) => h("li", {}, h("span", { class: `key key${at + 1}` }), words));
-  const words = `${plural(told.queries, "query", "queries")} of the bank ${told.bank}, ${plural(told.videos, "video")}. ${sentence(told.note)}`;
+  const words = `${plural(answer.queries, "query", "queries")} of the bank ${answer.bank}, ${plural(answer.videos, "video")}. ${sentence(answer.note)}`;
   return h("div", { class: "chart" },
-    h("figure", {}, h("ul", { class: "legend" }, legend), histogram({ plain: told.before.histogram, "held back": told.after.histogram }, told.edges, told.k),
+    h("figure", {}, h("ul", { class: "legend" }, legend), histogram({ plain: answer.before.histogram, "held back": answer.after.histogram }, answer.edges, answer.k),
       h("figcaption", { class: "small" }, words)),
-    numbers(told.before, told.after));
+    numbers(answer.before, answer.after));
 }
 
 function numbers(before, after) {
@@ -87,7 +87,7 @@ function hubs(list) {
       h("div", { class: "about" }, h("span", { class: "title" }, hub.name), times("plain", hub.count_before, most, 1), times("held back", hub.count_after, most, 2)))))];
 }
 
-function times(words, number, most, place) {
+function times(words, number, most, series) {
   return h("span", { class: "times" }, h("span", { class: "small" }, words),
-    h("span", { class: `bar tone${place}`, "aria-hidden": "true", vars: { "--part": number / most } }), h("span", { class: "number" }, `${number}×`));
+    h("span", { class: `bar tone${series}`, "aria-hidden": "true", vars: { "--part": number / most } }), h("span", { class: "number" }, `${number}×`));
 }

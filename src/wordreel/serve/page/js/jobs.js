@@ -17,12 +17,12 @@ export function jobList(finished, complain) {
     const source = new EventSource(`/api/jobs/${encodeURIComponent(job.id)}/events`);
     watched.set(job.id, source);
     const stop = () => { source.close(); watched.delete(job.id); };
-    const update = (told) => {
-      draw(row, told, complain);
-      if (!OVER.has(told.state)) return;
+    const update = (latest) => {
+      draw(row, latest, complain);
+      if (!OVER.has(latest.state)) return;
       stop();
-      say(`${told.title}: ${told.state}`);
-      finished(told);
+      say(`${latest.title}: ${latest.state}`);
+      finished(latest);
     };
     for (const name of ["progress", "done"]) source.addEventListener(name, (event) => update(JSON.parse(event.data)));
     draw(row, job, complain);

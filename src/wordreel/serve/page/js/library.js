@@ -20,7 +20,7 @@ export function mount(root, app) {
   const complain = (error) => replace(trouble, failure(error));
   const again = () => { app.refresh(); showList(list, here(), app, running.signal, again); showFailures(broken, running.signal); };
   const jobs = jobList(again, complain);
-  const started = (told) => { replace(trouble); if (told.job) jobs.watch(told.job); else again(); };
+  const started = (answer) => { replace(trouble); if (answer.job) jobs.watch(answer.job); else again(); };
   root.append(h("h1", {}, "Library"), h("p", { class: "small path" }, app.status.library),
     missing(app.status) || "", app.status.read_only ? "" : adding(app.status, started, complain), trouble, jobs.element, broken, list);
   jobs.refresh(running.signal).catch((error) => stale(error) || complain(error));
@@ -37,7 +37,7 @@ function adding(status, started, complain) {
   const path = h("input", { id: "folder", type: "text", placeholder: `${roots[0] ?? ""}/Videos`, list: "roots", autocomplete: "off", spellcheck: "false" });
   const submit = (event) => {
     event.preventDefault();
-    if (path.value.trim()) api.addFolder(path.value.trim()).then((told) => { path.value = ""; started(told); }, complain);
+    if (path.value.trim()) api.addFolder(path.value.trim()).then((answer) => { path.value = ""; started(answer); }, complain);
   };
   return h("div", { class: "adding" },
     roots.length > 0 && h("form", { on: { submit } }, h("label", { for: "folder" }, `Add a folder of ${login === "token" ? "the server's" : "this"} machine`),
@@ -46,31 +46,31 @@ function adding(status, started, complain) {
     dropPlace({ sent: started, failed: (file, error) => complain(Object.assign(error, { message: `${file.name}: ${error.message}` })) }));
 }
 
-async function showFailures(place, signal) {
+async function showFailures(container, signal) {
   const failures = await api.failures(signal).catch(() => []);
-  replace(place, failures.length > 0 && h("details", { class: "broken" },
+  replace(container, failures.length > 0 && h("details", { class: "broken" },
     h("summary", {}, `${plural(failures.length, "file")} could not be added`), reasons(failures)));
 }
 
-async function showList(place, route, app, signal, again) {
+async function showList(container, route, app, signal, again) {
   const page = Math.max(1, Number(route.page) || 1);
   try {
-    const told = await api.videos({ offset: (page - 1) * PAGE, limit: PAGE, q: route.find, folder: route.folder }, signal);
-    if (!told.total && !route.find && !route.folder) { replace(place, empty(app.status.read_only, true)); return; }
-    drawList(place, told, route, page, app, again);
+    const answer = await api.videos({ offset: (page - 1) * PAGE, limit: PAGE, q: route.find, folder: route.folder }, signal);
+    if (!answer.total && !route.find && !route.folder) { replace(container, empty(app.status.read_only, true)); return; }
+    drawList(container, answer, route, page, app, again);
   } catch (error) {
-    if (!stale(error)) replace(place, failure(error, again));
+    if (!stale(error)) replace(container, failure(error, again));
   }
 }
 
-function drawList(place, told, route, page, app, again) {
-  const held = place.querySelector("#find");
+function drawList(container, answer, route, page, app, again) {
+  const held = container.querySelector("#find");
   const find = held ?? finder(route);
-  const rows = told.items.map((item) => row(item, route, app, again));
+  const rows = answer.items.map((item) => row(item, route, app, again));
   const focused = document.activeElement === find;
-  replace(place, h("div", { class: "row head" }, h("h2", {}, plural(told.total, "file")), find),
+  replace(container, h("div", { class: "row head" }, h("h2", {}, plural(answer.total, "file")), find),
     rows.length ? h("ul", { class: "table" }, rows) : h("p", {}, "No file has that in its name."),
-    told.total > PAGE && pages(page, Math.ceil(told.total / PAGE), route));
+    answer.total > PAGE && pages(page, Math.ceil(answer.total / PAGE), route));
   if (focused) find.focus();
 }
 

@@ -45,25 +45,25 @@ function build(route) {
   dialog.addEventListener("click", (event) => event.target === dialog && close());
   document.body.append(dialog);
   dialog.showModal();
-  const made = { content: route.video, dialog, before, seek: () => {}, stop: () => running.abort() };
-  load(route, made, title, body, running.signal);
-  return made;
+  const handle = { content: route.video, dialog, before, seek: () => {}, stop: () => running.abort() };
+  load(route, handle, title, body, running.signal);
+  return handle;
 }
 
-async function load(route, made, title, body, signal) {
+async function load(route, handle, title, body, signal) {
   try {
     const video = await api.video(route.video, signal);
     title.textContent = video.name;
-    const shown = screen(video, Number(route.t) || 0);
-    made.seek = shown.seek;
-    made.stop = ((before) => () => { before(); shown.stop(); })(made.stop);
-    document.addEventListener("keydown", (event) => playerKeys(event, shown.player), { signal });
-    const lines = transcript(linesOf(video.words), `${route.q ?? ""} ${route.then ?? ""}`, shown.seek);
+    const view = screen(video, Number(route.t) || 0);
+    handle.seek = view.seek;
+    handle.stop = ((before) => () => { before(); view.stop(); })(handle.stop);
+    document.addEventListener("keydown", (event) => playerKeys(event, view.player), { signal });
+    const lines = transcript(linesOf(video.words), `${route.q ?? ""} ${route.then ?? ""}`, view.seek);
     const strips = h("div", { class: "strips" });
-    shown.follow(lines.at);
-    replace(body, h("div", { class: "seen" }, shown.element, strips, facts(video, shown)), aside(video, lines));
+    view.follow(lines.at);
+    replace(body, h("div", { class: "seen" }, view.element, strips, facts(video, view)), aside(video, lines));
     body.removeAttribute("aria-busy");
-    await Promise.all([route.q, route.then].map((text) => text && heat(strips, video, text, shown, signal)));
+    await Promise.all([route.q, route.then].map((text) => text && heat(strips, video, text, view, signal)));
   } catch (error) {
     if (stale(error)) return;
     title.textContent = "Not shown";
@@ -71,12 +71,12 @@ async function load(route, made, title, body, signal) {
   }
 }
 
-async function heat(strips, video, text, shown, signal) {
+async function heat(strips, video, text, view, signal) {
   if (!(video.duration > 0)) return;
-  const told = await api.match(video.content, text, signal);
-  const drawn = strip({ name: `Where “${text}” matches`, ...told, duration: video.duration, seek: shown.seek });
-  shown.follow(drawn.at);
-  strips.append(drawn.element, best(told.moments, shown.seek));
+  const match = await api.match(video.content, text, signal);
+  const drawn = strip({ name: `Where “${text}” matches`, ...match, duration: video.duration, seek: view.seek });
+  view.follow(drawn.at);
+  strips.append(drawn.element, best(match.moments, view.seek));
 }
 
 /** The best moments as buttons, for those who would rather not aim at a strip. */
@@ -88,9 +88,9 @@ function best(moments, seek) {
       h("span", { class: "unseen" }, `match ${Math.round(100 * score)} of 100`))));
 }
 
-function facts(video, shown) {
+function facts(video, view) {
   const like = () => {
-    const t = shown.now();
+    const t = view.now();
     const part = video.kind === "image" ? {} : { start: Math.max(0, t - 2).toFixed(2), end: Math.min(video.duration, t + 2).toFixed(2) };
     go({ view: "search", like: video.content, name: video.name, ...part });
   };

@@ -4,7 +4,7 @@ export const FILTERS = [
   "kind", "folder", "after", "before", "min_duration", "max_duration", "has_speech", "has_text", "expert", "min_confidence",
 ];
 
-let shown = null;
+let render = null;
 
 /** The address as a plain object; what is not given is not in it. */
 export function here() {
@@ -25,17 +25,17 @@ export function go(route, { replace = false } = {}) {
   const address = href(route);
   if (address === location.pathname + location.search) return;
   history[replace ? "replaceState" : "pushState"](null, "", address);
-  shown(here());
+  render(here());
 }
 
 /** Calls `show(route)` now and whenever the address changes. */
 export function start(show) {
-  if (!shown) {
-    addEventListener("popstate", () => shown(here()));
+  if (!render) {
+    addEventListener("popstate", () => render(here()));
     document.addEventListener("click", follow);
   }
-  shown = show;
-  shown(here());
+  render = show;
+  render(here());
 }
 
 function follow(event) {
@@ -43,5 +43,5 @@ function follow(event) {
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
   history.pushState(null, "", link.href);
-  shown(here());
+  render(here());
 }

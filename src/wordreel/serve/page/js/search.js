@@ -3,7 +3,7 @@ import { api } from "./api.js";
 import { box } from "./searchbox.js";
 import { compare } from "./compare.js";
 import { button, h, replace } from "./dom.js";
-import { asked } from "./filters.js";
+import { filterFields } from "./filters.js";
 import { count, plural } from "./format.js";
 import { grid } from "./grid.js";
 import { home } from "./home.js";
@@ -50,9 +50,9 @@ async function show(results, route, app, signal, again) {
   results.removeAttribute("aria-busy");
 }
 
-/** What the API is asked for a route. */
+/** The request body of a route. */
 function query(route, offset = 0) {
-  const body = { ...asked(route), limit: PAGE, offset };
+  const body = { ...filterFields(route), limit: PAGE, offset };
   for (const name of ["then", "norm", "bank", "image"]) if (route[name]) body[name] = route[name];
   if (route.q) body.text = route.q;
   if (route.moments) body.moments = true;
@@ -63,21 +63,21 @@ function query(route, offset = 0) {
 const seconds = (route, name) => (route[name] ? { [name]: Number(route[name]) } : {});
 
 async function showHits(results, route, signal) {
-  const told = await api.search(query(route), signal);
-  if (!told.hits.length) {
+  const answer = await api.search(query(route), signal);
+  if (!answer.hits.length) {
     say("Nothing was found");
     replace(results, nothing(route));
     return;
   }
-  const list = grid(told.hits, route);
-  const head = h("div", { class: "summary" }, h("span", {}, summary(told)));
-  if (told.note) head.append(h("details", {}, h("summary", {}, `Ranked ${ranking(told.norm)}`), told.note));
-  replace(results, head, list, told.hits.length === PAGE && more(list, route, told.hits.length));
-  say(`${plural(told.hits.length, "moment")} found`);
+  const list = grid(answer.hits, route);
+  const head = h("div", { class: "summary" }, h("span", {}, summary(answer)));
+  if (answer.note) head.append(h("details", {}, h("summary", {}, `Ranked ${ranking(answer.norm)}`), answer.note));
+  replace(results, head, list, answer.hits.length === PAGE && more(list, route, answer.hits.length));
+  say(`${plural(answer.hits.length, "moment")} found`);
 }
 
-function summary(told) {
-  return `The best of ${plural(told.total_estimate, "file")}, in ${count(Math.round(told.took.total_ms))} ms`;
+function summary(answer) {
+  return `The best of ${plural(answer.total_estimate, "file")}, in ${count(Math.round(answer.took.total_ms))} ms`;
 }
 
 async function showCompare(results, route, app, signal) {
@@ -87,9 +87,9 @@ async function showCompare(results, route, app, signal) {
     return;
   }
   const { norm, bank } = route;
-  const { min_confidence: _, ...filters } = asked(route); // two rankings are compared, nothing is left out
-  const told = await api.compare({ ...filters, text: route.q, norm, bank, limit: 12 }, signal);
-  replace(results, compare(told, route));
+  const { min_confidence: _, ...filters } = filterFields(route); // two rankings are compared, nothing is left out
+  const answer = await api.compare({ ...filters, text: route.q, norm, bank, limit: 12 }, signal);
+  replace(results, compare(answer, route));
   say("Plain and normalised results are shown side by side");
 }
 

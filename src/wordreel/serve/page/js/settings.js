@@ -14,9 +14,9 @@ const KEYS = [
 
 export function mount(root, app) {
   const running = new AbortController();
-  const kept = h("section", {});
-  root.append(h("h1", {}, "Settings"), look(), kept, about(app.status), keys());
-  showKept(kept, app, running.signal);
+  const section = h("section", {});
+  root.append(h("h1", {}, "Settings"), look(), section, about(app.status), keys());
+  showQueries(section, app, running.signal);
   return { update: () => {}, leave: () => running.abort(), title: () => "settings" };
 }
 
@@ -26,23 +26,23 @@ function look() {
   return h("section", {}, h("h2", {}, "Look"), h("span", { class: "choice" }, h("label", { for: "theme" }, "Dark or light"), chosen));
 }
 
-async function showKept(place, app, signal) {
+async function showQueries(container, app, signal) {
   const parts = [];
   try {
-    parts.push(...logging(await api.settings(signal), app, place));
+    parts.push(...logging(await api.settings(signal), app, container));
   } catch (error) {
     if (stale(error)) return;
-    parts.push(failure(error, () => showKept(place, app, signal)));
+    parts.push(failure(error, () => showQueries(container, app, signal)));
   }
   if (app.status.login === "token") parts.push(button({ on: { click: () => api.logout().then(() => location.assign("/")) } }, "Log out"));
-  replace(place, h("h2", {}, "Queries"), ...parts);
+  replace(container, h("h2", {}, "Queries"), ...parts);
 }
 
-function logging(settings, app, place) {
+function logging(settings, app, container) {
   const box = h("input", { type: "checkbox", id: "log", checked: settings.log_queries, disabled: app.status.read_only });
   box.addEventListener("change", () => api.set({ ...settings, log_queries: box.checked }).then(
     () => say(box.checked ? "Queries are kept" : "Queries are not kept"),
-    (error) => { box.checked = !box.checked; place.append(failure(error)); }));
+    (error) => { box.checked = !box.checked; container.append(failure(error)); }));
   return [h("div", { class: "row check" }, box, h("label", { for: "log" }, "Keep what is searched for in the bank ", h("strong", {}, settings.log_bank ?? "log"))),
     h("p", { class: "small" }, "Real queries make the best bank. They stay in the library on this machine.")];
 }

@@ -45,10 +45,10 @@ function spoken(seconds, scores, step) {
 
 /** One bar for each stretch of equal heat: bars that touch would show a seam. */
 function heat(scores, step, duration) {
-  const place = (at) => Math.min(1000, (1000 * at * step) / duration);
+  const toX = (at) => Math.min(1000, (1000 * at * step) / duration);
   const begins = scores.flatMap((score, at) => (score === scores[at - 1] ? [] : [at]));
   return begins.map((at, n) => {
-    const [x, end] = [place(at), place(begins[n + 1] ?? scores.length)];
+    const [x, end] = [toX(at), toX(begins[n + 1] ?? scores.length)];
     const tall = Math.max(2, scores[at] * HEIGHT);
     return end > x && s("rect", { x, y: HEIGHT - tall, width: end - x, height: tall, class: "heat-bar", "fill-opacity": (0.12 + 0.88 * scores[at]).toFixed(3) });
   });

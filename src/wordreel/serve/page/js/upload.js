@@ -2,12 +2,12 @@
 import { ApiError, written } from "./api.js";
 import { button, h, icon } from "./dom.js";
 
-/** The place to drop files on; `sent(answer)` after each, `failed(file, error)` where one was refused. */
+/** A zone to drop files on; `sent(answer)` after each, `failed(file, error)` where one was refused. */
 export function dropPlace({ sent, failed }) {
   const input = h("input", { type: "file", multiple: true, accept: "video/*,audio/*,image/*", class: "unseen", tabindex: "-1", "aria-label": "Files to upload" });
   const bar = h("progress", { max: 1, value: 0, hidden: true, "aria-label": "Uploading" });
   const words = h("p", { class: "small", role: "status" });
-  const place = h("div", { class: "drop" }, icon("upload"),
+  const zone = h("div", { class: "drop" }, icon("upload"),
     h("p", {}, "Drop videos, sounds or pictures here, or ", button({ class: "link", on: { click: () => input.click() } }, "choose files")), input, bar, words);
   const take = async (files) => {
     for (const [n, file] of [...files].entries()) {
@@ -20,17 +20,17 @@ export function dropPlace({ sent, failed }) {
     input.value = "";
   };
   input.addEventListener("change", () => take([...input.files]));
-  listen(place, take);
-  return place;
+  listen(zone, take);
+  return zone;
 }
 
-function listen(place, take) {
-  const over = (event) => { event.preventDefault(); place.classList.add("over"); };
-  const out = () => place.classList.remove("over");
-  place.addEventListener("dragenter", over);
-  place.addEventListener("dragover", over);
-  place.addEventListener("dragleave", out);
-  place.addEventListener("drop", (event) => { event.preventDefault(); out(); take([...event.dataTransfer.files]); });
+function listen(zone, take) {
+  const over = (event) => { event.preventDefault(); zone.classList.add("over"); };
+  const out = () => zone.classList.remove("over");
+  zone.addEventListener("dragenter", over);
+  zone.addEventListener("dragover", over);
+  zone.addEventListener("dragleave", out);
+  zone.addEventListener("drop", (event) => { event.preventDefault(); out(); take([...event.dataTransfer.files]); });
 }
 
 function refused({ status, response }) {

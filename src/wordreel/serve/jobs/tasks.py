@@ -39,12 +39,12 @@ def run_job(
     if kind == "bank":
         return _bank(library, request, on_progress)
     if kind == "check":
-        report = library.banks.check(
+        bank_check = library.banks.check(
             request["bank"],
             request["captions"],
             on_progress=lambda now: on_progress(step_progress("checking", now)),
         )
-        return asdict(report)
+        return asdict(bank_check)
     raise WordreelError(f"no job is called {kind!r}")
 
 

@@ -57,7 +57,7 @@ def show(
     library: LibraryOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one file: its clips, what the experts recognised, and its spoken and displayed words.
+    """Show one file: its clips, what the experts recognised, and its spoken and on-screen words.
 
     Example: wordreel show ~/Videos/party.mp4
     """

@@ -250,7 +250,7 @@ def imagenet_kinds() -> dict[int, str]:
 
 
 def words_in(track: Track, start: float, end: float) -> str:
-    """The words spoken or displayed between two times, as one line."""
+    """The words spoken or on screen between two times, as one line."""
     return " ".join(words.text for words in track.words if words.start < end and words.end > start)
 
 

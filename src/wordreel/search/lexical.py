@@ -1,4 +1,4 @@
-"""Spoken and displayed words, matched as words: names and numbers that no embedding knows still count.
+"""Spoken and on-screen words, matched as words: names and numbers that no embedding knows still count.
 
     coverage(q, clip) = Σ idf(t) over query terms t heard or read in the clip / Σ idf(t) over all terms
     bonus(q, clip)    = strength · coverage · (1 − e^(−matched / 1.5))
@@ -78,13 +78,13 @@ class LexicalMatches:
 
 
 def lexical_matches(snapshot: LibrarySnapshot, text: str) -> LexicalMatches:
-    """Where the terms of a query are spoken or displayed."""
+    """Where the terms of a query are spoken or on screen."""
     rows = {term: snapshot.store.search_words([term], limit=MOST_ROWS) for term in terms_of(text)}
     return LexicalMatches(rows, item_bonus(snapshot, rows))
 
 
 def item_bonus(snapshot: LibrarySnapshot, rows: Mapping[str, list[WordRow]]) -> dict[int, float]:
-    """The bonus of every item in which some query term is spoken or displayed, by gallery row."""
+    """The bonus of every item in which some query term is spoken or on screen, by gallery row."""
     counts = {term: len({row.content for row in matches}) for term, matches in rows.items()}
     matched: dict[int, set[str]] = {}
     for term, matches in rows.items():

@@ -74,7 +74,7 @@ def refuse_file(path: Path, model: Model) -> ExtractedFile:
 
 @dataclass(frozen=True, eq=False)
 class EncodedText:
-    """A text query: its embedding, and the items in which its words are spoken or displayed."""
+    """A text query: its embedding, and the items in which its words are spoken or on screen."""
 
     embedding: QueryEmbedding
     lexical: LexicalMatches
@@ -190,7 +190,7 @@ class Searcher:
     # Encoding
 
     def encode_texts(self, texts: Sequence[str]) -> list[EncodedText]:
-        """Text queries, encoded in one batch and looked up among the spoken and displayed words."""
+        """Text queries, encoded in one batch and looked up among the spoken and on-screen words."""
         words = [text.strip() for text in texts]
         embeddings = self.model.encode(words)
         return [

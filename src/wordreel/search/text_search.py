@@ -1,6 +1,6 @@
 """Words to hits: embedding, index, lexical bonus, normalisation.
 
-A video is as good as its best item; the moment displayed is its best clip. Spoken and displayed words add
+A video is as good as its best item; the moment displayed is its best clip. Spoken and on-screen words add
 a bonus (`lexical`) to the items they fall into. Only those items can gain, so the best items are among the
 index's best and them, and the result is exact.
 

@@ -3,7 +3,7 @@
 The best are ten; of fewer than a hundred videos a tenth, or everything would be found by everybody.
 
 The queries that made the normalisation are those that are counted, so "after" is what it does to them; how it
-does on queries that it has not seen, `bank check` measures. Spoken and displayed words give no bonus here.
+does on queries that it has not seen, `bank check` measures. Spoken and on-screen words give no bonus here.
 """
 
 from __future__ import annotations

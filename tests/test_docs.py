@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import pkgutil
 import re
 import shlex
 from collections.abc import Iterator
@@ -294,3 +295,19 @@ def test_a_right_command_passes() -> None:
     )
     assert command_problems(text) == []
     assert len(command_lines(text)) == 3
+
+
+def test_server_page_lists_the_endpoints() -> None:
+    """Every address of the API is in the table, and no other; the names of path parameters are free."""
+    pytest.importorskip("fastapi")
+    from wordreel.serve import routes
+
+    served = set()
+    for module in pkgutil.iter_modules(routes.__path__, f"{routes.__name__}."):
+        for route in importlib.import_module(module.name).router.routes:
+            served.add(re.sub(r"\{\w+(:\w+)?\}", "{}", route.path))
+    rows = re.findall(r"^\| (`[A-Z].*?) \| ", read("docs/serve.md"), re.MULTILINE)
+    named = [span for row in rows for span in spans(row) if "/" in span]
+    listed = {re.sub(r"\{\w+\}", "{}", span.split(" ")[-1]) for span in named}
+    listed = {f"/api/videos/{{}}{path}" if path == "/like" else path for path in listed}
+    assert listed == served

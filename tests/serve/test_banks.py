@@ -96,15 +96,15 @@ def test_what_is_typed_is_logged_once(library):
         log = QueryLog(store, lambda: now[0])
         log.set(True, "log")
         for text in ("a", "a d", "a dog", "a dog runs"):
-            log.hear("me", text)
+            log.record("me", text)
             assert log.flush() == 0
-        log.hear("you", "a cat")
-        log.hear("me", "trains")  # another question: the one before was finished
+        log.record("you", "a cat")
+        log.record("me", "trains")  # another question: the one before was finished
         assert log.flush() == 1
         now[0] += SETTLED + 1
         assert log.flush() == 2
         assert set(read_bank(store, "log").texts) == {"a dog runs", "a cat", "trains"}
-        log.hear("me", "while busy")
+        log.record("me", "while busy")
         now[0] += SETTLED + 1
         with LibraryStore.open(library) as other, other.writing():
             assert log.flush() == 0

@@ -41,7 +41,8 @@ class QueryLog:
                 self._typing.clear()
                 self._settled.clear()
 
-    def hear(self, client: str, text: str) -> None:
+    def record(self, client: str, text: str) -> None:
+        """Note a client's query; it replaces the one before where the client only continued typing."""
         words = " ".join(text.split())
         if not self.on or not words or len(words) > LONGEST:
             return

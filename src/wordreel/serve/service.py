@@ -96,7 +96,7 @@ class Service:
                 self.jobs.put("embed", "embedding videos added before", {})
         self._watching = asyncio.create_task(self._watch())
 
-    def trouble(self) -> str | None:
+    def search_problem(self) -> str | None:
         """Why searches find nothing, or not every video; None where they find every video."""
         now = self.live.now
         if now.problem is not None:

@@ -53,7 +53,7 @@ def _status(service: Service) -> StatusResponse:
         videos=videos,
         clips=len(state.searcher),
         unembedded=state.missing,
-        problem=service.trouble(),
+        problem=service.search_problem(),
         experts=state.cached(("experts",), lambda: present_experts(service.store)),
         folders=state.cached(("folders",), lambda: largest_folders(paths, library)),
         seconds=seconds,

@@ -63,7 +63,7 @@ async def _search(service: Service, search_request: SearchRequest, request: Requ
     timer.encode = timer.lap()
     if query.offset == 0:
         for text in query.texts:
-            service.query_log.hear(client_of(request), text)
+            service.query_log.record(client_of(request), text)
     # A picture is decoded and analysed first: that belongs to the slow work.
     pool = service.analysis_pool if query.image is not None else service.search_pool
     return _json(await pool(search_handlers.search, service, search_request, query, timer))

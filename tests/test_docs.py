@@ -16,6 +16,8 @@ from typer.main import get_command
 
 import wordreel
 from wordreel.cli.app import app
+from wordreel.datasets import protocols
+from wordreel.training import recipe
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -311,3 +313,31 @@ def test_server_page_lists_the_endpoints() -> None:
     listed = {re.sub(r"\{\w+\}", "{}", span.split(" ")[-1]) for span in named}
     listed = {f"/api/videos/{{}}{path}" if path == "/like" else path for path in listed}
     assert listed == served
+
+
+def named_by(verb: str, text: str) -> list[tuple[str, list[str]]]:
+    """The first argument of each command line of a verb, and the values of its `--set`."""
+    lines = [shlex.split(line.replace("…", " ")) for line in command_lines(text)]
+    return [
+        (words[1], [words[at + 1] for at, word in enumerate(words) if word == "--set"])
+        for words in lines
+        if words[:1] == [verb] and len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9-]*", words[1])
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_recipes_settings_and_protocols_exist(page: str) -> None:
+    for name, settings in named_by("train", read(page)):
+        recipe.load(name, settings)  # raises TrainingError where there is none
+    for name, _ in named_by("evaluate", read(page)):
+        protocols.load(name)
+
+
+def test_a_wrong_recipe_or_setting_is_noticed() -> None:
+    assert named_by("train", "`wordreel train own-ce --set run.epochs=5`") == [("own-ce", ["run.epochs=5"])]
+    with pytest.raises(wordreel.TrainingError):
+        recipe.load("own-cee", [])
+    with pytest.raises(wordreel.TrainingError):
+        recipe.load("own-ce", ["run.epoch=5"])
+    with pytest.raises(wordreel.DatasetError):
+        protocols.load("msvdd")

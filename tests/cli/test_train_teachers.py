@@ -98,13 +98,13 @@ def test_a_teacher_reads_its_own_experts(folder):
     opened = open_libraries(recipe, [source])
     assert set(opened.train.rows) == {"colour"}
     videos, captions = torch.arange(6), torch.arange(18)
-    found = opened.teachers.similarities(videos, captions)
+    similarities = opened.teachers.similarities(videos, captions)
     both, less = (
         from_models([folder / "t"], from_library(folder / "library", CAPTIONS, experts))
         for experts in (["colour", "talk"], ["colour"])
     )
-    assert torch.allclose(found, both.similarities(videos, captions))
-    assert not torch.allclose(found, less.similarities(videos, captions), atol=1e-3)
+    assert torch.allclose(similarities, both.similarities(videos, captions))
+    assert not torch.allclose(similarities, less.similarities(videos, captions), atol=1e-3)
 
 
 @pytest.fixture

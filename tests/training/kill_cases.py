@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import cycle
 
 import numpy as np
-from tests.training.toys import BERT, CONFIGS, EXPERTS, TEXT, material, pairs, recipe, words_of
+from tests.training.toys import BERT, CONFIGS, EXPERTS, TEXT, toy_data, toy_pairs, toy_recipe, words_of
 
 from wordreel.datasets.types import Caption
 from wordreel.models.config import ConcatConfig, TextConfig, TransformerConfig
@@ -41,62 +41,62 @@ LOSSES = {
 }
 
 
-def changed(made: Recipe, **changes) -> Recipe:
-    """Fields by section: `changed(made, **{"run.batch": 3})`."""
+def changed(recipe: Recipe, **changes) -> Recipe:
+    """Fields by section: `changed(recipe, **{"run.batch": 3})`."""
     for key, value in changes.items():
         section, _, name = key.partition(".")
-        made = replace(made, **{section: replace(getattr(made, section), **{name: value})})
-    return made
+        recipe = replace(recipe, **{section: replace(getattr(recipe, section), **{name: value})})
+    return recipe
 
 
 def of(model, held=None, **changes):
     """A case of this model on ordinary pairs."""
 
-    def made(folder):
-        one = changed(replace(recipe("ce", epochs=4), model=model), **changes)
-        return one, held(one) if held else material(model)
+    def build(folder):
+        one = changed(replace(toy_recipe("ce", epochs=4), model=model), **changes)
+        return one, held(one) if held else toy_data(model)
 
-    return made
+    return build
 
 
 def from_sources(one):
     """Three sources, shown half, once and twice and a half; they lack experts of each other."""
-    parts = [pairs(count, seed=n, name=f"s{n}") for n, count in enumerate((9, 7, 5))]
+    parts = [toy_pairs(count, seed=n, name=f"s{n}") for n, count in enumerate((9, 7, 5))]
     parts[1] = replace(parts[1], rows={k: v for k, v in parts[1].rows.items() if k != "face"})
-    found = join([part.shared(share) for part, share in zip(parts, (0.5, 1.0, 2.5), strict=True)])
-    words = words_of(found, one.model)
-    val = pairs(8, seed=9, name="val")
-    return TrainingData(found, words, val, words_of(val, one.model))
+    pairs = join([part.shared(share) for part, share in zip(parts, (0.5, 1.0, 2.5), strict=True)])
+    words = words_of(pairs, one.model)
+    val = toy_pairs(8, seed=9, name="val")
+    return TrainingData(pairs, words, val, words_of(val, one.model))
 
 
 def unmeasured(one):
-    return material(one.model, val=False)
+    return toy_data(one.model, val=False)
 
 
 VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] . ! ' now we mix it stir ##ring the pan under oil ##s"
 WORDS = ["now", "we", "mix", "It", "stirring", "the", "pan!", "xyzzy", "oil."]
 
 
-def told(seed=0, many=9):
+def transcribed(seed=0, many=9):
     """Videos with transcripts, each word a second long."""
     rng = np.random.default_rng(seed)
-    made = []
+    captions = []
     for count in [1, 5, 40, *rng.integers(2, 30, many - 3)]:
         start = rng.uniform(0, 20)
         clock = (start + np.arange(count)[:, None] + [0.0, 1.0]).astype(np.float32)
-        said = " ".join(rng.choice(WORDS, count))
-        made.append((Caption(said, float(clock[0, 0]), float(clock[-1, 1]), clock),))
-    return replace(pairs(many, words=False), captions=tuple(made))
+        text = " ".join(rng.choice(WORDS, count))
+        captions.append((Caption(text, float(clock[0, 0]), float(clock[-1, 1]), clock),))
+    return replace(toy_pairs(many, words=False), captions=tuple(captions))
 
 
 def spoken(**changes):
-    def made(folder):
+    def build(folder):
         (folder / "vocab.txt").write_text(VOCABULARY.replace(" ", "\n"))
         text = replace(BERT, source="wordpiece:.", max_tokens=9)
-        one = changed(replace(recipe("mmt", epochs=4), model=replace(MMT, text=text)), **changes)
-        return one, prepare(one, told(), told(1), folder=folder)
+        one = changed(replace(toy_recipe("mmt", epochs=4), model=replace(MMT, text=text)), **changes)
+        return one, prepare(one, transcribed(), transcribed(1), folder=folder)
 
-    return made
+    return build
 
 
 def apart(work):
@@ -116,34 +116,34 @@ def apart(work):
 
 def with_teachers(folder):
     for seed in (0, 1):
-        one = recipe("ce", epochs=4).with_seed(seed)
-        apart(lambda one=one, seed=seed: train(one, material(CE), folder / f"t{seed}", device="cpu"))
+        one = toy_recipe("ce", epochs=4).with_seed(seed)
+        apart(lambda one=one, seed=seed: train(one, toy_data(CE), folder / f"t{seed}", device="cpu"))
     names = tuple(str(folder / f"t{seed}" / "last") for seed in (0, 1))
-    one = replace(recipe("ce", epochs=4), teach=TeachSettings(names, weight=5.0, denoise="rank:3"))
-    opened = add_teachers(one, pairs(), pairs())
+    one = replace(toy_recipe("ce", epochs=4), teach=TeachSettings(names, weight=5.0, denoise="rank:3"))
+    opened = add_teachers(one, toy_pairs(), toy_pairs())
     train_pairs, val, teachers = opened.train, opened.val, opened.teachers
     return one, TrainingData(train_pairs, words_of(train_pairs, CE), val, words_of(val, CE), teachers)
 
 
 def from_another(folder):
     """A pre-trained model, then one with longer tables and one expert more."""
-    one = recipe("mmt", epochs=2)
-    apart(lambda: train(one, material(MMT), folder / "old", device="cpu"))
+    one = toy_recipe("mmt", epochs=2)
+    apart(lambda: train(one, toy_data(MMT), folder / "old", device="cpu"))
     longer = replace(MMT, positions=20, types=7)
     start = StartSettings(model=str(folder / "old" / "best"))
-    made = replace(recipe("mmt", epochs=4).with_seed(3), model=longer, start=start)
-    return made, material(longer)
+    recipe = replace(toy_recipe("mmt", epochs=4).with_seed(3), model=longer, start=start)
+    return recipe, toy_data(longer)
 
 
 def late(one):
     """Captions about a stretch of their video."""
-    found = material(one.model)
+    data = toy_data(one.model)
     spans = iter(cycle([(None, None), (0.0, 2.0), (1.0, 5.0)]))
     captions = tuple(
         tuple(replace(c, start=a, end=b) for c in here for a, b in [next(spans)])
-        for here in found.train.captions
+        for here in data.train.captions
     )
-    return replace(found, train=replace(found.train, captions=captions))
+    return replace(data, train=replace(data.train, captions=captions))
 
 
 BIG = replace(MMT, text=replace(BERT, pool="mean", max_tokens=5))

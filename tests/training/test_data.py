@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.training.toys import CONFIGS, EXPERTS, TIMED, empty, pairs, recipe, words_of  # noqa: E402
+from tests.training.toys import CONFIGS, EXPERTS, TIMED, empty, toy_pairs, toy_recipe, words_of  # noqa: E402
 
 from wordreel.errors import TrainingError  # noqa: E402
 from wordreel.models.batch import TokenBatch, masked_mean  # noqa: E402
@@ -42,7 +42,7 @@ def collated(found, config, videos, fixed=False):
 @pytest.mark.parametrize("kind", ["ce", "moee", "mmt"])
 @pytest.mark.parametrize("fixed", [False, True])
 def test_a_batch_is_what_collating_gives(kind, fixed):
-    found, config = pairs(), CONFIGS[kind]
+    found, config = toy_pairs(), CONFIGS[kind]
     videos = [3, 0, 7, 7, 11]
     batch = FeatureStore(found, config, CPU, fixed=fixed).batch(torch.tensor(videos))
     slow = collated(found, config, videos)
@@ -77,7 +77,7 @@ def test_rows_are_drawn_without_replacement_in_order_and_evenly():
 
 
 def test_training_draws_other_rows_each_time_and_evaluation_never():
-    store = FeatureStore(pairs(), CONFIGS["mmt"], CPU)
+    store = FeatureStore(toy_pairs(), CONFIGS["mmt"], CPU)
     videos = torch.arange(12)
     assert torch.equal(store.batch(videos)["scene"].values, store.batch(videos)["scene"].values)
     torch.manual_seed(0)
@@ -89,7 +89,7 @@ def test_training_draws_other_rows_each_time_and_evaluation_never():
 
 def test_a_window_keeps_the_rows_around_a_caption():
     rows = np.arange(10, dtype=np.float32)[:, None] * np.ones((1, 6), np.float32)
-    found = pairs(2, experts=EXPERTS[:1])
+    found = toy_pairs(2, experts=EXPERTS[:1])
     found = replace(found, rows={"scene": pack([rows, rows[:3]], [np.arange(10) + 0.5, np.full(3, np.nan)])})
     config = replace(CONFIGS["mmt"], experts=(replace(TIMED[0], max_tokens=5),))
     store = FeatureStore(found, config, CPU)
@@ -103,7 +103,7 @@ def test_a_window_keeps_the_rows_around_a_caption():
 
 
 def test_expert_dropout_leaves_every_video_something():
-    store = FeatureStore(pairs(40), CONFIGS["ce"], CPU)
+    store = FeatureStore(toy_pairs(40), CONFIGS["ce"], CPU)
     whole = store.batch(torch.arange(40))
     had = torch.stack([part.available for part in whole.values()], dim=1)
     torch.manual_seed(0)
@@ -117,7 +117,7 @@ def test_expert_dropout_leaves_every_video_something():
 
 
 def test_spared_experts_and_single_rows_are_left():
-    held = FeatureStore(pairs(200), CONFIGS["reel"], CPU)
+    held = FeatureStore(toy_pairs(200), CONFIGS["reel"], CPU)
     whole = held.batch(torch.arange(200))
     had = torch.stack([part.available for part in whole.values()], dim=1)
     torch.manual_seed(0)
@@ -136,7 +136,7 @@ def test_spared_experts_and_single_rows_are_left():
 
 @pytest.mark.parametrize("kind", ["reel", "mmt", "ce"])
 def test_segments_are_those_of_one_video_at_a_time(kind):
-    found, config = pairs(), CONFIGS[kind]
+    found, config = toy_pairs(), CONFIGS[kind]
     config = replace(config, experts=tuple(
         replace(e, pool="segments", clusters=0, max_tokens=2) for e in config.experts
     ))  # fmt: skip
@@ -177,8 +177,8 @@ def test_shortened_captions_keep_their_ends_and_some_words():
 
 
 def test_texts_are_padded_as_asked():
-    found = pairs()
-    packed = words_of(found, CONFIGS["ce"])
+    pairs = toy_pairs()
+    packed = words_of(pairs, CONFIGS["ce"])
     tokens = CaptionStore(packed, CPU).batch(torch.tensor([4, 0]))
     assert torch.equal(tokens.tokens[0][tokens.mask[0]], torch.from_numpy(packed.item(4)))
     assert torch.equal(tokens.tokens[1][tokens.mask[1]], torch.from_numpy(packed.item(0)))
@@ -192,9 +192,9 @@ def order(found, **changes):
 
 
 def test_an_epoch_shows_every_video_once_with_a_caption_of_its_own():
-    found = pairs(12)
-    owners = np.repeat(np.arange(12), found.counts)
-    epochs = [order(found).epoch(n) for n in range(6)]
+    pairs = toy_pairs(12)
+    owners = np.repeat(np.arange(12), pairs.counts)
+    epochs = [order(pairs).epoch(n) for n in range(6)]
     told = set()
     for batches in epochs:
         videos = np.concatenate([v for v, _ in batches])
@@ -204,33 +204,33 @@ def test_an_epoch_shows_every_video_once_with_a_caption_of_its_own():
         told |= set(captions.tolist())
     assert len(told) > 12  # other captions in other epochs
     assert not np.array_equal(epochs[0][0][0], epochs[1][0][0])
-    again = order(found).epoch(3)
+    again = order(pairs).epoch(3)
     assert all(
         np.array_equal(a, b) for x, y in zip(epochs[3], again, strict=True) for a, b in zip(x, y, strict=True)
     )
 
 
 def test_all_captions_in_an_epoch():
-    found = pairs(12)
-    captions = np.concatenate([c for _, c in order(found, captions="all").epoch(0)])
-    missing = int(found.counts.sum()) - len(captions)
-    assert missing == (1 if found.counts.sum() % 5 == 1 else 0)
+    pairs = toy_pairs(12)
+    captions = np.concatenate([c for _, c in order(pairs, captions="all").epoch(0)])
+    missing = int(pairs.counts.sum()) - len(captions)
+    assert missing == (1 if pairs.counts.sum() % 5 == 1 else 0)
     assert len(set(captions.tolist())) == len(captions)
 
 
 def test_a_last_batch_of_one_is_left_out_and_drop_last_leaves_out_more():
-    assert [len(v) for v, _ in order(pairs(11)).epoch(0)] == [5, 5]
-    assert [len(v) for v, _ in order(pairs(13)).epoch(0)] == [5, 5, 3]
-    assert [len(v) for v, _ in order(pairs(13), drop_last=True).epoch(0)] == [5, 5]
+    assert [len(v) for v, _ in order(toy_pairs(11)).epoch(0)] == [5, 5]
+    assert [len(v) for v, _ in order(toy_pairs(13)).epoch(0)] == [5, 5, 3]
+    assert [len(v) for v, _ in order(toy_pairs(13), drop_last=True).epoch(0)] == [5, 5]
     with pytest.raises(TrainingError, match=r"run\.batch"):
-        order(pairs(3), drop_last=True).epoch(0)
+        order(toy_pairs(3), drop_last=True).epoch(0)
 
 
 def test_epochs_of_so_many_steps_are_stretches_of_one_row():
-    found = pairs(12)
-    row = [b for n in range(4) for b in order(found).epoch(n)]
+    pairs = toy_pairs(12)
+    row = [b for n in range(4) for b in order(pairs).epoch(n)]
     for epoch in range(2):
-        stretch = order(found, steps=5).epoch(epoch)
+        stretch = order(pairs, steps=5).epoch(epoch)
         for (v, c), (w, d) in zip(stretch, row[epoch * 5 :], strict=False):
             assert np.array_equal(v, w)
             assert np.array_equal(c, d)
@@ -238,7 +238,7 @@ def test_epochs_of_so_many_steps_are_stretches_of_one_row():
 
 
 def test_sources_are_joined_and_shown_by_their_shares():
-    a, b = pairs(10, name="a"), pairs(6, seed=1, name="b", experts=EXPERTS[:2])
+    a, b = toy_pairs(10, name="a"), toy_pairs(6, seed=1, name="b", experts=EXPERTS[:2])
     both = join([a, b.shared(2.5)])
     assert both.ids[9:11] == ("a9", "b0")
     assert both.rows["face"].counts[10:].sum() == 0
@@ -253,7 +253,7 @@ def test_sources_are_joined_and_shown_by_their_shares():
 
 
 def test_sources_that_do_not_fit_say_so():
-    a = pairs(4)
+    a = toy_pairs(4)
     other = replace(a, rows={**a.rows, "scene": pack([np.ones((1, 9), np.float32)] * 4, [np.zeros(1)] * 4)})
     with pytest.raises(TrainingError, match=r"\[6, 9\]"):
         join([a, other])
@@ -266,18 +266,18 @@ def test_sources_that_do_not_fit_say_so():
 
 
 def test_captions_can_be_limited_and_left_out():
-    found = pairs(12)
-    assert found.limited(1).counts.tolist() == [1] * 12
-    kept = np.zeros(int(found.counts.sum()), bool)
-    kept[np.cumsum(found.counts) - 1] = True  # the last of each
-    last = found.select_captions(kept)
-    assert [told[0] for told in last.captions] == [told[-1] for told in found.captions]
-    assert np.array_equal(last.words[5][0], found.words[5][-1])
+    pairs = toy_pairs(12)
+    assert pairs.limited(1).counts.tolist() == [1] * 12
+    kept = np.zeros(int(pairs.counts.sum()), bool)
+    kept[np.cumsum(pairs.counts) - 1] = True  # the last of each
+    last = pairs.select_captions(kept)
+    assert [told[0] for told in last.captions] == [told[-1] for told in pairs.captions]
+    assert np.array_equal(last.words[5][0], pairs.words[5][-1])
 
 
 def test_every_process_has_two_pairs_of_a_batch():
     """One alone has no variance to normalise by."""
-    found, made = pairs(11), recipe("ce", batch=4)
+    found, made = toy_pairs(11), toy_recipe("ce", batch=4)
     alone = BatchSampler.of(found, made.data, made.run)
     shared = BatchSampler.of(found, made.data, made.run, least=4)
     assert [len(videos) for videos, _ in alone.epoch(0)] == [4, 4, 3]
@@ -288,7 +288,7 @@ def test_every_process_has_two_pairs_of_a_batch():
 def test_repeated_captions_of_a_video_are_left_out():
     from wordreel.datasets.types import Caption
 
-    found = pairs(3)
+    found = toy_pairs(3)
     told = (("a dog", "a  dog ", "a cat"), ("a dog", ""), ("", "", "x", "x"))
     found = replace(found, captions=tuple(tuple(map(Caption, of)) for of in told), words=None)
     kept = [[caption.text for caption in of] for of in found.unique().captions]

@@ -40,12 +40,12 @@ print("the same", flush=True)
 TRAINED = """
 import sys
 import torch
-from tests.training.toys import material, recipe
+from tests.training.toys import toy_data, toy_recipe
 from wordreel.training.loop import train
 
-made = recipe("mmt", epochs=3, batch=6)
-found = train(made, material(made.model), sys.argv[1], device="cpu")
-print("epochs", len(found.history), found.history[-1]["loss"], flush=True)
+recipe = toy_recipe("mmt", epochs=3, batch=6)
+result = train(recipe, toy_data(recipe.model), sys.argv[1], device="cpu")
+print("epochs", len(result.history), result.history[-1]["loss"], flush=True)
 assert not torch.distributed.is_initialized()  # what was joined has been left
 """
 
@@ -53,7 +53,7 @@ assert not torch.distributed.is_initialized()  # what was joined has been left
 STOPPED = """
 import os
 import sys
-from tests.training.toys import material, recipe
+from tests.training.toys import toy_data, toy_recipe
 from wordreel.training.loop import train
 from wordreel.training.session import Session
 
@@ -67,30 +67,30 @@ def counted(self, *given):
     return step(self, *given)
 
 Session.step = counted
-made = recipe("mmt", epochs=3, batch=6)
-train(made, material(made.model), sys.argv[1], device="cpu", resume=True, save_steps=2)
+recipe = toy_recipe("mmt", epochs=3, batch=6)
+train(recipe, toy_data(recipe.model), sys.argv[1], device="cpu", resume=True, save_steps=2)
 """
 
 
 def test_the_gathered_gradient_is_that_of_one_process_with_the_whole_batch():
-    codes, said = together(GATHERED)
-    assert codes == [0, 0], said
-    assert [out for out, _ in said] == ["the same\n"] * 2
+    codes, outputs = together(GATHERED)
+    assert codes == [0, 0], outputs
+    assert [out for out, _ in outputs] == ["the same\n"] * 2
 
 
 def test_two_processes_train_one_model(tmp_path):
-    codes, said = together(TRAINED, str(tmp_path))
-    assert codes == [0, 0], said
-    assert said[0][0].split()[1] == said[1][0].split()[1] == "3"
-    assert said[0][0].split()[2] == said[1][0].split()[2]  # the loss of all pairs is everybody's
+    codes, outputs = together(TRAINED, str(tmp_path))
+    assert codes == [0, 0], outputs
+    assert outputs[0][0].split()[1] == outputs[1][0].split()[1] == "3"
+    assert outputs[0][0].split()[2] == outputs[1][0].split()[2]  # the loss of all pairs is everybody's
     assert (tmp_path / "best" / "model.safetensors").is_file()
 
 
 def test_two_stopped_processes_go_on_to_the_same_model(tmp_path):
-    codes, said = together(STOPPED, str(tmp_path / "whole"), "1000")
-    assert codes == [0, 0], said
+    codes, outputs = together(STOPPED, str(tmp_path / "whole"), "1000")
+    assert codes == [0, 0], outputs
     assert together(STOPPED, str(tmp_path / "cut"), "3")[0] == [3, 3]
-    codes, said = together(STOPPED, str(tmp_path / "cut"), "1000")
-    assert codes == [0, 0], said
+    codes, outputs = together(STOPPED, str(tmp_path / "cut"), "1000")
+    assert codes == [0, 0], outputs
     one, other = (load_file(tmp_path / name / "last" / "model.safetensors") for name in ("whole", "cut"))
     assert all(torch.equal(one[name], other[name]) for name in one)

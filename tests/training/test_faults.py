@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from safetensors import safe_open  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
-from tests.training.toys import material, pairs, recipe, words_of  # noqa: E402
+from tests.training.toys import toy_data, toy_pairs, toy_recipe, words_of  # noqa: E402
 
 from wordreel.errors import TrainingError, WeightsError  # noqa: E402
 from wordreel.models.checkpoint import load_module, save  # noqa: E402
@@ -44,9 +44,9 @@ def heard():
 @pytest.mark.parametrize("at", [2, 3])
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_its_state_and_goes_on(tmp_path, monkeypatch, how, at):
-    made = recipe("ce", epochs=3)
-    held = material(made.model)
-    whole = train(made, held, tmp_path / "whole", device="cpu")
+    recipe = toy_recipe("ce", epochs=3)
+    held = toy_data(recipe.model)
+    whole = train(recipe, held, tmp_path / "whole", device="cpu")
     from wordreel.training.session import Session
 
     step = Session.step
@@ -58,11 +58,11 @@ def test_an_interrupted_run_keeps_its_state_and_goes_on(tmp_path, monkeypatch, h
 
     monkeypatch.setattr(Session, "step", signalled)
     with pytest.raises(TrainingInterrupted, match=f"step {at + 1} of 9"):
-        train(made, held, tmp_path / "cut", device="cpu")
+        train(recipe, held, tmp_path / "cut", device="cpu")
     monkeypatch.undo()
-    found = train(made, held, tmp_path / "cut", device="cpu", resume=True)
+    result = train(recipe, held, tmp_path / "cut", device="cpu", resume=True)
     for part in ("best", "last"):
-        one, other = (place / part / "model.safetensors" for place in (whole.out, found.out))
+        one, other = (place / part / "model.safetensors" for place in (whole.out, result.out))
         assert one.read_bytes() == other.read_bytes()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -88,12 +88,12 @@ def test_what_is_ignored_stays_so():
 
 
 def test_two_trainings_do_not_share_a_folder(tmp_path):
-    made, said = recipe("ce", epochs=1), []
+    made, said = toy_recipe("ce", epochs=1), []
 
     def other(row):
         def tried():
             try:
-                train(made, material(made.model), tmp_path, device="cpu")
+                train(made, toy_data(made.model), tmp_path, device="cpu")
             except TrainingError as error:
                 said.append(str(error))
 
@@ -101,7 +101,7 @@ def test_two_trainings_do_not_share_a_folder(tmp_path):
         thread.start()
         thread.join()
 
-    train(made, material(made.model), tmp_path, device="cpu", on_epoch=other)
+    train(made, toy_data(made.model), tmp_path, device="cpu", on_epoch=other)
     assert len(said) == 1
     assert "another training is writing" in said[0]
     check_writable(tmp_path)  # let go of at the end
@@ -110,14 +110,19 @@ def test_two_trainings_do_not_share_a_folder(tmp_path):
 def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with pytest.raises(TrainingError, match="--out DIR"):
-        train(recipe("ce", epochs=1), material(recipe("ce").model), tmp_path / "file" / "run", device="cpu")
+        train(
+            toy_recipe("ce", epochs=1),
+            toy_data(toy_recipe("ce").model),
+            tmp_path / "file" / "run",
+            device="cpu",
+        )
     with pytest.raises(BrokenPipeError), run_lock(tmp_path / "run"):
         raise BrokenPipeError(errno.EPIPE, "the reader has gone")
 
 
 def test_a_full_disk_leaves_the_old_state_whole(tmp_path, monkeypatch):
-    made = recipe("ce", epochs=1)
-    train(made, material(made.model), tmp_path, device="cpu")
+    recipe = toy_recipe("ce", epochs=1)
+    train(recipe, toy_data(recipe.model), tmp_path, device="cpu")
     before = (tmp_path / "state.safetensors").read_bytes()
     from wordreel import atomic
 
@@ -127,7 +132,7 @@ def test_a_full_disk_leaves_the_old_state_whole(tmp_path, monkeypatch):
 
     monkeypatch.setattr(atomic, "write_and_sync", full)
     with pytest.raises(TrainingError, match=r"No space left on device .*; free disk space"):
-        train(made.with_seed(1), material(made.model), tmp_path, device="cpu")
+        train(recipe.with_seed(1), toy_data(recipe.model), tmp_path, device="cpu")
     assert (tmp_path / "state.safetensors").read_bytes() == before
     assert not list(tmp_path.glob("**/*.new"))
 
@@ -150,39 +155,39 @@ def rewritten(folder, change):
     (lambda facts, held: next(iter(held.values())).view(-1)[:1].add_(1), "damaged"),
 ])  # fmt: skip
 def test_a_state_that_is_not_what_was_written(tmp_path, change, message):
-    made = recipe("ce", epochs=1)
-    train(made, material(made.model), tmp_path, device="cpu")
-    train(made, material(made.model), tmp_path, device="cpu", resume=True)
+    recipe = toy_recipe("ce", epochs=1)
+    train(recipe, toy_data(recipe.model), tmp_path, device="cpu")
+    train(recipe, toy_data(recipe.model), tmp_path, device="cpu", resume=True)
     rewritten(tmp_path, change)
     with pytest.raises(TrainingError, match=f"{message}.*--overwrite"):
-        train(made, material(made.model), tmp_path, device="cpu", resume=True)
+        train(recipe, toy_data(recipe.model), tmp_path, device="cpu", resume=True)
 
 
 def test_a_state_without_a_checksum_is_still_taken(tmp_path):
-    made = recipe("ce", epochs=1)
-    train(made, material(made.model), tmp_path, device="cpu")
+    recipe = toy_recipe("ce", epochs=1)
+    train(recipe, toy_data(recipe.model), tmp_path, device="cpu")
     rewritten(tmp_path, lambda facts, held: facts.pop("check"))
-    assert train(made, material(made.model), tmp_path, device="cpu", resume=True).epoch == 1
+    assert train(recipe, toy_data(recipe.model), tmp_path, device="cpu", resume=True).epoch == 1
 
 
 def test_without_an_epoch_there_is_a_model_all_the_same(tmp_path):
-    made = recipe("ce", epochs=0)
-    found = train(made, material(made.model), tmp_path, device="cpu")
-    assert found.epoch == 0
-    assert load_module(found.best)[0].config == made.model
+    recipe = toy_recipe("ce", epochs=0)
+    result = train(recipe, toy_data(recipe.model), tmp_path, device="cpu")
+    assert result.epoch == 0
+    assert load_module(result.best)[0].config == recipe.model
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_features_that_are_no_numbers_are_named(value):
-    made = recipe("ce")
-    found = pairs(12)
-    found.rows["scene"].values[found.rows["scene"].starts[3]] = value
-    words = words_of(found, made.model)
+    recipe = toy_recipe("ce")
+    pairs = toy_pairs(12)
+    pairs.rows["scene"].values[pairs.rows["scene"].starts[3]] = value
+    words = words_of(pairs, recipe.model)
     with pytest.raises(TrainingError, match=r"scene of 1 videos .* the first of toy3; "):
-        TrainingData(found, words)
-    good = pairs(12)
+        TrainingData(pairs, words)
+    good = toy_pairs(12)
     with pytest.raises(TrainingError, match="scene"):
-        TrainingData(good, words_of(good, made.model), found, words)
+        TrainingData(good, words_of(good, recipe.model), pairs, words)
     words.values[0] = value
     with pytest.raises(TrainingError, match="word features"):
         TrainingData(good, words)
@@ -200,16 +205,16 @@ def test_weights_that_are_no_numbers_stop_a_run(tmp_path, monkeypatch):
         return torch.zeros_like(loss)
 
     monkeypatch.setattr(Session, "step", broken)
-    made = recipe("ce", epochs=1)
+    recipe = toy_recipe("ce", epochs=1)
     with pytest.raises(TrainingError, match=r"weights are no longer numbers near step 3; lower optimiser"):
-        train(made, material(made.model), tmp_path, device="cpu")
+        train(recipe, toy_data(recipe.model), tmp_path, device="cpu")
     assert not (tmp_path / "best").exists()
 
 
 def test_one_video_is_too_few(tmp_path):
-    made = recipe("ce", captions="all")
+    recipe = toy_recipe("ce", captions="all")
     with pytest.raises(TrainingError, match="has one video"):
-        train(made, material(made.model, many=1, captions=5, val=False), tmp_path, device="cpu")
+        train(recipe, toy_data(recipe.model, many=1, captions=5, val=False), tmp_path, device="cpu")
 
 
 def test_devices_are_named():
@@ -249,12 +254,12 @@ def test_heads_share_evenly():
 
 
 def test_the_captions_encoder_must_fit():
-    made = recipe("ce").model
-    words = words_of(pairs(4), made)
+    config = toy_recipe("ce").model
+    words = words_of(toy_pairs(4), config)
     with pytest.raises(TrainingError, match=r"set model\.text\.dim=7"):
-        check_words(words, replace(made.text, dim=300))
-    mmt = recipe("mmt").model
-    numbers = words_of(pairs(4), mmt)
+        check_words(words, replace(config.text, dim=300))
+    mmt = toy_recipe("mmt").model
+    numbers = words_of(toy_pairs(4), mmt)
     check_words(numbers, mmt.text)
     network = mmt.text.network
     with pytest.raises(TrainingError, match=r"network\.vocabulary"):
@@ -264,35 +269,35 @@ def test_the_captions_encoder_must_fit():
 
 
 def test_a_training_folder_stands_for_its_best_model(tmp_path):
-    made = recipe("mmt", epochs=1)
-    train(made, material(made.model), tmp_path / "first", device="cpu")
+    recipe = toy_recipe("mmt", epochs=1)
+    train(recipe, toy_data(recipe.model), tmp_path / "first", device="cpu")
     module, _ = load_module(tmp_path / "first" / "best")
     assert fine_tune(module, tmp_path / "first") == []
     start = StartSettings(text=str(tmp_path / "gone"), model=str(tmp_path / "first"))
-    text = replace(made.model.text, source="wordpiece")
+    text = replace(recipe.model.text, source="wordpiece")
     assert text_folder(text, start) == tmp_path / "gone"
     (tmp_path / "first" / "best" / "vocab.txt").write_text("[CLS]")
     assert text_folder(text, start) == tmp_path / "first" / "best"
 
 
 def test_a_teacher_that_is_not_there():
-    made = replace(recipe("ce"), teach=TeachSettings(("nobody",)))
+    recipe = replace(toy_recipe("ce"), teach=TeachSettings(("nobody",)))
     with pytest.raises(TrainingError, match="there is no teacher 'nobody'"):
-        add_teachers(made, pairs(4))
+        add_teachers(recipe, toy_pairs(4))
 
 
 def test_seeds_of_a_training_are_named(tmp_path):
-    made = recipe("ce", epochs=0)
+    recipe = toy_recipe("ce", epochs=0)
     for seed in (0, 1):
-        train(made.with_seed(seed), material(made.model), tmp_path / f"seed-{seed}", device="cpu")
+        train(recipe.with_seed(seed), toy_data(recipe.model), tmp_path / f"seed-{seed}", device="cpu")
     with pytest.raises(WeightsError, match=r"name one of \S+seed-0, \S+seed-1"):
         load_module(tmp_path)
 
 
 def test_weights_of_another_shape_are_told_in_one_line(tmp_path):
-    made = recipe("ce", epochs=0)
-    found = train(made, material(made.model), tmp_path / "run", device="cpu")
-    module, _ = load_module(found.best)
+    recipe = toy_recipe("ce", epochs=0)
+    result = train(recipe, toy_data(recipe.model), tmp_path / "run", device="cpu")
+    module, _ = load_module(result.best)
     module.config = replace(module.config, dim=9)
     save(tmp_path / "odd", module, "odd")
     with pytest.raises(WeightsError, match="does not fit its own description") as caught:

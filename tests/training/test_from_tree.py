@@ -16,10 +16,10 @@ EXPERTS = ["face", "scene.densenet161.0"]
 def test_word_features_are_those_of_the_caption_that_counts(tmp_path):
     said = write_ce(tmp_path / "MSRVTT")
     tree = open_tree(tmp_path / "MSRVTT")
-    found = from_tree(tree, "jsfusion-val", EXPERTS, words=next(iter(tree.text_files)))
-    number = found.ids.index("video3")
-    assert [caption.text for caption in found.captions[number]] == [TEXTS["video3"][1]]
-    assert len(found.words[number]) == 1
-    assert np.array_equal(found.words[number][0], said["words"]["video3"][1])
+    pairs = from_tree(tree, "jsfusion-val", EXPERTS, words=next(iter(tree.text_files)))
+    number = pairs.ids.index("video3")
+    assert [caption.text for caption in pairs.captions[number]] == [TEXTS["video3"][1]]
+    assert len(pairs.words[number]) == 1
+    assert np.array_equal(pairs.words[number][0], said["words"]["video3"][1])
     every = from_tree(tree, "jsfusion-train", EXPERTS, words=next(iter(tree.text_files)))
     assert all(len(words) == 2 for words in every.words)

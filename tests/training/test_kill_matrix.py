@@ -57,22 +57,22 @@ def killed(folder, names, kills, seed=0, limit=300):
 
 
 def test_some_of_everything(tmp_path):
-    found = killed(tmp_path, FEW, kills=2)
-    assert sum(len(one["killed"]) for one in found) >= 2 * len(FEW) - 2
+    report = killed(tmp_path, FEW, kills=2)
+    assert sum(len(one["killed"]) for one in report) >= 2 * len(FEW) - 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_models_optimisers_schedules_and_losses(tmp_path, seed):
-    found = killed(tmp_path, kill_cases.crossed(), 6, seed, limit=900)
-    assert sum(len(one["killed"]) for one in found) >= 5 * len(found)
+    report = killed(tmp_path, kill_cases.crossed(), 6, seed, limit=900)
+    assert sum(len(one["killed"]) for one in report) >= 5 * len(report)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_everything_else_training_can_do(tmp_path, seed):
-    found = killed(tmp_path, kill_cases.FEATURES, 6, seed, limit=900)
-    assert sum(len(one["killed"]) for one in found) >= 5 * len(found)
+    report = killed(tmp_path, kill_cases.FEATURES, 6, seed, limit=900)
+    assert sum(len(one["killed"]) for one in report) >= 5 * len(report)
 
 
 @pytest.mark.slow

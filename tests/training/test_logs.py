@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 
-from tests.training.toys import material, recipe  # noqa: E402
+from tests.training.toys import toy_data, toy_recipe  # noqa: E402
 
 from wordreel.training import logs  # noqa: E402
 from wordreel.training.logs import TensorBoardLog  # noqa: E402
@@ -21,8 +21,8 @@ def scalars(folder):
 
 
 def test_every_figure_of_the_log_is_an_event(tmp_path):
-    made = recipe("ce", epochs=3)
-    train(made, material(made.model), tmp_path, device="cpu")
+    recipe = toy_recipe("ce", epochs=3)
+    train(recipe, toy_data(recipe.model), tmp_path, device="cpu")
     rows = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     shown = scalars(tmp_path)
     assert set(shown) == {key for row in rows for key in row} - {"step"}
@@ -33,8 +33,8 @@ def test_every_figure_of_the_log_is_an_event(tmp_path):
 @pytest.mark.parametrize("every", [2, 3])  # 9 steps, 3 an epoch: saved within an epoch, or at its end
 def test_a_resumed_run_shows_each_step_once(tmp_path, monkeypatch, every):
     """A run dies after it logged an epoch and before it saved the state that knows of it."""
-    made = recipe("ce", epochs=3)
-    held = material(made.model)
+    recipe = toy_recipe("ce", epochs=3)
+    held = toy_data(recipe.model)
     add, calls = TensorBoardLog.add, []
 
     def dies(self, row):
@@ -45,27 +45,27 @@ def test_a_resumed_run_shows_each_step_once(tmp_path, monkeypatch, every):
 
     monkeypatch.setattr(TensorBoardLog, "add", dies)
     with pytest.raises(RuntimeError):
-        train(made, held, tmp_path, device="cpu", save_steps=every)
+        train(recipe, held, tmp_path, device="cpu", save_steps=every)
     monkeypatch.undo()
     assert scalars(tmp_path)["loss"][-1] == (6, -1.0)
-    found = train(made, held, tmp_path, device="cpu", resume=True)
+    result = train(recipe, held, tmp_path, device="cpu", resume=True)
     assert calls == [3, 6]
     assert scalars(tmp_path)["loss"] == [
-        (row["step"], pytest.approx(row["loss"], rel=1e-6)) for row in found.history
+        (row["step"], pytest.approx(row["loss"], rel=1e-6)) for row in result.history
     ]
 
 
 def test_an_overwritten_run_is_hidden(tmp_path):
-    made = recipe("ce", epochs=3)
-    held = material(made.model)
-    train(made, held, tmp_path, device="cpu")
-    again = train(recipe("ce", epochs=2, margin=0.4), held, tmp_path, device="cpu")
+    recipe = toy_recipe("ce", epochs=3)
+    held = toy_data(recipe.model)
+    train(recipe, held, tmp_path, device="cpu")
+    again = train(toy_recipe("ce", epochs=2, margin=0.4), held, tmp_path, device="cpu")
     assert [step for step, _ in scalars(tmp_path)["loss"]] == [row["step"] for row in again.history]
 
 
 def test_without_tensorboard_a_run_goes_through(tmp_path, monkeypatch):
     monkeypatch.setattr(logs, "tensorboard_installed", lambda: False)
-    made = recipe("ce", epochs=1)
-    train(made, material(made.model), tmp_path, device="cpu")
+    recipe = toy_recipe("ce", epochs=1)
+    train(recipe, toy_data(recipe.model), tmp_path, device="cpu")
     assert not list(tmp_path.glob("events.*"))
     assert (tmp_path / "log.csv").is_file()

@@ -17,7 +17,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.training.toys import material, recipe  # noqa: E402
+from tests.training.toys import toy_data, toy_recipe  # noqa: E402
 
 from wordreel.errors import TrainingError  # noqa: E402
 from wordreel.models.checkpoint import load_module, read_facts  # noqa: E402
@@ -35,23 +35,23 @@ def same(a, b):
 
 @pytest.mark.parametrize("kind", ["ce", "moee", "mmt", "reel"])
 def test_a_small_set_is_learned_by_heart(tmp_path, kind):
-    made = recipe(kind, epochs=50, batch=12, validate_every=10, lr=2e-2, gamma=0.97)
+    recipe = toy_recipe(kind, epochs=50, batch=12, validate_every=10, lr=2e-2, gamma=0.97)
     if kind == "mmt":  # dropout keeps it from perfection
-        config = replace(made.model, dropout=0.0)
-        made = replace(
-            made,
+        config = replace(recipe.model, dropout=0.0)
+        recipe = replace(
+            recipe,
             model=replace(
                 config, text=replace(config.text, network=replace(config.text.network, dropout=0.0))
             ),
         )
     if kind == "reel":
-        text = made.model.text
+        text = recipe.model.text
         text = replace(text, network=replace(text.network, dropout=0.0), frozen_embeddings=False)
-        made = replace(made, model=replace(made.model, dropout=0.0, input_dropout=0.0, text=text))
-    found = train(made, material(made.model, captions=1), tmp_path, device="cpu")
-    assert found.figures.t2v.r1 == 100
-    assert found.figures.v2t.r1 == 100
-    assert found.history[-1]["loss"] < 0.2 * found.history[0]["loss"]
+        recipe = replace(recipe, model=replace(recipe.model, dropout=0.0, input_dropout=0.0, text=text))
+    result = train(recipe, toy_data(recipe.model, captions=1), tmp_path, device="cpu")
+    assert result.figures.t2v.r1 == 100
+    assert result.figures.v2t.r1 == 100
+    assert result.history[-1]["loss"] < 0.2 * result.history[0]["loss"]
 
 
 @pytest.mark.parametrize("changes", [
@@ -65,28 +65,28 @@ def test_a_small_set_is_learned_by_heart(tmp_path, kind):
 def test_every_way_of_training_brings_the_loss_down(tmp_path, changes):
     kind = changes.pop("kind", None)
     precision = changes.pop("precision", None)
-    made = recipe("ce", epochs=25, batch=12, validate_every=25, **changes)
+    recipe = toy_recipe("ce", epochs=25, batch=12, validate_every=25, **changes)
     if kind:
-        made = replace(made, optimiser=replace(made.optimiser, kind=kind))
+        recipe = replace(recipe, optimiser=replace(recipe.optimiser, kind=kind))
     if precision:
-        made = replace(made, run=replace(made.run, precision=precision))
-    found = train(made, material(made.model), tmp_path, device="cpu")
-    assert found.history[-1]["loss"] < 0.8 * found.history[0]["loss"]
+        recipe = replace(recipe, run=replace(recipe.run, precision=precision))
+    result = train(recipe, toy_data(recipe.model), tmp_path, device="cpu")
+    assert result.history[-1]["loss"] < 0.8 * result.history[0]["loss"]
 
 
 @pytest.mark.parametrize("kind", ["info-nce", "dual-softmax"])
 def test_other_losses(tmp_path, kind):
-    made = recipe("ce", epochs=20, batch=12, validate_every=20)
-    made = replace(made, loss=replace(made.loss, kind=kind, temperature=0.1, learn_temperature=True))
-    found = train(made, material(made.model), tmp_path, device="cpu")
-    assert found.history[-1]["loss"] < 0.8 * found.history[0]["loss"]
+    recipe = toy_recipe("ce", epochs=20, batch=12, validate_every=20)
+    recipe = replace(recipe, loss=replace(recipe.loss, kind=kind, temperature=0.1, learn_temperature=True))
+    result = train(recipe, toy_data(recipe.model), tmp_path, device="cpu")
+    assert result.history[-1]["loss"] < 0.8 * result.history[0]["loss"]
 
 
 def test_seeds_are_reproducible_and_differ(tmp_path):
-    made = recipe("mmt", epochs=2)
-    held = material(made.model)
+    recipe = toy_recipe("mmt", epochs=2)
+    held = toy_data(recipe.model)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        train(made.with_seed(seed), held, tmp_path / name, device="cpu")
+        train(recipe.with_seed(seed), held, tmp_path / name, device="cpu")
     assert same(weights(tmp_path / "a/last"), weights(tmp_path / "b/last"))
     assert not same(weights(tmp_path / "a/last"), weights(tmp_path / "c/last"))
     assert (tmp_path / "a/best/model.safetensors").read_bytes() == (
@@ -102,10 +102,10 @@ class Stop(Exception):
 @pytest.mark.parametrize("kind", ["adam", "ranger"])
 @pytest.mark.parametrize("at", [2, 4, 7])
 def test_a_stopped_run_goes_on_as_if_it_had_not(tmp_path, model, kind, at):
-    made = recipe(model, epochs=4, patience=0)
-    made = replace(made, optimiser=replace(made.optimiser, kind=kind))
-    held = material(made.model)
-    whole = train(made, held, tmp_path / "whole", device="cpu")
+    recipe = toy_recipe(model, epochs=4, patience=0)
+    recipe = replace(recipe, optimiser=replace(recipe.optimiser, kind=kind))
+    held = toy_data(recipe.model)
+    whole = train(recipe, held, tmp_path / "whole", device="cpu")
 
     def stop(now):
         if now.done >= at:
@@ -117,26 +117,26 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(tmp_path, model, kind, at):
     telling.StepTimer.report_due = lambda self, every=1.0: True
     try:
         with pytest.raises(Stop):
-            train(made, held, tmp_path / "cut", device="cpu", on_progress=stop, save_steps=1)
+            train(recipe, held, tmp_path / "cut", device="cpu", on_progress=stop, save_steps=1)
     finally:
         telling.StepTimer.report_due = due
-    found = train(made, held, tmp_path / "cut", device="cpu", resume=True)
-    assert same(weights(whole.last), weights(found.last))
-    assert (whole.best / "model.safetensors").read_bytes() == (found.best / "model.safetensors").read_bytes()
+    result = train(recipe, held, tmp_path / "cut", device="cpu", resume=True)
+    assert same(weights(whole.last), weights(result.last))
+    assert (whole.best / "model.safetensors").read_bytes() == (result.best / "model.safetensors").read_bytes()
     figures = [{k: v for k, v in row.items() if "second" not in k} for row in whole.history]
-    assert figures == [{k: v for k, v in row.items() if "second" not in k} for row in found.history]
+    assert figures == [{k: v for k, v in row.items() if "second" not in k} for row in result.history]
 
 
 CHILD = """
 import sys, time
-from tests.training.toys import material, recipe
+from tests.training.toys import toy_data, toy_recipe
 from wordreel.training.loop import train
 from dataclasses import replace
 from functools import partial
-made = recipe("ce", epochs=6)
-made = replace(made, optimiser=replace(made.optimiser, kind="ranger"))
+recipe = toy_recipe("ce", epochs=6)
+recipe = replace(recipe, optimiser=replace(recipe.optimiser, kind="ranger"))
 print("ready", flush=True)
-train(made, material(made.model), sys.argv[1], device="cpu", resume=True, save_steps=2,
+train(recipe, toy_data(recipe.model), sys.argv[1], device="cpu", resume=True, save_steps=2,
       on_epoch=lambda row: time.sleep(0.05))
 print("done", flush=True)
 """
@@ -174,28 +174,28 @@ def test_killed_at_random_and_resumed_is_bit_for_bit_the_same(tmp_path):
 
 
 def test_resuming_another_recipe_or_other_data_is_refused(tmp_path):
-    made = recipe("ce", epochs=1)
-    train(made, material(made.model), tmp_path, device="cpu")
+    recipe = toy_recipe("ce", epochs=1)
+    train(recipe, toy_data(recipe.model), tmp_path, device="cpu")
     with pytest.raises(TrainingError, match=r"another recipe \(run.epochs was 1 and is 2\)"):
-        train(recipe("ce", epochs=2), material(made.model), tmp_path, device="cpu", resume=True)
+        train(toy_recipe("ce", epochs=2), toy_data(recipe.model), tmp_path, device="cpu", resume=True)
     with pytest.raises(TrainingError, match="other data"):
-        train(made, material(made.model, many=13), tmp_path, device="cpu", resume=True)
+        train(recipe, toy_data(recipe.model, many=13), tmp_path, device="cpu", resume=True)
 
 
 def test_what_a_run_leaves_behind(tmp_path):
-    made = recipe("ce", epochs=3)
+    recipe = toy_recipe("ce", epochs=3)
     heard = []
-    found = train(made, material(made.model), tmp_path, device="cpu", name="pets", on_epoch=heard.append,
+    result = train(recipe, toy_data(recipe.model), tmp_path, device="cpu", name="pets", on_epoch=heard.append,
                   on_progress=lambda now: heard.append(now))  # fmt: skip
     rows = list(csv.DictReader((tmp_path / "log.csv").open()))
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert [int(row["epoch"]) for row in rows] == [1, 2, 3]
-    assert lines == list(found.history)
+    assert lines == list(result.history)
     assert {"loss", "lr", "t2v_r1", "v2t_r10", "t2v_geometric_mean"} <= set(rows[0])
-    facts = read_facts(found.best)
+    facts = read_facts(result.best)
     assert facts["name"] == "pets"
     assert facts["training"]["recipe"]["run"]["epochs"] == 3
-    assert facts["training"]["validation"]["t2v_r1"] == found.figures.t2v.r1
+    assert facts["training"]["validation"]["t2v_r1"] == result.figures.t2v.r1
     assert (tmp_path / "loss.svg").read_text().startswith("<svg")
     assert "R@10" in (tmp_path / "recall.svg").read_text()
     told = [one for one in heard if not isinstance(one, dict)]
@@ -204,75 +204,75 @@ def test_what_a_run_leaves_behind(tmp_path):
 
 
 def test_the_best_epoch_is_kept_and_patience_ends_a_run(tmp_path):
-    made = recipe("ce", epochs=30, batch=12, lr=0.5, patience=3)
-    found = train(made, material(made.model), tmp_path, device="cpu")
-    scores = [row["t2v_geometric_mean"] for row in found.history]
-    assert found.score == max(scores)
-    assert scores[found.epoch - 1] == found.score
-    assert len(scores) == found.epoch + 3 or len(scores) == 30
-    last = train(replace(made, run=replace(made.run, select="last", epochs=2)), material(made.model),
+    recipe = toy_recipe("ce", epochs=30, batch=12, lr=0.5, patience=3)
+    result = train(recipe, toy_data(recipe.model), tmp_path, device="cpu")
+    scores = [row["t2v_geometric_mean"] for row in result.history]
+    assert result.score == max(scores)
+    assert scores[result.epoch - 1] == result.score
+    assert len(scores) == result.epoch + 3 or len(scores) == 30
+    last = train(replace(recipe, run=replace(recipe.run, select="last", epochs=2)), toy_data(recipe.model),
                  tmp_path / "last", device="cpu")  # fmt: skip
     assert last.epoch == 2
     assert same(weights(last.best), weights(last.last))
 
 
 def test_without_validation_the_last_epoch_is_the_model(tmp_path):
-    made = recipe("ce", epochs=2)
-    found = train(made, material(made.model, val=False), tmp_path, device="cpu")
-    assert found.figures is None
-    assert same(weights(found.best), weights(found.last))
+    recipe = toy_recipe("ce", epochs=2)
+    result = train(recipe, toy_data(recipe.model, val=False), tmp_path, device="cpu")
+    assert result.figures is None
+    assert same(weights(result.best), weights(result.last))
 
 
 def test_experts_that_no_video_has_do_no_harm(tmp_path):
-    made = recipe("ce", epochs=2)
-    held = material(made.model)
+    recipe = toy_recipe("ce", epochs=2)
+    held = toy_data(recipe.model)
     fewer = replace(held.train, rows={"scene": held.train.rows["scene"]})
-    found = train(
-        made, TrainingData(fewer, held.train_words, fewer, held.train_words), tmp_path, device="cpu"
+    result = train(
+        recipe, TrainingData(fewer, held.train_words, fewer, held.train_words), tmp_path, device="cpu"
     )
-    assert np.isfinite(found.history[-1]["loss"])
+    assert np.isfinite(result.history[-1]["loss"])
 
 
 def test_a_loss_that_is_no_number_stops_with_advice(tmp_path):
-    made = recipe("ce", epochs=2)
-    held = material(made.model)
+    recipe = toy_recipe("ce", epochs=2)
+    held = toy_data(recipe.model)
     broken = held.train.rows["scene"]
     broken.values[:] = np.inf
     with pytest.raises(TrainingError, match=r"optimiser\.lr"):
-        train(made, held, tmp_path, device="cpu")
+        train(recipe, held, tmp_path, device="cpu")
 
 
 def test_a_frozen_network_is_run_once_over_the_captions(tmp_path, monkeypatch):
     from wordreel.models.text.bert import Bert
 
-    made = recipe("mmt", epochs=3)
-    made = replace(made, model=replace(made.model, text=replace(made.model.text, frozen=True)))
+    recipe = toy_recipe("mmt", epochs=3)
+    recipe = replace(recipe, model=replace(recipe.model, text=replace(recipe.model.text, frozen=True)))
     calls = []
     forward = Bert.forward
     monkeypatch.setattr(Bert, "forward", lambda self, *a: calls.append(1) or forward(self, *a))
-    found = train(made, material(made.model), tmp_path, device="cpu")
+    result = train(recipe, toy_data(recipe.model), tmp_path, device="cpu")
     assert len(calls) == 2  # training and validation captions
-    assert np.isfinite(found.history[-1]["loss"])
+    assert np.isfinite(result.history[-1]["loss"])
 
 
 @pytest.mark.parametrize("kind", ["ce", "mmt", "reel"])
 def test_a_step_is_one_graph(tmp_path, monkeypatch, kind):
     """Nothing in a step makes the compiler stop; the short last batch is not compiled."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager", fullgraph=True))
-    made = recipe(kind, epochs=1)
-    held = material(made.model)
-    plain = train(made, held, tmp_path / "plain", device="cpu").history[0]["loss"]
-    made = replace(made, run=replace(made.run, compile=True))
-    found = train(made, held, tmp_path / "fast", device="cpu").history[0]["loss"]
+    recipe = toy_recipe(kind, epochs=1)
+    held = toy_data(recipe.model)
+    plain = train(recipe, held, tmp_path / "plain", device="cpu").history[0]["loss"]
+    recipe = replace(recipe, run=replace(recipe.run, compile=True))
+    result = train(recipe, held, tmp_path / "fast", device="cpu").history[0]["loss"]
     # MMT's dropout falls elsewhere when batches have another width.
-    assert found == pytest.approx(plain, rel=1e-4 if kind == "ce" else 0.2)
+    assert result == pytest.approx(plain, rel=1e-4 if kind == "ce" else 0.2)
 
 
 @pytest.mark.slow
 def test_compiled_training_is_the_same_training(tmp_path):
-    made = recipe("ce", epochs=1, batch=4, drop_last=True, validate_every=1)
-    held = material(made.model, many=8)
-    plain = train(made, held, tmp_path / "plain", device="cpu")
-    with_it = replace(made, run=replace(made.run, compile=True))
+    recipe = toy_recipe("ce", epochs=1, batch=4, drop_last=True, validate_every=1)
+    held = toy_data(recipe.model, many=8)
+    plain = train(recipe, held, tmp_path / "plain", device="cpu")
+    with_it = replace(recipe, run=replace(recipe.run, compile=True))
     fast = train(with_it, held, tmp_path / "fast", device="cpu")
     assert fast.history[0]["loss"] == pytest.approx(plain.history[0]["loss"], rel=1e-4)

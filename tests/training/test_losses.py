@@ -49,8 +49,8 @@ def slow_cross_entropy(rows, same):
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_max_margin(diagonal, same):
     s = sims()
-    found = MaxMarginLoss(0.3, diagonal)(s, same)
-    assert float(found) == pytest.approx(slow_max_margin(s, 0.3, diagonal, same), abs=1e-12)
+    loss = MaxMarginLoss(0.3, diagonal)(s, same)
+    assert float(loss) == pytest.approx(slow_max_margin(s, 0.3, diagonal, same), abs=1e-12)
 
 
 def test_the_diagonal_adds_its_share_of_the_margin():

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.training.toys import recipe  # noqa: E402
+from tests.training.toys import toy_recipe  # noqa: E402
 
 from wordreel.training.lr_schedules import lr_factor  # noqa: E402
 from wordreel.training.optimisers import build_optimiser, parameter_groups  # noqa: E402
@@ -64,18 +64,18 @@ def followed(make):
 
 
 def test_radam_follows_its_formula():
-    found = followed(lambda ps: RAdam(ps, 0.1, weight_decay=0.01))
+    path = followed(lambda ps: RAdam(ps, 0.1, weight_decay=0.01))
     slow = slow_radam([0.5, -1.0, 2.0], RATES, (0.9, 0.999), 1e-8, 0.01, strict=False)
-    assert torch.allclose(torch.tensor(found), torch.tensor(slow), atol=1e-6)
+    assert torch.allclose(torch.tensor(path), torch.tensor(slow), atol=1e-6)
 
 
 def test_ranger_is_radam_with_lookahead_every_six_steps():
-    found = followed(lambda ps: Ranger(ps, 0.1, weight_decay=0.01))
+    path = followed(lambda ps: Ranger(ps, 0.1, weight_decay=0.01))
     slow = slow_radam([0.5, -1.0, 2.0], RATES, (0.95, 0.999), 1e-5, 0.01, strict=True, every=6)
     plain = slow_radam([0.5, -1.0, 2.0], RATES, (0.95, 0.999), 1e-5, 0.01, strict=True)
-    assert torch.allclose(torch.tensor(found), torch.tensor(slow), atol=1e-6)
-    assert found[4] == pytest.approx(plain[4], abs=1e-6)
-    assert found[5] != pytest.approx(plain[5], abs=1e-3)
+    assert torch.allclose(torch.tensor(path), torch.tensor(slow), atol=1e-6)
+    assert path[4] == pytest.approx(plain[4], abs=1e-6)
+    assert path[5] != pytest.approx(plain[5], abs=1e-3)
 
 
 def test_radam_is_torchs_where_the_two_agree():
@@ -112,7 +112,7 @@ def test_a_rule_is_final_when_no_later_step_leaves_it():
 def test_text_networks_may_have_a_rate_of_their_own():
     from wordreel.models.build import build
 
-    module = build(recipe("mmt").model)
+    module = build(toy_recipe("mmt").model)
     groups = parameter_groups(OptimiserSettings(lr=1e-3, text_lr=1e-5), module)
     assert [group["lr"] for group in groups] == [1e-3, 1e-5]
     counted = sum(p.numel() for group in groups for p in group["params"])
@@ -124,7 +124,7 @@ def test_text_networks_may_have_a_rate_of_their_own():
 def test_weight_decay_may_spare_biases_and_differ_for_text():
     from wordreel.models.build import build
 
-    module = build(recipe("reel").model)
+    module = build(toy_recipe("reel").model)
     settings = OptimiserSettings("adamw", 1e-3, 0.1, decay_biases=False, text_lr=1e-5, text_weight_decay=0.01)
     groups = parameter_groups(settings, module, torch.nn.Linear(1, 1))
     of = {id(p): (group["lr"], group["weight_decay"]) for group in groups for p in group["params"]}

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from tests.datasets.trees.published import write_ce, write_teachtext  # noqa: E402
 from tests.library.fakes import Colour, FakeFence, Talk, write_media  # noqa: E402
-from tests.training.toys import recipe  # noqa: E402
+from tests.training.toys import toy_recipe  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from wordreel.cli.app import app  # noqa: E402
@@ -59,12 +59,12 @@ class Tree:
 
 
 def test_pairs_from_a_tree():
-    found = from_tree(Tree(), "train", ["scene", "sound", "face"], words="w2v")
-    assert found.ids == tuple(f"v{n}" for n in range(6))
-    assert found.missing == 2
-    assert found.rows["sound"].counts.tolist() == [2, 2, 0, 2, 2, 2]
-    assert np.isnan(found.rows["scene"].times[1])
-    assert found.rows["scene"].times[0] == 0.5
+    pairs = from_tree(Tree(), "train", ["scene", "sound", "face"], words="w2v")
+    assert pairs.ids == tuple(f"v{n}" for n in range(6))
+    assert pairs.missing == 2
+    assert pairs.rows["sound"].counts.tolist() == [2, 2, 0, 2, 2, 2]
+    assert np.isnan(pairs.rows["scene"].times[1])
+    assert pairs.rows["scene"].times[0] == 0.5
     whole = from_tree(Tree(), "train", ["scene"], words="w2v", rule="paragraph")
     assert whole.counts.tolist() == [1] * 6
     assert whole.words[0][0].shape == (6, 7)
@@ -88,16 +88,16 @@ WORDS = "dog 1 0 0\ncat 0 1 0\nruns 0 0 1\nsleeps 1 1 0\n"
 
 def test_training_on_text_with_word_vectors_of_ones_own(tmp_path):
     (tmp_path / "words.txt").write_text(WORDS)
-    made = recipe("ce", epochs=2, batch=6)
+    recipe = toy_recipe("ce", epochs=2, batch=6)
     text = TextConfig("vectors", 3, "mean", source="word2vec:words.txt")
-    made = replace(made, model=replace(made.model, text=text))
+    recipe = replace(recipe, model=replace(recipe.model, text=text))
     held = from_tree(Tree(), "train", ["scene", "sound"])
-    ready = prepare(made, held, held, folder=tmp_path, cache=tmp_path / "cache")
-    again = prepare(made, held, held, folder=tmp_path, cache=tmp_path / "cache")
+    ready = prepare(recipe, held, held, folder=tmp_path, cache=tmp_path / "cache")
+    again = prepare(recipe, held, held, folder=tmp_path, cache=tmp_path / "cache")
     assert np.array_equal(ready.train_words.values, again.train_words.values)
     assert len(list((tmp_path / "cache").iterdir())) == 1
-    found = train(made, ready, tmp_path / "run", device="cpu")
-    assert np.isfinite(found.score)
+    result = train(recipe, ready, tmp_path / "run", device="cpu")
+    assert np.isfinite(result.score)
 
 
 @pytest.mark.skipif(
@@ -132,14 +132,14 @@ def test_a_search_stops_what_lags_behind(tmp_path):
         return recipes.load("ce-msvd", changes)
 
     space = {"loss.margin": {"low": 0.01, "high": 0.9}}
-    found = search(load, trained, space, tmp_path, trials=12)
-    assert found.trials == len(begun) == 12
-    assert found.stopped >= 1
+    result = search(load, trained, space, tmp_path, trials=12)
+    assert result.trials == len(begun) == 12
+    assert result.stopped >= 1
     assert len(epochs) < 12 * 9
-    assert found.overrides["loss.margin"] in begun
+    assert result.overrides["loss.margin"] in begun
     again = search(load, trained, space, tmp_path, trials=12)
     assert len(begun) == 12  # a finished search has nothing left to do
-    assert again.overrides == found.overrides
+    assert again.overrides == result.overrides
 
 
 @pytest.fixture
@@ -159,15 +159,15 @@ def test_pairs_from_a_library(store):
         "still": ["a picture"],
         "gone": ["nothing"],
     }
-    found = from_library(store, told)
-    assert [len(captions) for captions in found.captions] == [2, 1, 1]
-    assert found.missing == 1
-    assert set(found.rows) == {"colour", "talk"}
+    pairs = from_library(store, told)
+    assert [len(captions) for captions in pairs.captions] == [2, 1, 1]
+    assert pairs.missing == 1
+    assert set(pairs.rows) == {"colour", "talk"}
     content = {file.path.rsplit("/", 1)[-1]: file.content for file in store.files()}
-    assert found.ids == (content["film0.mp4"], content["film3.mp4"], content["still.png"])
+    assert pairs.ids == (content["film0.mp4"], content["film3.mp4"], content["still.png"])
     track = store.track(content["film3.mp4"], "colour")
-    assert np.array_equal(found.rows["colour"].item(1), track.values)
-    assert found.rows["colour"].counts[2] == 1
+    assert np.array_equal(pairs.rows["colour"].item(1), track.values)
+    assert pairs.rows["colour"].counts[2] == 1
     only = from_library(store, told, ["colour", "smell"])
     assert set(only.rows) == {"colour"}
     with pytest.raises(TrainingError, match="none of smell"):
@@ -241,8 +241,8 @@ def test_published_teachers_and_masks(tmp_path):
     tree = open_tree(tmp_path / "MSVD")
     held = from_tree(tree, "train", ["imagenet.resnext101_32x48d.0"], words="w2v")
     name = "train-full-ce-refined-text-w2v"
-    made = replace(recipe("ce"), teach=TeachSettings((name,), denoise="denoise-less100"))
-    opened = add_teachers(made, held, tree=tree)
+    recipe = replace(toy_recipe("ce"), teach=TeachSettings((name,), denoise="denoise-less100"))
+    opened = add_teachers(recipe, held, tree=tree)
     train_pairs, teachers = opened.train, opened.teachers
     assert train_pairs.counts.tolist() == [1]  # the mask drops the second caption
     lesson = said["lessons"][said["ids"][0]]

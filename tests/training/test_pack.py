@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.training.toys import EXPERTS, TEXT, material, pairs, recipe  # noqa: E402
+from tests.training.toys import EXPERTS, TEXT, toy_data, toy_pairs, toy_recipe  # noqa: E402
 
 from wordreel.datasets.types import Caption  # noqa: E402
 from wordreel.errors import TrainingError  # noqa: E402
@@ -23,8 +23,8 @@ from wordreel.training.training_data import prepare  # noqa: E402
 
 
 def test_data_survives_a_file(tmp_path):
-    made = recipe("ce")
-    held = material(made.model)
+    recipe = toy_recipe("ce")
+    held = toy_data(recipe.model)
     captions = tuple(
         tuple(
             replace(caption, start=1.5 if n else None, end=2.5 if n else None) for n, caption in enumerate(of)
@@ -34,8 +34,8 @@ def test_data_survives_a_file(tmp_path):
     source = np.arange(len(held.train)) % 2
     given = replace(held.train, captions=captions, source=source, shares=(3.0, 0.5), missing=4)
     held = replace(held, train=given)
-    save_pack(tmp_path / "pack", made, held)
-    back = load_pack(tmp_path / "pack", made)
+    save_pack(tmp_path / "pack", recipe, held)
+    back = load_pack(tmp_path / "pack", recipe)
     assert (back.train.name, back.train.ids) == (given.name, given.ids)
     assert (back.train.shares, back.train.missing) == ((3.0, 0.5), 4)
     assert back.train.captions == given.captions
@@ -51,20 +51,20 @@ def test_data_survives_a_file(tmp_path):
 
 
 def test_what_the_pack_was_not_made_for_is_refused(tmp_path):
-    made = recipe("ce")
-    held = material(made.model)
-    save_pack(tmp_path / "pack", made, held)
-    other = replace(made, model=replace(made.model, experts=EXPERTS[:2]))
+    recipe = toy_recipe("ce")
+    held = toy_data(recipe.model)
+    save_pack(tmp_path / "pack", recipe, held)
+    other = replace(recipe, model=replace(recipe.model, experts=EXPERTS[:2]))
     with pytest.raises(TrainingError, match=r"another model \(model.experts.face"):
         load_pack(tmp_path / "pack", other)
-    longer = replace(made, model=replace(made.model, text=replace(TEXT, max_tokens=7)))
+    longer = replace(recipe, model=replace(recipe.model, text=replace(TEXT, max_tokens=7)))
     with pytest.raises(TrainingError, match="max_tokens was 5 and is 7"):
         load_pack(tmp_path / "pack", longer)
     with pytest.raises(TrainingError, match="sentence encoder"):
-        load_pack(tmp_path / "pack", replace(made, start=replace(made.start, text="minilm")))
+        load_pack(tmp_path / "pack", replace(recipe, start=replace(recipe.start, text="minilm")))
     (tmp_path / "bad").write_bytes(b"nothing")
     with pytest.raises(TrainingError, match="not packed training data"):
-        load_pack(tmp_path / "bad", made)
+        load_pack(tmp_path / "bad", recipe)
 
 
 CAPTIONS = ["a dog runs", "two men talk in a kitchen", "a red car", "the crowd cheers at a concert"]
@@ -73,9 +73,9 @@ CAPTIONS = ["a dog runs", "two men talk in a kitchen", "a red car", "the crowd c
 def described(seed):
     """The default model's experts, a few videos of each, and captions of real words."""
     config = recipes.load("reel").model
-    found = pairs(12, seed=seed, experts=config.experts, words=False)
-    told = tuple(tuple(Caption(f"{CAPTIONS[(n + k) % 4]} {k}") for k in range(2)) for n in range(len(found)))
-    return replace(found, captions=told)
+    pairs = toy_pairs(12, seed=seed, experts=config.experts, words=False)
+    told = tuple(tuple(Caption(f"{CAPTIONS[(n + k) % 4]} {k}") for k in range(2)) for n in range(len(pairs)))
+    return replace(pairs, captions=told)
 
 
 SHORT = ["run.epochs=1", "run.batch=6", "run.drop_last=false"]
@@ -85,11 +85,11 @@ for name in ("av", "onnx", "onnxruntime", "typer", "rich", "PIL", "scipy", "fais
     sys.modules[name] = None
 import torch
 torch.set_num_threads(1)
-from wordreel.training import recipe
+from wordreel.training import recipe as recipes
 from wordreel.training.loop import train
 from wordreel.training.pack_file import load_pack
-made = recipe.load("default", sys.argv[3:])
-result = train(made, load_pack(sys.argv[1], made), sys.argv[2], device="cpu")
+recipe = recipes.load("default", sys.argv[3:])
+result = train(recipe, load_pack(sys.argv[1], recipe), sys.argv[2], device="cpu")
 print(result.steps, result.best)
 """
 
@@ -97,21 +97,21 @@ print(result.steps, result.best)
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory):
     path = tmp_path_factory.mktemp("pack") / "reel.pack"
-    made = recipes.load("reel", SHORT)
-    data = prepare(made, described(0), described(1))
+    recipe = recipes.load("reel", SHORT)
+    data = prepare(recipe, described(0), described(1))
     assert data.sentence_tokens is data.train_words
-    save_pack(path, made, data)
+    save_pack(path, recipe, data)
     return path, data
 
 
 def test_the_default_model_is_packed_with_its_encoder(packed):
     path, data = packed
-    made = recipes.load("reel", SHORT)
-    back = load_pack(path, made)
+    recipe = recipes.load("reel", SHORT)
+    back = load_pack(path, recipe)
     assert path.stat().st_size < 25_000_000
     assert back.sentence_tokens is back.train_words
     np.testing.assert_array_equal(back.train_words.values, data.train_words.values)
-    for expert in made.model.experts:
+    for expert in recipe.model.experts:
         assert back.train.rows[expert.name].longest <= expert.max_tokens
     from wordreel.models.text.minilm import minilm_weights
 
@@ -147,9 +147,9 @@ def test_training_from_a_pack_needs_nothing_else(packed, tmp_path):
 def test_teachers_read_the_packed_captions(packed, tmp_path):
     from wordreel.training.open_data import with_teachers
 
-    made = recipes.load("reel", SHORT)
-    data = load_pack(packed[0], made)
-    first = train(made, data, tmp_path / "first", device="cpu")
+    recipe = recipes.load("reel", SHORT)
+    data = load_pack(packed[0], recipe)
+    first = train(recipe, data, tmp_path / "first", device="cpu")
     student = recipes.load("reel", [*SHORT, f'teach.teachers=["{tmp_path / "first"}"]'])
     taught = with_teachers(student, data)
     assert taught.teachers is not None
@@ -162,12 +162,12 @@ def test_teachers_read_the_packed_captions(packed, tmp_path):
 
 
 def test_soft_targets_need_captions_of_words():
-    made = recipe("ce")
-    made = replace(made, loss=replace(made.loss, kind="info-nce", soft_targets=0.2))
-    bare = pairs()
+    recipe = toy_recipe("ce")
+    recipe = replace(recipe, loss=replace(recipe.loss, kind="info-nce", soft_targets=0.2))
+    bare = toy_pairs()
     bare = replace(bare, captions=tuple(tuple(Caption("") for _ in of) for of in bare.captions))
     with pytest.raises(TrainingError, match="soft targets"):
-        prepare(made, bare)
-    found = prepare(made, pairs())  # captions beside ready word features
-    assert len(found.sentence_tokens) == int(found.train.counts.sum())
-    assert found.sentence_tokens.values.dtype.kind == "i"
+        prepare(recipe, bare)
+    data = prepare(recipe, toy_pairs())  # captions beside ready word features
+    assert len(data.sentence_tokens) == int(data.train.counts.sum())
+    assert data.sentence_tokens.values.dtype.kind == "i"

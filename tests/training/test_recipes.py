@@ -28,15 +28,15 @@ def test_every_recipe_builds(name):
     torch = pytest.importorskip("torch")
     from wordreel.models.build import build
 
-    made = recipes.load(name)
-    assert made.title
+    recipe = recipes.load(name)
+    assert recipe.title
     with torch.device("meta"):
-        module = build(made.model)
-    assert sum(p.numel() for p in module.parameters()) == parameter_counts.count_parameters(made.model)
+        module = build(recipe.model)
+    assert sum(p.numel() for p in module.parameters()) == parameter_counts.count_parameters(recipe.model)
 
 
 @pytest.mark.parametrize(
-    ("name", "margin", "batch", "epochs", "rate", "gamma"),
+    ("name", "margin", "batch", "epochs", "lr", "gamma"),
     [
         ("ce-msvd", 0.30764700456522676, 16, 300, 0.01, 0.95),
         ("ce-didemo", 0.16642835966287484, 64, 30, 0.1, 0.95),
@@ -47,11 +47,17 @@ def test_every_recipe_builds(name):
         ("mmt-howto100m", 0.05, 64, 200, 5e-5, 0.98),
     ],
 )
-def test_published_settings(name, margin, batch, epochs, rate, gamma):
-    made = recipes.load(name)
-    found = (made.loss.margin, made.run.batch, made.run.epochs, made.optimiser.lr, made.schedule.gamma)
-    assert found == (margin, batch, epochs, rate, gamma)
-    assert made.optimiser.kind == ("adam" if name.startswith("mmt") else "ranger")
+def test_published_settings(name, margin, batch, epochs, lr, gamma):
+    recipe = recipes.load(name)
+    settings = (
+        recipe.loss.margin,
+        recipe.run.batch,
+        recipe.run.epochs,
+        recipe.optimiser.lr,
+        recipe.schedule.gamma,
+    )
+    assert settings == (margin, batch, epochs, lr, gamma)
+    assert recipe.optimiser.kind == ("adam" if name.startswith("mmt") else "ranger")
 
 
 MSRVTT = (64, 100, "ranger", 0.1, 1e-3, 0.09381161988446174)
@@ -119,24 +125,24 @@ CE |= {f"tt-{name}": CE[name] for name in ("ce-plus-msrvtt-full", "ce-plus-msvd"
 def test_every_published_value_of_ce(name):
     """Experts stand in the order of their names: released gating depends on it, and so do checkpoints."""
     experts, (words, dim, clusters, ghosts, most), pools, trained, (rule, told), kept = CE[name]
-    made = recipes.load(name)
-    model, text = made.model, made.model.text
+    recipe = recipes.load(name)
+    model, text = recipe.model, recipe.model.text
     assert [(e.name, e.dim) for e in model.experts] == sorted(experts)
-    assert (made.data.words, text.dim, text.clusters, text.ghosts, text.max_tokens) == (
+    assert (recipe.data.words, text.dim, text.clusters, text.ghosts, text.max_tokens) == (
         words, dim, clusters, ghosts, most)  # fmt: skip
     assert (text.words, text.pool) == ("vectors", "vlad")
     found = {e.name: (e.clusters, e.max_tokens) for e in model.experts if e.pool == "vlad"}
     assert found == pools
     assert all(e.ghosts == 0 and (e.pool == "vlad" or e.max_tokens == 0) for e in model.experts)
-    run, optimiser = made.run, made.optimiser
+    run, optimiser = recipe.run, recipe.optimiser
     steps = (optimiser.kind, optimiser.lr, optimiser.weight_decay)
-    assert (run.batch, run.epochs, *steps, made.loss.margin) == trained
-    assert (made.data.rule, made.data.limit, made.data.val_limit) == (rule, 0, told)
-    assert (made.schedule.kind, made.schedule.gamma, made.schedule.every) == ("step", 0.95, 1)
-    assert (made.loss.kind, made.loss.diagonal, run.select, run.steps, run.drop_last) == (
+    assert (run.batch, run.epochs, *steps, recipe.loss.margin) == trained
+    assert (recipe.data.rule, recipe.data.limit, recipe.data.val_limit) == (rule, 0, told)
+    assert (recipe.schedule.kind, recipe.schedule.gamma, recipe.schedule.every) == ("step", 0.95, 1)
+    assert (recipe.loss.kind, recipe.loss.diagonal, run.select, run.steps, run.drop_last) == (
         "max-margin", False, kept, 0, False)  # fmt: skip
     assert optimiser.clip == 0
-    assert made.data.captions == "one"
+    assert recipe.data.captions == "one"
     if model.kind == "ce":
         assert (model.dim, model.g_layers, model.h_layers, model.mish, model.gating) == (
             768,
@@ -149,11 +155,11 @@ def test_every_published_value_of_ce(name):
 
 @pytest.mark.parametrize("name", [name for name in recipes.names() if name.startswith("tt-")])
 def test_students_have_the_published_teachers(name):
-    made = recipes.load(name).teach
-    assert [teacher.removeprefix("train-full-ce-refined-text-") for teacher in made.teachers] == [
+    teach = recipes.load(name).teach
+    assert [teacher.removeprefix("train-full-ce-refined-text-") for teacher in teach.teachers] == [
         "w2v", "gpt2-xl", "gpt2-xl-finetuned"]  # fmt: skip
-    assert (made.kind, made.delta, made.weight) == ("huber", 1.0, 1.0)
-    assert made.denoise == ("denoise-less100" if "msrvtt" in name or "msvd" in name else "")
+    assert (teach.kind, teach.delta, teach.weight) == ("huber", 1.0, 1.0)
+    assert teach.denoise == ("denoise-less100" if "msrvtt" in name or "msvd" in name else "")
 
 
 SEVEN = {"face": (512, 3, False), "ocr": (300, 7, False), "rgb": (2048, 5, True), "s3d": (1024, 1, True),
@@ -173,8 +179,8 @@ MMT_RECIPES = {
 @pytest.mark.parametrize("name", MMT_RECIPES)
 def test_every_published_value_of_mmt(name):
     experts, most, types, positions, (batch, epochs, steps, gamma), (rule, told) = MMT_RECIPES[name]
-    made = recipes.load(name)
-    model, text, run = made.model, made.model.text, made.run
+    recipe = recipes.load(name)
+    model, text, run = recipe.model, recipe.model.text, recipe.run
     assert [(e.name, (e.dim, e.type_id, e.timed)) for e in model.experts] == sorted(experts.items())
     assert {e.max_tokens for e in model.experts} | {text.max_tokens} == {most}
     assert (model.types, model.positions) == (types, positions)
@@ -183,17 +189,17 @@ def test_every_published_value_of_mmt(name):
     assert (text.words, text.pool, text.frozen, text.stop_words) == ("bert", "cls", False, True)
     assert (run.batch, run.epochs, run.steps, run.drop_last, run.select) == (
         batch, epochs, steps, True, "last")  # fmt: skip
-    assert (made.optimiser.kind, made.optimiser.lr, made.optimiser.weight_decay) == ("adam", 5e-5, 0)
-    assert (made.loss.kind, made.loss.margin, made.loss.diagonal) == ("max-margin", 0.05, False)
-    assert (made.schedule.kind, made.schedule.gamma) == ("step", gamma)
-    assert (made.data.rule, made.data.val_limit) == (rule, told)
+    assert (recipe.optimiser.kind, recipe.optimiser.lr, recipe.optimiser.weight_decay) == ("adam", 5e-5, 0)
+    assert (recipe.loss.kind, recipe.loss.margin, recipe.loss.diagonal) == ("max-margin", 0.05, False)
+    assert (recipe.schedule.kind, recipe.schedule.gamma) == ("step", gamma)
+    assert (recipe.data.rule, recipe.data.val_limit) == (rule, told)
 
 
 def test_what_howto100m_says_of_the_released_configuration_is_all_of_it():
     words = " ".join(recipes.load("mmt-howto100m").notes).replace(",", " ").replace(";", " ").split()
-    made = recipes.load("mmt-howto100m", [word.rstrip(".") for word in words if "=" in word])
-    assert (made.data.segment_words, made.data.window, made.model.positions) == (30, 30, 32)
-    assert {e.max_tokens for e in made.model.experts} | {made.model.text.max_tokens} == {30}
+    recipe = recipes.load("mmt-howto100m", [word.rstrip(".") for word in words if "=" in word])
+    assert (recipe.data.segment_words, recipe.data.window, recipe.model.positions) == (30, 30, 32)
+    assert {e.max_tokens for e in recipe.model.experts} | {recipe.model.text.max_tokens} == {30}
 
 
 def test_a_paragraph_is_all_of_a_videos_captions():
@@ -224,7 +230,7 @@ def test_sizes_as_experts_are_added():
 
 
 def test_any_value_can_be_overridden():
-    made = recipes.load(
+    recipe = recipes.load(
         "ce-msvd",
         [
             "run.epochs=2",
@@ -237,13 +243,13 @@ def test_any_value_can_be_overridden():
             "start.text=",
         ],
     )
-    assert made.run.epochs == 2
-    assert made.run.compile is True
-    assert made.loss.kind == "info-nce"
-    assert made.optimiser.betas == (0.9, 0.98)
-    assert made.model.names == ("ocr", "r2p1d.r2p1d-ig65m.0")
-    assert made.model.experts[1].dim == 7
-    assert made.model.mode == "released"
+    assert recipe.run.epochs == 2
+    assert recipe.run.compile is True
+    assert recipe.loss.kind == "info-nce"
+    assert recipe.optimiser.betas == (0.9, 0.98)
+    assert recipe.model.names == ("ocr", "r2p1d.r2p1d-ig65m.0")
+    assert recipe.model.experts[1].dim == 7
+    assert recipe.model.mode == "released"
 
 
 @pytest.mark.parametrize(
@@ -270,8 +276,8 @@ def test_unknown_recipes_and_files_of_ones_own(tmp_path):
     with pytest.raises(TrainingError, match="ce-msvd"):
         recipes.load("ce-mvsd")
     (tmp_path / "mine.toml").write_text('[model]\nbase = "ce"\nexperts = ["face"]\n[run]\nepochs = 4\n')
-    made = recipes.load(tmp_path / "mine.toml")
-    assert (made.name, made.run.epochs, made.model.names) == ("mine", 4, ("face",))
+    recipe = recipes.load(tmp_path / "mine.toml")
+    assert (recipe.name, recipe.run.epochs, recipe.model.names) == ("mine", 4, ("face",))
     (tmp_path / "bad.toml").write_text("[model\n")
     with pytest.raises(TrainingError, match="bad"):
         recipes.load(tmp_path / "bad.toml")

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.training.toys import material, recipe  # noqa: E402
+from tests.training.toys import toy_data, toy_recipe  # noqa: E402
 
 from wordreel.errors import TrainingError  # noqa: E402
 from wordreel.training.loop import train  # noqa: E402
@@ -18,7 +18,7 @@ class Stop(Exception):
     pass
 
 
-def stopped(made, held, folder, at):
+def stopped(recipe, held, folder, at):
     """A run that is left after so many steps, each of them saved."""
     from wordreel.training.session import Session
 
@@ -33,7 +33,7 @@ def stopped(made, held, folder, at):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Session, "step", counted)
         with pytest.raises(Stop):
-            train(made, held, folder, device="cpu", save_steps=1)
+            train(recipe, held, folder, device="cpu", save_steps=1)
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
@@ -49,39 +49,39 @@ def test_the_same_batches_are_compiled_wherever_it_begins(tmp_path, monkeypatch,
         return noted
 
     monkeypatch.setattr(torch, "compile", compiled)
-    made = recipe("ce", epochs=2, compile=True)  # 12 videos: batches of 5, 5 and 2
-    held = material(made.model)
-    stopped(made, held, tmp_path, at)
+    recipe = toy_recipe("ce", epochs=2, compile=True)  # 12 videos: batches of 5, 5 and 2
+    held = toy_data(recipe.model)
+    stopped(recipe, held, tmp_path, at)
     seen.clear()
-    train(made, held, tmp_path, device="cpu", resume=True)
+    train(recipe, held, tmp_path, device="cpu", resume=True)
     assert seen == [5] * (4 - min(at, 2))
 
 
 def test_a_finished_run_has_nothing_left_to_do_and_says_so(tmp_path):
-    made = recipe("ce", epochs=2)
-    held = material(made.model)
-    assert train(made, held, tmp_path, device="cpu").steps == 6
-    assert train(made, held, tmp_path, device="cpu", resume=True).steps == 0
+    recipe = toy_recipe("ce", epochs=2)
+    held = toy_data(recipe.model)
+    assert train(recipe, held, tmp_path, device="cpu").steps == 6
+    assert train(recipe, held, tmp_path, device="cpu", resume=True).steps == 0
 
 
 def test_so_has_one_that_patience_ended(tmp_path):
-    made = recipe("ce", epochs=30, batch=12, lr=0.5, patience=1)
-    held = material(made.model)
-    first = train(made, held, tmp_path, device="cpu")
+    recipe = toy_recipe("ce", epochs=30, batch=12, lr=0.5, patience=1)
+    held = toy_data(recipe.model)
+    first = train(recipe, held, tmp_path, device="cpu")
     assert 0 < first.steps < 30
-    again = train(made, held, tmp_path, device="cpu", resume=True)
+    again = train(recipe, held, tmp_path, device="cpu", resume=True)
     assert (again.steps, again.history, again.epoch) == (0, first.history, first.epoch)
 
 
 def test_other_shares_or_spans_are_other_data(tmp_path):
     """They decide which pairs a step sees and what of the video."""
-    made = recipe("ce", epochs=2)
-    held = material(made.model)
-    stopped(made, held, tmp_path, 2)
+    recipe = toy_recipe("ce", epochs=2)
+    held = toy_data(recipe.model)
+    stopped(recipe, held, tmp_path, 2)
     told = tuple(tuple(replace(c, start=0.0, end=1.0) for c in here) for here in held.train.captions)
     for other in (held.train.shared(2.0), replace(held.train, captions=told)):
         with pytest.raises(TrainingError, match="other data"):
-            train(made, replace(held, train=other), tmp_path, device="cpu", resume=True)
+            train(recipe, replace(held, train=other), tmp_path, device="cpu", resume=True)
 
 
 HOLDS = """
@@ -96,14 +96,14 @@ with run_lock(Path(sys.argv[1])):
 
 
 def test_two_processes_do_not_write_one_run(tmp_path):
-    made = recipe("ce", epochs=1)
-    held = material(made.model)
+    recipe = toy_recipe("ce", epochs=1)
+    held = toy_data(recipe.model)
     child = subprocess.Popen([sys.executable, "-c", HOLDS, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     try:
         assert child.stdout.readline() == "held\n"
         with pytest.raises(TrainingError, match="another training"):
-            train(made, held, tmp_path, device="cpu", resume=True)
+            train(recipe, held, tmp_path, device="cpu", resume=True)
     finally:
         child.kill()
         child.communicate()
-    train(made, held, tmp_path, device="cpu", resume=True)  # the lock went with its holder
+    train(recipe, held, tmp_path, device="cpu", resume=True)  # the lock went with its holder

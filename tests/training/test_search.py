@@ -26,16 +26,16 @@ def load(changes):
     return recipes.load("ce-msvd", changes)
 
 
-def score(made, epoch):
-    return epoch - 100 * (made.loss.margin - 0.2) ** 2 - made.run.batch / 64
+def score(recipe, epoch):
+    return epoch - 100 * (recipe.loss.margin - 0.2) ** 2 - recipe.run.batch / 64
 
 
-def trained(made, folder, report):
-    if made.run.batch == 64 and made.loss.margin > 0.8:
+def trained(recipe, folder, report):
+    if recipe.run.batch == 64 and recipe.loss.margin > 0.8:
         raise TrainingError("as some recipes do")
     for epoch in range(1, 5):
-        report(epoch, score(made, epoch))
-    return score(made, 4)
+        report(epoch, score(recipe, epoch))
+    return score(recipe, 4)
 
 
 def tried(folder):
@@ -51,7 +51,7 @@ def killed(folder, seconds, calls):
     if child == 0:
         left = [calls]
 
-        def dies(made, place, report):
+        def dies(recipe, folder, report):
             def counted(epoch, value):
                 left[0] -= 1
                 if left[0] == 0:
@@ -60,7 +60,7 @@ def killed(folder, seconds, calls):
                 if left[0] == 1 and calls % 2:
                     os.kill(os.getpid(), signal.SIGKILL)
 
-            return trained(made, place, counted)
+            return trained(recipe, folder, counted)
 
         code = 1
         try:
@@ -86,9 +86,9 @@ def test_a_killed_search_tries_the_same(tmp_path):
     ):
         kills += 1
     assert kills >= 3
-    found = search(load, trained, SPACE, tmp_path / "cut", trials=TRIALS)
+    result = search(load, trained, SPACE, tmp_path / "cut", trials=TRIALS)
     assert tried(tmp_path / "cut") == tried(tmp_path / "whole")
-    assert found == whole
+    assert result == whole
     assert {state for _, state, *_ in tried(tmp_path / "cut")} >= {"COMPLETE", "PRUNED"}
 
 
@@ -145,7 +145,7 @@ def test_a_half_created_study_is_created_again(tmp_path):
 
 
 def test_the_error_says_why_every_trial_failed(tmp_path):
-    def full(made, folder, report):
+    def full(recipe, folder, report):
         raise TrainingError(f"{folder.name} cannot be written: no space left")
 
     with pytest.raises(TrainingError, match="no trial finished; trial-1 cannot be written"):

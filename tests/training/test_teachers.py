@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.training.toys import BERT, CONFIGS, EXPERTS, material, recipe  # noqa: E402
+from tests.training.toys import BERT, CONFIGS, EXPERTS, toy_data, toy_recipe  # noqa: E402
 
 from wordreel.errors import TrainingError  # noqa: E402
 from wordreel.models.batch import QueryEmbeddings, VideoEmbeddings  # noqa: E402
@@ -23,11 +23,11 @@ from wordreel.training.teachers import Teacher, Teachers, denoised, from_models 
 @pytest.fixture
 def taught(tmp_path):
     """Two trained teachers and the material they know."""
-    held = material(CONFIGS["ce"])
+    held = toy_data(CONFIGS["ce"])
     folders = []
     for seed in (0, 1):
-        made = recipe("ce", epochs=20, batch=12, validate_every=20).with_seed(seed)
-        folders.append(train(made, held, tmp_path / f"teacher{seed}", device="cpu").last)
+        recipe = toy_recipe("ce", epochs=20, batch=12, validate_every=20).with_seed(seed)
+        folders.append(train(recipe, held, tmp_path / f"teacher{seed}", device="cpu").last)
     return held, folders
 
 
@@ -37,10 +37,10 @@ def test_a_student_learns_its_teachers_similarities(tmp_path, taught):
     everything = torch.arange(12)
     firsts = torch.from_numpy(np.cumsum(held.train.counts) - held.train.counts)
     target = teachers.similarities(everything, firsts).mean(dim=0)
-    made = recipe("ce", epochs=40, batch=12, validate_every=40).with_seed(5)
+    recipe = toy_recipe("ce", epochs=40, batch=12, validate_every=40).with_seed(5)
 
     def gap(weight, name):
-        one = replace(made, teach=TeachSettings(tuple(map(str, folders)), weight=weight))
+        one = replace(recipe, teach=TeachSettings(tuple(map(str, folders)), weight=weight))
         out = train(one, replace(held, teachers=teachers), tmp_path / name, device="cpu").last
         return float(
             (from_models([out], held.train).similarities(everything, firsts)[0] - target).abs().mean()
@@ -67,7 +67,7 @@ def test_a_teachers_similarities_are_its_models(taught):
 
 
 def test_denoising_keeps_what_teachers_can_place_and_one_caption_each():
-    held = material(CONFIGS["ce"])
+    held = toy_data(CONFIGS["ce"])
     count, videos = int(held.train.counts.sum()), 12
     sims = np.random.default_rng(0).normal(size=(count, videos)).astype(np.float32)
     teacher = Teacher(
@@ -116,7 +116,7 @@ def test_fine_tuning_matches_experts_by_name(tmp_path, kind):
     from wordreel.training.data.caption_store import CaptionStore
     from wordreel.training.data.feature_store import FeatureStore
 
-    held, cpu = material(config), torch.device("cpu")
+    held, cpu = toy_data(config), torch.device("cpu")
     videos = torch.arange(5)
     tokens = CaptionStore(held.train_words, cpu).batch(videos)
     one = old.similarities(FeatureStore(held.train, old.config, cpu).batch(videos), tokens)

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.training.toys import BERT, CONFIGS, pairs, recipe  # noqa: E402
+from tests.training.toys import BERT, CONFIGS, toy_pairs, toy_recipe  # noqa: E402
 
 from wordreel.datasets.types import Caption  # noqa: E402
 from wordreel.errors import TrainingError  # noqa: E402
@@ -30,16 +30,16 @@ def folder(tmp_path):
     return tmp_path
 
 
-def told(seed=0, many=8):
+def transcribed(seed=0, many=8):
     """Videos with transcripts of 0 to 40 words, each word a second long."""
     rng = np.random.default_rng(seed)
-    made = []
+    captions = []
     for count in [1, 5, 6, 40, *rng.integers(2, 30, many - 4)]:
-        said = list(rng.choice(WORDS, count))
+        spoken = list(rng.choice(WORDS, count))
         start = rng.uniform(0, 20)
         clock = (start + np.arange(count)[:, None] + [0.0, 1.0]).astype(np.float32)
-        made.append((Caption(" ".join(said), float(clock[0, 0]), float(clock[-1, 1]), clock),))
-    return replace(pairs(many, words=False), captions=tuple(made))
+        captions.append((Caption(" ".join(spoken), float(clock[0, 0]), float(clock[-1, 1]), clock),))
+    return replace(toy_pairs(many, words=False), captions=tuple(captions))
 
 
 def source(folder, most, stop_words=True):
@@ -52,11 +52,11 @@ def source(folder, most, stop_words=True):
 @pytest.mark.parametrize("most", [4, 9, 60])
 @pytest.mark.parametrize("stop_words", [True, False])
 def test_a_segment_is_the_words_joined_and_encoded(folder, most, stop_words):
-    found, length = told(), 6
+    pairs, length = transcribed(), 6
     encoder = source(folder, most, stop_words)
-    held = TranscriptStore(tokenize_transcripts(found, encoder), CPU, length, most)
-    kept = [[word for word in text.split() if stop_words or encoder_keeps(word)] for text in found.texts]
-    for number, words in enumerate(kept):
+    held = TranscriptStore(tokenize_transcripts(pairs, encoder), CPU, length, most)
+    rows = [[word for word in text.split() if stop_words or encoder_keeps(word)] for text in pairs.texts]
+    for number, words in enumerate(rows):
         for first in range(max(1, len(words) - length + 1)):
             tokens, _ = held.segments(torch.tensor([number]), torch.tensor([first]))
             want, mask = encoder.encode([" ".join(words[first : first + length])])
@@ -70,26 +70,26 @@ def encoder_keeps(word):
     return without_stop_words(word) != "."
 
 
-def test_stretches_are_drawn_evenly_and_know_their_time(folder):
-    found, length = told(), 6
-    held = TranscriptStore(tokenize_transcripts(found, source(folder, 30)), CPU, length, 30)
+def test_segments_are_drawn_evenly_and_know_their_time(folder):
+    pairs, length = transcribed(), 6
+    held = TranscriptStore(tokenize_transcripts(pairs, source(folder, 30)), CPU, length, 30)
     torch.manual_seed(0)
-    number = 3  # 40 words: 35 stretches
+    number = 3  # 40 words: 35 segments
     _, middles = held.sample(torch.full((7000,), number))
-    begun = middles - length / 2 - found.captions[number][0].start
+    begun = middles - length / 2 - pairs.captions[number][0].start
     assert begun.round().unique().tolist() == list(range(35))
     assert (torch.bincount(begun.round().long()) - 200).abs().max() < 70
     _, whole = held.sample(torch.tensor([1]))  # fewer words than a segment: all of them
-    assert float(whole) == pytest.approx(found.captions[1][0].start + 2.5, abs=1e-4)
+    assert float(whole) == pytest.approx(pairs.captions[1][0].start + 2.5, abs=1e-4)
 
 
 def test_late_words_are_left_out(folder):
-    found = told()
-    number, caption = 3, found.captions[3][0]
-    spoken = tokenize_transcripts(found, source(folder, 30), until=caption.start + 9.5)
+    pairs = transcribed()
+    number, caption = 3, pairs.captions[3][0]
+    spoken = tokenize_transcripts(pairs, source(folder, 30), until=caption.start + 9.5)
     assert spoken.words.counts[number] == 10
     assert np.isfinite(spoken.times).all()
-    none = tokenize_transcripts(found, source(folder, 30), until=1e-9)
+    none = tokenize_transcripts(pairs, source(folder, 30), until=1e-9)
     assert not none.words.counts[number]
     tokens, middles = TranscriptStore(none, CPU, 6, 30).sample(torch.tensor([number]))
     assert tokens.mask.sum() == 3  # [CLS] . [SEP]
@@ -103,20 +103,20 @@ def test_words_without_times_share_the_span_or_have_none():
 
 
 def test_a_model_is_trained_on_transcripts(folder, tmp_path):
-    made = recipe("mmt", epochs=2, batch=4, segment_words=5, window=8.0)
+    recipe = toy_recipe("mmt", epochs=2, batch=4, segment_words=5, window=8.0)
     text = replace(BERT, source="wordpiece:.", max_tokens=9)
-    made = replace(made, model=replace(CONFIGS["mmt"], text=text))
-    material = prepare(made, told(), told(1), folder=folder)
-    first = train(made, material, tmp_path / "one", device="cpu")
-    again = train(made, material, tmp_path / "two", device="cpu")
+    recipe = replace(recipe, model=replace(CONFIGS["mmt"], text=text))
+    data = prepare(recipe, transcribed(), transcribed(1), folder=folder)
+    first = train(recipe, data, tmp_path / "one", device="cpu")
+    again = train(recipe, data, tmp_path / "two", device="cpu")
     assert first.history[-1]["loss"] == again.history[-1]["loss"]
     assert first.figures is not None
-    frozen = replace(made, model=replace(made.model, text=replace(text, frozen=True)))
+    frozen = replace(recipe, model=replace(recipe.model, text=replace(text, frozen=True)))
     with pytest.raises(TrainingError, match=r"model\.text\.frozen=false"):
-        prepare(frozen, told(), folder=folder)
+        prepare(frozen, transcribed(), folder=folder)
 
 
 def test_word_vectors_cannot_be_drawn_from(folder):
     encoder = replace(source(folder, 9), pieces=None)
     with pytest.raises(TrainingError, match="wordpiece:FOLDER"):
-        tokenize_transcripts(told(), encoder)
+        tokenize_transcripts(transcribed(), encoder)

@@ -56,7 +56,7 @@ CONFIGS = {
 }
 
 
-def pairs(many=12, captions=3, seed=0, name="toy", words=True, experts=EXPERTS):
+def toy_pairs(many=12, captions=3, seed=0, name="toy", words=True, experts=EXPERTS):
     """Videos of a few rows per expert; each may lack any but the first. Captions are drawn apart."""
     rng = np.random.default_rng(seed)
     rows = {}
@@ -85,15 +85,15 @@ def words_of(found, config, seed=3):
     return pack([rng.integers(1, 30, rng.integers(2, 6)) for _ in range(int(found.counts.sum()))])
 
 
-def material(config, many=12, val=True, **more):
-    found = pairs(many, **more)
-    words = words_of(found, config)
-    return TrainingData(found, words, found if val else None, words if val else None)
+def toy_data(config, many=12, val=True, **more):
+    pairs = toy_pairs(many, **more)
+    words = words_of(pairs, config)
+    return TrainingData(pairs, words, pairs if val else None, words if val else None)
 
 
-def recipe(kind="ce", **changes):
-    """Fields of any section by name: `recipe("ce", epochs=3, margin=0.1)`."""
-    made = Recipe(
+def toy_recipe(kind="ce", **changes):
+    """Fields of any section by name: `toy_recipe("ce", epochs=3, margin=0.1)`."""
+    recipe = Recipe(
         "toy",
         CONFIGS[kind],
         optimiser=OptimiserSettings("adam", 5e-3),
@@ -104,10 +104,10 @@ def recipe(kind="ce", **changes):
     )
     for key, value in changes.items():
         section = next(
-            s for s in ("run", "loss", "optimiser", "schedule", "data") if hasattr(getattr(made, s), key)
+            s for s in ("run", "loss", "optimiser", "schedule", "data") if hasattr(getattr(recipe, s), key)
         )
-        made = replace(made, **{section: replace(getattr(made, section), **{key: value})})
-    return made
+        recipe = replace(recipe, **{section: replace(getattr(recipe, section), **{key: value})})
+    return recipe
 
 
 def empty(dim, many):

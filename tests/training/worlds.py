@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def together(code: str, *arguments: str, own_device: bool = True) -> tuple[list[int], list[tuple[str, str]]]:
-    """Run a script as two processes of one world; their exit codes and what they said."""
+    """Run a script as two processes of one world; their exit codes and outputs."""
     root = Path(__file__).parents[2]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -35,5 +35,5 @@ def together(code: str, *arguments: str, own_device: bool = True) -> tuple[list[
                 text=True,
             )
         )
-    said = [child.communicate(timeout=120) for child in children]
-    return [child.returncode for child in children], said
+    outputs = [child.communicate(timeout=120) for child in children]
+    return [child.returncode for child in children], outputs

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.training.tune.toys import material
+from tests.training.tune.toys import toy_data
 
 from wordreel.evaluate.ranks import ranks_of
 from wordreel.models.similarity import mixture
@@ -31,26 +31,26 @@ def slow_ranks(found, captions, heads):
 
 
 def test_ranks_are_those_of_a_search(monkeypatch):
-    found = material()
-    heads = [Heads.of(found.tower, len(found.words)), Heads.of(material(seed=9).tower, len(found.words))]
+    data = toy_data()
+    heads = [Heads.of(data.tower, len(data.words)), Heads.of(toy_data(seed=9).tower, len(data.words))]
     captions = np.array([0, 1, 4, 7, 20, 50, 99])
     monkeypatch.setattr("wordreel.training.tune.ranking.AT_ONCE", 3)
-    for row, one in zip(ranks(found, captions, heads), heads, strict=True):
-        np.testing.assert_array_equal(row, slow_ranks(found, captions, one))
+    for row, one in zip(ranks(data, captions, heads), heads, strict=True):
+        np.testing.assert_array_equal(row, slow_ranks(data, captions, one))
 
 
 def test_what_helps_is_better():
-    found = cross_validate(material(captioned=48), SMALL)
-    assert found.better
-    assert found.gain.low > 0
-    assert found.after.r10 > found.before.r10 + 20
-    assert min(found.strengths) > 0
+    result = cross_validate(toy_data(captioned=48), SMALL)
+    assert result.better
+    assert result.gain.low > 0
+    assert result.after.r10 > result.before.r10 + 20
+    assert min(result.strengths) > 0
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_shuffled_captions_are_refused(seed):
     assert not cross_validate(
-        material(captioned=48, seed=seed, shuffled=True), replace(SMALL, seed=seed)
+        toy_data(captioned=48, seed=seed, shuffled=True), replace(SMALL, seed=seed)
     ).better
 
 
@@ -70,53 +70,53 @@ def test_no_part_sees_captions_of_another(monkeypatch):
     """What is given to learn, to choose and to judge, by the captions that are really read."""
     seen = {}
 
-    def learn(found, videos, settings, seed):
-        seen["learn"] = set(found.owner[found.captions_of(videos)])
-        return Heads.of(found.tower, len(found.words))
+    def learn(data, videos, settings, seed):
+        seen["learn"] = set(data.owner[data.captions_of(videos)])
+        return Heads.of(data.tower, len(data.words))
 
-    def watched(found, captions, candidates):
+    def watched(data, captions, candidates):
         key = "choose" if len(candidates) != 2 else "judge"
         others = [seen[name] for name in ("learn", "choose") if name in seen and name != key]
-        mine = set(found.owner[captions])
+        mine = set(data.owner[captions])
         assert all(not mine & other for other in others)
         seen[key] = mine
-        return ranks(found, captions, candidates)
+        return ranks(data, captions, candidates)
 
     monkeypatch.setattr(module, "fit_heads", learn)
     monkeypatch.setattr(module, "ranks", watched)
-    found = cross_validate(material(), SMALL)
+    result = cross_validate(toy_data(), SMALL)
     assert set(seen) == {"learn", "choose", "judge"}
-    assert found.strengths == (0.0,) * 5  # equal candidates: the least
-    assert not found.better
+    assert result.strengths == (0.0,) * 5  # equal candidates: the least
+    assert not result.better
 
 
 def test_strengths_that_move_everyday_queries_are_not_taken():
-    found = material(captioned=48)
+    data = toy_data(captioned=48)
     settings = replace(SMALL, anchor=0.0)
-    start = Heads.of(found.tower, len(found.words))
+    start = Heads.of(data.tower, len(data.words))
     fold = folds(48, settings)[0]
-    end = module.fit_heads(found, fold.learn, settings, 0)
-    usual = everyday_best(found, start)
-    assert choose(found, start, end, fold, usual, settings) > 0
-    assert choose(found, start, end, fold, usual, replace(settings, kept_at_least=1.0)) == 0
+    end = module.fit_heads(data, fold.learn, settings, 0)
+    usual = everyday_best(data, start)
+    assert choose(data, start, end, fold, usual, settings) > 0
+    assert choose(data, start, end, fold, usual, replace(settings, kept_at_least=1.0)) == 0
 
 
 def test_everyday_hits():
-    found = material()
-    start = Heads.of(found.tower, len(found.words))
-    assert overlap(everyday_best(found, start), everyday_best(found, start)) == 1
-    queries = np.arange(len(found.everyday))
-    texts = replace(found, texts=found.everyday, owner=np.zeros(len(queries), np.int64), bonus=((), (), ()))
+    data = toy_data()
+    start = Heads.of(data.tower, len(data.words))
+    assert overlap(everyday_best(data, start), everyday_best(data, start)) == 1
+    queries = np.arange(len(data.everyday))
+    texts = replace(data, texts=data.everyday, owner=np.zeros(len(queries), np.int64), bonus=((), (), ()))
     texts = replace(texts, bonus=tuple(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float32)))
     for video in range(3):  # among the ten best by their ranks
         best = ranks(replace(texts, owner=np.full(len(queries), video)), queries, [start])[0]
-        among = (everyday_best(found, start) == video).any(axis=1)
+        among = (everyday_best(data, start) == video).any(axis=1)
         np.testing.assert_array_equal(among, best <= 10)
 
 
 def test_idle_words_are_left_out():
-    found = material()
-    heads = Heads.of(found.tower, 3)
+    data = toy_data()
+    heads = Heads.of(data.tower, 3)
     heads.words[1] = 2
     few, words = without_idle_words(heads, ("a", "b", "c"))
     assert words == ("b",)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.training.tune.toys import KINDS, material
+from tests.training.tune.toys import KINDS, toy_data
 
 from wordreel.training.settings import TuneSettings
 from wordreel.training.tune import fit_heads as module
@@ -65,21 +65,21 @@ def anchor_loss(heads, found, texts, items, old, settings):
 
 @pytest.mark.parametrize("part", ["pairs", "anchor"])
 def test_gradients_are_those_of_the_loss(part):
-    found = material()
+    data = toy_data()
     rng = np.random.default_rng(1)
     settings = replace(SMALL, temperature=0.5, anchor_temperature=0.5, anchor=0.7)
-    start = Heads.of(found.tower, len(found.words))
+    start = Heads.of(data.tower, len(data.words))
     heads = replace(start, words=rng.normal(size=start.words.shape).astype(np.float32))
-    items = found.whole[:9]
+    items = data.whole[:9]
     if part == "pairs":
-        texts = found.texts.at(3 * np.arange(9))
-        slopes = module._pairs(heads, found, texts, found.read[items], items, settings)
-        loss = lambda h: pairs_loss(h, found, texts, items, settings)  # noqa: E731
+        texts = data.texts.at(3 * np.arange(9))
+        slopes = module._pairs(heads, data, texts, data.read[items], items, settings)
+        loss = lambda h: pairs_loss(h, data, texts, items, settings)  # noqa: E731
     else:
-        texts = found.texts.at(np.arange(20, 26))
+        texts = data.texts.at(np.arange(20, 26))
         old = rng.normal(size=(6, 9)).astype(np.float32)
-        slopes = module._anchor(heads, texts, found.read[items], old, settings)
-        loss = lambda h: anchor_loss(h, found, texts, items, old, settings)  # noqa: E731
+        slopes = module._anchor(heads, texts, data.read[items], old, settings)
+        loss = lambda h: anchor_loss(h, data, texts, items, old, settings)  # noqa: E731
     for name, array in wide(heads).arrays().items():
         for _ in range(6):
             step = rng.normal(size=array.shape)
@@ -90,21 +90,21 @@ def test_gradients_are_those_of_the_loss(part):
 
 
 def test_own_words_are_learned_and_everyday_queries_stay():
-    found = material()
-    start = Heads.of(found.tower, len(found.words))
-    loose = fit_heads(found, np.arange(24), replace(SMALL, anchor=0.0), 0)
-    tight = fit_heads(found, np.arange(24), replace(SMALL, anchor=20.0), 0)
+    data = toy_data()
+    start = Heads.of(data.tower, len(data.words))
+    loose = fit_heads(data, np.arange(24), replace(SMALL, anchor=0.0), 0)
+    tight = fit_heads(data, np.arange(24), replace(SMALL, anchor=20.0), 0)
 
     def right(heads):
         """How much nearer captions of videos not shown are to their kind than to others."""
-        asked = found.captions_of(np.arange(24, 36))
-        scores = text_vectors(heads, found.texts.at(asked)) @ video_vectors(heads, found.read[found.whole]).T
-        same = (found.owner[asked][:, None] - np.arange(found.videos)) % len(KINDS) == 0
+        asked = data.captions_of(np.arange(24, 36))
+        scores = text_vectors(heads, data.texts.at(asked)) @ video_vectors(heads, data.read[data.whole]).T
+        same = (data.owner[asked][:, None] - np.arange(data.videos)) % len(KINDS) == 0
         return scores[same].mean() - scores[~same].mean()
 
     def moved(heads):
-        seen = [video_vectors(h, found.read) for h in (start, heads)]
-        said = [text_vectors(h, found.everyday) for h in (start, heads)]
+        seen = [video_vectors(h, data.read) for h in (start, heads)]
+        said = [text_vectors(h, data.everyday) for h in (start, heads)]
         return np.abs(said[0] @ seen[0].T - said[1] @ seen[1].T).mean()
 
     assert right(loose) > right(start) + 0.3
@@ -113,8 +113,8 @@ def test_own_words_are_learned_and_everyday_queries_stay():
 
 
 def test_same_seed_same_heads():
-    found = material()
-    one, two, other = (fit_heads(found, np.arange(20), SMALL, seed) for seed in (3, 3, 4))
+    data = toy_data()
+    one, two, other = (fit_heads(data, np.arange(20), SMALL, seed) for seed in (3, 3, 4))
     for name, array in one.arrays().items():
         np.testing.assert_array_equal(array, two.arrays()[name])
     assert not np.array_equal(one.out, other.out)
@@ -122,36 +122,36 @@ def test_same_seed_same_heads():
 
 def test_videos_that_are_held_out_teach_nothing():
     """Whatever their captions and pictures are, the heads are the same."""
-    found = material()
+    data = toy_data()
     learn = np.arange(20)
     rng = np.random.default_rng(5)
-    held = found.captions_of(np.arange(20, 36))
-    x, read, words = found.texts.x.copy(), found.read.copy(), found.texts.words.copy()
+    held = data.captions_of(np.arange(20, 36))
+    x, read, words = data.texts.x.copy(), data.read.copy(), data.texts.words.copy()
     x[held] = rng.normal(size=x[held].shape)
     words[held] = rng.permutation(words[held])
     read[40:] = rng.normal(size=read[40:].shape)
-    changed = replace(found, texts=replace(found.texts, x=x, words=words), read=read)
-    for name, array in fit_heads(found, learn, SMALL, 0).arrays().items():
+    changed = replace(data, texts=replace(data.texts, x=x, words=words), read=read)
+    for name, array in fit_heads(data, learn, SMALL, 0).arrays().items():
         np.testing.assert_array_equal(array, fit_heads(changed, learn, SMALL, 0).arrays()[name])
 
 
 def test_only_words_of_two_videos_are_learned():
-    found = material()
+    data = toy_data()
     few = np.arange(7)  # every kind once, the first kind twice
-    learned = {word for word, yes in zip(found.words, words_learned(found, few), strict=True) if yes}
+    learned = {word for word, yes in zip(data.words, words_learned(data, few), strict=True) if yes}
     assert "zorp" in learned
     assert not learned & set(KINDS[1:])
-    made = fit_heads(found, few, SMALL, 0)
-    assert not made.words[~words_learned(found, few)].any()
-    assert made.words[words_learned(found, few)].any()
+    heads = fit_heads(data, few, SMALL, 0)
+    assert not heads.words[~words_learned(data, few)].any()
+    assert heads.words[words_learned(data, few)].any()
 
 
 def test_strength_and_mean():
-    found = material()
-    start, end = Heads.of(found.tower, len(found.words)), fit_heads(found, np.arange(20), SMALL, 0)
+    data = toy_data()
+    start, end = Heads.of(data.tower, len(data.words)), fit_heads(data, np.arange(20), SMALL, 0)
     assert between(start, end, 0.0) is start
     np.testing.assert_allclose(between(start, end, 1.0).out, end.out, atol=1e-6)
     np.testing.assert_allclose(mean([start, end]).out, between(start, end, 0.5).out, atol=1e-6)
-    tower = end.into(found.tower)
+    tower = end.into(data.tower)
     np.testing.assert_array_equal(tower["caption.straight.weight"], end.straight)
-    assert set(tower) == {*found.tower, "words"}
+    assert set(tower) == {*data.tower, "words"}

@@ -22,25 +22,25 @@ def test_names_are_matched_as_elsewhere():
     captions["part1/clip1.mp4"] = captions.pop("clip1.mp4")
     captions["/films/part0/clip2.mp4"] = captions.pop("clip2.mp4")
     captions["stranger.mp4"] = ["not here"]
-    found = match(files(LEAST), captions)
-    assert len(found.texts) == LEAST
-    assert found.missing == ("stranger.mp4",)
-    assert found.texts["hash000"] == ("a film of 0", "another", "by its stem")
+    matched = match(files(LEAST), captions)
+    assert len(matched.texts) == LEAST
+    assert matched.missing == ("stranger.mp4",)
+    assert matched.texts["hash000"] == ("a film of 0", "another", "by its stem")
 
 
 def test_captions_without_words_are_left_out():
     captions = told(LEAST)
     captions["clip3.mp4"] = ["nan", " ", "…", "NaN", "a  real\none", "a real one"]
-    found = match(files(LEAST), captions)
-    assert found.texts["hash003"] == ("a real one",)
-    assert found.blank == 4
+    matched = match(files(LEAST), captions)
+    assert matched.texts["hash003"] == ("a real one",)
+    assert matched.blank == 4
 
 
 def test_files_of_the_same_bytes_are_one_video():
     twins = [*files(LEAST), StoredFile("/films/copy.mp4", "hash000", 1, 1, 1.0)]
-    found = match(twins, {**told(LEAST), "copy.mp4": ["the copy"]})
-    assert len(found.texts) == LEAST
-    assert "the copy" in found.texts["hash000"]
+    matched = match(twins, {**told(LEAST), "copy.mp4": ["the copy"]})
+    assert len(matched.texts) == LEAST
+    assert "the copy" in matched.texts["hash000"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def unit(x):
     return (x / np.linalg.norm(x, axis=-1, keepdims=True)).astype(np.float32)
 
 
-def material(captioned=36, others=8, seed=0, shuffled=False):
+def toy_data(captioned=36, others=8, seed=0, shuffled=False):
     """Two items a video, every seventh without the learned row; three captions a video."""
     rng = np.random.default_rng(seed)
     videos = captioned + others

@@ -294,7 +294,7 @@ def encode(session, device):
     session.module.eval()
     texts = session.texts
     thousand = type(texts).__new__(type(texts))
-    thousand.__dict__ |= {**texts.__dict__, "on_host": texts.on_host[:1000]}
+    thousand.__dict__ |= {**texts.__dict__, "host_counts": texts.host_counts[:1000]}
     found = {}
     for name, work in (
         ("videos", lambda: embed_videos(session.module, session.features, 1000, session.precision)),

@@ -14,7 +14,7 @@ from wordreel.models.batch import TokenBatch, masked_mean  # noqa: E402
 from wordreel.models.collate import ExpertRows, collate  # noqa: E402
 from wordreel.training.data import join  # noqa: E402
 from wordreel.training.data.caption_store import CaptionStore, shorten  # noqa: E402
-from wordreel.training.data.feature_store import FeatureStore, drawn, drop_experts, drop_tokens  # noqa: E402
+from wordreel.training.data.feature_store import FeatureStore, drop_experts, drop_tokens, smallest_keys  # noqa: E402
 from wordreel.training.data.packed import pack  # noqa: E402
 from wordreel.training.data.sampler import BatchSampler  # noqa: E402
 from wordreel.training.settings import DataSettings, RunSettings  # noqa: E402
@@ -68,7 +68,7 @@ def test_rows_are_drawn_without_replacement_in_order_and_evenly():
     seen = torch.zeros(7)
     torch.manual_seed(0)
     for _ in range(700):
-        places = drawn(here, torch.rand(3, 7), 3)
+        places = smallest_keys(here, torch.rand(3, 7), 3)
         assert (places[0].diff() > 0).all()
         assert places[1].tolist() == [0, 1, 7]
         assert places[2].tolist() == [7, 7, 7]

@@ -72,11 +72,11 @@ def embed_videos(
 @torch.inference_mode()
 def embed_texts(module: JointEmbedding, texts: CaptionStore, precision: Precision) -> QueryEmbeddings:
     """All captions, in float32, in their order. They are embedded by length, so that little is padding."""
-    order = np.argsort(texts.on_host, kind="stable")
+    order = np.argsort(texts.host_counts, kind="stable")
     vectors, weights, batch = [], [], BATCH[texts.device.type]
     for start in range(0, len(order), batch):
         numbers = order[start : start + batch]
-        longest = int(texts.on_host[numbers].max())
+        longest = int(texts.host_counts[numbers].max())
         tokens = texts.batch(torch.from_numpy(numbers), longest)
         with precision.autocast():
             queries = module.embed_queries(tokens)

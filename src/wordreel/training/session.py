@@ -40,20 +40,22 @@ class Session:
         self.module.to(device).train()
         self.loss: nn.Module = build_loss(recipe.loss).to(device)
         self.precision = Precision(run.precision_on(device.type), device.type)
-        dtype, wide = DTYPES[recipe.data.precision], self.precision.name == "float32"
+        dtype, as_float32 = DTYPES[recipe.data.precision], self.precision.name == "float32"
         text = recipe.model.text
         val_words = data.val_words
         if is_frozen(text):
             val_words = val_words and frozen_states(self.module, val_words, text, device)
         dropout = FeatureDropout(run.token_dropout, run.expert_dropout, run.expert_dropout_spares)
-        self.features = FeatureStore(data.train, recipe.model, device, dtype, run.compile, dropout, wide)
+        self.features = FeatureStore(
+            data.train, recipe.model, device, dtype, run.compile, dropout, as_float32
+        )
         if not recipe.start.model:  # a model that is fine-tuned keeps the scale it was trained on
             self.module.fit_features(self.features.rows())
         self.texts = self._texts()
         self.val_features, self.val_texts = None, None
         if data.val is not None and val_words is not None and world.is_main_process:
-            self.val_features = FeatureStore(data.val, recipe.model, device, dtype, wide=wide)
-            self.val_texts = CaptionStore(val_words, device, dtype, wide=wide)
+            self.val_features = FeatureStore(data.val, recipe.model, device, dtype, as_float32=as_float32)
+            self.val_texts = CaptionStore(val_words, device, dtype, as_float32=as_float32)
         self.sampler = BatchSampler.of(data.train, recipe.data, run, 2 * world.size)
         graphs = run.compile and device.type == "cuda" and world.size == 1
         captured = graphs and self.precision.name != "float16"
@@ -70,8 +72,8 @@ class Session:
             words = frozen_states(self.module, words, text, self.device)
         length = min(words.longest, text.max_tokens or words.longest) if self.recipe.run.compile else 0
         middles = self.data.train.spans.mean(axis=1) if data.window else None
-        wide = self.precision.name == "float32"
-        return CaptionStore(words, self.device, DTYPES[data.precision], length, middles, wide)
+        as_float32 = self.precision.name == "float32"
+        return CaptionStore(words, self.device, DTYPES[data.precision], length, middles, as_float32)
 
     def _stepper(self) -> Stepper:
         recipe, teachers = self.recipe, self.data.teachers

@@ -73,19 +73,19 @@ def test_gradients_are_those_of_the_loss(part):
     items = data.whole[:9]
     if part == "pairs":
         texts = data.texts.at(3 * np.arange(9))
-        slopes = module._pairs(heads, data, texts, data.read[items], items, settings)
+        gradients = module._pairs_gradient(heads, data, texts, data.read[items], items, settings)
         loss = lambda h: pairs_loss(h, data, texts, items, settings)  # noqa: E731
     else:
         texts = data.texts.at(np.arange(20, 26))
         old = rng.normal(size=(6, 9)).astype(np.float32)
-        slopes = module._anchor(heads, texts, data.read[items], old, settings)
+        gradients = module._anchor_gradient(heads, texts, data.read[items], old, settings)
         loss = lambda h: anchor_loss(h, data, texts, items, old, settings)  # noqa: E731
     for name, array in wide(heads).arrays().items():
         for _ in range(6):
             step = rng.normal(size=array.shape)
             sides = [loss(replace(wide(heads), **{name: array + sign * 1e-5 * step})) for sign in (1.0, -1.0)]
             np.testing.assert_allclose(
-                (slopes[name] * step).sum(), (sides[0] - sides[1]) / 2e-5, rtol=2e-3, atol=2e-4
+                (gradients[name] * step).sum(), (sides[0] - sides[1]) / 2e-5, rtol=2e-3, atol=2e-4
             )
 
 

@@ -28,7 +28,7 @@ class CaptionStore:
     """`batch(captions)` gives tokens of the captions with these numbers, in the order of `Pairs.texts`.
 
     `middles [captions]` are the seconds that captions are about, NaN where that is all of the video.
-    `wide` hands out float32, whatever is held.
+    `as_float32` hands out float32, whatever the storage's type.
     """
 
     def __init__(
@@ -38,45 +38,45 @@ class CaptionStore:
         dtype: torch.dtype = torch.float32,
         fixed: int = 0,
         middles: NDArray[np.float32] | None = None,
-        wide: bool = False,
+        as_float32: bool = False,
     ) -> None:
         self.device, self.fixed = device, fixed
-        self.wide = wide
+        self.as_float32 = as_float32
         self.middles = None if middles is None else torch.from_numpy(middles).to(device)
         values = packed.values
-        whole = values.dtype.kind in "iu"
-        held = torch.from_numpy(np.concatenate([values, np.zeros((1, *values.shape[1:]), values.dtype)]))
-        held = held.to(torch.int32 if whole else dtype)
-        self.storage_device = device_for(held.numel() * held.element_size(), device)
+        is_integer = values.dtype.kind in "iu"
+        tensor = torch.from_numpy(np.concatenate([values, np.zeros((1, *values.shape[1:]), values.dtype)]))
+        tensor = tensor.to(torch.int32 if is_integer else dtype)
+        self.storage_device = device_for(tensor.numel() * tensor.element_size(), device)
         pinned = self.storage_device != device and device.type == "cuda"
-        self.values = held.pin_memory() if pinned else held.to(self.storage_device)
-        self.whole, self.longest = whole, packed.longest
+        self.values = tensor.pin_memory() if pinned else tensor.to(self.storage_device)
+        self.is_integer, self.longest = is_integer, packed.longest
         self.starts = torch.from_numpy(packed.starts).to(self.storage_device)
         self.counts = torch.from_numpy(packed.counts).to(self.storage_device)
-        self.on_host: Int64 = packed.counts
+        self.host_counts: Int64 = packed.counts
 
     def __len__(self) -> int:
-        return len(self.on_host)
+        return len(self.host_counts)
 
     def sample(self, captions: Tensor) -> tuple[TokenBatch, Tensor | None]:
-        """A batch for a step, and what seconds it is about."""
+        """A batch for a step, and the seconds that its captions are about."""
         middles = None if self.middles is None else self.middles[captions.to(self.middles.device)]
         return self.batch(captions), middles
 
     def batch(self, captions: Tensor, width: int = 0) -> TokenBatch:
-        """Padded to `width`, or to a width of its own choice."""
-        there = captions.to(self.storage_device)
+        """Tokens of these captions, padded to `width`, or to the longest of them."""
+        numbers = captions.to(self.storage_device)
         longest = self.longest
-        if not self.fixed and not width and there.device.type == "cpu":
-            longest = int(self.on_host[there.numpy()].max(initial=0))
+        if not self.fixed and not width and numbers.device.type == "cpu":
+            longest = int(self.host_counts[numbers.numpy()].max(initial=0))
         width = max(1, width or self.fixed or longest)
-        places = torch.arange(width, device=there.device)
-        mask = places < self.counts[there][:, None]
-        rows = torch.where(mask, self.starts[there][:, None] + places, len(self.values) - 1)
+        positions = torch.arange(width, device=numbers.device)
+        mask = positions < self.counts[numbers][:, None]
+        rows = torch.where(mask, self.starts[numbers][:, None] + positions, len(self.values) - 1)
         values = self.values.index_select(0, rows.flatten()).view(*rows.shape, *self.values.shape[1:])
-        if self.whole:
+        if self.is_integer:
             values = values.long()
-        elif self.wide:
+        elif self.as_float32:
             values = values.float()
         return TokenBatch(values.to(self.device, non_blocking=True), mask.to(self.device, non_blocking=True))
 

@@ -22,7 +22,7 @@ from wordreel.training.data.packed import Packed
 from wordreel.training.data.pairs import Pairs
 from wordreel.types import Int64
 
-FREE = 0.6  # of the device's free memory may be filled with features
+FREE_SHARE = 0.6  # of the device's free memory may be filled with features
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class StoredExpert:
     pooled: Tensor | None  # [videos, dim]
     eval_rows: Tensor | None  # [videos, most] rows kept in evaluation where there are too many
     longest: int
-    on_host: Int64  # counts again, to size batches without asking the device
+    host_counts: Int64  # the counts on the host, to size batches without a synchronisation
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class FeatureDropout:
 class FeatureStore:
     """`batch(videos)` gives what the model takes. `fixed` gives every batch the same shape.
 
-    `wide` hands out float32, whatever is held.
+    `as_float32` hands out float32, whatever the storage's type.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class FeatureStore:
         dtype: torch.dtype = torch.float32,
         fixed: bool = False,
         dropout: FeatureDropout | None = None,
-        wide: bool = False,
+        as_float32: bool = False,
     ) -> None:
         self.config, self.device, self.fixed = config, device, fixed
         self.dropout = dropout or FeatureDropout()
-        self.wide = wide
+        self.as_float32 = as_float32
         self.sampled = isinstance(config, MMTConfig)
         packed = {expert.name: _prepared(pairs, expert, config) for expert in config.experts}
         if not any(len(prepared[0].values) for prepared in packed.values()):
@@ -76,15 +76,15 @@ class FeatureStore:
             )
         size = sum(prepared[0].values.size for prepared in packed.values()) * dtype.itemsize
         self.storage_device = device_for(size, device)
-        # Made here: while a CUDA graph is captured nothing may be copied to the device.
+        # Created here: while a CUDA graph is captured nothing may be copied to the device.
         self.spared = torch.tensor(
             [name in self.dropout.spares for name in config.names], device=self.storage_device
         )
-        self.held = {
-            expert.name: self._hold(expert, *packed[expert.name], dtype) for expert in config.experts
+        self.experts = {
+            expert.name: self._store(expert, *packed[expert.name], dtype) for expert in config.experts
         }
 
-    def _hold(
+    def _store(
         self, expert: ExpertConfig, packed: Packed, pooled: Tensor | None, dtype: torch.dtype
     ) -> StoredExpert:
         zero = np.zeros((1, expert.dim), np.float32)
@@ -119,9 +119,9 @@ class FeatureStore:
         self, videos: Tensor, training: bool = False, centres: Tensor | None = None, window: float = 0.0
     ) -> dict[str, ExpertFeatures]:
         """Features of the videos `[b]`. With `centres [b]` (seconds; NaN: none) only rows near them count."""
-        there = videos.to(self.storage_device)
+        numbers = videos.to(self.storage_device)
         batch = {
-            expert.name: self._expert(self.held[expert.name], expert, there, training, centres, window)
+            expert.name: self._expert(self.experts[expert.name], expert, numbers, training, centres, window)
             for expert in self.config.experts
         }
         if training and self.dropout.tokens:
@@ -129,73 +129,75 @@ class FeatureStore:
         if training and self.dropout.experts:
             batch = drop_experts(batch, self.dropout.experts, self.spared)
         if self.storage_device != self.device:
-            batch = {name: _moved(part, self.device) for name, part in batch.items()}
-        return {name: _widened(part) for name, part in batch.items()} if self.wide else batch
+            batch = {name: _to_device(part, self.device) for name, part in batch.items()}
+        return {name: _to_float32(part) for name, part in batch.items()} if self.as_float32 else batch
 
     def rows(self) -> dict[str, Tensor]:
         """All rows `[n, dim]` of all videos, by expert."""
-        return {name: held.values[:-1] for name, held in self.held.items()}
+        return {name: stored.values[:-1] for name, stored in self.experts.items()}
 
-    def _width(self, held: StoredExpert, expert: ExpertConfig, videos: Tensor) -> int:
-        longest = held.longest
+    def _width(self, stored: StoredExpert, expert: ExpertConfig, videos: Tensor) -> int:
+        longest = stored.longest
         if not self.fixed and videos.device.type == "cpu":
-            longest = int(held.on_host[videos.numpy()].max(initial=0))
+            longest = int(stored.host_counts[videos.numpy()].max(initial=0))
         return max(1, min(longest, expert.max_tokens or longest))
 
     def _expert(
         self,
-        held: StoredExpert,
+        stored: StoredExpert,
         expert: ExpertConfig,
         videos: Tensor,
         training: bool,
         centres: Tensor | None,
         window: float,
     ) -> ExpertFeatures:
-        counts, starts = held.counts[videos], held.starts[videos]
-        width = self._width(held, expert, videos)
-        places = torch.arange(width, device=videos.device).expand(len(videos), width)
-        pooled = None if held.pooled is None else held.pooled[videos]
+        counts, starts = stored.counts[videos], stored.starts[videos]
+        width = self._width(stored, expert, videos)
+        positions = torch.arange(width, device=videos.device).expand(len(videos), width)
+        pooled = None if stored.pooled is None else stored.pooled[videos]
         if centres is not None and window:
-            return self._around(held, videos, width, training, centres.to(videos.device), window)
-        if self.sampled and expert.max_tokens and held.longest > expert.max_tokens:
+            return self._around(stored, videos, width, training, centres.to(videos.device), window)
+        if self.sampled and expert.max_tokens and stored.longest > expert.max_tokens:
             if training:
-                here = torch.arange(held.longest, device=videos.device) < counts[:, None]
-                places = drawn(here, torch.rand(here.shape, device=videos.device), width)
-            elif held.eval_rows is not None:
-                places = held.eval_rows[videos][:, :width]
+                here = torch.arange(stored.longest, device=videos.device) < counts[:, None]
+                positions = smallest_keys(here, torch.rand(here.shape, device=videos.device), width)
+            elif stored.eval_rows is not None:
+                positions = stored.eval_rows[videos][:, :width]
         mask = torch.arange(width, device=videos.device) < counts[:, None]
-        rows = torch.where(mask, starts[:, None] + places, len(held.values) - 1)
-        values = held.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
-        return ExpertFeatures(values, mask, held.times[rows], pooled)
+        rows = torch.where(mask, starts[:, None] + positions, len(stored.values) - 1)
+        values = stored.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        return ExpertFeatures(values, mask, stored.times[rows], pooled)
 
     def _around(
-        self, held: StoredExpert, videos: Tensor, width: int, training: bool, centres: Tensor, window: float
+        self, stored: StoredExpert, videos: Tensor, width: int, training: bool, centres: Tensor, window: float
     ) -> ExpertFeatures:
         """Rows within half a window of `centres`, timed from the window's start; the model pools over those.
 
         Rows of unknown time count as inside, and a video all of whose rows are outside keeps them all.
         """
-        every = torch.arange(held.longest, device=videos.device)
-        here = every < held.counts[videos][:, None]
-        rows = torch.where(here, held.starts[videos][:, None] + every, len(held.values) - 1)
-        times = held.times[rows]
+        every = torch.arange(stored.longest, device=videos.device)
+        here = every < stored.counts[videos][:, None]
+        rows = torch.where(here, stored.starts[videos][:, None] + every, len(stored.values) - 1)
+        times = stored.times[rows]
         first = (centres - window / 2).clamp(min=0)[:, None]
         inside = here & ~(times < first) & ~(times > first + window)
         inside = torch.where(inside.any(dim=1, keepdim=True), inside, here)
         chance = self.sampled and training
         keys = (
-            torch.rand(here.shape, device=here.device) if chance else (every / held.longest).expand_as(here)
+            torch.rand(here.shape, device=here.device) if chance else (every / stored.longest).expand_as(here)
         )
-        places = drawn(inside, keys, width)
-        mask = places < held.longest
-        rows = rows.gather(1, places.clamp(max=held.longest - 1)).masked_fill(~mask, len(held.values) - 1)
-        values = held.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
-        clock = held.times[rows]
+        positions = smallest_keys(inside, keys, width)
+        mask = positions < stored.longest
+        rows = rows.gather(1, positions.clamp(max=stored.longest - 1)).masked_fill(
+            ~mask, len(stored.values) - 1
+        )
+        values = stored.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        clock = stored.times[rows]
         clock = torch.where(torch.isnan(first), clock, (clock - first).clamp(min=0))
         return ExpertFeatures(values, mask, clock, None)
 
 
-def drawn(here: Tensor, keys: Tensor, most: int) -> Tensor:
+def smallest_keys(here: Tensor, keys: Tensor, most: int) -> Tensor:
     """`[b, most]`: the numbers of the rows with the least keys, in order; `n` where there are no more.
 
     `here [b, n]` are the rows there are. Random keys draw without replacement.
@@ -230,12 +232,12 @@ def drop_experts(
     }
 
 
-def _widened(part: ExpertFeatures) -> ExpertFeatures:
+def _to_float32(part: ExpertFeatures) -> ExpertFeatures:
     pooled = None if part.pooled is None else part.pooled.float()
     return part._replace(values=part.values.float(), pooled=pooled)
 
 
-def _moved(part: ExpertFeatures, device: torch.device) -> ExpertFeatures:
+def _to_device(part: ExpertFeatures, device: torch.device) -> ExpertFeatures:
     times, pooled = (None if x is None else x.to(device, non_blocking=True) for x in part[2:])
     values, mask = (x.to(device, non_blocking=True) for x in (part.values, part.mask))
     return ExpertFeatures(values, mask, times, pooled)
@@ -246,7 +248,7 @@ def device_for(size: int, device: torch.device) -> torch.device:
     if device.type != "cuda":
         return torch.device("cpu")
     free, _ = torch.cuda.mem_get_info(device)
-    return device if size < FREE * free else torch.device("cpu")
+    return device if size < FREE_SHARE * free else torch.device("cpu")
 
 
 def _prepared(pairs: Pairs, expert: ExpertConfig, config: ModelConfig) -> tuple[Packed, Tensor | None]:

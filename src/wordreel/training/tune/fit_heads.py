@@ -17,10 +17,10 @@ from wordreel.training.settings import TuneSettings
 from wordreel.training.tune.heads import (
     Heads,
     TextInputs,
-    before_unit,
+    normalise,
     text_vectors,
+    unnormalised,
     video_vectors,
-    with_unit,
 )
 from wordreel.training.tune.tune_data import TuneData
 from wordreel.types import Bool, Float32, Int64
@@ -46,15 +46,15 @@ def fit_heads(data: TuneData, videos: Int64, settings: TuneSettings, seed: int) 
         some = rng.permutation(drawn)[: settings.batch]
         rows = order[first[some] + (rng.random(len(some)) * many[some]).astype(np.int64)]
         items = data.whole[some]
-        texts, read = _dropped(data.texts.at(rows), data.read[items], settings, rng)
-        slopes = _pairs(heads, data, texts, read, items, settings)
+        texts, read = _dropout(data.texts.at(rows), data.read[items], settings, rng)
+        gradients = _pairs_gradient(heads, data, texts, read, items, settings)
         if settings.anchor:
             asks = rng.permutation(len(data.everyday))[: settings.anchor_batch]
             old = everyday[asks] @ before[items].T
-            held = _anchor(heads, data.everyday.at(asks), data.read[items], old, settings)
-            slopes = {name: slope + held[name] for name, slope in slopes.items()}
-        slopes["words"][~learned] = 0
-        heads = optimiser.step(heads, slopes, step)
+            anchor = _anchor_gradient(heads, data.everyday.at(asks), data.read[items], old, settings)
+            gradients = {name: gradient + anchor[name] for name, gradient in gradients.items()}
+        gradients["words"][~learned] = 0
+        heads = optimiser.step(heads, gradients, step)
     return heads
 
 
@@ -67,46 +67,46 @@ def words_learned(data: TuneData, videos: Int64) -> Bool:
     return np.asarray(np.bincount(pairs[0], minlength=len(data.words)) >= 2)
 
 
-def _pairs(
+def _pairs_gradient(
     heads: Heads, data: TuneData, texts: TextInputs, read: Float32, items: Int64, settings: TuneSettings
 ) -> dict[str, Float32]:
     """The gradient of the pairs' loss."""
-    text, video = _units(heads, texts, read)
+    text, video = _normalised(heads, texts, read)
     rest, share = data.rest(texts.others, items)
     scores = (text[0] @ video[0].T * share + rest) / settings.temperature
-    slope = _softmax(scores, 1) + _softmax(scores, 0)
-    slope[np.diag_indices(len(slope))] -= 2
-    slope *= share / (settings.temperature * len(slope))
-    return _back(heads, texts, read, text, video, slope)
+    gradient = _softmax(scores, 1) + _softmax(scores, 0)
+    gradient[np.diag_indices(len(gradient))] -= 2
+    gradient *= share / (settings.temperature * len(gradient))
+    return _backward(heads, texts, read, text, video, gradient)
 
 
-def _units(heads: Heads, texts: TextInputs, read: Float32) -> tuple[tuple[Float32, Float32], ...]:
+def _normalised(heads: Heads, texts: TextInputs, read: Float32) -> tuple[tuple[Float32, Float32], ...]:
     """Both sides at unit length, each with the lengths it had."""
-    return with_unit(before_unit(heads, texts)), with_unit(read @ heads.out.T + heads.out_bias)
+    return normalise(unnormalised(heads, texts)), normalise(read @ heads.out.T + heads.out_bias)
 
 
-def _anchor(
+def _anchor_gradient(
     heads: Heads, texts: TextInputs, read: Float32, old: Float32, settings: TuneSettings
 ) -> dict[str, Float32]:
-    """The gradient of what everyday queries lose."""
-    text, video = _units(heads, texts, read)
+    """The gradient of the anchor's KL divergence on everyday queries."""
+    text, video = _normalised(heads, texts, read)
     sharp = settings.anchor_temperature
-    slope = _softmax(text[0] @ video[0].T / sharp, 1) - _softmax(old / sharp, 1)
-    slope *= settings.anchor / (sharp * len(slope))
-    return _back(heads, texts, read, text, video, slope)
+    gradient = _softmax(text[0] @ video[0].T / sharp, 1) - _softmax(old / sharp, 1)
+    gradient *= settings.anchor / (sharp * len(gradient))
+    return _backward(heads, texts, read, text, video, gradient)
 
 
-def _back(
+def _backward(
     heads: Heads,
     texts: TextInputs,
     read: Float32,
     text: tuple[Float32, Float32],
     video: tuple[Float32, Float32],
-    slope: Float32,
+    gradient: Float32,
 ) -> dict[str, Float32]:
-    """From the slope of the cosines `[texts, items]` to those of the heads."""
-    of_text = _off_sphere(text, slope @ video[0])
-    of_video = _off_sphere(video, slope.T @ text[0])
+    """The gradient of the heads from that of the cosines `[texts, items]`."""
+    of_text = _normalise_backward(text, gradient @ video[0])
+    of_video = _normalise_backward(video, gradient.T @ text[0])
     words = np.zeros_like(heads.words)
     there = texts.words >= 0
     row, _ = np.nonzero(there)
@@ -120,10 +120,10 @@ def _back(
     }
 
 
-def _off_sphere(unit: tuple[Float32, Float32], slope: Float32) -> Float32:
-    """Back through x / ‖x‖: what points along x is lost."""
+def _normalise_backward(unit: tuple[Float32, Float32], gradient: Float32) -> Float32:
+    """Back through x / ‖x‖: the component along x is projected out."""
     rows, lengths = unit
-    return np.asarray((slope - rows * (rows * slope).sum(axis=1, keepdims=True)) / lengths, np.float32)
+    return np.asarray((gradient - rows * (rows * gradient).sum(axis=1, keepdims=True)) / lengths, np.float32)
 
 
 def _softmax(x: Float32, axis: int) -> Float32:
@@ -131,13 +131,13 @@ def _softmax(x: Float32, axis: int) -> Float32:
     return np.asarray(shifted / shifted.sum(axis=axis, keepdims=True), np.float32)
 
 
-def _dropped(
+def _dropout(
     texts: TextInputs, read: Float32, settings: TuneSettings, rng: np.random.Generator
 ) -> tuple[TextInputs, Float32]:
-    """Some of what is read is hidden, and the rest made larger by as much."""
+    """Inverted dropout of what the heads read."""
     x, seen, share = (
-        array * (rng.random(array.shape, np.float32) >= rate) / np.float32(1 - rate)
-        for array, rate in (
+        array * (rng.random(array.shape, np.float32) >= dropout) / np.float32(1 - dropout)
+        for array, dropout in (
             (texts.x, settings.dropout),
             (read, settings.dropout),
             (texts.share, settings.word_dropout),
@@ -147,22 +147,22 @@ def _dropped(
 
 
 class Adam:
-    """Adam (Kingma and Ba 2015), warming up and then down a cosine; words have their own rate."""
+    """Adam (Kingma and Ba 2015), warming up and then down a cosine; words have their own learning rate."""
 
     def __init__(self, heads: Heads, settings: TuneSettings) -> None:
         self.settings = settings
         self.first = {name: np.zeros_like(array) for name, array in heads.arrays().items()}
         self.second = {name: np.zeros_like(array) for name, array in heads.arrays().items()}
 
-    def step(self, heads: Heads, slopes: dict[str, Float32], number: int) -> Heads:
+    def step(self, heads: Heads, gradients: dict[str, Float32], number: int) -> Heads:
         settings, moved = self.settings, {}
         fade = (1 + np.cos(np.pi * number / settings.steps)) / 2
         factor = min(1.0, (number + 1) / settings.warmup) * fade
         for name, array in heads.arrays().items():
-            first, second, slope = self.first[name], self.second[name], slopes[name]
-            first += (1 - BETAS[0]) * (slope - first)
-            second += (1 - BETAS[1]) * (slope * slope - second)
-            rate = factor * (settings.word_lr if name == "words" else settings.lr)
-            rate *= np.sqrt(1 - BETAS[1] ** (number + 1)) / (1 - BETAS[0] ** (number + 1))
-            moved[name] = np.asarray(array - np.float32(rate) * first / (np.sqrt(second) + TINY), np.float32)
+            first, second, gradient = self.first[name], self.second[name], gradients[name]
+            first += (1 - BETAS[0]) * (gradient - first)
+            second += (1 - BETAS[1]) * (gradient * gradient - second)
+            lr = factor * (settings.word_lr if name == "words" else settings.lr)
+            lr *= np.sqrt(1 - BETAS[1] ** (number + 1)) / (1 - BETAS[0] ** (number + 1))
+            moved[name] = np.asarray(array - np.float32(lr) * first / (np.sqrt(second) + TINY), np.float32)
         return Heads(**moved)

@@ -98,22 +98,22 @@ def mean(several: Sequence[Heads]) -> Heads:
     return Heads(**arrays)
 
 
-def before_unit(heads: Heads, texts: TextInputs) -> Float32:
-    """`[texts, dim]` before they get unit length."""
+def unnormalised(heads: Heads, texts: TextInputs) -> Float32:
+    """Text vectors `[texts, dim]` before they are normalised."""
     rows = texts.x @ heads.straight.T + heads.straight_bias + texts.deep
     return np.asarray(rows + added(heads.words, texts.words, texts.share), np.float32)
 
 
 def text_vectors(heads: Heads, texts: TextInputs) -> Float32:
-    return with_unit(before_unit(heads, texts))[0]
+    return normalise(unnormalised(heads, texts))[0]
 
 
 def video_vectors(heads: Heads, read: Float32) -> Float32:
     """`[items, dim]` of what the tower has read `[items, dim]`."""
-    return with_unit(read @ heads.out.T + heads.out_bias)[0]
+    return normalise(read @ heads.out.T + heads.out_bias)[0]
 
 
-def with_unit(rows: Float32) -> tuple[Float32, Float32]:
+def normalise(rows: Float32) -> tuple[Float32, Float32]:
     """Rows of unit length, and the lengths they had `[rows, 1]`."""
     lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     return np.asarray(rows / lengths, np.float32), np.asarray(lengths, np.float32)

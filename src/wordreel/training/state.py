@@ -111,7 +111,7 @@ def load_state(
         raise TrainingError(f"there is no {FILE} in {folder}; there is nothing to resume")
     tensors = load_file(folder / FILE)
     if facts.get("check", whole := checksum(tensors)) != whole:
-        raise TrainingError(f"{folder / FILE} is damaged: it is not what was written", START_AGAIN)
+        raise TrainingError(f"{folder / FILE} is damaged: its checksum does not match", START_AGAIN)
     try:
         module.load_state_dict(_under(tensors, "module."))
         loss.load_state_dict(_under(tensors, "loss."))

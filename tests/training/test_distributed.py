@@ -10,7 +10,7 @@ from tests.training.worlds import together  # noqa: E402
 GATHERED = """
 import torch
 from torch import nn
-from wordreel.models.batch import Queries, Videos, similarity
+from wordreel.models.batch import QueryEmbeddings, VideoEmbeddings, similarity
 from wordreel.training.distributed import init_world
 from wordreel.training.losses.max_margin import MaxMarginLoss
 
@@ -20,10 +20,11 @@ x, y = torch.randn(8, 5, dtype=torch.float64), torch.randn(8, 6, dtype=torch.flo
 weights, there = torch.rand(8, 2, dtype=torch.float64), torch.rand(8, 2) < 0.8
 
 def loss(videos, queries, w, t, gather):
-    shown, asked = Videos(videos.unflatten(1, (2, 2)), t), Queries(queries.unflatten(1, (2, 2)), w)
-    return MaxMarginLoss(0.3)(similarity(*reversed(gather(shown, asked))))
+    videos = VideoEmbeddings(videos.unflatten(1, (2, 2)), t)
+    queries = QueryEmbeddings(queries.unflatten(1, (2, 2)), w)
+    return MaxMarginLoss(0.3)(similarity(*reversed(gather(videos, queries))))
 
-whole = loss(a(x), b(y), weights, there, lambda shown, asked: (shown, asked))
+whole = loss(a(x), b(y), weights, there, lambda videos, queries: (videos, queries))
 want = torch.autograd.grad(whole, [a.weight, b.weight])
 with init_world("cpu") as world:
     part = world.shard

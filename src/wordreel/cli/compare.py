@@ -31,7 +31,7 @@ def compare(
         int | None, typer.Option(help="Which row of B's table.", show_default="the plain rows")
     ] = None,
     v2t: Annotated[
-        Literal["ce", "clip"], typer.Option(help="How videos that ask are counted in matrices.")
+        Literal["ce", "clip"], typer.Option(help="How video-to-text ranks are counted in matrices.")
     ] = "ce",
     samples: Annotated[
         int, typer.Option(help="Draws of the bootstrap and the permutation test.", min=100)

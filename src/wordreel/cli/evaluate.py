@@ -54,12 +54,13 @@ def evaluate(
     report: ReportOptions,
     judged: JudgedOptions,
     direction: Annotated[
-        Literal["t2v", "v2t", "both"], typer.Option(help="Who asks: texts (t2v), videos (v2t) or both.")
+        Literal["t2v", "v2t", "both"],
+        typer.Option(help="Direction: text to video (t2v), video to text (v2t) or both."),
     ] = "both",
     v2t: Annotated[
         Literal["ce", "clip"] | None,
         typer.Option(
-            help="How videos that ask are counted: by their best caption (ce) or group of captions (clip).",
+            help="How video-to-text ranks are counted: by the best caption (ce) or by groups (clip).",
             show_default="the protocol's, or ce",
         ),
     ] = None,

@@ -88,7 +88,7 @@ class NormOptions:
         ),
     ] = None
     direction: Annotated[
-        Literal["t2v", "v2t"], typer.Option(help="Who asks: texts (t2v) or videos (v2t).")
+        Literal["t2v", "v2t"], typer.Option(help="Direction: text to video (t2v) or video to text (v2t).")
     ] = "t2v"
     device: DeviceOption = "auto"
 

@@ -21,7 +21,7 @@ class DataOptions:
         Path | None,
         typer.Option(metavar="DIR", help="A published tree of features (CE, TeachText, MMT, MoEE)."),
     ] = None
-    kind: Annotated[str | None, typer.Option(help="The tree's layout, where it cannot be told.")] = None
+    kind: Annotated[str | None, typer.Option(help="The tree's layout, where it cannot be detected.")] = None
     library: Annotated[
         list[Path] | None,
         typer.Option("--library", "-L", help="A library to train on; several are mixed."),

@@ -27,7 +27,7 @@ def plainly():
 def ended(monkeypatch, capsys, verb):
     app = typer.Typer()
     app.command()(verb)
-    monkeypatch.setattr("wordreel.cli.app.app", lambda: app([]))
+    monkeypatch.setattr("wordreel.cli.app.app", lambda prog_name: app([]))
     with pytest.raises(SystemExit) as found:
         cli.main()
     return found.value.code, capsys.readouterr().err
@@ -45,7 +45,7 @@ def test_a_verb_that_reported_it_is_not_repeated(monkeypatch, capsys):
 
 
 def test_other_errors_stay(monkeypatch, capsys):
-    def broken():
+    def broken(prog_name):
         raise ZeroDivisionError
 
     monkeypatch.setattr("wordreel.cli.app.app", broken)

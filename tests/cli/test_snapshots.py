@@ -35,7 +35,7 @@ COMMANDS = {
     "like": "like MEDIA/station.mp4 -L LIBRARY",
     "like_not_media": "like MEDIA/notes.txt -L LIBRARY",
     "list": "list -L LIBRARY",
-    "list_failed": "list --failed -L LIBRARY",
+    "list_failures": "list --failures -L LIBRARY",
     "show": "show MEDIA/station.mp4 -L LIBRARY",
     "show_unknown": "show MEDIA/other.mp4 -L LIBRARY",
     "remove": "remove MEDIA/station.mp4 -L LIBRARY",

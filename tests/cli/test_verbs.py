@@ -101,7 +101,7 @@ def test_showing_what_is_not_there(shell, media):
 
 
 def test_remove_forgets_and_leaves_the_media(shell, media):
-    assert "1 files removed" in shell("remove", str(media / "station.mp4"))
+    assert "1 file removed" in shell("remove", str(media / "station.mp4"))
     assert (media / "station.mp4").exists()
     assert len(shell.json("search", "Vienna")) == 1
     shell("remove", code=2)

@@ -85,6 +85,15 @@ def progress_bars(quiet: bool) -> ProgressBars:
     return Progress(*columns, console=Console(stderr=True, quiet=quiet))
 
 
+def count_of(number: int, noun: str) -> str:
+    """A number with its noun in the singular or the plural.
+
+    >>> count_of(1, "file"), count_of(0, "file")
+    ('1 file', '0 files')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, clock, long_time, print_json, printable
+from wordreel.cli.common import JsonOption, LibraryOption, clock, count_of, long_time, print_json, printable
 
 
 def list_videos(
@@ -46,10 +46,10 @@ def list_videos(
         length = kinds.get(video.info.kind) or kinds.get(video.info.container) or clock(video.info.duration)
         for path in video.paths:
             typer.echo(f"{length:>10}  {printable(path)}")
-    typer.echo(
-        f"{stats.files} files, {long_time(stats.seconds)} of media, {stats.clips} clips, "
-        f"{stats.words} lines of words, {stats.failures} failures"
-    )
+    files, clips = count_of(stats.files, "file"), count_of(stats.clips, "clip")
+    failures_text = count_of(stats.failures, "failure")
+    media = long_time(stats.seconds)
+    typer.echo(f"{files}, {media} of media, {clips}, {stats.words} lines of words, {failures_text}")
 
 
 def show(
@@ -107,4 +107,4 @@ def remove(
         return
     for path in gone:
         typer.echo(f"removed {printable(path)}")
-    typer.echo(f"{len(gone)} files removed.")
+    typer.echo(f"{count_of(len(gone), 'file')} removed.")

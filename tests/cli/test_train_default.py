@@ -152,13 +152,14 @@ def test_ctrl_c_saves_the_state_and_resume_continues(shell, tmp_path, captions):
     child = subprocess.Popen(
         [sys.executable, "-c", "from wordreel.cli import main; main()", *given],
         env=env, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip  # the tests may run in the background, where Ctrl-C is ignored
     log = tmp_path / "run" / "log.csv"
     until = time.monotonic() + 120
     while not log.exists() and child.poll() is None and time.monotonic() < until:
         time.sleep(0.1)
     child.send_signal(signal.SIGINT)
-    _, said = child.communicate(timeout=60)
+    _, said = child.communicate(timeout=300)
     assert child.returncode == 130, said
     assert "--resume continues from there" in said
     from wordreel.training.state import read_facts

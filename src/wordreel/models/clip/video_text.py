@@ -42,6 +42,11 @@ class VideoTextModel(nn.Module, ABC):
     def logits(self, captions: Encoded, videos: Encoded) -> Tensor:
         """`[q, b]`, multiplied by the logit scale as published."""
 
+    def training_logits(self, captions: Encoded, videos: Encoded) -> tuple[tuple[float, Tensor], ...]:
+        """(weight, `[q, b]`): the loss is the weighted sum of these matrices' losses. One, unless the paper
+        has a loss for each of several similarities, as CLIP2Video has."""
+        return ((1.0, self.logits(captions, videos)),)
+
     def forward(self, frames: FrameBatch, captions: CaptionBatch) -> Tensor:
         """`[q, b]`"""
         return self.logits(self.encode_captions(captions), self.encode_videos(frames))

@@ -3,8 +3,9 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+REFERENCE := .venv-reference
 
-.PHONY: demo test test-slow bench docs clean
+.PHONY: demo test test-slow test-reference bench docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/wordreel demo
@@ -22,6 +23,11 @@ test: $(VENV)/.dev
 test-slow: $(VENV)/.dev
 	$(BIN)/wordreel weights fetch
 	$(BIN)/python -m pytest -m slow
+
+# Towers, tokenizers and transforms against the packages they come from, in an environment of its own.
+# WORDREEL_TEST_CAPTIONS=FILE compares the tokenizers on the lines of that file as well.
+test-reference: $(REFERENCE)/.ready
+	$(REFERENCE)/bin/python -m pytest -m slow tests/reference
 
 # The documentation, at build/site/index.html.
 docs: $(VENV)/.dev
@@ -48,5 +54,11 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[demo,dev,docs,serve,train]'
 	touch $@
 
+$(REFERENCE)/.ready: pyproject.toml $(wildcard tests/reference/requirements*.txt)
+	$(PYTHON) -m venv $(REFERENCE)
+	$(REFERENCE)/bin/python -m pip install --quiet --editable '.[dev,train]' --requirement tests/reference/requirements.txt
+	$(REFERENCE)/bin/python -m pip install --quiet --no-deps --requirement tests/reference/requirements-no-deps.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) .demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(REFERENCE) .demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
+
+from wordreel.errors import WeightsError
+from wordreel.models.clip.config import VideoTextConfig
+from wordreel.models.clip.towers import ClipTowers
 
 
 class FrameBatch(NamedTuple):
@@ -28,7 +34,13 @@ gathered over processes."""
 
 
 class VideoTextModel(nn.Module, ABC):
-    """Neither encoder sees the other's input, and in evaluation no item depends on its neighbours."""
+    """Neither encoder sees the other's input, and in evaluation no item depends on its neighbours.
+
+    `clip` holds the towers; parameters outside of it are new and train at a higher learning rate.
+    """
+
+    config: VideoTextConfig
+    clip: ClipTowers
 
     @abstractmethod
     def encode_videos(self, frames: FrameBatch) -> Encoded:
@@ -50,3 +62,21 @@ class VideoTextModel(nn.Module, ABC):
     def forward(self, frames: FrameBatch, captions: CaptionBatch) -> Tensor:
         """`[q, b]`"""
         return self.logits(self.encode_captions(captions), self.encode_videos(frames))
+
+    def init_head(self) -> None:
+        """Set whatever starts as a copy of CLIP's weights, once they are loaded; by default nothing."""
+
+    def load_clip(self, state: Mapping[str, Tensor]) -> None:
+        """Start from the weights of a CLIP, by OpenAI's names, and initialise the head from them."""
+        own = self.clip.state_dict()
+        missing = sorted(own.keys() - state.keys() - {"visual.conv2.weight"})
+        other = sorted(key for key in own.keys() & state.keys() if own[key].shape != state[key].shape)
+        if missing or other:
+            what = f"it has no {missing[0]}" if missing else f"{other[0]} has another shape"
+            raise WeightsError(f"the checkpoint is not of {self.clip.config.name}: {what}")
+        with torch.no_grad():
+            for key in own.keys() & state.keys():
+                own[key].copy_(state[key])
+        if "visual.conv2.weight" not in state:
+            self.clip.visual.init_patch_3d()
+        self.init_head()

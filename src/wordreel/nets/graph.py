@@ -121,6 +121,12 @@ class Graph:
         y = self.op("MatMul", x, self.constant(weight.T.astype(np.float32)))
         return y if bias is None else self.op("Add", y, self.constant(bias.astype(np.float32)))
 
+    def split(self, x: str, parts: int) -> list[str]:
+        """Equal parts of the last dimension."""
+        names = [self._fresh("split") for _ in range(parts)]
+        self._nodes.append(helper.make_node("Split", [x], names, axis=-1, num_outputs=parts))
+        return names
+
     def finish(self, outputs: Mapping[str, str]) -> Any:
         """The checked model. `outputs` maps the public name of each output to the value it is."""
         for public, value in outputs.items():

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from wordreel.nets.graph import Array, Graph, fold_batch_norm
 
@@ -40,8 +41,8 @@ class NetBuilder:
         """Declare a classifier `key.weight [classes, ...]`, `key.bias` that the features do not need."""
         self.heads |= {f"{key}.weight": shape, f"{key}.bias": shape[:1]}
 
-    def input(self, name: str, *shape: int | str) -> str:
-        return self.graph.input(name, shape)
+    def input(self, name: str, *shape: int | str, integer: bool = False) -> str:
+        return self.graph.input(name, shape, TensorProto.INT64 if integer else TensorProto.FLOAT)
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
         return "" if self._state is None else self.graph.op(kind, *inputs, **attributes)
@@ -89,6 +90,22 @@ class NetBuilder:
         weight = self.tensor(f"{key}.weight", out, into)
         shift = self.tensor(f"{key}.bias", out) if bias else None
         return "" if self._state is None else self.graph.linear(x, weight, shift)
+
+    def linears(self, x: str, keys: Sequence[str], out: int, into: int) -> list[str]:
+        """Several linear layers of one input and one size, computed as one product."""
+        parts = [(self.tensor(f"{key}.weight", out, into), self.tensor(f"{key}.bias", out)) for key in keys]
+        if self._state is None:
+            return [""] * len(keys)
+        weight, bias = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return self.graph.split(self.graph.linear(x, weight, bias), len(keys))
+
+    def affine(self, x: str, weight: Array, bias: Array) -> str:
+        """`x @ weight.T + bias` with a part of a tensor."""
+        return "" if self._state is None else self.graph.linear(x, weight, bias)
+
+    def rows(self, table: Array, ids: str) -> str:
+        """The rows of a table with these numbers."""
+        return self.op("Gather", self.constant(table), ids)
 
     def layer_norm(self, x: str, key: str, width: int, epsilon: float) -> str:
         scale = self.constant(self.tensor(f"{key}.weight", width))

@@ -34,6 +34,7 @@ class VisionTowerConfig:
     patch_bias: bool = False
     pre_norm: bool = True  # a layer norm before the first block
     pooling: Literal["class", "attention", "mean"] = "class"
+    pool_heads: int = 0  # of the attention pooling; 0: as many as in the blocks
     projection: bool = True
     rotary: bool = False  # 2-D rotary positions in every block (PE-Core)
     variant: str = ""
@@ -43,7 +44,8 @@ class VisionTowerConfig:
 class TextTowerConfig:
     """The text tower: a transformer whose `pooling` token becomes the text's embedding.
 
-    "end" is the end-of-text token (the largest id in CLIP's vocabulary), "last" the last position.
+    "end" is the first end-of-text token, "last" the last position. `end_token` is the id of the end-of-text
+    token; −1 is the largest id of each text, which is the same in CLIP's own vocabulary.
     """
 
     vocabulary: int = 49408
@@ -56,6 +58,7 @@ class TextTowerConfig:
     epsilon: float = 1e-5
     causal: bool = True
     pooling: Literal["end", "last"] = "end"
+    end_token: int = -1
     projection_bias: bool = False
     variant: str = ""
 

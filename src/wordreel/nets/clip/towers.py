@@ -1,0 +1,59 @@
+"""Build the two towers of a joint picture-text model as ONNX graphs, after every weight has been checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wordreel.nets.checkpoint import check
+from wordreel.nets.clip.config import BackboneConfig
+from wordreel.nets.clip.text import TextTransformer
+from wordreel.nets.clip.vision import VisionTransformer
+from wordreel.nets.graph import Array
+from wordreel.nets.net_builder import NetworkDefinition, Shape, build_onnx, weight_shapes
+
+UNUSED = (
+    "logit_scale",
+    "logit_bias",
+    "text_model.embeddings.position_ids",
+    "vision_model.embeddings.position_ids",
+)
+
+
+def networks(config: BackboneConfig) -> tuple[NetworkDefinition, NetworkDefinition]:
+    """The image tower and the text tower."""
+    return VisionTransformer(config.vision, config.dim), TextTransformer(config.text, config.dim)
+
+
+def tower_shapes(config: BackboneConfig) -> dict[str, Shape]:
+    """The key and shape of every weight of both towers.
+
+    >>> tower_shapes(BackboneConfig("clip-vit-b-32"))["text_projection.weight"]
+    (512, 512)
+    """
+    image, text = networks(config)
+    return weight_shapes(image)[0] | weight_shapes(text)[0]
+
+
+def check_state(config: BackboneConfig, state: Mapping[str, Array]) -> None:
+    """Raise for the first weight that is missing, of another shape, or not the model's."""
+    expected = f"the {config.family} model its configuration describes"
+    check(state, tower_shapes(config), {}, ignore=UNUSED, given=config.name, expected=expected)
+
+
+def build_towers(
+    config: BackboneConfig, state: Mapping[str, Array], folder: Path | None = None
+) -> tuple[Any, Any]:
+    """The image model, `frames [n, 3, size, size]`, and the text model, `ids [n, length]` int64.
+
+    Both give `features [n, dim]`, not normalised. With `folder`, weights go to `image.weights` and
+    `text.weights` there as they are read, so that one tensor at a time is in memory and towers may exceed
+    2 GiB; save the models in the same folder. `state` has the key names of `transformers`.
+    """
+    check_state(config, state)
+    image, text = (
+        build_onnx(name, network, state, None if folder is None else folder / f"{name}.weights")
+        for name, network in zip(("image", "text"), networks(config), strict=True)
+    )
+    return image, text

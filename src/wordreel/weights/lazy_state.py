@@ -1,0 +1,64 @@
+"""Named arrays that are read when they are used, so that a checkpoint is never in memory as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.errors import NextStep, WeightsCorrupt, WeightsError
+
+Array = NDArray[Any]
+
+
+class LazyState(Mapping[str, Array]):
+    """A mapping from names to arrays that are read at every access.
+
+    >>> LazyState({"twos": lambda: np.full(3, 2.0)})["twos"].sum()
+    np.float64(6.0)
+    """
+
+    def __init__(self, readers: Mapping[str, Callable[[], Array]]) -> None:
+        self._readers = dict(readers)
+
+    def __getitem__(self, key: str) -> Array:
+        return self._readers[key]()
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._readers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._readers)
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+
+def open_safetensors(*paths: Path) -> LazyState:
+    """The arrays of one safetensors file, or of the parts of one; bfloat16 as float32."""
+    from safetensors import SafetensorError, safe_open
+
+    readers: dict[str, Callable[[], Array]] = {}
+    for path in paths:
+        try:
+            file: Any = safe_open(str(path), framework="np")
+        except (SafetensorError, OSError) as error:
+            raise WeightsCorrupt(
+                f"{path.name} is not a complete safetensors file: {error}", NextStep("download it again")
+            ) from None
+        for key in file.keys():  # noqa: SIM118
+            if key in readers:
+                raise WeightsError(f"{path.name} repeats {key} of another part")
+            readers[key] = _reader(file, key)
+    return LazyState(readers)
+
+
+def _reader(file: Any, key: str) -> Callable[[], Array]:
+    def read() -> Array:
+        array: Array = file.get_tensor(key)
+        return array if array.dtype.kind in "fiub" else array.astype(np.float32)
+
+    return read

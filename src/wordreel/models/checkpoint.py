@@ -6,17 +6,18 @@ and what it was trained on) and whatever files its captions' tokenizer needs.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wordreel.atomic import atomic_write, make_dir
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
@@ -24,8 +25,11 @@ from wordreel.models.base import CheckpointModel, Explanation
 from wordreel.models.batch import TokenBatch
 from wordreel.models.bridge import words_in
 from wordreel.models.build import build
+from wordreel.models.clip import config as video_text
+from wordreel.models.clip.build import build_video_text
+from wordreel.models.clip.video_text import VideoTextModel
 from wordreel.models.collate import clip_rows, collate
-from wordreel.models.config import ModelConfig, from_json, to_json
+from wordreel.models.config import ModelConfig, from_json
 from wordreel.models.joint_embedding import JointEmbedding
 from wordreel.models.text.tokenizers import CaptionTokenizer, external_text, open_tokenizer, text_files
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
@@ -37,8 +41,15 @@ BATCH = 64
 FEW = 8  # clips
 AGAIN = NextStep("copy it again from where it was trained, or train it again")
 
+Module = TypeVar("Module", bound=nn.Module)
 
-def save(folder: Path, module: JointEmbedding, name: str, training: Mapping[str, Any] | None = None) -> None:
+
+def save(
+    folder: Path,
+    module: JointEmbedding | VideoTextModel,
+    name: str,
+    training: Mapping[str, Any] | None = None,
+) -> None:
     """Write a checkpoint folder. `training` says what the model was trained on, in plain values.
 
     The weight file carries its own description and is replaced as a whole, so that a kill leaves the old
@@ -51,7 +62,7 @@ def save(folder: Path, module: JointEmbedding, name: str, training: Mapping[str,
     facts = {
         "format": FORMAT,
         "name": name,
-        "config": to_json(module.config),
+        "config": dataclasses.asdict(module.config),
         "weights": digest(state),
         "training": dict(training or {}),
     }
@@ -93,20 +104,30 @@ def read_facts(folder: Path) -> dict[str, Any]:
 
 def load_module(folder: Path) -> tuple[JointEmbedding, dict[str, Any]]:
     """The module on the CPU in evaluation mode, and its description. Nothing is unpickled."""
+    facts = read_facts(folder)
+    return _load(folder, facts, lambda: build(from_json(facts["config"]))), facts
+
+
+def load_video_text(folder: Path) -> tuple[VideoTextModel, dict[str, Any]]:
+    """`load_module` of a model that reads frames."""
+    facts = read_facts(folder)
+    return _load(folder, facts, lambda: build_video_text(video_text.from_json(facts["config"]))), facts
+
+
+def _load(folder: Path, facts: Mapping[str, Any], make: Callable[[], Module]) -> Module:
     from safetensors.torch import load_file
 
-    facts = read_facts(folder)
     path = folder / WEIGHTS
     state = load_file(path)
     if digest(state) != facts.get("weights"):
         raise WeightsCorrupt(f"{path} is damaged: its weights are not those it was written with", AGAIN)
     with torch.device("meta"):
-        module = build(from_json(facts["config"]))
+        module = make()
     try:
         module.load_state_dict(state, assign=True)
     except RuntimeError:  # a line for every array that does not fit
         raise WeightsError(f"{path} does not fit its own description", AGAIN) from None
-    return module.eval(), facts
+    return module.eval()
 
 
 class TrainedModel(CheckpointModel):

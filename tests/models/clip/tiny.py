@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from tests.models.clip.slow_clip import Array
+from tests.models.clip.tiny_config import END
 
-from wordreel.models.clip.config import small_clip
 from wordreel.models.clip.video_text import CaptionBatch, FrameBatch
-from wordreel.nets.clip.config import BackboneConfig
-
-HEADS, DEPTH, END = 2, 2, 59
-
-
-def tiny_clip(dim: int = 16) -> BackboneConfig:
-    clip = small_clip("tiny", size=8, patch=4, width=16, depth=DEPTH, dim=dim, vocabulary=END + 1, length=20)
-    return replace(clip, vision=replace(clip.vision, heads=HEADS), text=replace(clip.text, heads=HEADS))
 
 
 def frames(seed: int = 0, lengths: tuple[int, ...] = (3, 5, 2)) -> FrameBatch:

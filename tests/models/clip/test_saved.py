@@ -1,0 +1,27 @@
+"""Video-text models in checkpoint folders."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.models.clip.tiny import captions, frames, shake  # noqa: E402
+from tests.models.clip.tiny_config import tiny_clip  # noqa: E402
+
+from wordreel.errors import WeightsError  # noqa: E402
+from wordreel.models import checkpoint  # noqa: E402
+from wordreel.models.clip.build import build_video_text  # noqa: E402
+from wordreel.models.clip.config import Clip4ClipConfig  # noqa: E402
+
+
+@torch.no_grad()
+def test_a_folder_gives_back_what_was_saved(tmp_path):
+    config = Clip4ClipConfig(tiny_clip(), "transformer", "3d", layers=1, max_words=8)
+    model = build_video_text(config).eval()
+    shake(model)
+    checkpoint.save(tmp_path, model, "toy", {"data": "demo"})
+    loaded, facts = checkpoint.load_video_text(tmp_path)
+    assert loaded.config == config
+    assert (facts["name"], facts["training"]) == ("toy", {"data": "demo"})
+    assert torch.equal(loaded(frames(), captions()), model(frames(), captions()))
+    with pytest.raises(WeightsError, match="clip4clip"):
+        checkpoint.load_module(tmp_path)

@@ -5,6 +5,7 @@ import json
 from typer.testing import CliRunner
 
 from wordreel.cli.app import app
+from wordreel.models.clip.registry import VIDEO_TEXT_MODELS
 from wordreel.models.registry import MODELS, parameter_counts
 
 
@@ -18,14 +19,16 @@ def test_every_model_says_how_to_get_it():
     rows = listings()
     assert {name for kind, name in rows if kind == "built-in"} == {"reel", "bridge"}
     assert rows["built-in", "reel"]["get"] == ["wordreel use reel"]
-    assert {name for kind, name in rows if kind == "model"} == set(MODELS) - {"reel"}
+    assert {name for kind, name in rows if kind == "model"} == set(MODELS) - {"reel"} | set(VIDEO_TEXT_MODELS)
     for name, count in parameter_counts().items():
         row = rows["built-in" if name == "reel" else "model", name]
         assert (row["parameters"], sum(row["parts"].values())) == (count, count)
     released = {
         name for (_, name), row in rows.items() if row["get"][0].startswith("wordreel use CHECKPOINT")
     }
-    assert released == {"ce", "ce-plus", "moee", "mmt", "mmt-long"}
+    assert released == {"ce", "ce-plus", "moee", "mmt", "mmt-long", *VIDEO_TEXT_MODELS}
+    assert rows["model", "clip4clip-mean"]["parameters"] == 151_277_313
+    assert rows["model", "clip4clip-mean"]["experts"] == ["clip-vit-b-32"]
     assert rows["recipe", "ce-msrvtt-full"]["get"] == ["wordreel train ce-msrvtt-full"]
     assert all(row["paper"] for (kind, _), row in rows.items() if kind == "model")
 

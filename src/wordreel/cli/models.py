@@ -41,7 +41,7 @@ def models(
 
     Example: wordreel models --json
     """
-    listings = [*_built_in(), *_published(), *_recipes()]
+    listings = [*_built_in(), *_published(), *_video_text(), *_recipes()]
     if as_json:
         print_json([asdict(listing) for listing in listings])
         return
@@ -86,6 +86,22 @@ def _published() -> list[ModelListing]:
         get = ["wordreel use CHECKPOINT.pth --text FILE_OR_FOLDER"] if entry.released else []
         get.append(f'wordreel train RECIPE.toml with base = "{name}"')
         rows.append(_listing("model", name, entry.title, entry.paper, entry.make(), get))
+    return rows
+
+
+def _video_text() -> list[ModelListing]:
+    from wordreel.models.clip.parameter_counts import video_text_parameters
+    from wordreel.models.clip.registry import VIDEO_TEXT_MODELS
+
+    rows = []
+    for name, entry in VIDEO_TEXT_MODELS.items():
+        config = entry.make()
+        sizes = {part: count for part, count in video_text_parameters(config).items() if count}
+        get = ["wordreel use CHECKPOINT.bin", f'wordreel train RECIPE.toml with base = "{name}"']
+        experts = [config.backbone.name]
+        rows.append(
+            ModelListing("model", name, entry.title, entry.paper, experts, sum(sizes.values()), get, sizes)
+        )
     return rows
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Generic, TypeVar
 
 from wordreel.models.config import (
     MINILM,
@@ -102,18 +103,21 @@ def reel() -> ReelConfig:
     return ReelConfig(tuple(experts), text)
 
 
+Config = TypeVar("Config")
+
+
 @dataclass(frozen=True)
-class RegisteredModel:
+class RegisteredModel(Generic[Config]):
     """One published configuration. `released` says whether its authors published checkpoints."""
 
     title: str
     paper: str
-    make: Callable[[], ModelConfig]
+    make: Callable[[], Config]
     released: bool = False
 
 
 CE_PAPER, MMT_PAPER, MOEE_PAPER = "arXiv 1907.13487", "arXiv 2007.10639", "arXiv 1804.02516"
-MODELS: dict[str, RegisteredModel] = {
+MODELS: dict[str, RegisteredModel[ModelConfig]] = {
     "ce": RegisteredModel("Collaborative Experts", CE_PAPER, ce, released=True),
     **{
         f"ce-{dim}": RegisteredModel(f"Collaborative Experts, {dim} dimensions", CE_PAPER, partial(ce, dim))

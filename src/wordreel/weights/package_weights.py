@@ -231,6 +231,27 @@ ENTRIES: tuple[PackageWeights, ...] = (
         note="SCRFD-500M finds faces, ArcFace MobileFaceNet tells them apart; used only on request",
         megabytes=20.2,
     ),
+    PackageWeights(
+        name="clip-vocabulary",
+        sources=(
+            PackageArchive(
+                package="open-clip-torch",
+                version="3.3.0",
+                filename="open_clip_torch-3.3.0-py3-none-any.whl",
+                sha256="c549ad5ed6bfc119cc11105033c0a2b9d7a2a4afeb40a58a09aab3da1a0043ce",
+                members={
+                    "open_clip/bpe_simple_vocab_16e6.txt.gz": (
+                        "924691ac288e54409236115652ad4aa250f48203de50a9e4722a6ecd48d6804a"
+                    ),
+                },
+            ),
+        ),
+        outputs=("tokenizer.json",),
+        licence="MIT",
+        converter="wordreel.nets.clip.tokenizer_files:convert",
+        note="the byte-pair vocabulary of OpenAI's CLIP",
+        megabytes=1.5,
+    ),
 )
 
 ALL: dict[str, PackageWeights] = {entry.name: entry for entry in ENTRIES}

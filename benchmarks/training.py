@@ -41,10 +41,10 @@ from wordreel.training.data.packed import pack
 from wordreel.training.data.pairs import Pairs
 from wordreel.training.data.sampler import BatchSampler
 from wordreel.training.distributed import World
+from wordreel.training.feature_session import FeatureSession
 from wordreel.training.measure import embed_texts, embed_videos
 from wordreel.training.optimisers.radam import step_size
 from wordreel.training.recipe import Recipe
-from wordreel.training.session import Session
 from wordreel.training.training_data import TrainingData
 
 CAPTIONS = 20
@@ -254,7 +254,7 @@ def run_plain(recipe, data, batches, device, warm):
 
 def same_loss(recipe, material, data, batch, device):
     """The loss of one batch by both sides, without dropout or draws: they must be one number."""
-    session = Session(recipe, material, device, World())
+    session = FeatureSession(recipe, material, device, World())
     module = session.module.eval()
     videos, captions = batch
     with torch.no_grad():
@@ -276,14 +276,14 @@ def same_loss(recipe, material, data, batch, device):
 
 
 def run_ours(recipe, material, device, warm):
-    session = Session(recipe, material, device, World())
+    session = FeatureSession(recipe, material, device, World())
     batches = session.sampler.epoch(0)
     losses, begun = [], 0.0
     for number, (videos, captions) in enumerate(batches):
         if number == warm:
             synchronise(device)
             begun = time.perf_counter()
-        losses.append(session.step(videos, captions, number, 1.0))
+        losses.append(session.step((videos, captions), number, 1.0))
     synchronise(device)
     rate = (len(batches) - warm) / (time.perf_counter() - begun)
     return rate, torch.stack(losses).tolist(), session

@@ -30,10 +30,10 @@ from wordreel.training.data.feature_store import FeatureStore
 from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.sampler import BatchSampler
 from wordreel.training.distributed import World
+from wordreel.training.feature_session import FeatureSession
 from wordreel.training.measure import embed_texts, embed_videos, measure, similarity_matrix
 from wordreel.training.recipe import Recipe
 from wordreel.training.run import Run, TrainResult
-from wordreel.training.session import Session
 from wordreel.training.training_data import TrainingData
 
 LOOKS = 25  # times that a run is validated, about
@@ -161,7 +161,7 @@ def run_job(bench: Bench, job: Job) -> dict[str, Any]:
     """Train, choose the epoch, and score; plain values. Nothing of the model is kept."""
     begun = time.perf_counter()
     recipe = recipe_of(bench, job)
-    session = Session(recipe, bench.material(recipe), bench.device, World())
+    session = FeatureSession(recipe, bench.material(recipe), bench.device, World())
     with tempfile.TemporaryDirectory(prefix="run-", dir=bench.scratch) as folder:
         result = Run(session, Path(folder), job.row.name, None, None, 0).run()
         _load(session, result)
@@ -198,7 +198,7 @@ def run_job(bench: Bench, job: Job) -> dict[str, Any]:
     return found
 
 
-def scored(bench: Bench, session: Session) -> dict[str, Any]:
+def scored(bench: Bench, session: FeatureSession) -> dict[str, Any]:
     """Test figures, plain and after QB-Norm with the queries of training as the bank."""
     module, precision, pairs = session.module.eval(), session.precision, bench.study.pairs
     model = session.recipe.model
@@ -226,7 +226,7 @@ def scored(bench: Bench, session: Session) -> dict[str, Any]:
     return found
 
 
-def _load(session: Session, result: TrainResult) -> None:
+def _load(session: FeatureSession, result: TrainResult) -> None:
     """Put the best epoch's weights back."""
     from safetensors.torch import load_file
 

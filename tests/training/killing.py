@@ -26,7 +26,7 @@ import wordreel.plots  # noqa: F401 - as above
 from wordreel import atomic
 from wordreel.training import logs, loop
 from wordreel.training import run as running
-from wordreel.training.session import Session
+from wordreel.training.feature_session import FeatureSession
 
 WAYS = ("step", "stepped", "begun", "half", "written", "renamed", "measure", "measured", "logs", "clock")
 TIMING = ("seconds", "steps_per_second")
@@ -69,9 +69,9 @@ def arm(way, number):
         die()
 
     if way == "step":
-        at_call(number, Session, "step", before=gone)
+        at_call(number, FeatureSession, "step", before=gone)
     elif way == "stepped":
-        at_call(number, Session, "step", after=gone)
+        at_call(number, FeatureSession, "step", after=gone)
     elif way in ("begun", "half"):
         at_call(number, atomic, "write_and_sync", before=begun if way == "begun" else half)
     elif way == "written":
@@ -79,9 +79,9 @@ def arm(way, number):
     elif way == "renamed":
         at_call(number, atomic, "sync_dir", before=gone)
     elif way == "measure":
-        at_call(number, Session, "measure", before=gone)
+        at_call(number, FeatureSession, "measure", before=gone)
     elif way == "measured":
-        at_call(number, Session, "measure", after=gone)
+        at_call(number, FeatureSession, "measure", after=gone)
     elif way == "logs":
         at_call(number, running, "write_logs", after=gone)
         at_call(2 * number, logs, "_write", before=gone)

@@ -11,18 +11,18 @@ if not torch.cuda.is_available():
 from tests.training.toys import toy_data, toy_recipe  # noqa: E402
 
 from wordreel.training.distributed import World  # noqa: E402
-from wordreel.training.session import Session  # noqa: E402
+from wordreel.training.feature_session import FeatureSession  # noqa: E402
 from wordreel.training.settings import OptimiserSettings  # noqa: E402
 
 
 def walked(recipe, captured):
     """The losses of a run."""
     given = replace(recipe, run=replace(recipe.run, compile=captured))
-    session = Session(given, toy_data(recipe.model), torch.device("cuda"), World())
+    session = FeatureSession(given, toy_data(recipe.model), torch.device("cuda"), World())
     losses, number = [], 0
     for epoch in range(recipe.run.epochs):
         for videos, captions in session.sampler.epoch(epoch):
-            losses.append(float(session.step(videos, captions, number, 1.0)))
+            losses.append(float(session.step((videos, captions), number, 1.0)))
             number += 1
     assert (session.stepper._graph is not None) == captured
     return losses

@@ -56,9 +56,9 @@ import os
 import sys
 from tests.training.toys import toy_data, toy_recipe
 from wordreel.training.loop import train
-from wordreel.training.session import Session
+from wordreel.training.feature_session import FeatureSession
 
-most, taken, step = int(sys.argv[2]), 0, Session.step
+most, taken, step = int(sys.argv[2]), 0, FeatureSession.step
 
 def counted(self, *given):
     global taken
@@ -67,7 +67,7 @@ def counted(self, *given):
     taken += 1
     return step(self, *given)
 
-Session.step = counted
+FeatureSession.step = counted
 recipe = toy_recipe("mmt", epochs=3, batch=6)
 train(recipe, toy_data(recipe.model), sys.argv[1], device="cpu", resume=True, save_steps=2)
 """

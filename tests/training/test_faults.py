@@ -47,16 +47,16 @@ def test_an_interrupted_run_keeps_its_state_and_goes_on(tmp_path, monkeypatch, h
     recipe = toy_recipe("ce", epochs=3)
     held = toy_data(recipe.model)
     whole = train(recipe, held, tmp_path / "whole", device="cpu")
-    from wordreel.training.session import Session
+    from wordreel.training.feature_session import FeatureSession
 
-    step = Session.step
+    step = FeatureSession.step
 
-    def signalled(self, videos, captions, number, scale):
+    def signalled(self, batch, number, factor):
         if number == at:
             os.kill(os.getpid(), how)
-        return step(self, videos, captions, number, scale)
+        return step(self, batch, number, factor)
 
-    monkeypatch.setattr(Session, "step", signalled)
+    monkeypatch.setattr(FeatureSession, "step", signalled)
     with pytest.raises(TrainingInterrupted, match=f"step {at + 1} of 9"):
         train(recipe, held, tmp_path / "cut", device="cpu")
     monkeypatch.undo()
@@ -194,9 +194,9 @@ def test_features_that_are_no_numbers_are_named(value):
 
 
 def test_weights_that_are_no_numbers_stop_a_run(tmp_path, monkeypatch):
-    from wordreel.training.session import Session
+    from wordreel.training.feature_session import FeatureSession
 
-    step = Session.step
+    step = FeatureSession.step
 
     def broken(self, *asked):
         loss = step(self, *asked)
@@ -204,7 +204,7 @@ def test_weights_that_are_no_numbers_stop_a_run(tmp_path, monkeypatch):
             next(self.module.parameters()).fill_(torch.nan)
         return torch.zeros_like(loss)
 
-    monkeypatch.setattr(Session, "step", broken)
+    monkeypatch.setattr(FeatureSession, "step", broken)
     recipe = toy_recipe("ce", epochs=1)
     with pytest.raises(TrainingError, match=r"weights are no longer numbers near step 3; lower optimiser"):
         train(recipe, toy_data(recipe.model), tmp_path, device="cpu")

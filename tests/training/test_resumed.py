@@ -20,18 +20,18 @@ class Stop(Exception):
 
 def stopped(recipe, held, folder, at):
     """A run that is left after so many steps, each of them saved."""
-    from wordreel.training.session import Session
+    from wordreel.training.feature_session import FeatureSession
 
-    step, taken = Session.step, []
+    step, taken = FeatureSession.step, []
 
     def counted(self, *given):
         if len(taken) == at:
             raise Stop
-        taken.append(given[2])
+        taken.append(given[1])
         return step(self, *given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Session, "step", counted)
+        patch.setattr(FeatureSession, "step", counted)
         with pytest.raises(Stop):
             train(recipe, held, folder, device="cpu", save_steps=1)
 

@@ -13,12 +13,12 @@ import torch
 
 from wordreel.errors import TrainingError
 from wordreel.training.distributed import init_world
+from wordreel.training.feature_session import FeatureSession
 from wordreel.training.interrupt import stop_on_signal
 from wordreel.training.progress import TrainCallback
 from wordreel.training.recipe import Recipe
 from wordreel.training.run import EpochCallback, Run, TrainResult
 from wordreel.training.run_lock import run_lock
-from wordreel.training.session import Session
 from wordreel.training.state import read_facts
 from wordreel.training.training_data import TrainingData
 
@@ -50,7 +50,7 @@ def train(
         lock = run_lock(folder) if world.is_main_process else nullcontext()
         with lock, stop_on_signal(world.size == 1) as stop:
             facts = read_facts(folder) if resume else None
-            session = Session(recipe, data, device, world)
+            session = FeatureSession(recipe, data, device, world)
             run = Run(session, folder, name or recipe.name, on_progress, on_epoch, save_steps, stop)
             if facts is not None:
                 run.resume(facts)

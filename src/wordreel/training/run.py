@@ -14,14 +14,12 @@ from torch import Tensor
 
 from wordreel.atomic import make_dir
 from wordreel.errors import TrainingError
-from wordreel.models.checkpoint import save
 from wordreel.training.interrupt import StopRequest, TrainingInterrupted
 from wordreel.training.logs import Row, TensorBoardLog, draw_curves, write_logs
 from wordreel.training.lr_schedules import lr_factor
 from wordreel.training.measure import ValidationMetrics
 from wordreel.training.progress import StepTimer, TrainCallback, TrainProgress
 from wordreel.training.session import Session
-from wordreel.training.start import copy_tokenizer
 from wordreel.training.state import differences, load_state
 from wordreel.training.state import save_state as write_state
 
@@ -49,7 +47,7 @@ class Run:
 
     def __init__(
         self,
-        session: Session,
+        session: Session[Any],
         folder: Path,
         name: str,
         on_progress: TrainCallback | None,
@@ -114,7 +112,7 @@ class Run:
 
     def run(self) -> TrainResult:
         session, settings = self.session, self.session.recipe.run
-        each = session.sampler.steps_of_epoch()
+        each = session.steps_of_epoch()
         self.total_steps = each * settings.epochs
         self.timer = StepTimer(self.total_steps)
         if session.world.is_main_process:
@@ -130,12 +128,11 @@ class Run:
         return self._finish()
 
     def _epoch(self, number: int, each: int) -> None:
-        batches = self.session.sampler.epoch(number)
         losses: list[Tensor] = []
         started, first = time.perf_counter(), self.step
-        for videos, captions in batches[self.step - number * each :]:
+        for batch in self.session.batches(number, self.step - number * each):
             scale = lr_factor(self.session.recipe.schedule, self.step, self.total_steps, each)
-            losses.append(self.session.step(videos, captions, self.step, scale))
+            losses.append(self.session.step(batch, self.step, scale))
             self.step += 1
             self.timer.steps += 1
             ended = self.step == (number + 1) * each
@@ -159,6 +156,7 @@ class Run:
             * lr_factor(self.session.recipe.schedule, self.step - 1, self.total_steps, each),
             "seconds": round(seconds, 3),
             "steps_per_second": round((self.step - first) / max(seconds, 1e-9), 3),
+            **self.session.epoch_figures(),
         }
         self.total, self.counted = 0.0, 0
         self._measure(number + 1, row)
@@ -190,7 +188,7 @@ class Run:
         select = settings.select
         score = -math.inf if figures is None else figures.score(select)
         score = self.session.world.broadcast(score, self.session.device)
-        last = select == "last" or self.session.data.val is None
+        last = select == "last" or not self.session.has_validation
         if last or (score > -math.inf and score >= self.best_score):
             self.best_epoch, self.best_score, self.best_figures = epoch, score, figures
             if not last:
@@ -257,10 +255,9 @@ class Run:
             self.save_state()
         if self.session.world.is_main_process:
             about = self._about(len(self.history))
-            save(last, self.session.module, self.name, about)
-            copy_tokenizer(self.session.recipe.model.text, self.session.data.tokenizer, last)
+            self.session.write(last, self.name, about, None)
             nothing = self.best_epoch < 0  # no epoch, or none that was measured
-            if nothing or self.session.recipe.run.select == "last" or self.session.data.val is None:
+            if nothing or self.session.recipe.run.select == "last" or not self.session.has_validation:
                 self.session.write(best, self.name, about, None)
             write_logs(self.folder, self.history)
             draw_curves(self.folder, self.history, self.name)
@@ -281,15 +278,12 @@ class Run:
 
     def _about(self, epoch: int) -> dict[str, Any]:
         """Facts stored with a model: nothing that two equal runs would differ in."""
-        data = self.session.data
         about: dict[str, Any] = {
             "recipe": self.session.recipe.to_json(),
-            "data": data.train.name,
-            "videos": len(data.train),
-            "captions": int(data.train.counts.sum()),
+            **self.session.data_facts(),
             "epoch": epoch,
             "seed": self.session.recipe.run.seed,
         }
-        if data.val is not None and self.best_figures is not None and epoch == self.best_epoch:
-            about["validation"] = {"data": data.val.name, **self.best_figures.row()}
+        if self.best_figures is not None and epoch == self.best_epoch:
+            about["validation"] = {"data": self.session.validation_name, **self.best_figures.row()}
         return about

@@ -1,145 +1,95 @@
-"""Everything a run works with, built from a recipe and its data."""
+"""What a run drives: one module with its data, its optimiser and its loss, whatever the data is made of."""
 
 from __future__ import annotations
 
-import hashlib
-from functools import cached_property
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wordreel.models.build import build
-from wordreel.models.checkpoint import save
-from wordreel.models.text.minilm import minilm_network
-from wordreel.training.data.caption_store import CaptionStore, frozen_states, is_frozen, sentence_vectors
-from wordreel.training.data.feature_store import FeatureDropout, FeatureStore
-from wordreel.training.data.sampler import BatchSampler
-from wordreel.training.data.transcripts import Transcripts, TranscriptStore
 from wordreel.training.distributed import World
-from wordreel.training.losses import build_distillation, build_loss
-from wordreel.training.measure import ValidationMetrics, measure, similarities
-from wordreel.training.optimisers import build_optimiser
-from wordreel.training.precision import DTYPES, Precision
-from wordreel.training.recipe import Recipe
-from wordreel.training.start import copy_tokenizer, init_weights
-from wordreel.training.step import Stepper
-from wordreel.training.training_data import TrainingData
-from wordreel.types import Int64
+from wordreel.training.logs import Row
+from wordreel.training.measure import ValidationMetrics
+from wordreel.training.settings import OptimiserSettings, RunSettings, ScheduleSettings
+
+Batch = TypeVar("Batch")
 
 
-class Session:
-    def __init__(self, recipe: Recipe, data: TrainingData, device: torch.device, world: World) -> None:
-        self.recipe, self.data, self.device, self.world = recipe, data, device, world
-        run = recipe.run
-        torch.manual_seed(run.seed)
-        self.module = build(recipe.model)
-        init_weights(self.module, recipe.start, text_weights=data.text_weights)
-        self.module.to(device).train()
-        self.loss: nn.Module = build_loss(recipe.loss).to(device)
-        self.precision = Precision(run.precision_on(device.type), device.type)
-        dtype, as_float32 = DTYPES[recipe.data.precision], self.precision.name == "float32"
-        text = recipe.model.text
-        val_words = data.val_words
-        if is_frozen(text):
-            val_words = val_words and frozen_states(self.module, val_words, text, device)
-        dropout = FeatureDropout(run.token_dropout, run.expert_dropout, run.expert_dropout_spares)
-        self.features = FeatureStore(
-            data.train, recipe.model, device, dtype, run.compile, dropout, as_float32
-        )
-        if not recipe.start.model:  # a model that is fine-tuned keeps the scale it was trained on
-            self.module.fit_features(self.features.rows())
-        self.texts = self._texts()
-        self.val_features, self.val_texts = None, None
-        if data.val is not None and val_words is not None and world.is_main_process:
-            self.val_features = FeatureStore(data.val, recipe.model, device, dtype, as_float32=as_float32)
-            self.val_texts = CaptionStore(val_words, device, dtype, as_float32=as_float32)
-        self.sampler = BatchSampler.of(data.train, recipe.data, run, 2 * world.size)
-        graphs = run.compile and device.type == "cuda" and world.size == 1
-        captured = graphs and self.precision.name != "float16"
-        self.optimiser = build_optimiser(recipe.optimiser, self.module, self.loss, captured)
-        self.stepper = self._stepper()
+class RunRecipe(Protocol):
+    """The part of a recipe that a run reads."""
 
-    def _texts(self) -> CaptionStore | TranscriptStore:
-        data, text, words = self.recipe.data, self.recipe.model.text, self.data.train_words
-        if isinstance(words, Transcripts):
-            return TranscriptStore(
-                words, self.device, data.segment_words, text.max_tokens or data.segment_words + 2
-            )
-        if is_frozen(text):
-            words = frozen_states(self.module, words, text, self.device)
-        length = min(words.longest, text.max_tokens or words.longest) if self.recipe.run.compile else 0
-        middles = self.data.train.spans.mean(axis=1) if data.window else None
-        as_float32 = self.precision.name == "float32"
-        return CaptionStore(words, self.device, DTYPES[data.precision], length, middles, as_float32)
+    @property
+    def run(self) -> RunSettings: ...
 
-    def _stepper(self) -> Stepper:
-        recipe, teachers = self.recipe, self.data.teachers
-        return Stepper(
-            self.module,
-            self.loss,
-            self.optimiser,
-            self.features,
-            self.texts,
-            self.device,
-            self.precision,
-            seed=recipe.run.seed,
-            clip=recipe.optimiser.clip,
-            leave_out_same=recipe.loss.same_video == "leave out",
-            compile=recipe.run.compile,
-            world=self.world,
-            teachers=None if teachers is None else teachers.to(self.device),
-            distil=None if teachers is None else build_distillation(recipe.teach),
-            distil_weight=recipe.teach.weight,
-            sentences=self._sentences(),
-            shorten=recipe.data.shorten_captions,
-            window=recipe.data.window,
-            size=self.sampler.largest() // self.world.size * self.world.size,
-        )
+    @property
+    def schedule(self) -> ScheduleSettings: ...
 
-    def _sentences(self) -> Tensor | None:
-        """Sentence vectors of the training captions, where soft targets compare them."""
-        tokens = self.data.sentence_tokens
-        if not self.recipe.loss.soft_targets or tokens is None:
-            return None
-        network = minilm_network(weights=self.data.text_weights).to(self.device)
-        return sentence_vectors(network, tokens, self.device)
+    @property
+    def optimiser(self) -> OptimiserSettings: ...
 
-    def step(self, videos: Int64, captions: Int64, number: int, scale: float) -> Tensor:
-        """One step on these pairs; its loss."""
-        return self.stepper(self._numbers(videos), self._numbers(captions), number, scale)
+    def to_json(self) -> dict[str, Any]: ...
 
-    def _numbers(self, values: Int64) -> Tensor:
-        numbers = torch.from_numpy(values)
-        if self.features.storage_device.type == "cuda":
-            return numbers.pin_memory().to(self.device, non_blocking=True)
-        return numbers
 
+class Session(ABC, Generic[Batch]):
+    """One training of one module. `has_validation` says whether `measure` has anything to measure."""
+
+    recipe: RunRecipe
+    device: torch.device
+    world: World
+    module: nn.Module
+    has_validation: bool
+
+    @abstractmethod
+    def steps_of_epoch(self) -> int: ...
+
+    @abstractmethod
+    def batches(self, epoch: int, first: int) -> Iterator[Batch]:
+        """The batches of epoch 0, 1, … from step `first` of it."""
+
+    @abstractmethod
+    def step(self, batch: Batch, number: int, factor: float) -> Tensor:
+        """Step `number` of the run at `factor` times the learning rate; its loss, detached."""
+
+    @abstractmethod
     def measure(self) -> ValidationMetrics | None:
         """The figures of the validation set; None where there is none."""
-        if self.val_features is None or self.val_texts is None or self.data.val is None:
-            return None
-        val = self.data.val
-        matrix = similarities(self.module, self.val_features, self.val_texts, len(val), self.precision)
-        return measure(matrix, val.counts)
 
-    @cached_property
-    def _data(self) -> list[str]:
-        train, val = self.data.train, self.data.val
-        sampling = hashlib.sha256(repr(train.shares).encode() + train.spans.tobytes()).hexdigest()[:16]
-        return [train.fingerprint, val.fingerprint if val is not None else "", sampling]
+    @abstractmethod
+    def data_identity(self) -> list[str]:
+        """Changes with the data."""
+
+    @abstractmethod
+    def parts(self) -> tuple[nn.Module, nn.Module, torch.optim.Optimizer, torch.amp.GradScaler]:
+        """What a state holds: module, loss, optimiser and scaler."""
+
+    @abstractmethod
+    def data_facts(self) -> dict[str, Any]:
+        """What is stored with a model about its data."""
+
+    @property
+    @abstractmethod
+    def validation_name(self) -> str: ...
+
+    @abstractmethod
+    def save(self, folder: Path, name: str, about: dict[str, Any]) -> None:
+        """Write a model folder with the present weights."""
+
+    def epoch_figures(self) -> Row:
+        """Figures of the epoch that just ended, beyond its loss and speed; the next call starts anew."""
+        return {}
+
+    def close(self) -> None:
+        """End what the session started."""
 
     def identity(self) -> dict[str, Any]:
         """What must be the same for a run to resume."""
         recipe = self.recipe.to_json()
         recipe["run"] = {k: v for k, v in recipe["run"].items() if k != "save_minutes"}
-        return {"recipe": _plain(recipe), "data": self._data}
-
-    def parts(self) -> tuple[nn.Module, nn.Module, torch.optim.Optimizer, torch.amp.GradScaler]:
-        """What a state holds."""
-        return self.module, self.loss, self.optimiser, self.stepper.scaler
+        return {"recipe": _plain(recipe), "data": self.data_identity()}
 
     def weights_finite(self) -> bool:
         """Whether every weight is finite. The loss may hide it: a NaN similarity counts as no match."""
@@ -151,14 +101,13 @@ class Session:
 
     def write(self, folder: Path, name: str, about: dict[str, Any], state: dict[str, Tensor] | None) -> None:
         """A model folder with these weights, or with the present ones."""
-        now = None
-        if state is not None:
-            now = self.copied_state()
-            self.module.load_state_dict(state)
-        save(folder, self.module, name, about)
-        copy_tokenizer(self.recipe.model.text, self.data.tokenizer, folder)
-        if now is not None:
-            self.module.load_state_dict(now)
+        if state is None:
+            self.save(folder, name, about)
+            return
+        now = self.copied_state()
+        self.module.load_state_dict(state)
+        self.save(folder, name, about)
+        self.module.load_state_dict(now)
 
 
 def _plain(value: Any) -> Any:

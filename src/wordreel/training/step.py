@@ -72,7 +72,7 @@ class Stepper:
     def __call__(self, videos: Tensor, captions: Tensor, number: int, factor: float) -> Tensor:
         """Step `number` (0, 1, …) on these pairs, at `factor` times the learning rate; the loss, detached."""
         seed_step(self.seed, number, self.world.rank)
-        self._set_lr(factor)
+        set_lr(self.optimiser, factor)
         videos, captions = self.world.divisible(videos), self.world.divisible(captions)
         if self._inputs is not None and self._inputs[0].shape == videos.shape:
             return self._replay(videos, captions)
@@ -188,16 +188,6 @@ class Stepper:
             ours.finish()
         return self._captured_loss.clone()
 
-    def _set_lr(self, factor: float) -> None:
-        for group in self.optimiser.param_groups:
-            if "base_lr" not in group:  # read once: it may be on the device
-                group["base_lr"] = float(group["lr"])
-            value = group["base_lr"] * factor
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(value)
-            else:
-                group["lr"] = value
-
     def _trained(self) -> list[Tensor]:
         return [p for group in self.optimiser.param_groups for p in group["params"]]
 
@@ -206,3 +196,15 @@ def seed_step(seed: int, number: int, rank: int = 0) -> None:
     """Set torch's random numbers for one step: the same for the same seed, step and process."""
     state = np.random.SeedSequence([seed, number, rank, 104729]).generate_state(1, np.uint64)
     torch.manual_seed(int(state[0]) >> 1)
+
+
+def set_lr(optimiser: torch.optim.Optimizer, factor: float) -> None:
+    """Give every group `factor` times the learning rate that it began with."""
+    for group in optimiser.param_groups:
+        if "base_lr" not in group:  # read once: it may be on the device
+            group["base_lr"] = float(group["lr"])
+        value = group["base_lr"] * factor
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(value)
+        else:
+            group["lr"] = value

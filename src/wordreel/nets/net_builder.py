@@ -103,6 +103,16 @@ class NetBuilder:
         """`x @ weight.T + bias` with a part of a tensor."""
         return "" if self._state is None else self.graph.linear(x, weight, bias)
 
+    def convolve(self, x: str, weight: Array, bias: Array) -> str:
+        """A convolution with a weight made of several tensors."""
+        return "" if self._state is None else self.graph.conv(x, weight, bias)
+
+    def norm_factors(self, key: str, channels: int, *, epsilon: float = 1e-5) -> tuple[Array, Array]:
+        """The batch normalisation under `key` as `scale · x + shift`."""
+        scale, shift, mean, variance = self._norm(key, channels)
+        scale = scale / np.sqrt(variance + epsilon)
+        return scale, shift - mean * scale
+
     def rows(self, table: Array, ids: str) -> str:
         """The rows of a table with these numbers."""
         return self.op("Gather", self.constant(table), ids)

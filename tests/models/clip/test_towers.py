@@ -12,7 +12,7 @@ from tests.models.clip.tiny_config import DEPTH, HEADS, tiny_clip  # noqa: E402
 
 from wordreel.errors import WeightsError  # noqa: E402
 from wordreel.models.clip.config import VIT_B_16, VIT_B_32  # noqa: E402
-from wordreel.models.clip.towers import ACTIVATIONS, Attention, ClipTowers  # noqa: E402
+from wordreel.models.clip.towers import ACTIVATIONS, Attention, ClipTowers, end_states  # noqa: E402
 from wordreel.nets.clip.config import TextTowerConfig, VisionTowerConfig  # noqa: E402
 
 
@@ -163,3 +163,10 @@ def test_activations():
 def test_other_architectures_are_refused(other):
     with pytest.raises(WeightsError, match="siglip backbone"):
         ClipTowers(replace(VIT_B_32, family="siglip", **other))
+
+
+def test_the_end_token_may_be_named():
+    ids = torch.tensor([[1, 50, 7, 3, 7, 0], [7, 2, 2, 59, 0, 0]])
+    tokens = torch.arange(12.0).view(2, 6, 1)
+    assert end_states(tokens, ids).flatten().tolist() == [1, 9]
+    assert end_states(tokens, ids, 7).flatten().tolist() == [2, 6]

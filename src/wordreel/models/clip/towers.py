@@ -264,7 +264,7 @@ class ClipTowers(nn.Module):
 
     def texts(self, ids: Tensor) -> Tensor:
         """`ids [q, n]` to caption embeddings `[q, dim]`: the state of the end-of-text token."""
-        return end_states(self.text_tokens(ids), ids)
+        return end_states(self.text_tokens(ids), ids, self.config.text.end_token)
 
     def scale(self) -> Tensor:
         """What cosines are multiplied by."""
@@ -276,9 +276,10 @@ class ClipTowers(nn.Module):
             self.logit_scale.clamp_(max=MAX_LOGIT_SCALE)
 
 
-def end_states(tokens: Tensor, ids: Tensor) -> Tensor:
-    """The states `[q, dim]` of the end-of-text tokens, which have the largest id of the vocabulary."""
-    return tokens[torch.arange(len(ids), device=ids.device), ids.argmax(dim=-1)]
+def end_states(tokens: Tensor, ids: Tensor, end_token: int = -1) -> Tensor:
+    """The states `[q, dim]` of the first end-of-text tokens; −1 is the largest id of each caption."""
+    last = ids.argmax(dim=-1) if end_token < 0 else (ids == end_token).int().argmax(dim=-1)
+    return tokens[torch.arange(len(ids), device=ids.device), last]
 
 
 def check_openai(config: BackboneConfig) -> None:

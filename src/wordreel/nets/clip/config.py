@@ -91,8 +91,21 @@ class TokenizerConfig:
 
 
 @dataclass(frozen=True)
+class FrameHeadConfig:
+    """How a fine-tuned model (CLIP4Clip) makes one vector of a clip's frames, at most `frames` of them.
+
+    `layers` and `heads` are the transformer's.
+    """
+
+    kind: Literal["mean", "lstm", "transformer"] = "mean"
+    frames: int = 12
+    layers: int = 4
+    heads: int = 8
+
+
+@dataclass(frozen=True)
 class BackboneConfig:
-    """A joint picture-text model without its weights.
+    """A joint picture-text model without its weights. Without a `head`, a clip is the mean of all its frames.
 
     >>> BackboneConfig.from_json(BackboneConfig(name="clip-vit-b-32").to_json()).vision.patch
     32
@@ -107,6 +120,7 @@ class BackboneConfig:
     tokenizer: TokenizerConfig = TokenizerConfig()
     logit_scale: float = 100.0  # exp of the learnt one: logits are scale · cosine + bias
     logit_bias: float = 0.0
+    head: FrameHeadConfig | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -122,5 +136,6 @@ class BackboneConfig:
             "text": TextTowerConfig(**values["text"]),
             "transform": ImageTransform(**transform),
             "tokenizer": TokenizerConfig(**values["tokenizer"]),
+            "head": None if values.get("head") is None else FrameHeadConfig(**values["head"]),
         }
         return cls(**{**values, **parts})

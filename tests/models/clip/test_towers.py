@@ -78,7 +78,7 @@ def test_attention_is_torchs_multi_head_attention():
 def test_shift_sees_each_videos_frames_and_changes_only_what_attention_reads():
     seen, plain = [], towers()
 
-    def roll(x):
+    def roll(x, mask):
         seen.append(x.shape)
         return torch.cat([x[:, :1], x[:, :-1]], dim=1)
 
@@ -93,7 +93,7 @@ def test_shift_sees_each_videos_frames_and_changes_only_what_attention_reads():
 def test_gradient_checkpointing_changes_no_gradient():
     grads = []
     for on in (False, True):
-        clip = towers(shifts={0: lambda x: x.flip(1)}).train()
+        clip = towers(shifts={0: lambda x, mask: x.flip(1)}).train()
         clip.set_gradient_checkpointing(on)
         (clip.frames(frames().pixels).square().sum() + clip.texts(captions().ids).square().sum()).backward()
         grads.append({name: parameter.grad for name, parameter in clip.named_parameters()})

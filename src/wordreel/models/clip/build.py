@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from wordreel.models.clip.clip2video import Clip2Video
 from wordreel.models.clip.clip4clip import Clip4Clip
-from wordreel.models.clip.config import VideoTextConfig
+from wordreel.models.clip.config import Clip2VideoConfig, TS2NetConfig, VideoTextConfig
+from wordreel.models.clip.ts2net import TS2Net
 from wordreel.models.clip.video_text import VideoTextModel
 
 
 def build_video_text(config: VideoTextConfig) -> VideoTextModel:
     """Initialised as published: the towers as OpenAI's CLIP is, heads from its text tower."""
-    return Clip4Clip(config)
+    if isinstance(config, Clip2VideoConfig):
+        return Clip2Video(config)
+    return TS2Net(config) if isinstance(config, TS2NetConfig) else Clip4Clip(config)

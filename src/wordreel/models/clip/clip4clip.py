@@ -26,7 +26,6 @@ from wordreel.models.clip.video_text import CaptionBatch, Encoded, FrameBatch, V
 
 MASKED = -1e6  # added to the attention scores of frames that are not there
 EPSILON = 1e-12  # of the heads' norms, published; CLIP's own have 1e-5
-SPREAD = 0.02  # of new weights that are not taken from CLIP
 PAIRS = 1024  # caption-video pairs that the tight head scores at a time
 
 
@@ -45,11 +44,7 @@ class Clip4Clip(VideoTextModel):
         elif head == "tight":
             self.cross = CrossEncoder(dim, text.length, config.layers, text.heads, config.dropout)
             self.similarity_dense = nn.Linear(dim, 1)
-        for name, module in self.named_modules():
-            if isinstance(module, nn.Linear | nn.Embedding) and not name.startswith("clip."):
-                nn.init.normal_(module.weight, std=SPREAD)
-            if isinstance(module, nn.Linear) and not name.startswith("clip."):
-                nn.init.zeros_(module.bias)
+        self.init_new_layers()
         self.init_head()
 
     def init_head(self) -> None:

@@ -72,18 +72,111 @@ class Clip4ClipConfig:
     kind: Literal["clip4clip"] = "clip4clip"
 
     def __post_init__(self) -> None:
-        length = self.backbone.text.length
-        if not 0 < self.max_words <= length:
-            raise ValueError(f"max_words is at most {length}, the text tower's length, not {self.max_words}")
-        room = length - (1 if self.head == "tight" else 0)
-        if self.max_frames < 1 or (self.head != "mean" and self.max_frames > room):
-            raise ValueError(f"max_frames is at least 1 and at most {room}, not {self.max_frames}")
+        room = self.backbone.text.length - (1 if self.head == "tight" else 0)
+        _check_lengths(self, max(1, self.max_frames) if self.head == "mean" else room)
         if self.head in ("transformer", "tight") and self.layers < 1:
             raise ValueError(f"the {self.head} head needs at least one layer")
 
 
-VideoTextConfig = Clip4ClipConfig
-KINDS: dict[str, type[VideoTextConfig]] = {"clip4clip": Clip4ClipConfig}
+@dataclass(frozen=True)
+class Clip2VideoConfig:
+    """CLIP2Video (arXiv 2106.11097): temporal differences among the frames, and shared centres.
+
+    `difference` is what the differences of frames go through, `layers` the blocks over frames and
+    differences, `centres` those that captions and videos share (5; 7 for VATEX), `global_weight` the share of
+    the global similarity in the logits and in the loss. In mode "released" the difference between the last
+    real frame and the padding counts as real, and attention mixes up the masks of a batch, as in the
+    published code.
+    """
+
+    backbone: BackboneConfig = VIT_B_32
+    difference: Literal["attention", "mlp"] = "attention"
+    layers: int = 4
+    centres: int = 5
+    global_weight: float = 0.5
+    max_frames: int = 12
+    max_words: int = 32
+    mode: Mode = "paper"
+    kind: Literal["clip2video"] = "clip2video"
+
+    def __post_init__(self) -> None:
+        _check_lengths(self, self.backbone.text.length)
+        if self.layers < 1 or self.centres < 1 or not 0 <= self.global_weight <= 1:
+            raise ValueError("CLIP2Video needs a layer, a centre and a global weight between 0 and 1")
+
+
+@dataclass(frozen=True)
+class TS2NetConfig:
+    """TS2-Net (arXiv 2207.07852): tokens shifted between frames, and the most telling patches of each.
+
+    The last `shifted` blocks of the image tower shift; `patches` join the class token of each frame, chosen
+    with `samples` of noise of size `sigma`; all tokens of a video need a row in the table of `positions`.
+    Mode "released" does as the published code: a frame mask that is tiled instead of repeated for the tokens
+    of each frame, noise in evaluation too, the diagonal of the top-k's gradient, padding as a neighbour of the
+    last frame, and attention that mixes up the masks of a batch. `mask`, `noisy` and `gradient` choose one of
+    these against the mode.
+    """
+
+    backbone: BackboneConfig = VIT_B_32
+    layers: int = 4
+    shifted: int = 2
+    patches: int = 3
+    samples: int = 500
+    sigma: float = 0.05
+    positions: int = 77
+    max_frames: int = 12
+    max_words: int = 32
+    mode: Mode = "paper"
+    mask: Literal["repeated", "tiled"] | None = None
+    noisy: bool | None = None
+    gradient: Literal["full", "diagonal"] | None = None
+    kind: Literal["ts2net"] = "ts2net"
+
+    def __post_init__(self) -> None:
+        vision = self.backbone.vision
+        tokens = 1 + self.patches
+        _check_lengths(self, self.positions // tokens)
+        if not 0 <= self.shifted <= vision.depth:
+            raise ValueError(
+                f"shifted is at most {vision.depth}, the image tower's blocks, not {self.shifted}"
+            )
+        if not 0 < self.patches <= (vision.size // vision.patch) ** 2:
+            raise ValueError(f"{self.patches} patches cannot be chosen from each frame")
+        if self.layers < 1 or self.samples < 1 or self.sigma <= 0:
+            raise ValueError("TS2-Net needs a layer, a sample and a sigma above 0")
+
+    @property
+    def shifted_blocks(self) -> range:
+        """The numbers of the blocks that shift, from 0."""
+        depth = self.backbone.vision.depth
+        return range(depth - self.shifted, depth)
+
+    @property
+    def tiled_mask(self) -> bool:
+        return (self.mask or ("tiled" if self.mode == "released" else "repeated")) == "tiled"
+
+    @property
+    def noisy_inference(self) -> bool:
+        return self.mode == "released" if self.noisy is None else self.noisy
+
+    @property
+    def topk_gradient(self) -> Literal["full", "diagonal"]:
+        return self.gradient or ("diagonal" if self.mode == "released" else "full")
+
+
+VideoTextConfig = Clip4ClipConfig | Clip2VideoConfig | TS2NetConfig
+KINDS: dict[str, type[VideoTextConfig]] = {
+    "clip4clip": Clip4ClipConfig, "clip2video": Clip2VideoConfig, "ts2net": TS2NetConfig,
+}  # fmt: skip
+
+
+def _check_lengths(config: VideoTextConfig, frames: int) -> None:
+    """Raise unless captions fit into the text tower and videos into the table of positions."""
+    words = config.backbone.text.length
+    if not 0 < config.max_words <= words:
+        raise ValueError(f"max_words is at most {words}, the text tower's length, not {config.max_words}")
+    if not 0 < config.max_frames <= frames:
+        raise ValueError(f"max_frames is at least 1 and at most {frames}, not {config.max_frames}")
 
 
 def to_json(config: VideoTextConfig) -> dict[str, Any]:

@@ -22,8 +22,11 @@ from wordreel.nets.clip.config import Activation, BackboneConfig, TextTowerConfi
 MAX_LOGIT_SCALE = math.log(100)
 FIRST_LOGIT_SCALE = math.log(1 / 0.07)
 
-TokenShift = Callable[[Tensor], Tensor]
-"""Moves tokens between the frames of a video: `[b, frames, tokens, width]` to the same shape."""
+TokenShift = Callable[[Tensor, Tensor | None], Tensor]
+"""Moves tokens between the frames of a video: `[b, frames, tokens, width]`, and which frames are real
+`[b, frames]` if that is known, to the same shape."""
+BlockShift = Callable[[Tensor], Tensor]
+"""The same as a block sees it: `[b · frames, tokens, width]` to the same shape."""
 
 
 class QuickGELU(nn.Module):
@@ -88,7 +91,7 @@ class Block(nn.Module):
         self.ln_2 = nn.LayerNorm(width, epsilon)
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, causal: bool = False, shift: TokenShift | None = None
+        self, x: Tensor, mask: Tensor | None = None, causal: bool = False, shift: BlockShift | None = None
     ) -> Tensor:
         inner = self.ln_1(x)
         x = x + self.attn(inner if shift is None else shift(inner), mask, causal)
@@ -120,7 +123,7 @@ class Transformer(nn.Module):
         x: Tensor,
         mask: Tensor | None = None,
         causal: bool = False,
-        shifts: Mapping[int, TokenShift] | None = None,
+        shifts: Mapping[int, BlockShift] | None = None,
     ) -> Tensor:
         """`shifts`: block number → what happens to `[b, n, width]` between its first norm and attention."""
         saving = self.gradient_checkpointing and self.training and torch.is_grad_enabled()
@@ -182,10 +185,11 @@ class ImageTower(nn.Module):
                 self.conv2.weight.zero_()
                 self.conv2.weight[:, :, 1] = self.conv1.weight
 
-    def forward(self, pixels: Tensor, all_tokens: bool = False) -> Tensor:
+    def forward(self, pixels: Tensor, mask: Tensor | None = None, all_tokens: bool = False) -> Tensor:
         """`pixels [b, frames, 3, size, size]` to `[b, frames, dim]`, or to `[b, frames, tokens, dim]`.
 
-        The class token is the first; every token passes the last norm and the projection.
+        The class token is the first; every token passes the last norm and the projection. `mask [b, frames]`
+        tells shifts which frames are real.
         """
         b, frames = pixels.shape[:2]
         pixels = pixels.to(self.conv1.weight.dtype)
@@ -196,14 +200,14 @@ class ImageTower(nn.Module):
         patches = patches.transpose(1, 2)
         first = self.class_embedding.to(patches.dtype).expand(len(patches), 1, -1)
         x = self.ln_pre(torch.cat([first, patches], dim=1) + self.positional_embedding)
-        shifts = {number: partial(_per_video, shift, frames) for number, shift in self.shifts.items()}
+        shifts = {number: partial(_per_video, shift, frames, mask) for number, shift in self.shifts.items()}
         x = self.transformer(x, shifts=shifts)
         y: Tensor = self.ln_post(x if all_tokens else x[:, 0]) @ self.proj
         return y.view(b, frames, *y.shape[1:])
 
 
-def _per_video(shift: TokenShift, frames: int, x: Tensor) -> Tensor:
-    return shift(x.view(-1, frames, *x.shape[1:])).flatten(0, 1)
+def _per_video(shift: TokenShift, frames: int, mask: Tensor | None, x: Tensor) -> Tensor:
+    return shift(x.view(-1, frames, *x.shape[1:]), mask).flatten(0, 1)
 
 
 class ClipTowers(nn.Module):
@@ -250,9 +254,9 @@ class ClipTowers(nn.Module):
         features: Tensor = self.visual(pixels)
         return features
 
-    def frame_tokens(self, pixels: Tensor) -> Tensor:
+    def frame_tokens(self, pixels: Tensor, mask: Tensor | None = None) -> Tensor:
         """`[b, frames, 3, size, size]` to `[b, frames, tokens, dim]`, the frame's own embedding first."""
-        tokens: Tensor = self.visual(pixels, all_tokens=True)
+        tokens: Tensor = self.visual(pixels, mask, all_tokens=True)
         return tokens
 
     def text_tokens(self, ids: Tensor) -> Tensor:

@@ -28,6 +28,8 @@ class CaptionBatch(NamedTuple):
     mask: Tensor
 
 
+SPREAD = 0.02  # of new weights that are not taken from CLIP
+
 Encoded = tuple[Tensor, ...]
 """What an encoder makes of a batch: tensors with the batch first, so that batches can be concatenated and
 gathered over processes."""
@@ -62,6 +64,14 @@ class VideoTextModel(nn.Module, ABC):
     def forward(self, frames: FrameBatch, captions: CaptionBatch) -> Tensor:
         """`[q, b]`"""
         return self.logits(self.encode_captions(captions), self.encode_videos(frames))
+
+    def init_new_layers(self) -> None:
+        """N(0, 0.02²) for matrices and tables outside of the towers, and biases of 0, as published."""
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear | nn.Embedding) and not name.startswith("clip."):
+                nn.init.normal_(module.weight, std=SPREAD)
+            if isinstance(module, nn.Linear) and module.bias is not None and not name.startswith("clip."):
+                nn.init.zeros_(module.bias)
 
     def init_head(self) -> None:
         """Set whatever starts as a copy of CLIP's weights, once they are loaded; by default nothing."""

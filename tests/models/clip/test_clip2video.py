@@ -5,7 +5,8 @@ torch = pytest.importorskip("torch")
 
 from tests.models.clip import slow_clip as slow  # noqa: E402
 from tests.models.clip import slow_papers  # noqa: E402
-from tests.models.clip.tiny import HEADS, arrays, captions, frames, shake, tiny_clip  # noqa: E402
+from tests.models.clip.tiny import arrays, captions, frames, shake  # noqa: E402
+from tests.models.clip.tiny_config import HEADS, tiny_clip  # noqa: E402
 
 from wordreel.models.clip.build import build_video_text  # noqa: E402
 from wordreel.models.clip.clip2video import Clip2Video  # noqa: E402

@@ -6,15 +6,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tests.models.clip import slow_papers  # noqa: E402
-from tests.models.clip.tiny import (  # noqa: E402
-    DEPTH,
-    HEADS,
-    arrays,
-    captions,
-    real_frames,
-    shake,
-    tiny_clip,
-)
+from tests.models.clip.tiny import arrays, captions, real_frames, shake  # noqa: E402
+from tests.models.clip.tiny_config import DEPTH, HEADS, tiny_clip  # noqa: E402
 
 from wordreel.errors import WordreelError  # noqa: E402
 from wordreel.models.clip.build import build_video_text  # noqa: E402

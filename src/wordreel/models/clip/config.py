@@ -112,9 +112,9 @@ class TS2NetConfig:
     The last `shifted` blocks of the image tower shift; `patches` join the class token of each frame, chosen
     with `samples` of noise of size `sigma`; all tokens of a video need a row in the table of `positions`.
     Mode "released" does as the published code: a frame mask that is tiled instead of repeated for the tokens
-    of each frame, noise in evaluation too, the diagonal of the top-k's gradient, padding as a neighbour of the
-    last frame, and attention that mixes up the masks of a batch. `mask`, `noisy` and `gradient` choose one of
-    these against the mode.
+    of each frame, noise in evaluation too, the diagonal of the top-k's gradient, padding as a neighbour of
+    the last frame, and attention that mixes up the masks of a batch. `mask`, `noisy` and `gradient` choose
+    one of these against the mode.
     """
 
     backbone: BackboneConfig = VIT_B_32

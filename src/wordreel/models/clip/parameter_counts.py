@@ -5,7 +5,7 @@ A block of width w and mlp m has 4w² + 4w (attention), 2wm + m + w (mlp) and 4w
 
 from __future__ import annotations
 
-from wordreel.models.clip.config import Clip4ClipConfig, VideoTextConfig
+from wordreel.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, TS2NetConfig, VideoTextConfig
 from wordreel.models.parameter_counts import layer, linear
 from wordreel.nets.clip.config import BackboneConfig
 
@@ -39,7 +39,9 @@ def video_text_parameters(config: VideoTextConfig) -> dict[str, int]:
         "text tower": text_tower(config.backbone),
         "logit scale": 1,
     }
-    return {**towers, **_clip4clip(config)}
+    if isinstance(config, Clip2VideoConfig):
+        return {**towers, **_clip2video(config)}
+    return {**towers, **(_ts2net(config) if isinstance(config, TS2NetConfig) else _clip4clip(config))}
 
 
 def _clip4clip(config: Clip4ClipConfig) -> dict[str, int]:
@@ -57,3 +59,24 @@ def _clip4clip(config: Clip4ClipConfig) -> dict[str, int]:
         },
     }
     return {"3-D patch": 3 * _patch(config.backbone) if config.patch == "3d" else 0, **heads[config.head]}
+
+
+def _clip2video(config: Clip2VideoConfig) -> dict[str, int]:
+    dim = config.backbone.dim
+    one = layer(dim, 4 * dim)
+    return {
+        "frame positions": config.backbone.text.length * dim,
+        "types": 2 * dim,
+        "transformer": config.layers * one,
+        "difference": (dim * dim if config.difference == "mlp" else one) + 2 * dim,
+        "alignment": one + 2 * config.centres * dim,
+    }
+
+
+def _ts2net(config: TS2NetConfig) -> dict[str, int]:
+    dim, half = config.backbone.dim, config.backbone.dim // 2
+    return {
+        "frame positions": config.positions * dim,
+        "transformer": config.layers * layer(dim, 4 * dim),
+        "token selection": 2 * dim + dim * half + 2 * half * half + half,
+    }

@@ -83,9 +83,30 @@ def _image(backbone, state, frame):
     x = np.stack(tokens) + tower.state[f"{at}.embeddings.position_embedding.weight"]
     if config.pre_norm:
         x = tower.norm(x, f"{at}.pre_layrnorm")
-    x = tower.norm(tower.blocks(x), f"{at}.post_layernorm")
+    x = tower.blocks(x, _turn(config) if config.rotary else None)
+    x = tower.norm(x, f"{at}.post_layernorm")
     x = x[0] if config.pooling == "class" else _attention_pool(tower, x)
-    return x @ tower.state["visual_projection.weight"].T if config.projection else x
+    return tower.linear(x, "visual_projection") if config.projection else x
+
+
+def _turn(config):
+    """Rotates the pairs of one query or key by the column and row of its token, as complex numbers."""
+
+    def turn(vector, token):
+        if config.class_token and token == 0:
+            return vector
+        row, column = divmod(token - config.class_token, config.size // config.patch)
+        row, column = row + config.class_token, column + config.class_token
+        pairs = len(vector) // 2
+        turned = np.zeros_like(vector)
+        for pair in range(pairs):
+            place, number = (column, pair) if pair < pairs // 2 else (row, pair - pairs // 2)
+            angle = place / 10000 ** (number / (pairs // 2))
+            value = complex(vector[2 * pair], vector[2 * pair + 1]) * np.exp(1j * angle)
+            turned[2 * pair : 2 * pair + 2] = value.real, value.imag
+        return turned
+
+    return turn
 
 
 def _attention_pool(tower, x):

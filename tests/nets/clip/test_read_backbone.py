@@ -117,8 +117,8 @@ def refusal(folder):
 
 def test_what_cannot_be_read_is_refused_with_the_reason(tmp_path):
     state = {"logit_scale": np.zeros(1, np.float32)}
-    assert "there is no folder" in refusal(tmp_path / "none")
-    assert "has no config.json" in refusal(tmp_path)
+    assert "there is no file or folder" in refusal(tmp_path / "none")
+    assert "has neither config.json nor open_clip_config.json" in refusal(tmp_path)
     assert "model.safetensors nor pytorch_model.bin" in refusal(write(tmp_path / "m", CLIP_JSON, None))
     assert "'bert', which is not" in refusal(write(tmp_path / "m", {"model_type": "bert"}, state))
     assert "NaFlex" in refusal(write(tmp_path / "m", {"model_type": "siglip2"}, state))

@@ -5,7 +5,13 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
-from wordreel.nets.clip.config import BackboneConfig, ImageTransform, TextTowerConfig, VisionTowerConfig
+from wordreel.nets.clip.config import (
+    BackboneConfig,
+    ImageTransform,
+    TextTowerConfig,
+    TokenizerConfig,
+    VisionTowerConfig,
+)
 from wordreel.nets.clip.towers import build_towers, tower_shapes
 from wordreel.nets.runtime import Network
 
@@ -31,7 +37,28 @@ SIGLIP = BackboneConfig(
     transform=ImageTransform(33, (0.5,) * 3, (0.5,) * 3, "squash"),
 )  # fmt: skip
 END = replace(CLIP, text=replace(CLIP.text, end_token=47, activation="gelu"))
-ALL = {"clip": CLIP, "end-token": END, "siglip": SIGLIP}
+PE_CORE = BackboneConfig(
+    "tiny-pe-core",
+    family="pe-core",
+    dim=10,
+    vision=VisionTowerConfig(
+        size=24, patch=8, width=64, depth=2, heads=1, mlp=20, activation="gelu", pooling="attention",
+        pool_heads=8, pool_mlp=16, rotary=True,
+    ),
+    text=replace(CLIP.text, width=64, heads=1, activation="gelu"),
+    transform=ImageTransform(24, (0.5,) * 3, (0.5,) * 3, "squash", "bilinear"),
+    tokenizer=TokenizerConfig(length=9),
+)  # fmt: skip
+NO_CLASS = replace(
+    PE_CORE, vision=replace(PE_CORE.vision, class_token=False, projection_bias=True, heads=2, pool_mlp=0)
+)
+ALL = {
+    "clip": CLIP,
+    "end-token": END,
+    "siglip": SIGLIP,
+    "pe-core": PE_CORE,
+    "pe-core without class": NO_CLASS,
+}
 
 
 def random_state(config, seed=0):

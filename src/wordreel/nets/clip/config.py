@@ -34,8 +34,10 @@ class VisionTowerConfig:
     patch_bias: bool = False
     pre_norm: bool = True  # a layer norm before the first block
     pooling: Literal["class", "attention", "mean"] = "class"
-    pool_heads: int = 0  # of the attention pooling; 0: as many as in the blocks
+    pool_heads: int = 0  # of the attention pooling; 0: as in the blocks
+    pool_mlp: int = 0
     projection: bool = True
+    projection_bias: bool = False
     rotary: bool = False  # 2-D rotary positions in every block (PE-Core)
     variant: str = ""
 

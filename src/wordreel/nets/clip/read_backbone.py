@@ -9,36 +9,50 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.errors import NextStep, WeightsError
+from wordreel.nets.checkpoint import WRAPPER
 from wordreel.nets.clip.config import BackboneConfig
+from wordreel.nets.clip.infer_config import infer_config
+from wordreel.nets.clip.layouts import to_huggingface
 from wordreel.nets.clip.read_config import from_huggingface, read_json
+from wordreel.nets.clip.read_open_clip import from_open_clip
 from wordreel.nets.graph import Array
 from wordreel.weights.lazy_state import open_safetensors
 from wordreel.weights.torch_file import read_state_dict
+from wordreel.weights.torchscript import is_torchscript, read_torchscript
 
+State = Mapping[str, Array]
 MAX_PARTS = 64
+HUGGINGFACE = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
+OPEN_CLIP = (
+    "open_clip_model.safetensors",
+    "open_clip_pytorch_model.safetensors",
+    "open_clip_pytorch_model.bin",
+)
+WHOLE = NextStep("download the whole model")
 
 
-def read_backbone(path: Path) -> tuple[BackboneConfig, Mapping[str, Array]]:
+def read_backbone(path: Path) -> tuple[BackboneConfig, State]:
     """The configuration, and the weights by the names of `transformers`, read when they are used.
 
-    `path` is a folder as the Hugging Face hub holds it. Nothing is executed, and nothing but the
+    `path` is a folder as the Hugging Face hub holds it, for `transformers` or open_clip, or a checkpoint file
+    of CLIP (OpenAI's TorchScript archives, state dicts) or PE-Core. Nothing is executed, and nothing but the
     configuration and the weights is read. `build_towers` checks every key and shape.
     """
     path = path.expanduser()
-    if not path.is_dir():
-        raise WeightsError(f"there is no folder {path}", NextStep("give the folder of a downloaded model"))
-    name = path.resolve().name
-    if not (path / "config.json").is_file():
-        raise WeightsError(f"{name} has no config.json", NextStep("download the whole model"))
-    preprocessor = path / "preprocessor_config.json"
-    config = from_huggingface(
-        name, read_json(path / "config.json"), read_json(preprocessor) if preprocessor.is_file() else {}
-    )
-    state = _folder_state(path)
+    if not path.exists():
+        raise WeightsError(f"there is no file or folder {path}", NextStep("give a downloaded model"))
+    if path.is_dir():
+        config, state = _read_folder(path)
+    elif path.name in HUGGINGFACE and (path.parent / "config.json").is_file():
+        config, state = _read_huggingface(path.parent, path)
+    elif (described := path.parent / "open_clip_config.json").is_file():
+        config, state = _read_open_clip(path.parent, described, path)
+    else:
+        config, state = _read_file(path)
     return with_logits(config, state), state
 
 
-def with_logits(config: BackboneConfig, state: Mapping[str, Array]) -> BackboneConfig:
+def with_logits(config: BackboneConfig, state: State) -> BackboneConfig:
     """The configuration with the learnt scale and bias of the logits."""
     scale, bias = (
         float(np.reshape(state[key], -1)[0]) if key in state else None
@@ -49,25 +63,65 @@ def with_logits(config: BackboneConfig, state: Mapping[str, Array]) -> BackboneC
     return config if bias is None else replace(config, logit_bias=bias)
 
 
-def _folder_state(folder: Path) -> Mapping[str, Array]:
-    if (single := folder / "model.safetensors").is_file():
-        return open_safetensors(single)
-    if (index := folder / "model.safetensors.index.json").is_file():
-        return open_safetensors(*_parts(folder, index))
-    if (pickled := folder / "pytorch_model.bin").is_file():
-        return read_state_dict(pickled)
-    raise WeightsError(
-        f"{folder.name} has neither model.safetensors nor pytorch_model.bin",
-        NextStep("download the whole model"),
+def _read_folder(folder: Path) -> tuple[BackboneConfig, State]:
+    name = folder.resolve().name
+    if (folder / "config.json").is_file() and (weights := _first(folder, HUGGINGFACE)):
+        return _read_huggingface(folder, weights)
+    if (described := folder / "open_clip_config.json").is_file():
+        if weights := _first(folder, OPEN_CLIP):
+            return _read_open_clip(folder, described, weights)
+        raise WeightsError(f"{name} has none of {', '.join(OPEN_CLIP)}", WHOLE)
+    if len(checkpoints := sorted(folder.glob("*.pt"))) == 1:
+        return _read_file(checkpoints[0])
+    missing = f"{HUGGINGFACE[0]} nor {HUGGINGFACE[-1]}" if (folder / "config.json").is_file() else ""
+    raise WeightsError(f"{name} has neither {missing or 'config.json nor open_clip_config.json'}", WHOLE)
+
+
+def _read_huggingface(folder: Path, weights: Path) -> tuple[BackboneConfig, State]:
+    preprocessor = folder / "preprocessor_config.json"
+    config = from_huggingface(
+        folder.resolve().name,
+        read_json(folder / "config.json"),
+        read_json(preprocessor) if preprocessor.is_file() else {},
     )
+    return config, _state(weights)
 
 
-def _parts(folder: Path, index: Path) -> list[Path]:
-    table = read_json(index).get("weight_map")
+def _read_open_clip(folder: Path, described: Path, weights: Path) -> tuple[BackboneConfig, State]:
+    content, state = read_json(described), to_huggingface(_state(weights))
+    return from_open_clip(folder.resolve().name, content, state), state
+
+
+def _read_file(path: Path) -> tuple[BackboneConfig, State]:
+    raw = _state(path)
+    wrapped = all(key.startswith(WRAPPER) for key in raw)
+    state = to_huggingface(raw)
+    if wrapped or path.name in OPEN_CLIP or any(key.startswith("visual.trunk.") for key in raw):
+        raise WeightsError(
+            f"{path.name} is an open_clip checkpoint, which does not say how its model computes",
+            NextStep("put the model's open_clip_config.json beside it"),
+        )
+    return infer_config(path.stem, state), state
+
+
+def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _state(path: Path) -> State:
+    if path.name.endswith(".index.json"):
+        return open_safetensors(*_parts(path))
+    if path.suffix == ".safetensors":
+        return open_safetensors(path)
+    return read_torchscript(path) if is_torchscript(path) else read_state_dict(path)
+
+
+def _parts(index: Path) -> list[Path]:
+    folder, table = index.parent, read_json(index).get("weight_map")
     names = sorted({str(name) for name in table.values()}) if isinstance(table, dict) else []
     if not 0 < len(names) <= MAX_PARTS or any(Path(name).name != name for name in names):
         raise WeightsError(f"{index.name} does not list the parts of the weights")
     for name in names:
         if not (folder / name).is_file():
-            raise WeightsError(f"{folder.name} has no {name}", NextStep("download the whole model"))
+            raise WeightsError(f"{folder.name} has no {name}", WHOLE)
     return [folder / name for name in names]

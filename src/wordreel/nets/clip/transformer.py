@@ -52,7 +52,7 @@ def blocks(
         y = attend(net, q, k, v, config.heads, width, mask=mask, rotate=rotate)
         x = net.op("Add", x, net.linear(y, f"{key}.self_attn.out_proj", width, width))
         y = net.layer_norm(x, f"{key}.layer_norm2", width, epsilon)
-        x = net.op("Add", x, mlp(net, y, f"{key}.mlp", config))
+        x = net.op("Add", x, mlp(net, y, f"{key}.mlp", config, config.mlp))
     return x
 
 
@@ -83,10 +83,10 @@ def attend(
     return net.reshape(net.op("Transpose", mixed, perm=[0, 2, 1, 3]), 0, -1, width)
 
 
-def mlp(net: NetBuilder, x: str, key: str, config: TransformerConfig) -> str:
+def mlp(net: NetBuilder, x: str, key: str, config: TransformerConfig, inner: int) -> str:
     """Two linear layers with the activation between them."""
-    x = net.linear(x, f"{key}.fc1", config.mlp, config.width)
-    return net.linear(ACTIVATIONS[config.activation](net, x), f"{key}.fc2", config.width, config.mlp)
+    x = net.linear(x, f"{key}.fc1", inner, config.width)
+    return net.linear(ACTIVATIONS[config.activation](net, x), f"{key}.fc2", config.width, inner)
 
 
 def quick_gelu(net: NetBuilder, x: str) -> str:

@@ -1,7 +1,8 @@
 """Image towers of joint picture-text models: one vision transformer, read from its configuration.
 
 CLIP (Radford et al. 2021) puts a class token before the patches and projects it; SigLIP (Zhai et al. 2023)
-has none and lets a learnt query attend over the patches at the end.
+has none and lets a learnt query attend over the patches at the end; PE-Core (Bolya et al. 2025) has a class
+token, such a query, a projection, and rotary positions in every block.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wordreel.nets.clip.config import VisionTowerConfig
+from wordreel.nets.clip.rotary import Rotary
 from wordreel.nets.clip.transformer import attend, blocks, mlp
 from wordreel.nets.net_builder import NetBuilder
 
@@ -31,14 +33,14 @@ class VisionTransformer:
         x = self._embed(net, x)
         if config.pre_norm:
             x = net.layer_norm(x, f"{AT}.pre_layrnorm", width, config.epsilon)  # spelt as published
-        x = blocks(net, x, AT, config)
+        x = blocks(net, x, AT, config, rotate=Rotary(config) if config.rotary else None)
         if config.pooling == "class":
             x = net.op("Gather", x, net.constant(np.int64(0)), axis=1)
         x = net.layer_norm(x, f"{AT}.post_layernorm", width, config.epsilon)
         if config.pooling == "attention":
             x = self._attention_pool(net, x)
         if config.projection:
-            x = net.linear(x, "visual_projection", self.dim, width, bias=False)
+            x = net.linear(x, "visual_projection", self.dim, width, bias=config.projection_bias)
         return {"features": x}
 
     def _embed(self, net: NetBuilder, x: str) -> str:
@@ -71,4 +73,5 @@ class VisionTransformer:
         y = attend(net, q, k, v, config.pool_heads or config.heads, width)
         y = net.linear(y, f"{key}.attention.out_proj", width, width)
         z = net.layer_norm(y, f"{key}.layernorm", width, config.epsilon)
-        return net.reshape(net.op("Add", y, mlp(net, z, f"{key}.mlp", config)), -1, width)
+        z = mlp(net, z, f"{key}.mlp", config, config.pool_mlp or config.mlp)
+        return net.reshape(net.op("Add", y, z), -1, width)

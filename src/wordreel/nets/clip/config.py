@@ -94,15 +94,17 @@ class TokenizerConfig:
 
 @dataclass(frozen=True)
 class FrameHeadConfig:
-    """How a fine-tuned model (CLIP4Clip) makes one vector of a clip's frames, at most `frames` of them.
+    """How a fine-tuned model (CLIP4Clip, CLIP2Video) makes one vector of a clip's frames, at most `frames`.
 
-    `layers` and `heads` are the transformer's.
+    `layers` and `heads` are the transformer's. CLIP2Video's vectors, of texts too, are its two end to end;
+    `global_weight` is the share of the first in their inner product.
     """
 
-    kind: Literal["mean", "lstm", "transformer"] = "mean"
+    kind: Literal["mean", "lstm", "transformer", "clip2video"] = "mean"
     frames: int = 12
     layers: int = 4
     heads: int = 8
+    global_weight: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,11 @@ class BackboneConfig:
     logit_scale: float = 100.0  # exp of the learnt one: logits are scale · cosine + bias
     logit_bias: float = 0.0
     head: FrameHeadConfig | None = None
+
+    @property
+    def vector_dim(self) -> int:
+        """How long the vectors of clips and texts are; a frame's has `dim` numbers."""
+        return 2 * self.dim if self.head is not None and self.head.kind == "clip2video" else self.dim
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

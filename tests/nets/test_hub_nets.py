@@ -137,6 +137,7 @@ def test_the_first_mismatch_is_named():
     assert "it has nothing" in complain()
     assert "conv.weight has the shape 4×3, not 4×3×1×1" in complain(conv_weight=right[:, :, 0, 0])
     assert "int64" in complain(conv_weight=right.astype(np.int64))
+    assert "conv.weight holds numbers that are not finite" in complain(conv_weight=right * np.float32("nan"))
     assert "it has layer9.weight, which" in complain(conv_weight=right, layer9_weight=right)
     assert "fc.weight has the shape 7×5, not any×4" in complain(conv_weight=right, fc_weight=np.zeros((7, 5)))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from wordreel.errors import WeightsError
 from wordreel.nets.graph import Array
 
@@ -42,15 +44,16 @@ def check(
         if key not in state:
             first = ", ".join(sorted(state)[:3]) or "nothing"
             raise WeightsError(f"{given} is not {expected}: it has no {key} (it has {first}, …)")
-        if state[key].shape != shape:
-            actual = _shape_text(state[key].shape)
+        value = state[key]
+        if value.shape != shape:
+            actual = _shape_text(value.shape)
             raise WeightsError(
                 f"{given} is not {expected}: {key} has the shape {actual}, not {_shape_text(shape)}"
             )
-        if state[key].dtype.kind != "f":
-            raise WeightsError(
-                f"{given} is not {expected}: {key} holds {state[key].dtype} numbers, not floats"
-            )
+        if value.dtype.kind != "f":
+            raise WeightsError(f"{given} is not {expected}: {key} holds {value.dtype} numbers, not floats")
+        if not np.isfinite(value).all():
+            raise WeightsError(f"{given} is damaged: {key} holds numbers that are not finite")
     for key in state:
         if key in heads and state[key].shape[1:] != heads[key][1:]:
             rest = "×".join(map(str, ("any", *heads[key][1:])))

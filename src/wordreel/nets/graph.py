@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import onnx
@@ -30,6 +30,9 @@ IR_VERSION = 9  # what opset 18 shipped with: readable by every onnxruntime we s
 
 
 SMALL = 1024  # bytes; shapes, axes and the like always stay in the model itself
+LEVELS = 64  # of int8 weights to each side: 2 · 255 · 64 fits the 16-bit sums of processors without VNNI
+HALF_MAX = float(np.finfo(np.float16).max)
+Precision = Literal["fp32", "fp16", "int8"]
 
 
 class Graph:
@@ -37,10 +40,15 @@ class Graph:
 
     A model file cannot hold 2 GiB. With a `sidecar`, weights are appended to that file as they come and the
     model, to be saved in the same folder, only points into it.
+
+    `precision` is how weights are stored and linear layers are computed: "fp16" halves the file and computes
+    in float32; "int8" multiplies whole numbers, one scale per row of the input and per output, so that the
+    result for an item does not depend on its batch. Biases and layer norms stay float32.
     """
 
-    def __init__(self, name: str, sidecar: Path | None = None) -> None:
+    def __init__(self, name: str, sidecar: Path | None = None, precision: Precision = "fp32") -> None:
         self.name = name
+        self.precision = precision
         self._sidecar = sidecar
         self._nodes: list[Any] = []
         self._weights: list[Any] = []
@@ -62,6 +70,13 @@ class Graph:
         else:
             self._weights.append(_append(self._sidecar, whole, name))
         return name
+
+    def weight(self, value: Array) -> str:
+        """Put a weight into the graph: stored in half precision if the graph is, used as float32."""
+        value = value.astype(np.float32)
+        if self.precision == "fp32" or value.ndim < 2 or np.abs(value).max(initial=0) > HALF_MAX:
+            return self.constant(value)
+        return self.op("Cast", self.constant(value.astype(np.float16)), to=TensorProto.FLOAT)
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """Add any ONNX operator with one output; returns the output's name."""
@@ -85,7 +100,7 @@ class Graph:
         for TensorFlow's rule (padding depends on the input size, the odd pixel goes at the end).
         """
         dims = weight.ndim - 2
-        inputs = [x, self.constant(weight.astype(np.float32))]
+        inputs = [x, self.weight(weight)]
         if bias is not None:
             inputs.append(self.constant(bias.astype(np.float32)))
         return self.op(
@@ -118,8 +133,36 @@ class Graph:
 
     def linear(self, x: str, weight: Array, bias: Array | None = None) -> str:
         """`x @ weight.T + bias` over the last dimension, `weight [out, in]` as PyTorch stores it."""
-        y = self.op("MatMul", x, self.constant(weight.T.astype(np.float32)))
+        if self.precision == "int8":
+            y = self._integer_product(x, weight)
+        else:
+            y = self.op("MatMul", x, self.weight(weight.T))
         return y if bias is None else self.op("Add", y, self.constant(bias.astype(np.float32)))
+
+    def _integer_product(self, x: str, weight: Array) -> str:
+        """`x @ weight.T` in whole numbers: x has 127 steps to each side, the weight `LEVELS`."""
+        one = self.constant(np.array([-1]))
+        largest = self.op("ReduceMax", self.op("Abs", x), one, keepdims=1)
+        step = self.op("Mul", largest, self.constant(np.float32(1 / 127)))
+        step = self.op("Max", step, self.constant(np.float32(1e-12)))  # of rows of zeros
+        moved = self.op("Add", self.op("Round", self.op("Div", x, step)), self.constant(np.float32(128)))
+        whole = self.op("Cast", moved, to=TensorProto.UINT8)
+        rounded, steps = quantised(weight, LEVELS)
+        zero = self.constant(np.uint8(128))
+        y = self.op("MatMulInteger", whole, self.constant(rounded.T), zero)
+        y = self.op("Mul", self.op("Cast", y, to=TensorProto.FLOAT), self.constant(steps[:, 0]))
+        return self.op("Mul", y, step)
+
+    def rows(self, table: Array, ids: str) -> str:
+        """The rows of a table with these numbers."""
+        if self.precision == "int8":
+            rounded, steps = quantised(table, 127)
+            whole = self.op("Cast", self.op("Gather", self.constant(rounded), ids), to=TensorProto.FLOAT)
+            return self.op("Mul", whole, self.op("Gather", self.constant(steps), ids))
+        if self.precision == "fp16":
+            halved = self.op("Gather", self.constant(table.astype(np.float16)), ids)
+            return self.op("Cast", halved, to=TensorProto.FLOAT)
+        return self.op("Gather", self.constant(table.astype(np.float32)), ids)
 
     def split(self, x: str, parts: int) -> list[str]:
         """Equal parts of the last dimension."""
@@ -147,6 +190,18 @@ class Graph:
     def _fresh(self, stem: str) -> str:
         self._count += 1
         return f"{stem}_{self._count}"
+
+
+def quantised(matrix: Array, levels: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Rows as whole numbers from −levels to levels, and the step of each row, `[rows, 1]`.
+
+    >>> rounded, steps = quantised(np.array([[0.5, -1.0], [0.0, 0.0]]), 64)
+    >>> (rounded * steps).tolist()
+    [[0.5, -1.0], [0.0, 0.0]]
+    """
+    steps = np.abs(matrix).max(axis=1, keepdims=True).astype(np.float32) / np.float32(levels)
+    rounded = np.rint(matrix / np.where(steps > 0, steps, 1))
+    return rounded.astype(np.int8), steps
 
 
 def fold_batch_norm(

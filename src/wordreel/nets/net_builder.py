@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from wordreel.nets.graph import Array, Graph, fold_batch_norm
+from wordreel.nets.graph import Array, Graph, Precision, fold_batch_norm
 
 Shape = tuple[int, ...]
 
@@ -23,9 +23,13 @@ class NetBuilder:
     """A graph under construction, the `shapes` it needs from a checkpoint, and the unused `heads`."""
 
     def __init__(
-        self, name: str, state: Mapping[str, Array] | None = None, sidecar: Path | None = None
+        self,
+        name: str,
+        state: Mapping[str, Array] | None = None,
+        sidecar: Path | None = None,
+        precision: Precision = "fp32",
     ) -> None:
-        self.graph = Graph(name, sidecar)
+        self.graph = Graph(name, sidecar, precision)
         self.shapes: dict[str, Shape] = {}
         self.heads: dict[str, Shape] = {}
         self._state = state
@@ -115,7 +119,7 @@ class NetBuilder:
 
     def rows(self, table: Array, ids: str) -> str:
         """The rows of a table with these numbers."""
-        return self.op("Gather", self.constant(table), ids)
+        return "" if self._state is None else self.graph.rows(table, ids)
 
     def layer_norm(self, x: str, key: str, width: int, epsilon: float) -> str:
         scale = self.constant(self.tensor(f"{key}.weight", width))
@@ -152,8 +156,12 @@ def weight_shapes(network: NetworkDefinition) -> tuple[dict[str, Shape], dict[st
 
 
 def build_onnx(
-    name: str, network: NetworkDefinition, state: Mapping[str, Array], sidecar: Path | None = None
+    name: str,
+    network: NetworkDefinition,
+    state: Mapping[str, Array],
+    sidecar: Path | None = None,
+    precision: Precision = "fp32",
 ) -> Any:
     """The ONNX model of a network with these weights, checked beforehand by `wordreel.nets.checkpoint`."""
-    net = NetBuilder(name, state, sidecar)
+    net = NetBuilder(name, state, sidecar, precision)
     return net.finish(network(net))

@@ -10,9 +10,10 @@ from wordreel.nets.checkpoint import check
 from wordreel.nets.clip.config import BackboneConfig
 from wordreel.nets.clip.text import TextTransformer
 from wordreel.nets.clip.vision import VisionTransformer
-from wordreel.nets.graph import Array
+from wordreel.nets.graph import Array, Precision
 from wordreel.nets.net_builder import NetworkDefinition, Shape, build_onnx, weight_shapes
 
+TOWERS = ("image", "text")
 UNUSED = (
     "logit_scale",
     "logit_bias",
@@ -43,7 +44,10 @@ def check_state(config: BackboneConfig, state: Mapping[str, Array]) -> None:
 
 
 def build_towers(
-    config: BackboneConfig, state: Mapping[str, Array], folder: Path | None = None
+    config: BackboneConfig,
+    state: Mapping[str, Array],
+    folder: Path | None = None,
+    precision: Precision = "fp32",
 ) -> tuple[Any, Any]:
     """The image model, `frames [n, 3, size, size]`, and the text model, `ids [n, length]` int64.
 
@@ -53,7 +57,18 @@ def build_towers(
     """
     check_state(config, state)
     image, text = (
-        build_onnx(name, network, state, None if folder is None else folder / f"{name}.weights")
-        for name, network in zip(("image", "text"), networks(config), strict=True)
+        build_onnx(name, network, state, None if folder is None else folder / f"{name}.weights", precision)
+        for name, network in zip(TOWERS, networks(config), strict=True)
     )
     return image, text
+
+
+def write_towers(
+    config: BackboneConfig, state: Mapping[str, Array], folder: Path, precision: Precision = "fp32"
+) -> None:
+    """Write `image.onnx` and `text.onnx`, with their weights in `image.weights` and `text.weights`."""
+    import onnx
+
+    for name, model in zip(TOWERS, build_towers(config, state, folder, precision), strict=True):
+        onnx.save(model, str(folder / f"{name}.onnx"))
+        onnx.checker.check_model(str(folder / f"{name}.onnx"))

@@ -28,8 +28,8 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.evaluate.metrics import retrieval_metrics
-from wordreel.hubness import make_method, ranks_before_and_after
-from wordreel.hubness.blocks import ArraySource, block_rows, each_span
+from wordreel.hubness import corrected_ranks, make_method
+from wordreel.hubness.blocks import block_rows, each_span
 
 BETA = 20.0
 
@@ -81,7 +81,9 @@ def wordreel(bank: np.ndarray, test: np.ndarray, threads: int | None = None) -> 
     method = make_method("dis", beta=BETA)
     state = method.fit(bank, threads=threads)
     right = right_items(*test.shape)
-    return figures(*ranks_before_and_after(method, state, test, right, threads=threads))
+    plain = make_method("none")
+    before = corrected_ranks(plain, plain.fit(test[:1]), test, right, threads=threads)
+    return figures(before, corrected_ranks(method, state, test, right, threads=threads))
 
 
 def figures(*sides: np.ndarray) -> dict[str, float]:
@@ -100,7 +102,7 @@ def reading(bank: np.ndarray, test: np.ndarray, threads: int | None = None) -> N
         def work(start: int, stop: int, matrix: np.ndarray = matrix, step: int = step) -> float:
             return sum(float(matrix[at : min(at + step, stop)].sum()) for at in range(start, stop, step))
 
-        each_span(ArraySource(matrix), work, threads)
+        each_span(matrix.shape, work, threads)
 
 
 def peak() -> int:

@@ -155,10 +155,8 @@ def test_blocks_and_spans_change_nothing(files, tmp_path, monkeypatch):
         back = asked(*words, "--bank", paths[2], "--test", paths[2], "--direction", "v2t")
         return [*forth.items()][:-1], [*back.items()][:-1], scores, np.load(tmp_path / "o" / name)
 
-    def spans(source, work, threads):
-        return [
-            work(start, min(start + 37, source.shape[0])) for start in range(0, source.shape[0], 37)[::-1]
-        ]
+    def spans(shape, work, threads):
+        return [work(start, min(start + 37, shape[0])) for start in range(0, shape[0], 37)[::-1]]
 
     whole = everything("a.npy")
     monkeypatch.setattr(rankings, "BLOCK", 300)

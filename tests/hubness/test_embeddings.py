@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from wordreel.errors import HubnessError
-from wordreel.evaluate.ranks import ranks_of
 from wordreel.hubness import (
     METHODS,
     accumulate,
@@ -13,7 +12,6 @@ from wordreel.hubness import (
     make_method,
     product,
     ranks,
-    ranks_before_and_after,
 )
 from wordreel.models.similarity import mixture
 
@@ -117,9 +115,6 @@ def test_ranks_without_keeping_scores(name, monkeypatch):
     for lane in (1, 2, 127):
         monkeypatch.setattr(ranks, "LANE", lane)
         assert np.array_equal(corrected_ranks(method, state, rows, right), wanted)
-    before, after = ranks_before_and_after(method, state, rows, right)
-    assert np.array_equal(before, ranks_of(rows, right))
-    assert np.array_equal(after, wanted)
     assert len(corrected_ranks(method, state, product(queries, gallery), right)) == 70
     for bad in (right[:-1], right + 25, right.astype(float)):
         with pytest.raises(HubnessError):

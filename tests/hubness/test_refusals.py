@@ -16,7 +16,7 @@ def test_values_that_are_not_finite(name, bad):
     broken = good.copy()
     broken[2, 1] = bad
     method = make_method(name)
-    second = good if len(method.banks) == 2 or name == "dual-sinkhorn" else None
+    second = good if len(method.banks) == 2 else None
     with pytest.raises(HubnessError, match="row 2, column 1"):
         method.fit(broken, second)
     state = method.fit(good, second)
@@ -58,7 +58,11 @@ def test_shapes_and_types():
         (lambda: method.fit(good, good), "is fitted with"),
         (lambda: make_method("dual-is").fit(good), "is fitted with"),
         (lambda: make_method("sinkhorn").fit(iter([good])), "several times"),
-        (lambda: make_method("dual-sinkhorn").fit(good), "needs gallery"),
+        (lambda: make_method("dual-sinkhorn").fit(good), "is fitted with queries and gallery"),
+        (lambda: make_method("dual-sinkhorn").fit(good, good[:2]), "one has 3, the other 2"),
+        (lambda: make_method("sinkhorn").fit(good, good), "is fitted with queries"),
+        (lambda: make_method("gc").fit(good, device="cuda"), "'gc' has no GPU version"),
+        (lambda: make_method("sinkhorn").fit(good, device="cuda"), "'sinkhorn' has no GPU version"),
         (lambda: make_method("nope"), "no method"),
         (lambda: make_method("dis", gamma=1), "parameters beta, k"),
         (lambda: make_method("dis", beta=0.0), "beta must be"),

@@ -18,7 +18,7 @@ import numpy as np
 from wordreel.atomic import make_dir
 from wordreel.banks.query_embeddings import BankEmbeddings
 from wordreel.errors import HubnessError, LibraryBusy
-from wordreel.hubness import Method, State, fit_many, is_single_pass, mixtures
+from wordreel.hubness import Method, State, fit_many, mixtures
 from wordreel.hubness.blocks import Ids, SimilaritySource
 from wordreel.hubness.state_file import load_state, read_extra, save_state
 from wordreel.library.banks import Bank
@@ -88,11 +88,11 @@ def fit_all(
     """Every method fitted from the start, those that can in one pass over the similarities."""
     wanted = np.array(bank.ids, np.int64)
     sims = _Follower(vectors, gallery).sims(wanted, gallery.ids)
-    shared = [method for method in methods if is_single_pass(method)]
+    shared = [method for method in methods if method.single_pass]
     states = iter(fit_many(shared, sims, device="auto"))
     return [
         FittedState(
-            next(states) if is_single_pass(method) else method.fit(sims, device="auto"), gallery.ids, wanted
+            next(states) if method.single_pass else method.fit(sims, device="auto"), gallery.ids, wanted
         )
         for method in methods
     ]

@@ -121,14 +121,6 @@ class OwnItems:
         return np.zeros(len(scores))
 
 
-@dataclass(frozen=True)
-class _Shape:
-    shape: tuple[int, ...]
-
-    def read(self, start: int, stop: int) -> Array:
-        raise NotImplementedError
-
-
 def rank_queries(
     scores_of: ScoreBlocks,
     answers: RightAnswers,
@@ -165,7 +157,7 @@ def rank_queries(
             if on_progress:
                 on_progress(Progress("ranking queries", span.stop, queries))
 
-    each_span(_Shape((queries, items)), work, threads)
+    each_span((queries, items), work, threads)
     return results
 
 

@@ -11,8 +11,8 @@ from wordreel.hubness.embeddings import fit_embeddings, fit_mixtures, mixtures, 
 from wordreel.hubness.gated import GatedScores, ranking_scores
 from wordreel.hubness.measures import Hubness, k_occurrence, measure_hubness
 from wordreel.hubness.method import Method
-from wordreel.hubness.multi_fit import fit_many, is_single_pass
-from wordreel.hubness.ranks import corrected_ranks, ranks_before_and_after
+from wordreel.hubness.multi_fit import fit_many
+from wordreel.hubness.ranks import corrected_ranks
 from wordreel.hubness.registry import METHODS, make_method
 from wordreel.hubness.state import State
 from wordreel.hubness.torch_fit import fit_embeddings_on_device
@@ -33,7 +33,6 @@ __all__ = [
     "fit_embeddings_on_device",
     "fit_many",
     "fit_mixtures",
-    "is_single_pass",
     "k_occurrence",
     "make_method",
     "measure_hubness",
@@ -41,5 +40,4 @@ __all__ = [
     "product",
     "query_rows",
     "ranking_scores",
-    "ranks_before_and_after",
 ]

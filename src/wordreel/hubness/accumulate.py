@@ -76,7 +76,7 @@ def accumulate(
     def work(start: int, stop: int) -> Accumulated:
         return _from_span(known, start, stop, builders)
 
-    pieces = each_span(known, work, threads)
+    pieces = each_span(known.shape, work, threads)
     statistics = pieces[0].statistics
     for piece in pieces[1:]:
         statistics = {name: one.merge(piece.statistics[name]) for name, one in statistics.items()}
@@ -173,5 +173,5 @@ def warn_if_logits(max_abs: float, beta: float) -> None:
             "for cosines: divide it by the scale of the logits, beta_logit = beta_cos / scale (for a scale "
             f"of 100, {beta / 100:g}), or divide the similarities by the scale",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )

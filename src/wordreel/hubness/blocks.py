@@ -159,10 +159,10 @@ def thread_count(threads: int | None, elements: int) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def each_span(source: SimilaritySource, work: Callable[[int, int], T], threads: int | None) -> list[T]:
-    """Run `work(start, stop)` over spans of the rows, in threads, results in order."""
-    rows = source.shape[0]
-    parts = spans(rows, thread_count(threads, rows * source.shape[1]))
+def each_span(shape: tuple[int, ...], work: Callable[[int, int], T], threads: int | None) -> list[T]:
+    """Run `work(start, stop)` over spans of the rows of a `[rows, items]` matrix, in threads, in order."""
+    rows, items = shape
+    parts = spans(rows, thread_count(threads, rows * items))
 
     def buffered(span: tuple[int, int]) -> T:
         with short_buffers():

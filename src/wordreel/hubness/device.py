@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ClassVar, Protocol
 
 from wordreel.errors import HubnessError, NextStep
 from wordreel.hubness.blocks import Blocks, as_source
@@ -18,15 +19,22 @@ AUTO_FROM = 1 << 26  # similarities: fewer take NumPy less time than torch takes
 USE_CPU = NextStep("fit on the CPU instead (--device cpu)")
 
 
-def pick_gpu(device: str, banks: Iterable[Blocks]) -> str | None:
+class _Fitted(Protocol):
+    name: ClassVar[str]
+    gpu: ClassVar[bool]
+
+
+def pick_gpu(device: str, banks: Iterable[Blocks], methods: Iterable[_Fitted] = ()) -> str | None:
     """The torch device to fit on; None for NumPy on the CPU.
 
     Args:
         device: `cpu`, `auto`, `cuda` or one of several GPUs, as `cuda:1`.
         banks: The similarities to fit, whose size decides for `auto`; a stream counts as large.
+        methods: What is fitted. One without a GPU version takes `auto` to the CPU.
 
     Raises:
-        HubnessError: The device is unknown, or a GPU was requested that is not there.
+        HubnessError: The device is unknown, a GPU was requested that is not there, or a method has no GPU
+            version.
 
     >>> import numpy as np
     >>> pick_gpu("cpu", [np.zeros((2, 3))]) is None, pick_gpu("auto", [np.zeros((2, 3))]) is None
@@ -34,11 +42,14 @@ def pick_gpu(device: str, banks: Iterable[Blocks]) -> str | None:
     """
     if device == "cpu":
         return None
+    unable = [method.name for method in methods if not method.gpu]
     if device == "auto":
-        return find_gpu() if _size(banks) >= AUTO_FROM else None
+        return find_gpu() if not unable and _size(banks) >= AUTO_FROM else None
     name, _, number = device.partition(":")
     if name != "cuda" or not (number.isdecimal() or (not number and device == name)):
         raise HubnessError(f"there is no device {device!r}", NextStep("choose auto, cpu, cuda or cuda:1"))
+    if unable:
+        raise HubnessError(f"{unable[0]!r} has no GPU version", USE_CPU)
     gpu = find_gpu()
     if gpu is None:
         raise HubnessError("there is no CUDA GPU that torch can use", USE_CPU)
@@ -52,12 +63,6 @@ def find_gpu() -> str | None:
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     return "cuda" if torch.cuda.is_available() else None
-
-
-def no_gpu_version(device: str, method: str) -> None:
-    """Refuse an explicit GPU; `auto` falls back to the CPU."""
-    if device not in ("cpu", "auto"):
-        raise HubnessError(f"{method!r} has no GPU version", USE_CPU)
 
 
 def _has_driver() -> bool:

@@ -16,13 +16,13 @@ only that many order statistics per item; ranks are then estimates and `state.ex
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from wordreel.hubness.blocks import Array, Block, Blocks
-from wordreel.hubness.device import no_gpu_version
 from wordreel.hubness.method import Method, Scorer, check_count
 from wordreel.hubness.sorted_columns import SortedColumns, SortedColumnsBuilder, compress
 from wordreel.hubness.state import QUERIES, BankState, State
@@ -37,6 +37,8 @@ class GloballyCorrected(Method):
     name: ClassVar[str] = "gc"
     foldable: ClassVar[bool] = False
     double: ClassVar[bool] = True
+    single_pass: ClassVar[bool] = False  # columns are compressed once the whole bank is sorted
+    gpu: ClassVar[bool] = False
     levels: int | None = None
     printed: bool = False
 
@@ -47,16 +49,8 @@ class GloballyCorrected(Method):
     def builders(self, bank: str) -> dict[str, StatisticBuilder]:
         return {"columns": SortedColumnsBuilder()}
 
-    def fit(
-        self,
-        blocks: Blocks,
-        gallery: Blocks | None = None,
-        *,
-        threads: int | None = None,
-        device: str = "cpu",
-    ) -> State:
-        no_gpu_version(device, self.name)
-        state = super().fit(blocks, gallery, threads=threads)
+    def _fit_on_cpu(self, given: Mapping[str, Blocks], threads: int | None) -> State:
+        state = super()._fit_on_cpu(given, threads)
         bank = state.banks[QUERIES]
         columns = replace(cast(SortedColumns, bank.statistics["columns"]), levels=self.levels)
         return replace(state, banks={QUERIES: BankState(bank.size, {"columns": compress(columns)})})

@@ -61,7 +61,7 @@ def k_occurrence(
             counts += np.bincount(best, minlength=len(counts))
         return counts
 
-    return np.asarray(sum(each_span(source, work, threads)), np.int64)
+    return np.asarray(sum(each_span(source.shape, work, threads)), np.int64)
 
 
 def _of_ranking(ranking: Array, k: int, items: int | None) -> Ids:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ import numpy as np
 from wordreel.errors import HubnessError
 from wordreel.hubness.accumulate import accumulate, warn_if_logits
 from wordreel.hubness.blocks import Array, ArraySource, Block, Blocks, blocks_of, each_span, matrix
-from wordreel.hubness.device import no_gpu_version, pick_gpu
+from wordreel.hubness.device import pick_gpu
 from wordreel.hubness.gated import GatedScores
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
 from wordreel.hubness.statistic import StatisticBuilder
@@ -32,6 +32,8 @@ class Method:
     gated: ClassVar[bool] = False  # corrects only the queries whose best item the bank retrieved
     double: ClassVar[bool] = False  # scores are always float64
     streaming: ClassVar[bool] = True  # the bank can grow and shrink
+    single_pass: ClassVar[bool] = True  # fitted in one pass over its banks, which other methods can share
+    gpu: ClassVar[bool] = True  # can be fitted on a GPU
     banks: ClassVar[tuple[str, ...]] = (QUERIES,)
 
     def builders(self, bank: str) -> dict[str, StatisticBuilder]:
@@ -65,13 +67,14 @@ class Method:
         given = {QUERIES: blocks} | ({} if gallery is None else {GALLERY: gallery})
         if set(given) != set(self.banks):
             raise HubnessError(f"{self.name!r} is fitted with {' and '.join(self.banks)}, not {list(given)}")
-        gpu = pick_gpu(device, given.values())
+        gpu = pick_gpu(device, given.values(), [self])
         if gpu is not None:
-            from wordreel.hubness.torch_fit import fit_on_device, runs_on_device
+            from wordreel.hubness.torch_fit import fit_on_device
 
-            if runs_on_device(self):
-                return fit_on_device([self], blocks, gallery, device=gpu)[0]
-            no_gpu_version(device, self.name)
+            return fit_on_device([self], blocks, gallery, device=gpu)[0]
+        return self._fit_on_cpu(given, threads)
+
+    def _fit_on_cpu(self, given: Mapping[str, Blocks], threads: int | None) -> State:
         banks, items = {}, None
         for name, rows in given.items():
             result = accumulate(rows, partial(self.builders, name), items, threads)
@@ -130,7 +133,7 @@ class Method:
                     activated[span] = opened
 
         if len(rows):
-            each_span(source, work, threads)
+            each_span(source.shape, work, threads)
         return GatedScores(out, activated) if self.gated else out
 
     def score_kind(self, rows: np.dtype[Any]) -> np.dtype[Any]:

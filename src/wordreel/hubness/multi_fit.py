@@ -11,7 +11,7 @@ from functools import partial
 from wordreel.errors import HubnessError
 from wordreel.hubness.accumulate import Accumulated, accumulate, warn_if_logits
 from wordreel.hubness.blocks import Blocks
-from wordreel.hubness.device import no_gpu_version, pick_gpu
+from wordreel.hubness.device import pick_gpu
 from wordreel.hubness.method import Method
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
 from wordreel.hubness.statistic import StatisticBuilder
@@ -28,7 +28,7 @@ def fit_many(
     """Fit several methods in one pass over the bank.
 
     Args:
-        methods: Methods that need only one pass (`is_single_pass`).
+        methods: Methods that need only one pass (`Method.single_pass`).
         blocks: `[bank, items]` similarities: an array, memory map, source (`product`) or row blocks.
         gallery: `[gallery bank, items]` similarities between items, for the methods with a second bank.
         threads: CPU threads; all cores by default.
@@ -48,20 +48,17 @@ def fit_many(
     """
     given = {QUERIES: blocks} | ({} if gallery is None else {GALLERY: gallery})
     for method in methods:
-        if not is_single_pass(method):
+        if not method.single_pass:
             raise HubnessError(f"{method.name!r} is not fitted in one pass; fit it by itself")
         if not set(method.banks) <= set(given):
             raise HubnessError(f"{method.name!r} is fitted with {' and '.join(method.banks)}")
     if not methods:
         return []
-    gpu = pick_gpu(device, given.values())
+    gpu = pick_gpu(device, given.values(), methods)
     if gpu is not None:
-        from wordreel.hubness.torch_fit import fit_on_device, runs_on_device
+        from wordreel.hubness.torch_fit import fit_on_device
 
-        unable = [method.name for method in methods if not runs_on_device(method)]
-        if not unable:
-            return fit_on_device(methods, blocks, gallery, device=gpu)
-        no_gpu_version(device, unable[0])
+        return fit_on_device(methods, blocks, gallery, device=gpu)
     results: dict[str, Accumulated] = {}
     items = None
     for bank, rows in given.items():
@@ -71,16 +68,6 @@ def fit_many(
             items = results[bank].items
             warn_if_logits(results[bank].max_abs, max(method.inverse_temperature(bank) for method in users))
     return [_state(method, results) for method in methods]
-
-
-def is_single_pass(method: Method) -> bool:
-    """Whether a method needs only one pass over its banks, which other methods can share.
-
-    >>> from wordreel.hubness.registry import make_method
-    >>> is_single_pass(make_method("dis")), is_single_pass(make_method("sinkhorn"))
-    (True, False)
-    """
-    return type(method).fit is Method.fit
 
 
 def _state(method: Method, results: dict[str, Accumulated]) -> State:

@@ -1,4 +1,4 @@
-"""Ranks of the right items before and after a correction, without storing the corrected matrix.
+"""Ranks of the right items after a correction, without storing the corrected matrix.
 
 A rank is 1 for the best, and equal scores share the mean of their ranks:
 
@@ -84,51 +84,13 @@ def corrected_ranks(
     >>> corrected_ranks(Plain(), Plain().fit(rows), rows, np.array([1])).tolist()
     [1.5]
     """
-    return _ranks(method, state, rows, right, threads, plain=False)[1]
-
-
-def ranks_before_and_after(
-    method: Method, state: State, rows: Blocks, right: Ids, *, threads: int | None = None
-) -> tuple[Float64, Float64]:
-    """Ranks of the right items by the similarities alone and as a method orders them, from one pass.
-
-    Args:
-        method: The normalisation.
-        state: What it was fitted to.
-        rows: Similarities `[queries, items]`, an array or a source (`product`).
-        right: `[queries]`, the number of each query's right item.
-        threads: CPU threads; all cores by default.
-
-    Returns:
-        The ranks `[queries]` before and after.
-
-    Raises:
-        HubnessError: The shapes do not fit, or the state is of another method or stale.
-
-    >>> from wordreel.hubness.plain import Plain
-    >>> rows = np.array([[0.1, 0.9, 0.5]], np.float32)
-    >>> before, after = ranks_before_and_after(Plain(), Plain().fit(rows), rows, np.array([2]))
-    >>> before.tolist(), after.tolist()
-    ([2.0], [2.0])
-    """
-    return _ranks(method, state, rows, right, threads, plain=True)
-
-
-def _ranks(
-    method: Method, state: State, rows: Blocks, right: Ids, threads: int | None, plain: bool
-) -> tuple[Float64, Float64]:
     source, right = _checked(state, rows, right)
     method.check_state(state)
-    before, after = np.zeros(len(right)), np.zeros(len(right))
+    ranks = np.zeros(len(right))
 
     def work(start: int, stop: int) -> None:
         scratch: Array = np.empty((0, 0))
         counter = RankCounter(state.items)
-
-        def rank(scores: Array, at: int) -> Float64:
-            own = scores[np.arange(len(scores)), right[at : at + len(scores)]]
-            return counter.ranks(scores, own[:, None])
-
         for at, block in blocks_of(source, start, stop):
             span = slice(at, at + len(block))
             kind = method.score_kind(block.values.dtype)
@@ -136,13 +98,11 @@ def _ranks(
                 scratch = np.empty(block.values.shape, kind)
                 score = method.scorer(state, kind)
             score(block, scratch)
-            after[span] = rank(scratch, at)
-            if plain:
-                before[span] = rank(block.values, at)
+            ranks[span] = counter.ranks(scratch, scratch[np.arange(len(scratch)), right[span]][:, None])
 
     if len(right):
-        each_span(source, work, threads)
-    return before, after
+        each_span(source.shape, work, threads)
+    return ranks
 
 
 def _checked(state: State, rows: Blocks, right: Ids) -> tuple[SimilaritySource, Ids]:

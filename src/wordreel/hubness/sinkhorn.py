@@ -20,6 +20,7 @@ then marked not exact. Equal scores stay equal.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
@@ -38,10 +39,9 @@ from wordreel.hubness.blocks import (
     check,
     each_span,
 )
-from wordreel.hubness.device import no_gpu_version
 from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, check_beta, check_count
-from wordreel.hubness.state import QUERIES, BankState, State
+from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
 from wordreel.hubness.statistic import DurableStatistic, StatisticBuilder
 from wordreel.types import Bool, Float64
 
@@ -91,6 +91,8 @@ class Sinkhorn(Method):
 
     name: ClassVar[str] = "sinkhorn"
     streaming: ClassVar[bool] = False
+    single_pass: ClassVar[bool] = False
+    gpu: ClassVar[bool] = False
     beta: float = 100.0
     rounds: int = 5
 
@@ -107,26 +109,14 @@ class Sinkhorn(Method):
     def offset(self, state: State) -> Float64:
         return -cast(Potentials, state.banks[QUERIES].statistics["potentials"]).g
 
-    def fit(
-        self,
-        blocks: Blocks,
-        gallery: Blocks | None = None,
-        *,
-        threads: int | None = None,
-        device: str = "cpu",
-    ) -> State:
-        no_gpu_version(device, self.name)
-        if gallery is not None:
-            raise HubnessError("'sinkhorn' has one bank; use 'dual-sinkhorn' for a second one")
-        return self._fit(readable(blocks), None, threads)
-
-    def _fit(self, bank: SimilaritySource, extra: SimilaritySource | None, threads: int | None) -> State:
+    def _fit_on_cpu(self, given: Mapping[str, Blocks], threads: int | None) -> State:
+        bank = readable(given[QUERIES])
         size, items = bank.shape
-        wide = bank if extra is None else Beside(bank, extra)
+        wide = Beside(bank, readable(given[GALLERY])) if GALLERY in given else bank
         g, f = np.zeros(wide.shape[1]), np.zeros(size)
         max_abs = 0.0
         for _ in range(self.rounds):
-            halves = each_span(wide, lambda a, b, g=g: self._half_rounds(wide, a, b, g, f), threads)  # type: ignore[misc]
+            halves = each_span(wide.shape, lambda a, b, g=g: self._half_rounds(wide, a, b, g, f), threads)  # type: ignore[misc]
             total = halves[0][0]
             for other, _high in halves[1:]:
                 total = total.merge(other)
@@ -153,31 +143,11 @@ class Sinkhorn(Method):
 
 @dataclass(frozen=True)
 class DualSinkhorn(Sinkhorn):
-    """Sinkhorn over the gallery and a bank of other items."""
+    """Sinkhorn over the gallery and a bank of other items: `fit` takes `blocks [bank, items]` and `gallery
+    [bank, extra items]`, both with the same queries as rows."""
 
     name: ClassVar[str] = "dual-sinkhorn"
-
-    def fit(
-        self,
-        blocks: Blocks,
-        gallery: Blocks | None = None,
-        *,
-        threads: int | None = None,
-        device: str = "cpu",
-    ) -> State:
-        """`blocks [bank, items]` and `gallery [bank, extra items]`, both with the same queries as rows."""
-        no_gpu_version(device, self.name)
-        if gallery is None:
-            raise HubnessError(
-                "'dual-sinkhorn' needs gallery=[bank, extra items], the bank's similarities to a gallery bank"
-            )
-        bank, extra = readable(blocks), readable(gallery)
-        if extra.shape[0] != bank.shape[0]:
-            raise HubnessError(
-                f"both matrices have the bank's queries as rows, but one has {bank.shape[0]}, the other "
-                f"{extra.shape[0]}"
-            )
-        return self._fit(bank, extra, threads)
+    banks: ClassVar[tuple[str, ...]] = (QUERIES, GALLERY)
 
 
 @dataclass(frozen=True)
@@ -186,6 +156,13 @@ class Beside:
 
     left: SimilaritySource
     right: SimilaritySource
+
+    def __post_init__(self) -> None:
+        if self.left.shape[0] != self.right.shape[0]:
+            raise HubnessError(
+                f"both matrices have the bank's queries as rows, but one has {self.left.shape[0]}, the other "
+                f"{self.right.shape[0]}"
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:

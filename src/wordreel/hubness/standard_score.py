@@ -36,6 +36,7 @@ class StandardScore(Method):
 
     name: ClassVar[str] = "unusual"
     foldable: ClassVar[bool] = False
+    gpu: ClassVar[bool] = False
 
     def builders(self, bank: str) -> dict[str, StatisticBuilder]:
         return {"moments": ColumnMomentsBuilder()}

@@ -29,19 +29,12 @@ from wordreel.hubness.method import Method
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
 from wordreel.hubness.statistic import Statistic
 from wordreel.hubness.top_k import TopK
-from wordreel.hubness.torch_statistics import BUILDERS, Key, builder_of, to_numpy
+from wordreel.hubness.torch_statistics import Key, builder_of, to_numpy
 
 BLOCK = 1 << 26  # similarities in a block
 FUSE_FROM = 1 << 28  # similarities from which on the fused pass repays being compiled
 
 Precision = Literal["full", "tf32"]
-
-
-def runs_on_device(method: Method) -> bool:
-    """Whether all statistics of a method have a device version."""
-    if type(method).fit is not Method.fit:
-        return False
-    return all(set(method.builders(bank)) <= set(BUILDERS) for bank in method.banks)
 
 
 def fit_on_device(
@@ -195,7 +188,7 @@ def _fit(
     torch: Any, methods: Sequence[Method], given: Mapping[str, DeviceBank], device: str, precision: Precision
 ) -> list[State]:
     for method in methods:
-        if not runs_on_device(method):
+        if not method.gpu:
             raise HubnessError(f"{method.name!r} is not fitted in one pass on a GPU; fit it on the CPU")
         if set(given) != set(method.banks):
             raise HubnessError(

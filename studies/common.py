@@ -35,6 +35,7 @@ SHIPPED = "default"  # the label of weights that were given none
 CHUNK = 4_096  # captions encoded between two writes
 LIBRARIES = ("msvd", "flickr8k", "msrvtt")
 T2V, V2T = Direction.TEXT_TO_VIDEO, Direction.VIDEO_TO_TEXT
+DIRECTIONS = {T2V: "text → video", V2T: "video → text"}
 Told = dict[str, list[str]]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from common import T2V, V2T, shown
+from common import DIRECTIONS, T2V, V2T, shown
 
-from wordreel.evaluate.tables import DIRECTIONS, markdown
+from wordreel.evaluate.tables import markdown
 from wordreel.plots import bar_chart
 
 COLUMNS = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "MdR"}

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from common import shown
+from common import DIRECTIONS, shown
 from query_bank_claims import judge
 
-from wordreel.evaluate.tables import DIRECTIONS, markdown
+from wordreel.evaluate.tables import markdown
 from wordreel.plots import Series, line_chart
 
 FIGURES = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "MdR"}

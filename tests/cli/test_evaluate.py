@@ -58,13 +58,74 @@ def test_one_direction_and_a_bank(sims):
     )
     plain, after = facts["runs"]
     assert plain["postprocessing"] == "none"
-    assert after["postprocessing"] == "querybank(bank.npy, 200, 20)"
+    assert after["postprocessing"] == "querybank(bank.npy, 200 queries, method=is, beta=20)"
     same = asked("qbnorm", "--bank", sims / "bank.npy", "--test", sims / "a.npy", "--method", "is")
     assert after["figures"]["MnR"] == same["after"]["MnR"]
     assert after["hubness"] == same["hubness"]["after"]
-    assert facts["measured"]["normalisation"] == {"method": "is", "parameters": {"beta": 20.0}}
+    assert facts["measured"]["normalisations"] == [
+        {"direction": "t2v", "method": "is", "parameters": {"beta": 20.0}, "transductive": False}
+    ]
     seen = asked("evaluate", sims / "a.npy", "--bank", sims / "a.npy")
-    assert seen["runs"][-1]["postprocessing"] == "transductive"
+    assert seen["runs"][-1]["postprocessing"].startswith("transductive(the bank holds test queries")
+    assert [run["transductive"] for run in seen["runs"]] == [False, False, True]
+
+
+@pytest.mark.parametrize("v2t", ["ce", "clip"])
+def test_several_methods_in_both_directions(sims, v2t):
+    matrix = np.load(sims / "a.npy").astype(np.float64)
+    rng = np.random.default_rng(5)
+    videos = (rng.normal(size=(50, 60)) / 8).astype(np.float32)
+    np.save(sims / "videos.npy", videos)
+    words = ["--mask", sims / "mask.npy", "--v2t", v2t, "--bank", sims / "bank.npy"]
+    words += ["--video-bank", sims / "videos.npy", "--method", "is", "--method", "test-is", "--method", "dsl"]
+    facts = asked("evaluate", sims / "a.npy", *words, "--beta", 20, "--beta", 30, "--beta", 40)
+    captions = arrange(20, 60, None, np.load(sims / "mask.npy"))
+    valid = captions.valid
+    rows = [(run["direction"], run["transductive"]) for run in facts["runs"]]
+    assert rows == [(way, late) for late in (False, False, True, True) for way in ("t2v", "v2t")]
+
+    def softmax(bank, rows, beta):
+        return np.exp(beta * rows) / np.exp(beta * bank).sum(axis=0)
+
+    bank = np.load(sims / "bank.npy").astype(np.float64)
+    wanted = []
+    for texts, back in (
+        (softmax(bank, matrix, 20), softmax(videos.astype(np.float64), matrix.T, 20)),
+        (softmax(matrix[valid], matrix, 30), softmax(matrix.T, matrix.T, 30)),
+        (matrix * softmax(matrix[valid], matrix, 40), matrix.T * softmax(matrix.T, matrix.T, 40)),
+    ):
+        wanted.append(retrieval_metrics(text_to_video_ranks(texts, captions)))
+        wanted.append(retrieval_metrics(video_to_text_ranks(back.T, captions, protocol=v2t)))
+    for run, slow in zip(facts["runs"][2:], wanted, strict=True):
+        assert run["figures"]["MnR"] == pytest.approx(slow.mean_rank), run["postprocessing"]
+        assert run["figures"]["R1"] == pytest.approx(slow.r1)
+    assert facts["runs"][-1]["gallery"] == facts["runs"][1]["gallery"]
+    shown = shell("evaluate", sims / "a.npy", "--method", "dsl").stdout
+    assert "transductive(uses all test queries, method=dsl, beta=100)" in shown
+    assert "use all test queries" in " ".join(shell("evaluate", "--help").stdout.replace("│", "").split())
+    shell("evaluate", sims / "a.npy", "--method", "is", code=2)  # no bank
+    shell("evaluate", sims / "a.npy", *words, "--beta", 20, code=2)
+    shell("evaluate", sims / "a.npy", *words, "--export-trec", sims / "run", code=2)
+
+
+def test_folds_are_test_sets_of_their_own(sims):
+    matrix, bank = np.load(sims / "a.npy"), np.load(sims / "bank.npy")
+    words = ["--bank", sims / "bank.npy", "--method", "is", "--method", "dsl", "--modality", "image"]
+    facts = asked("evaluate", sims / "a.npy", "--folds", 4, *words)
+    each = []
+    for n in range(4):
+        np.save(sims / "part.npy", matrix[15 * n : 15 * n + 15, 5 * n : 5 * n + 5])
+        np.save(sims / "bank.npy", bank[:, 5 * n : 5 * n + 5])
+        each.append(asked("evaluate", sims / "part.npy", *words)["runs"])
+    for place, run in enumerate(facts["runs"]):
+        values = [runs[place]["figures"]["R5"] for runs in each]
+        assert run["figures"]["R5"] == pytest.approx(np.mean(values))
+        assert run["deviation"]["R5"] == pytest.approx(np.std(values, ddof=1))
+    assert (facts["measured"]["folds"], facts["measured"]["videos"]) == (4, 20)
+    assert "text → image" in shell("evaluate", sims / "part.npy", "--modality", "image").stdout
+    with pytest.raises(EvaluationError, match="20 items cannot be cut into 3 folds"):
+        shell("evaluate", sims / "a.npy", "--folds", 3)
+    shell("evaluate", sims / "a.npy", sims / "b.npy", "--folds", 4, code=2)
 
 
 def test_several_seeds(sims):
@@ -105,7 +166,7 @@ def test_options_that_do_not_belong_are_refused(sims, tmp_path):
     shell("evaluate", "captions.json", "--mask", sims / "mask.npy", code=2)
     shell("evaluate", "captions.json", "--save", tmp_path / "x.txt", code=2)
     with pytest.raises(typer.BadParameter, match="number or auto"):
-        BankOptions("bank.npy", None, "dis", "many").build()
+        BankOptions("bank.npy", method=["dis"], beta=["many"]).methods()
 
 
 def test_compare_results_and_matrices_alike(sims):
@@ -136,7 +197,31 @@ def test_compare_with_itself_finds_nothing(sims):
 def test_compare_names_post_processing_of_both(sims):
     shell("evaluate", sims / "a.npy", "--bank", sims / "bank.npy", "--out", sims / "out" / "a")
     facts = asked("compare", sims / "out" / "a", sims / "out" / "a", "--run-b", 3, "--samples", 100)
-    assert facts["compared"][0]["postprocessing"] == {"a": "none", "b": "querybank(bank.npy, 200, 20)"}
+    assert facts["compared"][0]["postprocessing"] == {
+        "a": "none",
+        "b": "querybank(bank.npy, 200 queries, method=dis, beta=20, k=1)",
+    }
+
+
+def test_compare_normalises_matrices(sims):
+    words = ["compare", sims / "a.npy", sims / "a.npy", "--samples", 100, "--bank-a", sims / "bank.npy"]
+    (texts,) = asked(*words, "--method-b", "dsl", "--beta-b", 50)["compared"]  # A has no bank of videos
+    assert texts["postprocessing"] == {
+        "a": "querybank(bank.npy, 200 queries, method=dis, beta=20, k=1)",
+        "b": "transductive(uses all test queries, method=dsl, beta=50)",
+    }
+    named = ["--method", "dis", "--method", "dsl", "--beta", 20, "--beta", 50]
+    both = asked("evaluate", sims / "a.npy", "--bank", sims / "bank.npy", *named)["runs"]
+    assert texts["figures"]["R1"]["a"] == pytest.approx(both[2]["figures"]["R1"])
+    assert texts["figures"]["R1"]["b"] == pytest.approx(both[3]["figures"]["R1"])
+    ways = asked("compare", sims / "a.npy", sims / "a.npy", "--samples", 100, "--method-a", "test-is",
+                 "--method-b", "dsl")["compared"]  # fmt: skip
+    assert [part["direction"] for part in ways] == ["t2v", "v2t"]
+    assert "uses all test queries" in shell(*words, "--method-b", "dsl").stdout
+    shell("evaluate", sims / "a.npy", "--out", sims / "out" / "a")
+    shell("compare", sims / "out" / "a", sims / "a.npy", "--method-a", "dsl", code=2)
+    shell("compare", sims / "a.npy", sims / "a.npy", "--beta-b", 3, code=2)
+    shell("compare", sims / "a.npy", sims / "a.npy", "--folds", 4, code=2)
 
 
 def test_compare_refuses_other_galleries(sims):
@@ -265,9 +350,10 @@ def test_pictures_that_are_searched_by_class(tmp_path):
     scores = unit @ unit.T
     np.fill_diagonal(scores, -np.inf)
     right = labels[scores.argmax(axis=1)] == labels
-    assert facts["recall"]["1"] == pytest.approx(100 * right.mean())
-    assert list(facts["recall"]) == ["1", "2", "4", "8"]
-    assert (facts["queries"], facts["items"], facts["postprocessing"]) == (12, 12, "none")
+    (plain,) = facts["runs"]
+    assert plain["recall"]["1"] == pytest.approx(100 * right.mean())
+    assert list(plain["recall"]) == ["1", "2", "4", "8"]
+    assert (plain["queries"], plain["items"], plain["postprocessing"]) == (12, 12, "none")
     result = shell("evaluate", "cub", "--data", tmp_path, "--embeddings", tmp_path / "birds.npy")
     assert "12 items instead of 5,924" in result.stderr
     assert "mAP@R" in result.stdout
@@ -275,6 +361,50 @@ def test_pictures_that_are_searched_by_class(tmp_path):
     with pytest.raises(EvaluationError, match="5 embeddings, but split 'test' of cub has 12 pictures"):
         shell("evaluate", "cub", "--data", tmp_path, "--embeddings", tmp_path / "few.npy")
     shell("evaluate", "cub", "--data", tmp_path, code=2)
+    shell("evaluate", "cub", "--data", tmp_path, "--embeddings", tmp_path / "birds.npy", "--out", "x", code=2)
+
+
+def product_folder(folder, products, each=3):
+    lines = [
+        f"{n} {label} 1 chair_final/{label}_{n}.JPG"
+        for n, label in enumerate(np.repeat(np.arange(1, products + 1), each), 1)
+    ]
+    (folder / "Ebay_test.txt").write_text("image_id class_id super_class_id path\n" + "\n".join(lines) + "\n")
+    return np.repeat(np.arange(products), each)
+
+
+@pytest.mark.parametrize("protocol", ["cub", "sop"])
+def test_pictures_normalised_by_a_bank_of_training_pictures(tmp_path, protocol):
+    labels = bird_folder(tmp_path) if protocol == "cub" else product_folder(tmp_path, 8)
+    labels = labels - labels.min()
+    rng = np.random.default_rng(1)
+    hub = rng.normal(size=6)
+    vectors = rng.normal(size=(len(labels), 6)) + 1.2 * np.eye(10)[labels][:, :6] + hub
+    train = rng.normal(size=(40, 6)) + hub
+    for name, array in (("test", vectors), ("train", train)):
+        np.save(tmp_path / f"{name}.npy", array.astype(np.float32))
+    words = ["evaluate", protocol, "--data", tmp_path, "--embeddings", tmp_path / "test.npy"]
+    words += ["--bank", tmp_path / "train.npy", "--method", "dis", "--method", "test-is", "--method", "dsl"]
+    runs = asked(*words)["runs"]
+    names = [run["postprocessing"].partition("(")[0] for run in runs]
+    assert names == ["none", "querybank", "transductive", "transductive"]
+    unit, other = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (vectors, train))
+    sims, bank = unit @ unit.T, other @ unit.T
+    np.fill_diagonal(sims, -1.25)
+    active = set(bank.argmax(axis=1))
+    inverted = np.exp(20 * sims) / np.exp(20 * bank).sum(axis=0)
+    gate = np.array([row.argmax() in active for row in sims])[:, None]
+    column = np.exp(100 * sims) / np.exp(100 * sims).sum(axis=0)
+    for run, scores in zip(runs, (sims, np.where(gate, inverted, sims), column, sims * column), strict=True):
+        scores = scores.copy()
+        np.fill_diagonal(scores, -np.inf)
+        right = labels[scores.argmax(axis=1)] == labels
+        assert run["recall"]["1"] == pytest.approx(100 * right.mean()), run["postprocessing"]
+    assert "transductive(uses all test queries, method=dsl" in shell(*words).stdout
+    np.save(tmp_path / "train.npy", train[:, :5])
+    with pytest.raises(EvaluationError, match="5 dimensions, the items' 6"):
+        shell(*words)
+    shell(*words[:6], "--method", "dis", code=2)
 
 
 def test_the_device_is_passed_on(sims, monkeypatch):

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from wordreel.cli.app import app
 from wordreel.errors import HubnessError, UnsafePickle
 from wordreel.evaluate import rankings
+from wordreel.evaluate.retrieval import arrange, text_to_video, video_to_text
 from wordreel.hubness import make_method, ranking_scores
 
 KEYS = ["R1", "R5", "R10", "R50", "MdR", "MnR", "Geom"]
@@ -121,7 +122,7 @@ def test_figures_of_the_published_procedure(files, kind, k, masked):
     assert rounded(found["after"]) == plain_t2v(plain_normalised(bank, test, np.float32(20), k), used)
     assert found["after"]["R1"] > found["before"]["R1"]
     assert 0 < found["corrected"] <= found["queries"] == (mask.sum() if masked else len(test))
-    assert found["postprocessing"] == f"querybank(bank.{kind}, 600, 20)"
+    assert found["postprocessing"] == f"querybank(bank.{kind}, 600 queries, method=dis, beta=20, k={k})"
     assert [path.read_bytes() for path in paths] == content
 
 
@@ -259,15 +260,19 @@ def test_saved_scores_rank_as_the_figures_say(files, tmp_path):
         shell(*words, tmp_path / "nowhere" / "out.npy")
 
 
-@pytest.mark.parametrize("method", ["none", "gc", "csls", "is", "cent", "nnn", "sinkhorn", "dsl"])
+@pytest.mark.parametrize("method", ["none", "gc", "csls", "is", "cent", "nnn", "sinkhorn", "test-is", "dsl"])
 def test_every_method_of_one_bank(files, method):
     bank, test, mask = synthetic(13, bank=100, captions=4)
     paths = files(bank=bank, test=test, mask=mask[:, :4])
     words = ["qbnorm", "--bank", paths[0], "--test", paths[1], "--mask", paths[2], "--method", method]
     found = asked(*words)
-    labels = {"none": "none", "dsl": "transductive", "is": "querybank(bank.npy, 100, 20)"}
-    other = "querybank(bank.npy, 100, 100)" if method == "sinkhorn" else "querybank(bank.npy, 100)"
-    assert found["postprocessing"] == labels.get(method, other)
+    labels = {"none": "none", "is": "querybank(bank.npy, 100 queries, method=is, beta=20)"}
+    labels |= {
+        name: f"transductive(uses all test queries, method={name}, beta=100)" for name in ("test-is", "dsl")
+    }
+    other = f"querybank(bank.npy, 100 queries, method={method}"
+    assert found["postprocessing"].startswith(labels.get(method, other))
+    assert found["transductive"] == (method in ("test-is", "dsl"))
     assert (found["before"] == found["after"]) == (method == "none")
     assert found["corrected"] is None
 
@@ -275,8 +280,27 @@ def test_every_method_of_one_bank(files, method):
 def test_transductive_is_said(files):
     _, test, _ = synthetic(14, captions=2)
     (path,) = files(test=test)
-    assert asked("qbnorm", "--bank", path, "--test", path)["postprocessing"] == "transductive"
-    assert asked("qbnorm", "--test", path, "--method", "dsl")["postprocessing"] == "transductive"
+    seen = asked("qbnorm", "--bank", path, "--test", path)
+    assert seen["postprocessing"].startswith("transductive(the bank holds test queries, method=dis")
+    assert seen["transductive"]
+    for method in ("test-is", "dsl"):
+        for direction in ("t2v", "v2t"):
+            rows = test if direction == "t2v" else np.ascontiguousarray(test.T)
+            (path,) = files(rows=rows)
+            words = ["qbnorm", "--test", path, "--method", method, "--direction", direction, "--beta", 5]
+            found = asked(*words)
+            assert found["postprocessing"] == f"transductive(uses all test queries, method={method}, beta=5)"
+            # The printed formula: a softmax down the columns, over the queries of this direction.
+            raised = np.exp(5 * rows.astype(np.float64))
+            scores = raised / raised.sum(axis=0) * (rows if method == "dsl" else 1)
+            scores = scores if direction == "t2v" else scores.T
+            wanted = (
+                text_to_video(scores, arrange(60, 120))
+                if direction == "t2v"
+                else video_to_text(scores, arrange(60, 120))
+            )
+            assert found["after"]["MnR"] == pytest.approx(wanted.mean_rank)
+            assert found["after"]["R1"] == pytest.approx(wanted.r1)
 
 
 def test_automatic_beta(files):
@@ -300,7 +324,7 @@ def test_text_puts_plain_figures_first(files):
     assert lines[0] == "120 captions ask for 60 videos"
     assert lines[2].split() == KEYS
     assert lines[3].startswith("none ")
-    assert lines[4].startswith("querybank(bank.npy, 600, 20) ")
+    assert lines[4].startswith("querybank(bank.npy, 600 queries, method=dis, beta=20, k=1) ")
     assert lines[3].split()[1:] == [f"{value}" for value in plain_t2v(test, None).values()]
     assert any(line.startswith("skewness") for line in lines)
 

@@ -19,4 +19,4 @@ def test_every_dataset_has_its_files_on_the_page():
         for annotation in data.files
         for file in annotation.names
     )
-    assert protocol_table().count("\n| ") == 16
+    assert protocol_table().count("\n| ") == 17

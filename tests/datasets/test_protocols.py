@@ -14,8 +14,8 @@ GOOD = (
 def test_the_fields_protocols_are_there():
     wanted = {
         "msrvtt-full", "msrvtt-1k-a", "msrvtt-1k-b", "msvd", "lsmdc", "didemo-paragraph",
-        "activitynet-paragraph", "vatex-hgr", "vatex-random", "queryd", "audiocaps", "coco-5k", "flickr8k",
-        "flickr30k", "cub", "sop",
+        "activitynet-paragraph", "vatex-hgr", "vatex-random", "queryd", "audiocaps", "coco-1k",
+        "coco-5k", "flickr8k", "flickr30k", "cub", "sop",
     }  # fmt: skip
     assert wanted == set(ALL)
 
@@ -35,10 +35,15 @@ def test_figures_of_the_published_splits():
     assert {name: protocols.load(name).items for name in ALL} == {
         "msrvtt-full": 2990, "msrvtt-1k-a": 1000, "msrvtt-1k-b": 1000, "msvd": 670, "lsmdc": 1000,
         "didemo-paragraph": 1004, "activitynet-paragraph": 4917, "vatex-hgr": 1500, "vatex-random": 1500,
-        "queryd": 390, "audiocaps": 816, "coco-5k": 5000, "flickr8k": 1000, "flickr30k": 1000, "cub": 5924,
-        "sop": 60502,
+        "queryd": 390, "audiocaps": 816, "coco-1k": 5000, "coco-5k": 5000, "flickr8k": 1000,
+        "flickr30k": 1000, "cub": 5924, "sop": 60502,
     }  # fmt: skip
     assert protocols.load("msrvtt-full").captions == 20 * 2990 - 6
+    assert {name for name in ALL if protocols.load(name).folds} == {"coco-1k"}
+    searched = {name: protocols.load(name).modality for name in ALL}
+    assert {name for name in ALL if searched[name] == "audio"} == {"audiocaps"}
+    pictures = {"coco-1k", "coco-5k", "flickr8k", "flickr30k", "cub", "sop"}
+    assert {name for name in ALL if searched[name] == "image"} == pictures
 
 
 def test_the_two_lists_of_vatex_are_kept_apart():

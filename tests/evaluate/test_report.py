@@ -58,15 +58,14 @@ def test_runs_equal_a_slow_twin(seed, masked, protocol):
     assert videos.items == (len(valid) if protocol == "ce" else len(set(captions.owner[valid])))
 
 
-@pytest.mark.parametrize("method", ["dis", "is", "csls", "gc", "dsl"])
+@pytest.mark.parametrize("method", ["dis", "is", "csls", "gc", "test-is", "dsl"])
 def test_a_normalised_run_comes_last_and_equals_qbnorm(method):
     sims, captions = case(3, masked=True)
     bank = np.random.default_rng(9).normal(size=(80, 30)).astype(np.float32)
     way = make_method(method)
-    runs = measure(
-        sims, captions, normalisation=Normalisation(way, None if way.transductive else bank, "made")
-    )
-    assert [run.postprocessing for run in runs] == ["none", "none", "made"]
+    how = Normalisation(way, None if way.transductive else bank, "made")
+    runs = measure(sims, captions, normalisations=[how])
+    assert [run.postprocessing for run in runs] == ["none", "none", how.label]
     found = rank_normalised(way, bank, sims, captions)
     after = runs[-1]
     assert (after.metrics.r1, after.metrics.mean_rank) == pytest.approx(
@@ -82,12 +81,12 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(EvaluationError, match="rows are captions"):
         measure(sims.T, captions)
     with pytest.raises(EvaluationError, match="--bank"):
-        measure(sims, captions, normalisation=Normalisation(make_method("dis"), None, "x"))
+        measure(sims, captions, normalisations=[Normalisation(make_method("dis"))])
     with pytest.raises(EvaluationError, match="29 columns"):
         measure(
             sims,
             captions,
-            normalisation=Normalisation(make_method("dis"), np.zeros((5, 29), np.float32), "x"),
+            normalisations=[Normalisation(make_method("dis"), np.zeros((5, 29), np.float32))],
         )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from wordreel.errors import EvaluationError
 from wordreel.evaluate import report_files
-from wordreel.evaluate.rankings import Normalisation, normalisation
+from wordreel.evaluate.rankings import Normalisation
 from wordreel.evaluate.report import EvaluationReport, ReportRequest, of_matrix
 from wordreel.evaluate.report_analysis import by_expert, by_length
 from wordreel.evaluate.report_page import ReportSubject
@@ -27,9 +27,7 @@ def named_report(videos=12, each=3, seed=0):
     bank = rng.normal(size=(40, videos))
     texts = [f"query {n} {HOSTILE}" for n in range(videos * each)]
     names = [f"clip{n}{HOSTILE}" for n in range(videos)]
-    runs = measure(
-        sims, captions, normalisation=Normalisation(make_method("is"), bank, f"querybank({HOSTILE}, 40, 20)")
-    )
+    runs = measure(sims, captions, normalisations=[Normalisation(make_method("is"), bank, HOSTILE)])
     queries = report_files.queries_of(captions.owner, texts, names)
     measured = {
         "kind": "library",
@@ -112,8 +110,8 @@ def test_the_page_tells_what_it_is_made_from():
         "Worst queries",
     ):
         assert heading in text
-    assert "before: skewness" in text
-    assert "after: skewness" in text
+    assert "plain: skewness" in text
+    assert "is: skewness" in text
     assert f"{report.runs[0].metrics.r1:.1f}" in text
     # Plain numbers come first.
     assert text.index("post-processing: none") < text.index("post-processing: querybank(")
@@ -205,10 +203,32 @@ def test_tables_hold_every_run():
 
 def test_labels_are_honest():
     bank = np.random.default_rng(0).random((50, 6))
-    assert normalisation(make_method("dis"), bank, "train.npy").label == "querybank(train.npy, 50, 20)"
-    assert normalisation(make_method("dis"), bank, "test.npy", transductive=True).label == "transductive"
-    assert normalisation(make_method("dsl"), None, "").label == "transductive"
-    assert normalisation(make_method("dis"), bank, "train.npy", automatic=True).method.beta > 0
+    dis, dsl = make_method("dis"), make_method("dsl")
+    plain = Normalisation(dis, bank, "train.npy")
+    assert (plain.label, plain.transductive) == (
+        "querybank(train.npy, 50 queries, method=dis, beta=20, k=1)",
+        False,
+    )
+    seen = Normalisation(dis, bank, "test.npy", seen=True)
+    assert (seen.label, seen.transductive) == (
+        "transductive(the bank holds test queries, method=dis, beta=20, k=1)",
+        True,
+    )
+    late = Normalisation(dsl)
+    assert (late.label, late.transductive) == (
+        "transductive(uses all test queries, method=dsl, beta=100)",
+        True,
+    )
+
+
+def test_the_page_and_its_charts_say_what_is_transductive():
+    rng = np.random.default_rng(3)
+    sims = rng.normal(size=(36, 12)) / 4
+    hows = [Normalisation(make_method(name, beta=5.0)) for name in ("test-is", "dsl")]
+    report = of_matrix(sims, arrange(12, 36), ReportRequest("mine", "", ()), hows)
+    text = report.page()
+    assert text.count("dsl, transductive: uses all test queries") >= 3  # curve, histogram, hubness
+    assert "post-processing: transductive(uses all test queries, method=test-is, beta=5)" in text
 
 
 def test_without_matplotlib_a_page_has_tables_and_says_how_to_get_charts(monkeypatch):

@@ -82,7 +82,7 @@ def test_the_query_term_of_csls_changes_no_ranking():
     assert np.array_equal(np.argsort(full, axis=1), np.argsort(rows - state.offset, axis=1))
 
 
-@pytest.mark.parametrize("name", ["is", "dis", "csls", "nnn", "cent", "gc", "sinkhorn", "dsl"])
+@pytest.mark.parametrize("name", ["is", "dis", "csls", "nnn", "cent", "gc", "sinkhorn", "test-is", "dsl"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_huge_logits_stay_finite(name, dtype):
     rng = np.random.default_rng(1)

@@ -7,6 +7,7 @@ import pytest
 from tests.hubness import naive
 from tests.hubness.cases import case
 
+from wordreel.errors import HubnessError
 from wordreel.hubness import METHODS, make_method, ranking_scores
 
 SEEDS = 700
@@ -136,7 +137,19 @@ def test_dual_softmax_keeps_the_order_of_the_product():
         assert (found[:, :, None] > found[:, None, :])[sure].all(), seed
 
 
-@pytest.mark.parametrize("name", sorted(set(METHODS) - {"gc", "dsl", "dual-dis"}))
+def test_test_time_inverted_softmax_is_the_softmax_over_the_test_queries():
+    for seed in range(SEEDS):
+        given = case(seed)
+        method = make_method("test-is", beta=2.0)
+        found = scores(method, given, bank=given.rows)
+        wanted = naive.inverted_softmax(given.rows, given.rows, 2.0)
+        assert np.allclose(found, wanted, rtol=0, atol=given.near), seed
+        state = method.fit(given.rows)
+        with pytest.raises(HubnessError, match="uses all test queries"):
+            state.bias()
+
+
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"gc", "test-is", "dsl", "dual-dis"}))
 def test_one_number_per_item_gives_the_same_ranking(name):
     for seed in range(SEEDS // 2):
         given = case(seed)

@@ -7,7 +7,7 @@ from wordreel.errors import HubnessError
 from wordreel.hubness import device as devices_of
 from wordreel.hubness import fit_embeddings, fit_many, make_method, mixtures, product, torch_fit
 
-NAMES = ["none", "is", "dis", "csls", "nnn", "cent", "dsl", "dual-is", "dual-dis"]
+NAMES = ["none", "is", "dis", "csls", "nnn", "cent", "test-is", "dsl", "dual-is", "dual-dis"]
 
 
 def whole_numbers(rng, *shape):
@@ -45,6 +45,16 @@ def test_the_device_gathers_the_same_state(name, parameters, monkeypatch):
                         assert np.allclose(numbers.soft_mean(), soft, atol=1e-5)
             grown = found.add(bank @ gallery.T)
             assert grown.bank_size == 140
+
+
+def test_the_flag_says_what_the_device_can_gather():
+    from wordreel.hubness.registry import METHODS, STATISTICS
+    from wordreel.hubness.torch_statistics import BUILDERS
+
+    for kind in (METHODS | STATISTICS).values():
+        method = kind()
+        gathered = method.single_pass and all(set(method.builders(b)) <= set(BUILDERS) for b in method.banks)
+        assert kind.gpu == gathered, kind.name
 
 
 def test_what_the_device_refuses():

@@ -127,6 +127,7 @@ def test_a_file_outside(searcher, store, model, tmp_path):
         (["x" * 20_000], 1, "none", None, "characters"),
         (["a"], 0, "none", None, "1 or more"),
         (["a"], 1, "dsl", None, "needs more"),
+        (["a"], 1, "test-is", None, "needs more"),
         (["a"], 1, "wishful", None, "not known"),
         (["a"], 1, "csls", 3.0, "no beta"),
     ],

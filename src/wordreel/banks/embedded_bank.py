@@ -61,7 +61,7 @@ class EmbeddedBank:
 
     def label(self, method: Method) -> str:
         """The label of scores that are corrected with this bank."""
-        return method.label(self.bank.name, len(self.bank), parameters=True)
+        return method.label(self.bank.name, len(self.bank))
 
     def norm(self, method: Method) -> FittedNorm:
         """A method fitted to this searcher's items with the bank."""

@@ -2,21 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from wordreel.cli.common import JsonOption, print_json
-from wordreel.cli.evaluate_inputs import ARRAYS, GroupingOptions, caption_counts
+from wordreel.cli.evaluate_inputs import (
+    ARRAYS,
+    METHOD_HELP,
+    BankOptions,
+    GroupingOptions,
+    QueryBank,
+    caption_counts,
+    normalisations_of,
+)
 from wordreel.cli.option_groups import expand_options
 
 if TYPE_CHECKING:
     from wordreel.evaluate.report_files import SavedResult
     from wordreel.evaluate.retrieval import Protocol
 
+NORM_HELP = f"How matrix {{}} is normalised before it is ranked: {METHOD_HELP}."
 METRICS = ("R1", "R5", "R10", "R50", "MdR", "MnR", "Geom")
+
+
+@dataclass(frozen=True)
+class NormA:
+    """The normalisation of matrix A."""
+
+    method_a: Annotated[
+        str | None, typer.Option(help=NORM_HELP.format("A"), show_default="dis with a bank")
+    ] = None
+    bank_a: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The bank of matrix A: [bank queries, videos].")
+    ] = None
+    beta_a: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER|auto", help="The method's β for A.", show_default="the method's"),
+    ] = None
+
+
+@dataclass(frozen=True)
+class NormB:
+    """The normalisation of matrix B."""
+
+    method_b: Annotated[
+        str | None, typer.Option(help=NORM_HELP.format("B"), show_default="dis with a bank")
+    ] = None
+    bank_b: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The bank of matrix B: [bank queries, videos].")
+    ] = None
+    beta_b: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER|auto", help="The method's β for B.", show_default="the method's"),
+    ] = None
 
 
 @expand_options
@@ -24,6 +65,8 @@ def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="A result (`evaluate --out` PREFIX) or a matrix.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another, over the same queries and gallery.")],
     grouping: GroupingOptions,
+    norm_a: NormA,
+    norm_b: NormB,
     run_a: Annotated[
         int | None, typer.Option(help="Which row of A's table.", show_default="the plain rows")
     ] = None,
@@ -45,13 +88,20 @@ def compare(
     a paired permutation test. Captions of one video are drawn together. Results over different queries or
     galleries are refused.
 
+    Two matrices, or one matrix twice, can be normalised first; a label states how. test-is and dsl are
+    transductive: they use all test queries.
+
     Example: wordreel compare results/plain results/trained
+    Example: wordreel compare sims.npy sims.npy --bank-a train.npy --method-b dsl
     """
     from wordreel.evaluate import significance
     from wordreel.evaluate.comparison import pairs_of
 
+    if grouping.folds:
+        raise typer.BadParameter("--folds is for `evaluate`; compare whole matrices.")
     compared = []
-    first, second = (_saved(name, grouping, v2t) for name in (a, b))
+    first = _saved(a, grouping, BankOptions.one(norm_a.bank_a, norm_a.method_a, norm_a.beta_a), v2t)
+    second = _saved(b, grouping, BankOptions.one(norm_b.bank_b, norm_b.method_b, norm_b.beta_b), v2t)
     for pair in pairs_of(first, second, run_a, run_b):
         figures = [
             significance.compare(
@@ -63,6 +113,7 @@ def compare(
             {
                 "direction": pair.direction,
                 "protocol": pair.protocol,
+                "modality": pair.modality,
                 "postprocessing": {"a": pair.label_a, "b": pair.label_b},
                 "queries": figures[0].queries,
                 "groups": figures[0].groups,
@@ -88,15 +139,14 @@ def _figure(comparison: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from wordreel.evaluate.tables import DIRECTIONS, TITLES, plain_text
+    from wordreel.evaluate.tables import TITLES, direction_title, plain_text
 
     for side in ("a", "b"):
         typer.echo(f"{side.upper()}: {facts[side]}")
     for part in facts["compared"]:
-        rule = f" ({part['protocol']})" if part["protocol"] else ""
         labels = part["postprocessing"]
         typer.echo(
-            f"\n{DIRECTIONS[part['direction']]}{rule}: {part['queries']} queries in {part['groups']} groups; "
+            f"\n{direction_title(part)}: {part['queries']} queries in {part['groups']} groups; "
             f"post-processing A: {labels['a']}, B: {labels['b']}"
         )
         rows = [["", "A", "B", "B − A", "95% interval", "p"]]
@@ -115,17 +165,33 @@ def _show(facts: dict[str, Any]) -> None:
         typer.echo(plain_text(rows), nl=False)
 
 
-def _saved(name: str, grouping: GroupingOptions, v2t: Protocol) -> SavedResult:
-    """A result from its files, or one measured now from a matrix."""
+def _saved(name: str, grouping: GroupingOptions, norm: BankOptions, v2t: Protocol) -> SavedResult:
+    """A result from its files, or one measured now from a matrix: its normalised runs where it has any."""
     from wordreel.evaluate import report, report_files
-    from wordreel.evaluate.matrices import read_captioned
+    from wordreel.evaluate.matrices import read_captioned, read_matrix
     from wordreel.evaluate.retrieval import arrange
 
     path = Path(name)
+    methods = norm.methods()
     if path.suffix.lower() not in ARRAYS:
+        if methods:
+            raise typer.BadParameter(
+                f"{name} is a result: choose its normalised row with --run-a or --run-b, or give a matrix."
+            )
         return report_files.read(path)
     sims, masks, _ = read_captioned(path, grouping.key, grouping.mask)
     captions = arrange(sims.shape[1], sims.shape[0], caption_counts(grouping.each, sims.shape[1]), masks)
-    measured = report.of_matrix(sims, captions, report.ReportRequest(path.name, "", (), protocol=v2t))
-    ranks = tuple(run.ranks for run in measured.runs)
-    return report_files.SavedResult(path.name, measured.facts, measured.queries, ranks)
+    banks = {
+        direction: QueryBank(read_matrix(file, grouping.key), file.name, file.samefile(path))
+        for direction, file in norm.files.items()
+    }
+    measured = report.of_matrix(
+        sims,
+        captions,
+        report.ReportRequest(path.name, "", (), protocol=v2t),
+        normalisations_of(methods, sims, captions, banks, norm.device),
+    )
+    chosen = [n for n, run in enumerate(measured.runs) if not methods or run.postprocessing != "none"]
+    facts = {**measured.facts, "runs": [measured.facts["runs"][n] for n in chosen]}
+    ranks = tuple(measured.runs[n].ranks for n in chosen)
+    return report_files.SavedResult(path.name, facts, measured.queries, ranks)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,20 +21,24 @@ from wordreel.cli.evaluate_inputs import (
     Counting,
     GroupingOptions,
     JudgedOptions,
+    QueryBank,
     ReportOptions,
     caption_counts,
     command,
+    normalisations_of,
 )
+from wordreel.cli.evaluate_pictures import INSTANCE, evaluate_pictures
 from wordreel.cli.option_groups import expand_options
+from wordreel.hubness.direction import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wordreel.evaluate.folds import Fold
     from wordreel.evaluate.rankings import Normalisation
-    from wordreel.evaluate.report import EvaluationReport
+    from wordreel.evaluate.report import EvaluationReport, ReportRequest
     from wordreel.evaluate.retrieval import Array, Captions
 
-INSTANCE = ("cub", "sop")  # protocols of pictures that are searched by class
 Result = tuple[dict[str, Any], list[Path]]
 
 
@@ -64,25 +70,33 @@ def evaluate(
             show_default="the protocol's, or ce",
         ),
     ] = None,
+    modality: Annotated[
+        Literal["video", "image", "audio"] | None,
+        typer.Option(help="What is searched, for the tables.", show_default="the protocol's, or video"),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure retrieval: of a similarity matrix, a library with captions of its videos, or a TREC run.
 
-    Plain numbers come first, and every number carries its post-processing label.
+    Plain numbers come first, and every number carries its post-processing label. Those of test-is and dsl are
+    labelled transductive: they use all test queries.
 
     Example: wordreel evaluate captions.json --ids splits.json:official.test --out results/mine
     Example: wordreel evaluate sims.npy --captions-per-video 20 --v2t clip
+    Example: wordreel evaluate sims.npy --bank train.npy --method dis --method test-is --method dsl
     Example: wordreel evaluate run.trec --qrels qrels.txt
     Example: wordreel evaluate cub --data CUB_200_2011 --embeddings pictures.npy
     """
-    from wordreel.hubness import Direction
-
     directions = tuple(Direction) if direction == "both" else (Direction(direction),)
-    counting = Counting(report.title or Path(sources[0]).name, directions, v2t, tuple(report.seed or ()))
+    title = report.title or Path(sources[0]).name
+    counting = Counting(title, directions, v2t, tuple(report.seed or ()), modality)
     matrices = captions.data is None and all(Path(each).suffix.lower() in ARRAYS for each in sources)
-    _check_options(sources, matrices, captions, grouping, report, judged)
+    _check_options(sources, matrices, captions, grouping, bank, report, judged)
     if judged.embeddings is not None or sources[0] in INSTANCE:
-        _instances(CaptionSource(sources[0], captions.data, captions.split, captions.ids), judged, as_json)
+        if report.out is not None or report.exports:
+            raise typer.BadParameter("--out and the exports are for captions; --json prints these figures.")
+        source = CaptionSource(sources[0], captions.data, captions.split, captions.ids)
+        evaluate_pictures(source, judged, bank, as_json)
         return
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -101,6 +115,7 @@ def _check_options(
     matrices: bool,
     captions: CaptionOptions,
     grouping: GroupingOptions,
+    bank: BankOptions,
     report: ReportOptions,
     judged: JudgedOptions,
 ) -> None:
@@ -115,10 +130,14 @@ def _check_options(
         raise typer.BadParameter("--save, --ids and --split are for captions, not for a matrix.")
     if len(sources) > 1 and not matrices:
         raise typer.BadParameter("several sources must all be matrices, one per seed.")
-    if len(sources) > 1 and report.exports:
-        raise typer.BadParameter("export one matrix at a time.")
-    if not matrices and grouping.given:
-        raise typer.BadParameter("--captions-per-video, --counts and --mask are for a matrix.")
+    if len(sources) > 1 and (report.exports or grouping.folds):
+        raise typer.BadParameter("export one matrix at a time, and cut one into folds.")
+    if report.exports and grouping.folds:
+        raise typer.BadParameter("export a whole matrix, not its folds.")
+    if not matrices and (grouping.given or bank.video_bank):
+        raise typer.BadParameter(
+            "--captions-per-video, --counts, --mask, --folds and --video-bank are for a matrix."
+        )
 
 
 def _print(facts: dict[str, Any], written: Sequence[Path], warned: Sequence[str], as_json: bool) -> None:
@@ -138,6 +157,26 @@ def _print(facts: dict[str, Any], written: Sequence[Path], warned: Sequence[str]
         typer.echo(f"wrote {', '.join(printable(path) for path in written)}", err=True)
 
 
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """Similarities with everything that a report on them needs."""
+
+    similarities: Array
+    captions: Captions
+    banks: Mapping[Direction, QueryBank]
+    request: ReportRequest
+
+    def part(self, fold: Fold) -> _Scored:
+        """One fold; a bank's columns are the gallery's."""
+        spans = {Direction.TEXT_TO_VIDEO: fold.columns, Direction.VIDEO_TO_TEXT: fold.rows}
+        return replace(
+            self,
+            similarities=self.similarities[fold.rows, fold.columns],
+            captions=fold.captions,
+            banks={way: replace(bank, rows=bank.rows[:, spans[way]]) for way, bank in self.banks.items()},
+        )
+
+
 def _matrices(
     paths: Sequence[Path],
     grouping: GroupingOptions,
@@ -145,22 +184,30 @@ def _matrices(
     counting: Counting,
     options: ReportOptions,
 ) -> Result:
-    from wordreel.evaluate.report import of_seeds
+    from wordreel.evaluate.folds import split_folds
+    from wordreel.evaluate.report import of_folds, of_matrix, of_seeds
     from wordreel.evaluate.report_files import write_tables
 
-    reports = [_matrix(path, grouping, bank, counting, options) for path in paths]
-    if len(reports) > 1:
+    def report(scored: _Scored) -> EvaluationReport:
+        hows = _normalisations(bank, scored)
+        with _exported(options, counting, hows) as (hows, scores):
+            report = of_matrix(scored.similarities, scored.captions, scored.request, hows)
+            _export(options, scores(scored.similarities), scored.captions, counting, ())
+        return report
+
+    seeds = [_read_matrix(path, grouping, bank, counting) for path in paths]
+    if grouping.folds:
+        facts = of_folds([report(seeds[0].part(f)) for f in split_folds(seeds[0].captions, grouping.folds)])
+    else:
+        reports = [report(scored) for scored in seeds]
+        if len(reports) == 1:
+            return reports[0].facts, reports[0].write(options.out) if options.out else []
         facts = of_seeds(reports)
-        return facts, write_tables(options.out, facts) if options.out else []
-    return reports[0].facts, reports[0].write(options.out) if options.out else []
+    return facts, write_tables(options.out, facts) if options.out else []
 
 
-def _matrix(
-    path: Path, grouping: GroupingOptions, bank: BankOptions, counting: Counting, options: ReportOptions
-) -> EvaluationReport:
+def _read_matrix(path: Path, grouping: GroupingOptions, bank: BankOptions, counting: Counting) -> _Scored:
     from wordreel.evaluate.matrices import read_captioned, read_matrix
-    from wordreel.evaluate.rankings import normalisation
-    from wordreel.evaluate.report import of_matrix
     from wordreel.evaluate.report_files import input_of
     from wordreel.evaluate.retrieval import arrange
 
@@ -171,33 +218,26 @@ def _matrix(
     if note:
         typer.echo(f"note: {note}", err=True)
     captions = arrange(sims.shape[1], sims.shape[0], caption_counts(grouping.each, sims.shape[1]), masks)
-    method, rows, seen = bank.build(), None, False
-    if bank.bank and method is not None and not method.transductive:
-        rows = read_matrix(Path(bank.bank), grouping.key)
-        seen = Path(bank.bank).samefile(path)
-        inputs.append(input_of("bank", Path(bank.bank)))
-    how = (
-        None
-        if method is None
-        else normalisation(
-            method, rows, bank.source, automatic=bank.beta == "auto", transductive=seen, device=bank.device
-        )
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        how = _saving(how, options, folder)
-        report = of_matrix(sims, captions, counting.request(inputs), how)
-        _export(options, _exported(sims, how), captions, counting, ())
-    return report
+    banks = {}
+    for direction, file in bank.files.items():
+        banks[direction] = QueryBank(read_matrix(file, grouping.key), file.name, file.samefile(path))
+        inputs.append(input_of("bank", file))
+    return _Scored(sims, captions, banks, counting.request(inputs))
 
 
 def _library(
-    source: CaptionSource, library: Path, bank: BankOptions, counting: Counting, options: ReportOptions
+    source: CaptionSource,
+    library: Path,
+    bank: BankOptions,
+    counting: Counting,
+    options: ReportOptions,
 ) -> Result:
     from wordreel.api import Library
     from wordreel.datasets import protocols
     from wordreel.evaluate import library as libraries
-    from wordreel.evaluate.rankings import normalisation
-    from wordreel.evaluate.report import of_library
+    from wordreel.evaluate.folds import split_folds
+    from wordreel.evaluate.report import of_folds, of_library
+    from wordreel.evaluate.report_files import write_tables
     from wordreel.evaluate.report_frames import FrameGrabber
 
     split = source.read()
@@ -205,53 +245,68 @@ def _library(
     named = source.data is not None and source.source in protocols.names()
     protocol = protocols.load(source.source) if named else None
     searcher = Library(library, create=False).searcher()
-    scored = libraries.score(searcher, split.captions, save=options.save, on_progress=counter("captions"))
-    method, rows, seen = bank.build(), None, False
-    if bank.bank and method is not None and not method.transductive:
+    matched = libraries.score(searcher, split.captions, save=options.save, on_progress=counter("captions"))
+    banks = {}
+    if bank.bank:
         bank_source = CaptionSource(bank.bank, None, None, bank.bank_ids)
         others = bank_source.read().captions
         # A bank that holds captions of the videos that are looked for has seen the test.
         seen = any(texts == others.get(name) for name, texts in split.captions.items())
         texts = [text for group in others.values() for text in group]
-        rows = libraries.similarities(searcher, texts, scored.contents, on_progress=counter("bank queries"))
+        rows = libraries.similarities(searcher, texts, matched.contents, on_progress=counter("bank queries"))
+        banks[Direction.TEXT_TO_VIDEO] = QueryBank(rows, bank.source, seen)
         inputs += bank_source.inputs("bank")
-    how = (
-        None
-        if method is None
-        else normalisation(
-            method, rows, bank.source, automatic=bank.beta == "auto", transductive=seen, device=bank.device
-        )
-    )
-    present = set(scored.videos)
+    present = set(matched.videos)
     here = replace(split, items=tuple(item for item in split.items if item.id in present))
     notes = protocols.deviations(protocol, here) if protocol else ()
-    default: Any = protocol.v2t if protocol else None
-    request = counting.request(inputs, default, notes)
-    with tempfile.TemporaryDirectory() as folder:
-        how = _saving(how, options, folder)
-        report = of_library(searcher, scored, request, how)
-        _export(options, _exported(scored.similarities, how), scored.captions, counting, scored)
+    scored = _Scored(matched.similarities, matched.captions, banks, counting.request(inputs, protocol, notes))
+    if protocol and protocol.folds:
+        reports = [
+            of_library(searcher, matched.part(fold), scored.request, _normalisations(bank, scored.part(fold)))
+            for fold in split_folds(matched.captions, protocol.folds)
+        ]
+        facts = of_folds(reports)
+        return facts, write_tables(options.out, facts) if options.out else []
+    hows = _normalisations(bank, scored)
+    with _exported(options, counting, hows) as (hows, scores):
+        report = of_library(searcher, matched, scored.request, hows)
+        _export(options, scores(matched.similarities), matched.captions, counting, matched)
     if options.out is None:
         return report.facts, []
     with FrameGrabber(searcher) as frames:
 
         def frame_of(column: int, text: str | None) -> str | None:
-            return frames.moment(scored.contents[column], text)
+            return frames.moment(matched.contents[column], text)
 
         return report.facts, report.write(options.out, frame_of if options.frames else None)
 
 
-def _saving(how: Normalisation | None, options: ReportOptions, folder: str) -> Normalisation | None:
-    """Have the normalised scores written where they are to be exported."""
-    if how is None or options.export_trec is None:
-        return how
-    return replace(how, save=Path(folder) / "scores.npy")
+def _normalisations(bank: BankOptions, scored: _Scored) -> list[Normalisation]:
+    return normalisations_of(bank.methods(), scored.similarities, scored.captions, scored.banks, bank.device)
 
 
-def _exported(similarities: Array, how: Normalisation | None) -> Array:
+@contextmanager
+def _exported(
+    options: ReportOptions, counting: Counting, hows: list[Normalisation]
+) -> Iterator[tuple[list[Normalisation], Callable[[Array], Array]]]:
+    """Have the normalised scores written where they are to be exported; afterwards, `scores` reads them."""
     import numpy as np
 
-    return similarities if how is None or how.save is None else np.load(how.save, mmap_mode="r")
+    direction = counting.directions[0]
+    exported = [how for how in hows if how.direction is direction]
+    if options.export_trec is None or not exported:
+        yield hows, lambda similarities: similarities
+        return
+    if len(exported) > 1:
+        raise typer.BadParameter("--export-trec writes one ranking; name one --method.")
+    with tempfile.TemporaryDirectory() as folder:
+        saved = Path(folder) / "scores.npy"
+
+        def scores(similarities: Array) -> Array:
+            rows: Array = np.load(saved, mmap_mode="r")
+            return rows if direction is Direction.TEXT_TO_VIDEO else rows.T
+
+        yield [replace(how, save=saved) if how.direction is direction else how for how in hows], scores
 
 
 def _export(
@@ -282,34 +337,3 @@ def _run(path: Path, judgements: Path, counting: Counting, out: Path | None) -> 
     measured = {"kind": "run", "queries": len(run.answered), "items": run.items, "deviations": []}
     facts = facts_of(counting.title, command(), inputs, measured, [run], seeds=counting.seeds)
     return facts, write_tables(out, facts) if out else []
-
-
-def _instances(source: CaptionSource, judged: JudgedOptions, as_json: bool) -> None:
-    from wordreel.datasets import protocols
-    from wordreel.errors import EvaluationError
-    from wordreel.evaluate.instance import embedding_metrics
-    from wordreel.evaluate.matrices import read_matrix
-
-    if source.source not in INSTANCE or source.data is None or judged.embeddings is None:
-        raise typer.BadParameter(f"{' and '.join(INSTANCE)} are measured with --data and --embeddings.")
-    protocol = protocols.load(source.source)
-    split = source.read()
-    embeddings = read_matrix(judged.embeddings)
-    if len(embeddings) != len(split.items):
-        raise EvaluationError(
-            f"{judged.embeddings} holds {len(embeddings)} embeddings, but split {split.name!r} of "
-            f"{split.dataset} has {len(split.items)} pictures"
-        )
-    metrics = embedding_metrics(embeddings, [item.label for item in split.items], protocol.recall)
-    for note in protocols.deviations(protocol, split):
-        typer.echo(f"note: {note}", err=True)
-    if as_json:
-        print_json(
-            {"protocol": source.source, "split": split.name, "postprocessing": "none", **asdict(metrics)}
-        )
-        return
-    typer.echo(f"{metrics.queries} pictures ask for others of their class among {metrics.items}")
-    columns = {f"R@{k}": value for k, value in metrics.recall.items()}
-    columns |= {"mAP": metrics.mean_average_precision, "mAP@R": metrics.map_at_r}
-    typer.echo(f"{'post-processing':<17}" + "".join(f"{name:>8}" for name in columns))
-    typer.echo(f"{'none':<17}" + "".join(f"{value:>8.1f}" for value in columns.values()))

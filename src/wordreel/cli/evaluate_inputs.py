@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,9 +15,12 @@ from wordreel.cli.common import beta_number
 from wordreel.cli.hubness import KeyOption
 
 if TYPE_CHECKING:
+    from wordreel.datasets.protocols import EvaluationProtocol
     from wordreel.datasets.types import Split
+    from wordreel.evaluate.rankings import Normalisation
     from wordreel.evaluate.report import ReportRequest
-    from wordreel.evaluate.retrieval import Protocol
+    from wordreel.evaluate.retrieval import Array, Captions, Protocol
+    from wordreel.evaluate.runs import Modality
     from wordreel.hubness import Direction, Method
 
 ARRAYS = (".npy", ".npz", ".safetensors", ".h5", ".hdf5", ".pkl", ".pickle", ".pt", ".pth")
@@ -58,20 +61,34 @@ class GroupingOptions:
     mask: Annotated[
         Path | None, typer.Option(help="Of a matrix: [videos, captions], 1 for a caption, 0 for padding.")
     ] = None
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            help="Of a matrix: cut the videos into this many parts, in their order, and report means over "
+            "them, as COCO's 1k figures do (5).",
+            min=2,
+        ),
+    ] = None
     key: KeyOption = None
 
     @property
     def given(self) -> bool:
-        return bool(self.captions_per_video or self.counts or self.mask)
+        return bool(self.captions_per_video or self.counts or self.mask or self.folds)
 
     @property
     def each(self) -> str | None:
         return str(self.captions_per_video) if self.captions_per_video else self.counts
 
 
+METHOD_HELP = (
+    "none, dis, is, csls, gc, cent, nnn or sinkhorn with a bank; test-is (inverted softmax) or dsl without "
+    "one: those are transductive, they use all test queries"
+)
+
+
 @dataclass(frozen=True)
 class BankOptions:
-    """A normalisation; without a bank there is none, unless the method needs none."""
+    """Normalisations; without a bank there are only the transductive ones."""
 
     bank: Annotated[
         str | None,
@@ -80,9 +97,37 @@ class BankOptions:
         ),
     ] = None
     bank_ids: Annotated[str | None, typer.Option(help="Only these ids of a bank of captions.")] = None
-    method: Annotated[str, typer.Option(help="How the bank is used: dis, is, csls, gc, nnn, …")] = "dis"
-    beta: Annotated[str | None, typer.Option(help="A number, or auto.", metavar="NUMBER|auto")] = None
+    video_bank: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The bank of the other direction, of a matrix: similarities [bank videos, captions].",
+        ),
+    ] = None
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help=f"{METHOD_HELP}. Repeat it for several.", show_default="dis"),
+    ] = None
+    beta: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A number, or auto; for several methods, one each in their order.",
+            metavar="NUMBER|auto",
+            show_default="the method's",
+        ),
+    ] = None
     device: DeviceOption = "auto"
+
+    @staticmethod
+    def one(bank: Path | None, method: str | None, beta: str | None) -> BankOptions:
+        """One method, or none."""
+        if beta is not None and not (bank or method):
+            raise typer.BadParameter("a β goes with a bank or a method.")
+        return BankOptions(
+            bank=None if bank is None else str(bank),
+            method=None if method is None else [method],
+            beta=None if beta is None else [beta],
+        )
 
     @property
     def source(self) -> str:
@@ -90,13 +135,74 @@ class BankOptions:
         name = Path(self.bank or "").name
         return f"{name} of {Path(self.bank_ids).name}" if self.bank_ids else name
 
-    def build(self) -> Method | None:
-        """The method, or None where no normalisation is requested."""
-        from wordreel.hubness import make_method
+    @property
+    def files(self) -> dict[Direction, Path]:
+        """The matrices of the banks."""
+        from wordreel.hubness import Direction
 
-        beta = beta_number(self.beta)
-        method = make_method(self.method, **({} if beta is None else {"beta": beta}))
-        return method if self.bank or method.transductive else None
+        text = {} if self.bank is None else {Direction.TEXT_TO_VIDEO: Path(self.bank)}
+        return text if self.video_bank is None else {**text, Direction.VIDEO_TO_TEXT: self.video_bank}
+
+    def methods(self) -> list[tuple[Method, bool]]:
+        """The methods, and whether β is chosen from the bank; none where no normalisation is requested."""
+        if not self.method and not (self.bank or self.video_bank):
+            return []
+        names = self.method or ["dis"]
+        betas: Sequence[str | None] = self.beta or [None] * len(names)
+        if len(betas) != len(names):
+            raise typer.BadParameter("give --beta once for each --method, in their order.")
+        chosen = [chosen_method(name, beta) for name, beta in zip(names, betas, strict=True)]
+        for method, _ in chosen:
+            if not (self.bank or self.video_bank or method.transductive):
+                raise typer.BadParameter(f"{method.name} needs --bank; test-is and dsl need none.")
+        return chosen
+
+
+def chosen_method(name: str, beta: str | None) -> tuple[Method, bool]:
+    """A method, and whether its β is chosen from the bank."""
+    from wordreel.hubness import make_method
+
+    number = beta_number(beta)
+    return make_method(name, **({} if number is None else {"beta": number})), beta == "auto"
+
+
+def normalisations_of(
+    methods: Sequence[tuple[Method, bool]],
+    similarities: Array,
+    captions: Captions,
+    banks: Mapping[Direction, QueryBank],
+    device: str = "auto",
+) -> list[Normalisation]:
+    """Each method in each direction that it has a bank for; transductive methods need none."""
+    from wordreel.evaluate.rankings import Normalisation, with_automatic_beta
+    from wordreel.hubness import Direction
+
+    made = []
+    for method, automatic in methods:
+        for direction in Direction:
+            bank = None if method.transductive else banks.get(direction)
+            if bank is None and not method.transductive:
+                continue
+            texts = direction is Direction.TEXT_TO_VIDEO
+            fitted = method
+            if automatic:
+                rows = bank.rows if bank else similarities if texts else similarities.T
+                fitted = with_automatic_beta(method, rows, None if texts else captions.valid)
+            made.append(
+                Normalisation(fitted, direction=direction, device=device)
+                if bank is None
+                else Normalisation(fitted, bank.rows, bank.source, direction, bank.seen, device)
+            )
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class QueryBank:
+    """A bank of one direction: `rows [bank queries, gallery]`, and whether it holds test queries."""
+
+    rows: Array
+    source: str
+    seen: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,15 +264,27 @@ class Counting:
     directions: tuple[Direction, ...]
     v2t: Protocol | None
     seeds: tuple[int, ...]
+    modality: Modality | None = None
 
     def request(
-        self, inputs: list[dict[str, str]], default: Protocol | None = "ce", notes: Sequence[str] = ()
+        self,
+        inputs: list[dict[str, str]],
+        protocol: EvaluationProtocol | None = None,
+        notes: Sequence[str] = (),
     ) -> ReportRequest:
         from wordreel.evaluate.report import ReportRequest
 
-        protocol = self.v2t or default or "ce"
+        default: Any = protocol.v2t if protocol else None
+        modality: Any = protocol.modality if protocol else None
         return ReportRequest(
-            self.title, command(), inputs, self.directions, protocol, self.seeds, tuple(notes)
+            self.title,
+            command(),
+            inputs,
+            self.directions,
+            self.v2t or default or "ce",
+            self.seeds,
+            tuple(notes),
+            self.modality or modality or "video",
         )
 
 

@@ -32,7 +32,7 @@ class MatrixOptions:
             "--bank",
             "--sims_train_test_path",
             metavar="FILE",
-            help="Similarities [bank queries, gallery]. Transductive methods need none.",
+            help="Similarities [bank queries, gallery]; test-is and dsl need none.",
         ),
     ] = None
     gallery_bank: Annotated[
@@ -69,7 +69,8 @@ class NormOptions:
     method: Annotated[
         str,
         typer.Option(
-            help="none, gc, csls, is, dis, cent, nnn, sinkhorn, dsl, dual-is, dual-dis or dual-sinkhorn."
+            help="none, gc, csls, is, dis, cent, nnn, sinkhorn, dual-is, dual-dis or dual-sinkhorn; test-is "
+            "(inverted softmax) and dsl are transductive: they use all test queries, and no bank."
         ),
     ] = "dis"
     beta: Annotated[
@@ -141,7 +142,8 @@ def qbnorm(
     method = norm.build(matrices.bank is not None, matrices.gallery_bank is not None)
     facts, result, notes = _normalise(test, matrices, norm, method, save)
     if plot:
-        counts = {"before": result.before.occurrences, "after": result.after.occurrences}
+        after = "after, transductive: uses all test queries" if facts["transductive"] else "after"
+        counts = {"before": result.before.occurrences, after: result.after.occurrences}
         draw(plot, counts, result.before.k, "videos" if norm.direction == "t2v" else "captions")
     if save:
         facts["saved"] = str(save)
@@ -183,16 +185,18 @@ def _normalise(
     notes += dict.fromkeys(str(warning.message) for warning in caught)
     seen = matrices.bank is not None and matrices.bank.samefile(test)
     source = "" if matrices.bank is None else printable(matrices.bank.name)
-    return _facts(result, method, method.label(source, len(rows), seen), direction, len(rows)), result, notes
+    facts = _facts(result, method, direction, len(rows))
+    label = {
+        "postprocessing": method.label(source, len(rows), seen),
+        "transductive": seen or method.transductive,
+    }
+    return label | facts, result, notes
 
 
-def _facts(
-    result: NormalisedRankings, method: Method, label: str, direction: str, bank: int
-) -> dict[str, Any]:
+def _facts(result: NormalisedRankings, method: Method, direction: str, bank: int) -> dict[str, Any]:
     from wordreel.evaluate.metrics import DISPLAYED
 
     return {
-        "postprocessing": label,
         "method": method.name,
         "parameters": asdict(method),
         "direction": str(direction),

@@ -18,6 +18,7 @@ from wordreel.errors import DatasetError
 RULES = ("all", "one", "paragraph", "none")
 V2T = ("ce", "clip")
 TIES = ("average",)
+MODALITIES = ("video", "image", "audio")
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class EvaluationProtocol:
     `rule`: the queries are every caption ("all"), the first of each item ("one"), all of an item joined
     ("paragraph"), or pictures ("none"). `v2t`: a video's rank is that of its best caption among all captions
     ("ce"), or that of its caption group among all groups, each ranked by its best caption ("clip"); None if
-    the protocol has no video-to-text direction. `ties`: equal scores share their mean rank.
+    the protocol has no video-to-text direction. `ties`: equal scores share their mean rank. `folds`: figures
+    are means over this many equal parts of the items.
     """
 
     name: str
@@ -42,6 +44,8 @@ class EvaluationProtocol:
     items: int | None = None  # as published; None if unknown
     captions: int | None = None
     limit: int | None = None  # captions per item, from the first
+    modality: str = "video"
+    folds: int | None = None
     papers: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -104,6 +108,8 @@ def parse(name: str, text: str) -> EvaluationProtocol:
         items=take("items", _is_count, None),
         captions=take("captions", _is_count, None),
         limit=take("limit", _is_count, None),
+        modality=take("modality", lambda v: v in MODALITIES, "video"),
+        folds=take("folds", _is_count, None),
         papers=tuple(take("papers", lambda v: _is_list(v, _is_text))),
         notes=tuple(take("notes", lambda v: _is_list(v, _is_text), [])),
     )

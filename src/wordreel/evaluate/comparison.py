@@ -23,6 +23,7 @@ class PairedRuns:
 
     direction: str
     protocol: str | None
+    modality: str
     label_a: str
     label_b: str
     ranks_a: Float64
@@ -125,6 +126,7 @@ def _pair(a: SavedResult, b: SavedResult, i: int, j: int) -> PairedRuns:
     return PairedRuns(
         one["direction"],
         one["protocol"],
+        one.get("modality", "video"),
         one["postprocessing"],
         other["postprocessing"],
         a.ranks[i][order_a],

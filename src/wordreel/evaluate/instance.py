@@ -25,13 +25,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.errors import EvaluationError
+from wordreel.errors import EvaluationError, NextStep
 from wordreel.evaluate.metrics import recall_at
+from wordreel.hubness import Method, product, ranking_scores
 from wordreel.types import Float64, Int64
 
 BLOCK = 1 << 23  # similarities computed at once: few enough to hold, many enough for a matrix product
 CUB = (1, 2, 4, 8)
 SOP = (1, 10, 100, 1000)
+SELF = -1.25  # an item's similarity to itself: below every cosine, and not so large as to look like a logit
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,11 @@ class InstanceRanks:
 
 
 def embedding_metrics(
-    embeddings: NDArray[Any], labels: Sequence[Any] | NDArray[Any], ks: Sequence[int] = CUB
+    embeddings: NDArray[Any],
+    labels: Sequence[Any] | NDArray[Any],
+    ks: Sequence[int] = CUB,
+    method: Method | None = None,
+    bank: NDArray[Any] | None = None,
 ) -> InstanceMetrics:
     """Image-to-image retrieval metrics of embeddings, by cosine.
 
@@ -63,6 +69,8 @@ def embedding_metrics(
         embeddings: `[items, dim]`, of any length.
         labels: `[items]`, the class of each item.
         ks: The K of R@K; `CUB` by default, or `SOP`.
+        method: A normalisation of the cosines. A transductive one uses all test items as queries.
+        bank: `[bank items, dim]`: embeddings of other items, such as the training split's, as bank queries.
 
     Returns:
         R@K, mAP and mAP@R in per cent, over the items that are not alone in their class.
@@ -74,7 +82,7 @@ def embedding_metrics(
     >>> result.recall[1], result.mean_average_precision
     (100.0, 100.0)
     """
-    return instance_metrics(embedding_ranks(embeddings, labels), ks)
+    return instance_metrics(embedding_ranks(embeddings, labels, method, bank), ks)
 
 
 def instance_metrics(items: InstanceRanks, ks: Sequence[int] = CUB) -> InstanceMetrics:
@@ -88,19 +96,51 @@ def instance_metrics(items: InstanceRanks, ks: Sequence[int] = CUB) -> InstanceM
     )
 
 
-def embedding_ranks(embeddings: NDArray[Any], labels: Sequence[Any] | NDArray[Any]) -> InstanceRanks:
-    """Each item's ranks, by cosine; products are computed in float32, or float64 where that is given."""
+def embedding_ranks(
+    embeddings: NDArray[Any],
+    labels: Sequence[Any] | NDArray[Any],
+    method: Method | None = None,
+    bank: NDArray[Any] | None = None,
+) -> InstanceRanks:
+    """Each item's ranks, by cosine, normalised by `method` where there is one; products are computed in
+    float32, or float64 where that is given."""
+    vectors = _unit(embeddings, "embedding")
+    items = len(vectors)
+
+    def rows_of(span: slice) -> NDArray[Any]:
+        rows: NDArray[Any] = vectors[span] @ vectors.T
+        # An item does not retrieve itself: no gate opens by it, and no statistic counts it.
+        rows[np.arange(len(rows)), np.arange(span.start, span.stop)] = SELF
+        return rows
+
+    if method is None or method.name == "none":
+        return item_ranks(rows_of, items, labels)
+    if method.transductive:
+        state = method.fit(rows_of(span) for span in _spans(items))
+    elif bank is None:
+        raise EvaluationError(f"{method.name} needs a bank of other items", NextStep("give one with --bank"))
+    else:
+        others = _unit(bank, "bank embedding").astype(vectors.dtype)
+        if others.shape[1] != vectors.shape[1]:
+            raise EvaluationError(
+                f"the bank's embeddings have {others.shape[1]} dimensions, the items' {vectors.shape[1]}"
+            )
+        state = method.fit(product(others, vectors))
+    return item_ranks(lambda span: ranking_scores(method.apply(rows_of(span), state)), items, labels)
+
+
+def _unit(embeddings: NDArray[Any], what: str) -> NDArray[Any]:
+    """Embeddings of length 1; one of length 0 is as far from all."""
     vectors = np.asarray(embeddings)
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
         raise EvaluationError(f"embeddings are a matrix [items, dim] of numbers, not {vectors.shape}")
-    kind = np.float64 if vectors.dtype == np.float64 else np.float32
-    vectors = vectors.astype(kind)
+    vectors = vectors.astype(np.float64 if vectors.dtype == np.float64 else np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
         item = int(np.flatnonzero(~np.isfinite(lengths))[0])
-        raise EvaluationError(f"embedding {item} is not finite; leave it out or mend it")
-    vectors /= np.where(lengths > 0, lengths, 1)  # an embedding of nothing is as far from all
-    return item_ranks(lambda span: vectors[span] @ vectors.T, len(vectors), labels)
+        raise EvaluationError(f"{what} {item} is not finite; leave it out or mend it")
+    vectors /= np.where(lengths > 0, lengths, 1)
+    return vectors
 
 
 def item_ranks(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from wordreel.datasets import registry
 from wordreel.errors import NextStep, QueryError
+from wordreel.evaluate.folds import Fold
 from wordreel.evaluate.matrices import new_matrix
 from wordreel.evaluate.retrieval import Array, Captions
 from wordreel.progress import Progress, ProgressCallback
@@ -85,6 +86,18 @@ class ScoredCaptions:
     contents: tuple[str, ...]  # hash of each video's bytes
     missing: int  # captioned videos that the library does not have
     experts: dict[str, tuple[bool, ...]]  # which videos each expert has features of
+
+    def part(self, fold: Fold) -> ScoredCaptions:
+        """One fold as a test set of its own."""
+        return replace(
+            self,
+            similarities=self.similarities[fold.rows, fold.columns],
+            captions=fold.captions,
+            texts=self.texts[fold.rows],
+            videos=self.videos[fold.columns],
+            contents=self.contents[fold.columns],
+            experts={name: present[fold.columns] for name, present in self.experts.items()},
+        )
 
     @property
     def files_sha256(self) -> str:

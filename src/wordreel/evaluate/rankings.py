@@ -21,6 +21,7 @@ from wordreel.evaluate.matrices import new_matrix
 from wordreel.evaluate.metrics import RetrievalMetrics, retrieval_metrics
 from wordreel.evaluate.ranks import ranks_of
 from wordreel.evaluate.retrieval import BLOCK, Array, Captions, Ids, best_own_ranks, row_blocks
+from wordreel.evaluate.retrieval import Protocol as VideoToText
 from wordreel.hubness import (
     Direction,
     GatedScores,
@@ -121,6 +122,20 @@ class OwnItems:
         return np.zeros(len(scores))
 
 
+@dataclass(frozen=True)
+class OwnGroups:
+    """Video to text, by groups: a video's captions score as the best of them, and its own group counts."""
+
+    owner: Ids
+
+    def ranks(self, scores: Array, start: int) -> Float64:
+        videos, starts = np.unique(self.owner, return_index=True)
+        return best_own_ranks(np.fmax.reduceat(scores, starts, axis=1), videos, start)
+
+    def margins(self, scores: Array, start: int, best: Ids) -> Float64:
+        return np.zeros(len(scores))
+
+
 def rank_queries(
     scores_of: ScoreBlocks,
     answers: RightAnswers,
@@ -163,40 +178,28 @@ def rank_queries(
 
 @dataclass(frozen=True)
 class Normalisation:
-    """A method, the bank `[bank queries, videos]` it is fitted on, and the label its metrics carry."""
+    """A method with the bank it is fitted on, for one direction.
+
+    `bank` is `[bank queries, videos]` for text to video and `[bank videos, captions]` for video to text; None
+    for transductive methods, which are fitted on the test queries.
+    """
 
     method: Method
-    bank: Array | None
-    label: str
+    bank: Array | None = None
+    source: str = ""  # what the label calls the bank
+    direction: Direction = Direction.TEXT_TO_VIDEO
+    seen: bool = False  # the bank holds test queries
     device: str = "cpu"
     save: Path | None = None  # where the normalised scores go, as `.npy`
 
+    @property
+    def transductive(self) -> bool:
+        """Whether the ranking of a query depends on the other test queries."""
+        return self.method.transductive or self.seen
 
-def normalisation(
-    method: Method,
-    bank: Array | None,
-    source: str,
-    *,
-    automatic: bool = False,
-    transductive: bool = False,
-    columns: Bool | None = None,
-    device: str = "cpu",
-) -> Normalisation:
-    """A method with its bank, labelled honestly.
-
-    Args:
-        method: What to fit.
-        bank: `[bank queries, videos]` similarities; None for transductive methods.
-        source: The bank's name in the label.
-        automatic: Choose β from the bank, without labels.
-        transductive: The bank holds test queries.
-        columns: The columns of the bank that are gallery items; all by default.
-        device: `cpu`, `cuda` or `auto`.
-    """
-    if automatic and bank is not None:
-        method = with_automatic_beta(method, bank, columns)
-    size = 0 if bank is None else len(bank)
-    return Normalisation(method, bank, method.label(source, size, transductive), device)
+    @property
+    def label(self) -> str:
+        return self.method.label(self.source, 0 if self.bank is None else len(self.bank), self.seen)
 
 
 @dataclass(frozen=True)
@@ -234,6 +237,7 @@ def rank_normalised(
     captions: Captions,
     direction: Direction = Direction.TEXT_TO_VIDEO,
     *,
+    protocol: VideoToText = "ce",
     gallery_bank: Array | None = None,
     save: Path | None = None,
     k: int = 10,
@@ -248,6 +252,7 @@ def rank_normalised(
             text: rows are videos, columns captions; captions that are not valid are no gallery items.
         captions: Which captions belong to which video, and which are valid.
         direction: Who asks.
+        protocol: How video to text is counted: by the best caption or by groups.
         gallery_bank: The second bank of the dual methods.
         save: Write the corrected scores to this `.npy` file.
         k: Of the k-occurrences.
@@ -261,9 +266,10 @@ def rank_normalised(
     columns = captions.valid if backwards and not captions.valid.all() else None
     source = GalleryColumns(test, columns)
     asks = np.ones(len(test), bool) if backwards else captions.valid
-    answers: RightAnswers = (
-        OwnItems(captions.owner[captions.valid]) if backwards else RightItem(captions.owner)
-    )
+    owner = captions.owner[captions.valid]
+    answers: RightAnswers = RightItem(captions.owner)
+    if backwards:
+        answers = OwnItems(owner) if protocol == "ce" else OwnGroups(owner)
     state = _fit(method, bank, gallery_bank, source, asks, device)
     queries, items = source.shape
     corrected = np.zeros(queries, bool)

@@ -20,7 +20,7 @@ from wordreel.evaluate.report_analysis import QueryGroup, by_expert, by_length
 from wordreel.evaluate.report_files import QueryKeys
 from wordreel.evaluate.report_page import FrameLookup, ReportSubject, page
 from wordreel.evaluate.retrieval import Array, Captions, Protocol
-from wordreel.evaluate.runs import EvaluationRun, measure
+from wordreel.evaluate.runs import EvaluationRun, Modality, measure
 from wordreel.evaluate.tables import spread_of
 from wordreel.hubness import Direction
 from wordreel.search.searcher import Searcher
@@ -55,23 +55,26 @@ class ReportRequest:
     protocol: Protocol = "ce"
     seeds: Sequence[int] = ()
     deviations: Sequence[str] = ()  # from the named protocol
+    modality: Modality = "video"
 
 
 def of_matrix(
     similarities: Array,
     captions: Captions,
     request: ReportRequest,
-    normalisation: Normalisation | None = None,
+    normalisations: Sequence[Normalisation] = (),
 ) -> EvaluationReport:
     """A report on `similarities [captions, videos]`; its videos and texts have no names."""
-    runs = measure(similarities, captions, request.directions, request.protocol, normalisation)
+    runs = measure(
+        similarities, captions, request.directions, request.protocol, normalisations, request.modality
+    )
     queries = report_files.queries_of(captions.owner, columns=captions.videos)
     measured = {
         "kind": "matrix",
         "videos": captions.videos,
         "captions": int(captions.valid.sum()),
         **report_files.digests(queries),
-        **_normalisation_facts(request, normalisation),
+        **_normalisation_facts(request, normalisations),
     }
     facts = report_files.facts_of(
         request.title, request.command, request.inputs, measured, runs, seeds=request.seeds
@@ -93,15 +96,39 @@ def of_seeds(reports: Sequence[EvaluationReport]) -> dict[str, Any]:
     }
 
 
+def of_folds(reports: Sequence[EvaluationReport]) -> dict[str, Any]:
+    """The facts of one test set in folds: means over the folds, and beside them `deviation`."""
+    first = reports[0].facts
+    measured = [report.facts["measured"] for report in reports]
+    return {
+        **first,
+        "measured": {
+            **first["measured"],
+            "folds": len(reports),
+            "videos": sum(each["videos"] for each in measured),
+            "captions": sum(each["captions"] for each in measured),
+        },
+        "runs": spread_of([report.runs for report in reports]),
+        "breakdown": {},
+    }
+
+
 def of_library(
     searcher: Searcher,
     scored: ScoredCaptions,
     request: ReportRequest,
-    normalisation: Normalisation | None = None,
+    normalisations: Sequence[Normalisation] = (),
 ) -> EvaluationReport:
     """A report on captions that a library, with any model, has scored (`library.score`)."""
     captions = scored.captions
-    runs = measure(scored.similarities, captions, request.directions, request.protocol, normalisation)
+    runs = measure(
+        scored.similarities,
+        captions,
+        request.directions,
+        request.protocol,
+        normalisations,
+        request.modality,
+    )
     queries = report_files.queries_of(captions.owner, scored.texts, scored.videos)
     measured = {
         "kind": "library",
@@ -113,7 +140,7 @@ def of_library(
         "missing": scored.missing,
         **report_files.digests(queries),
         "files_sha256": scored.files_sha256,
-        **_normalisation_facts(request, normalisation),
+        **_normalisation_facts(request, normalisations),
     }
     groups: dict[str, list[QueryGroup]] = {}
     texts = next((run for run in runs if run.direction is Direction.TEXT_TO_VIDEO), None)
@@ -131,9 +158,21 @@ def of_library(
     )
 
 
-def _normalisation_facts(request: ReportRequest, how: Normalisation | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {"deviations": list(request.deviations)}
-    if how is not None:
-        settings: Any = how.method
-        facts["normalisation"] = {"method": how.method.name, "parameters": asdict(settings)}
-    return facts
+def _normalisation_facts(request: ReportRequest, each: Sequence[Normalisation]) -> dict[str, Any]:
+    return {
+        "deviations": list(request.deviations),
+        "normalisations": [
+            {
+                "direction": how.direction.value,
+                "method": how.method.name,
+                "parameters": _parameters(how.method),
+                "transductive": how.transductive,
+            }
+            for how in each
+            if how.direction in request.directions
+        ],
+    }
+
+
+def _parameters(method: Any) -> dict[str, Any]:
+    return asdict(method)

@@ -15,7 +15,7 @@ from wordreel.evaluate.report_analysis import QueryExample, best_and_worst, hubs
 from wordreel.evaluate.report_style import STYLE
 from wordreel.evaluate.retrieval import Ids
 from wordreel.evaluate.runs import TOP, EvaluationRun
-from wordreel.evaluate.tables import TITLES, Rows, numeric_columns, rows_of
+from wordreel.evaluate.tables import TITLES, Rows, direction_title, numeric_columns, rows_of
 from wordreel.plots import STYLE as PLOT_STYLE
 from wordreel.plots import available, escape
 
@@ -96,7 +96,7 @@ def _top(facts: Mapping[str, Any]) -> str:
 def _headline(facts: Mapping[str, Any]) -> str:
     cards = []
     for entry in facts["runs"]:
-        direction = "Text → video" if entry["direction"] == "t2v" else f"Video → text ({entry['protocol']})"
+        direction = direction_title(entry).capitalize()
         numbers = "".join(
             f"<div><b>{entry['figures'][key]:.1f}</b><span>{TITLES[key]}</span></div>"
             for key in ("R1", "R5", "R10", "MdR")
@@ -139,9 +139,6 @@ def _provenance(facts: Mapping[str, Any]) -> str:
         pairs.append(("model", f"{escape(measured['model'])} <code>{escape(measured['fingerprint'])}</code>"))
     pairs.append(("gallery", f"<code>sha256 {escape(measured['gallery_sha256'])}</code>"))
     labels = "; ".join(dict.fromkeys(entry["postprocessing"] for entry in facts["runs"]))
-    if how := measured.get("normalisation"):
-        settings = ", ".join(f"{name} {value}" for name, value in how["parameters"].items())
-        labels += f" by {how['method']}" + (f" ({settings})" if settings else "")
     pairs.append(("post-processing", escape(labels)))
     if measured["deviations"]:
         pairs.append(("apart from the protocol", escape("; ".join(measured["deviations"]))))

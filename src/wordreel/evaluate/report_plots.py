@@ -23,7 +23,7 @@ def recall_curve(runs: Sequence[EvaluationRun]) -> str:
     ks = np.unique(np.geomspace(1, reach, POINTS).round().astype(np.int64))
     lines = [Series(run.name, ks, [recall_at(run.ranks, int(k)) for k in ks]) for run in runs]
     if any(run.direction is Direction.TEXT_TO_VIDEO for run in runs):
-        lines.append(Series("chance, text → video", ks, 100 * ks / reach, dashed=True))
+        lines.append(Series(f"chance, text → {runs[0].modality}", ks, 100 * ks / reach, dashed=True))
     return line_chart(lines, "Recall at K", "K", "recall (%)", log_x=True, standalone=False)
 
 
@@ -63,12 +63,7 @@ def rank_rows(runs: Sequence[EvaluationRun]) -> Rows:
 
 def occurrence(runs: Sequence[EvaluationRun]) -> str:
     """The k-occurrences of the videos, before and after where there is a normalised run."""
-    names = ["before", "after"] if len(runs) == 2 else [run.postprocessing for run in runs]
-    counts = {
-        name if len(runs) > 1 else "plain": counted
-        for name, run in zip(names, runs, strict=True)
-        if (counted := run.occurrences) is not None
-    }
+    counts = {run.short_label: counted for run in runs if (counted := run.occurrences) is not None}
     return occurrence_chart(counts, min(TOP, runs[0].items), items="videos", standalone=False)
 
 

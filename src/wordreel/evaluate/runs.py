@@ -7,13 +7,21 @@ of the scores. Plain runs come first. Tables, pages and comparisons show runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from wordreel.errors import EvaluationError, NextStep
 from wordreel.evaluate.metrics import RetrievalMetrics, retrieval_metrics
-from wordreel.evaluate.rankings import Normalisation, Ranking, RightItem, rank_normalised, rank_queries
+from wordreel.evaluate.rankings import (
+    Normalisation,
+    NormalisedRankings,
+    Ranking,
+    RightItem,
+    rank_normalised,
+    rank_queries,
+)
 from wordreel.evaluate.retrieval import Array, Captions, Ids, Protocol, video_to_text_ranks
 from wordreel.hubness import Direction, Hubness
 from wordreel.hubness.blocks import widen
@@ -21,6 +29,7 @@ from wordreel.types import Float64
 
 TOP = 10  # items stored of each query's ranking, and the k of the k-occurrences
 TEXT_TO_VIDEO, VIDEO_TO_TEXT = Direction.TEXT_TO_VIDEO, Direction.VIDEO_TO_TEXT
+Modality = Literal["video", "image", "audio"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,9 @@ class EvaluationRun:
     items: int
     ranks: Float64
     ranking: Ranking | None = None  # of texts that look for videos
+    method: str = "none"
+    transductive: bool = False  # a query's ranking depends on the other test queries
+    modality: Modality = "video"
 
     @property
     def answered(self) -> Float64:
@@ -53,11 +65,18 @@ class EvaluationRun:
         return None if self.ranking is None else self.ranking.hubness
 
     @property
+    def short_label(self) -> str:
+        """The post-processing, short, for a legend."""
+        if self.postprocessing == "none":
+            return "plain"
+        return f"{self.method}, transductive: uses all test queries" if self.transductive else self.method
+
+    @property
     def name(self) -> str:
         """Short, for a legend."""
         texts = self.direction is TEXT_TO_VIDEO
-        name = "text → video" if texts else f"video → text ({self.protocol})"
-        return name if self.postprocessing == "none" else f"{name}, normalised"
+        name = f"text → {self.modality}" if texts else f"{self.modality} → text ({self.protocol})"
+        return name if self.postprocessing == "none" else f"{name}, {self.short_label}"
 
 
 def measure(
@@ -65,7 +84,8 @@ def measure(
     captions: Captions,
     directions: Sequence[Direction] = (TEXT_TO_VIDEO, VIDEO_TO_TEXT),
     protocol: Protocol = "ce",
-    normalisation: Normalisation | None = None,
+    normalisations: Sequence[Normalisation] = (),
+    modality: Modality = "video",
 ) -> list[EvaluationRun]:
     """Rank `similarities [captions, videos]`.
 
@@ -74,10 +94,11 @@ def measure(
         captions: Which captions belong to which video, and which are valid.
         directions: Who asks.
         protocol: How video to text is counted.
-        normalisation: Adds a normalised text-to-video run after the plain ones.
+        normalisations: Each adds a normalised run of its direction, where that is asked for.
+        modality: What the columns are: videos, images or sounds.
 
     Returns:
-        The plain runs in the order of `directions`, then the normalised one.
+        The plain runs in the order of `directions`, then the normalised ones in their order.
 
     Raises:
         EvaluationError: The matrices do not fit the captions.
@@ -91,23 +112,39 @@ def measure(
             f"the matrix is {list(similarities.shape)}, but {len(captions)} captions of {captions.videos} "
             "videos are expected: rows are captions, columns videos"
         )
-    plain: Ranking | None = None
-    normalised: Ranking | None = None
-    if TEXT_TO_VIDEO in directions:
-        if normalisation is None:
-            plain = _plain(similarities, captions)
-        else:
-            plain, normalised = _normalised(similarities, captions, normalisation)
+    normalised = [how for how in normalisations if how.direction in directions]
+    results = [_normalised(similarities, captions, protocol, how) for how in normalised]
     runs = []
-    if plain is not None:
-        runs.append(_texts(plain, "none"))
+    if TEXT_TO_VIDEO in directions:
+        ranked = (
+            one.before for one, how in zip(results, normalised, strict=True) if how.direction is TEXT_TO_VIDEO
+        )
+        plain = next(ranked, None) or _plain(similarities, captions)
+        runs.append(EvaluationRun(TEXT_TO_VIDEO, "", "none", plain.items, plain.ranks, plain))
     if VIDEO_TO_TEXT in directions:
         ranks = video_to_text_ranks(similarities, captions, protocol=protocol)
-        items = int(captions.valid.sum()) if protocol == "ce" else int((~np.isnan(ranks)).sum())
-        runs.append(EvaluationRun(VIDEO_TO_TEXT, protocol, "none", items, ranks))
-    if normalised is not None and normalisation is not None:
-        runs.append(_texts(normalised, normalisation.label))
-    return runs
+        runs.append(EvaluationRun(VIDEO_TO_TEXT, protocol, "none", _candidates(captions, protocol), ranks))
+    for how, result in zip(normalised, results, strict=True):
+        texts = how.direction is TEXT_TO_VIDEO
+        runs.append(
+            EvaluationRun(
+                how.direction,
+                "" if texts else protocol,
+                how.label,
+                result.items if texts else _candidates(captions, protocol),
+                result.after.ranks,
+                result.after if texts else None,
+                how.method.name,
+                how.transductive,
+            )
+        )
+    return [replace(run, modality=modality) for run in runs]
+
+
+def _candidates(captions: Captions, protocol: Protocol) -> int:
+    """What a video ranks: valid captions, or the groups that have any."""
+    valid = captions.owner[captions.valid]
+    return len(valid) if protocol == "ce" else len(np.unique(valid))
 
 
 def _plain(similarities: Array, captions: Captions) -> Ranking:
@@ -121,30 +158,30 @@ def _plain(similarities: Array, captions: Captions) -> Ranking:
     return ranking.only(captions.valid)
 
 
-def _normalised(similarities: Array, captions: Captions, how: Normalisation) -> tuple[Ranking, Ranking]:
+def _normalised(
+    similarities: Array, captions: Captions, protocol: Protocol, how: Normalisation
+) -> NormalisedRankings:
+    rows = similarities if how.direction is TEXT_TO_VIDEO else similarities.T
     bank = how.bank
     if bank is None:
         if not how.method.transductive:
             raise EvaluationError(
                 f"{how.method.name} needs a bank of queries", NextStep("give one with --bank")
             )
-        bank = similarities  # a transductive method is fitted on the test queries
-    elif bank.shape[1] != captions.videos:
+        bank = rows  # a transductive method is fitted on the test queries
+    elif bank.shape[1] != rows.shape[1]:
         raise EvaluationError(
-            f"the bank has {bank.shape[1]} columns for a gallery of {captions.videos}; the columns of "
-            "both matrices are the same videos"
+            f"the bank has {bank.shape[1]} columns for a gallery of {rows.shape[1]}; the columns of both "
+            f"matrices are the same {'videos' if how.direction is TEXT_TO_VIDEO else 'captions'}"
         )
-    result = rank_normalised(
+    return rank_normalised(
         how.method,
         bank,
-        similarities,
+        rows,
         captions,
+        how.direction,
+        protocol=protocol,
         save=how.save,
         k=min(TOP, captions.videos),
         device=how.device,
     )
-    return result.before, result.after
-
-
-def _texts(ranking: Ranking, label: str) -> EvaluationRun:
-    return EvaluationRun(TEXT_TO_VIDEO, "", label, ranking.items, ranking.ranks, ranking)

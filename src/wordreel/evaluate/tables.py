@@ -13,7 +13,6 @@ from wordreel.hubness import Direction
 TITLES = {name: name.replace("R", "R@") if name[1:].isdecimal() else name for name in NAMES} | {
     "Rsum": "R-sum"
 }
-DIRECTIONS = {Direction.TEXT_TO_VIDEO: "text → video", Direction.VIDEO_TO_TEXT: "video → text"}
 HEADER = [
     "direction",
     "post-processing",
@@ -30,7 +29,9 @@ def entry_of(run: EvaluationRun) -> dict[str, Any]:
     return {
         "direction": run.direction.value,
         "protocol": run.protocol or None,
+        "modality": run.modality,
         "postprocessing": run.postprocessing,
+        "transductive": run.transductive,
         "queries": run.metrics.queries,
         "gallery": run.items,
         "figures": run.metrics.table(),
@@ -62,10 +63,21 @@ def rows_of(entries: Sequence[Mapping[str, Any]]) -> Rows:
     return [HEADER, *(_row(entry) for entry in entries)]
 
 
+def direction_title(entry: Mapping[str, Any]) -> str:
+    """Who asks for what, of an entry; results of earlier versions are of videos.
+
+    >>> direction_title({"direction": "v2t", "protocol": "ce", "modality": "image"})
+    'image → text (ce)'
+    """
+    modality = entry.get("modality", "video")
+    if entry["direction"] == Direction.TEXT_TO_VIDEO:
+        return f"text → {modality}"
+    return f"{modality} → text ({entry['protocol']})"
+
+
 def _row(entry: Mapping[str, Any]) -> list[str]:
-    protocol = f" ({entry['protocol']})" if entry["protocol"] else ""
     return [
-        DIRECTIONS[Direction(entry["direction"])] + protocol,
+        direction_title(entry),
         entry["postprocessing"],
         str(entry["queries"]),
         str(entry["gallery"]),

@@ -5,8 +5,9 @@ alignment and dual softmax loss" (CAMoE), arXiv 2109.04290. **Transductive**: it
 
 Fit it on the test queries themselves and report its figures as such. The published form has β = 1 on logits
 of scale 100, so β = 100 on cosines. For video to text the softmax runs over the videos: fit on that
-direction's query rows. Transposing the text-to-video result instead changes nothing where similarities are
-positive.
+direction's query rows. Transposing the text-to-video result instead, as released code does, changes nothing
+where similarities are positive. TS2-Net's tables call this form "inverted softmax"; without the factor
+s(q, v) it is `transductive_inverted_softmax`.
 
 The product underflows for logits, so scores are an increasing function of η, sign(s)·h(log|η|) with
 h(l) = 1/(1 − l) for l < 0 and 1 + l otherwise, in float64: the order of η, finite, and 0 exactly for s = 0.

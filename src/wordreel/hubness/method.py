@@ -84,28 +84,26 @@ class Method:
         assert items is not None  # noqa: S101 - every method has a bank
         return State(self, items, banks)
 
-    def label(self, source: str, size: int, transductive: bool = False, *, parameters: bool = False) -> str:
-        """The post-processing of scores: `none`, `querybank(source, size, β)` or `transductive`.
+    def label(self, source: str, size: int, transductive: bool = False) -> str:
+        """The post-processing of scores, which every reported number carries.
 
-        Every reported number carries it.
+        `none`, `querybank(train.npy, 987 queries, method=is, beta=20)`, or `transductive(uses all test
+        queries, method=dsl, beta=100)`.
 
         Args:
             source: What the bank is called, or the file that it comes from.
             size: The number of bank queries.
             transductive: The bank holds test queries, which makes any method transductive.
-            parameters: Name the method and all its parameters rather than β alone, as search results do,
-                which report them nowhere else: `querybank(source, 987 queries, method=is, beta=20)`.
         """
         if self.name == "none":
             return "none"
-        if transductive or self.transductive:
-            return "transductive"
         values = {name: value for name, value in asdict(self).items() if value is not None}
-        if parameters:
-            facts = [f"method={self.name}", *(f"{name}={_number(value)}" for name, value in values.items())]
-            return f"querybank({source}, {size} queries, {', '.join(facts)})"
-        beta = f", {values['beta']:g}" if "beta" in values else ""
-        return f"querybank({source}, {size}{beta})"
+        facts = [f"method={self.name}", *(f"{name}={_number(value)}" for name, value in values.items())]
+        if self.transductive:
+            return f"transductive({', '.join(['uses all test queries', *facts])})"
+        if transductive:
+            return f"transductive({', '.join(['the bank holds test queries', *facts])})"
+        return f"querybank({', '.join([source, f'{size} queries', *facts])})"
 
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
         """What fills in the scores of a block, in `kind`; it says which rows were corrected if not all."""

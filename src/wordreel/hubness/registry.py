@@ -18,6 +18,7 @@ from wordreel.hubness.nnn import NNN
 from wordreel.hubness.plain import Plain
 from wordreel.hubness.sinkhorn import DualSinkhorn, Sinkhorn
 from wordreel.hubness.standard_score import StandardScore
+from wordreel.hubness.transductive_inverted_softmax import TransductiveInvertedSoftmax
 
 METHODS: dict[str, type[Method]] = {
     kind.name: kind
@@ -33,6 +34,7 @@ METHODS: dict[str, type[Method]] = {
         DualDynamicInvertedSoftmax,
         Sinkhorn,
         DualSinkhorn,
+        TransductiveInvertedSoftmax,
         DualSoftmax,
     )
 }
@@ -45,7 +47,8 @@ def make_method(name: str, **parameters: object) -> Method:
     """A method by its short name.
 
     Args:
-        name: One of `METHODS`: none, gc, csls, is, dis, cent, nnn, sinkhorn, dsl or a dual method.
+        name: One of `METHODS`: none, gc, csls, is, dis, cent, nnn, sinkhorn, a dual method, or test-is and
+            dsl, which are transductive: they use all test queries.
         parameters: Parameters that differ from the method's defaults, such as `beta`.
 
     Returns:

@@ -82,6 +82,11 @@ class State:
 
     def bias(self) -> Float32:
         """`[items]` float32: `offset` less its mean, to fold into an index. The ranking is the same."""
+        if self.method.transductive:
+            raise HubnessError(
+                f"{self.method.name!r} is transductive: it uses all test queries, which an index that "
+                "answers one query at a time does not have; fold a bank of other queries ('is')"
+            )
         return np.asarray(self.offset - self.offset.mean(), np.float32)
 
     @property

@@ -97,7 +97,7 @@ class FrameHeadConfig:
     """How a fine-tuned model (CLIP4Clip, CLIP2Video) makes one vector of a clip's frames, at most `frames`.
 
     `layers` and `heads` are the transformer's. CLIP2Video's vectors, of texts too, are its two end to end;
-    `global_weight` is the share of the first in their inner product.
+    `global_weight` is the share of the first in their inner product, `centres` what the second is made of.
     """
 
     kind: Literal["mean", "lstm", "transformer", "clip2video"] = "mean"
@@ -105,6 +105,7 @@ class FrameHeadConfig:
     layers: int = 4
     heads: int = 8
     global_weight: float = 0.5
+    centres: int = 0
 
 
 @dataclass(frozen=True)

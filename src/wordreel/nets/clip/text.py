@@ -13,6 +13,7 @@ import numpy as np
 from onnx import TensorProto
 
 from wordreel.nets.clip.config import TextTowerConfig
+from wordreel.nets.clip.text_alignment import TextAlignment
 from wordreel.nets.clip.transformer import blocks
 from wordreel.nets.net_builder import NetBuilder
 
@@ -24,11 +25,13 @@ class TextTransformer:
     """`ids [n, tokens]` int64 to `features [n, dim]`, not normalised.
 
     A causal tower that takes the end token gives the same features for ids cut off behind the last end token
-    of the batch; a tower that takes the last position needs `config.length` ids.
+    of the batch; a tower that takes the last position needs `config.length` ids. With an `alignment`, the
+    features are CLIP2Video's `[n, 2 dim]`.
     """
 
     config: TextTowerConfig
     dim: int
+    alignment: TextAlignment | None = None
 
     def __call__(self, net: NetBuilder) -> Mapping[str, str]:
         config, width = self.config, self.config.width
@@ -39,9 +42,17 @@ class TextTransformer:
         positions = net.tensor(f"{AT}.embeddings.position_embedding.weight", config.length, width)
         x = net.op("Add", x, self._first(net, net.constant(positions), tokens, axes=1))
         x = blocks(net, x, AT, config, mask=self._mask(net, tokens))
-        x = net.layer_norm(self._pool(net, x, ids), f"{AT}.final_layer_norm", width, config.epsilon)
+        if self.alignment is None:
+            return {"features": self._projected(net, self._pool(net, x, ids))}
+        tokens = self._projected(net, x)
+        return {"features": self.alignment(net, tokens, self._end(net, ids), self.dim)}
+
+    def _projected(self, net: NetBuilder, x: str) -> str:
+        """States `[…, width]` in the joint space `[…, dim]`."""
+        config, width = self.config, self.config.width
+        x = net.layer_norm(x, f"{AT}.final_layer_norm", width, config.epsilon)
         projection = f"{AT}.head" if config.projection_bias else "text_projection"
-        return {"features": net.linear(x, projection, self.dim, width, bias=config.projection_bias)}
+        return net.linear(x, projection, self.dim, width, bias=config.projection_bias)
 
     def _mask(self, net: NetBuilder, tokens: str) -> str:
         """`[tokens, tokens]`: −∞ where a token would see a later one."""
@@ -62,8 +73,11 @@ class TextTransformer:
         """`[n, tokens, width]` to `[n, width]`."""
         if self.config.pooling == "last":
             return net.op("Gather", x, net.constant(np.int64(-1)), axis=1)
+        return net.op("GatherND", x, self._end(net, ids), batch_dims=1)
+
+    def _end(self, net: NetBuilder, ids: str) -> str:
+        """`[n, 1]`: the positions of the end tokens."""
         if self.config.end_token >= 0:
             ends = net.op("Equal", ids, net.constant(np.int64(self.config.end_token)))
             ids = net.op("Cast", ends, to=TensorProto.INT32)
-        at = net.op("ArgMax", ids, axis=1, keepdims=1)  # the first of the largest
-        return net.op("GatherND", x, at, batch_dims=1)
+        return net.op("ArgMax", ids, axis=1, keepdims=1)  # the first of the largest

@@ -9,6 +9,7 @@ from typing import Any
 from wordreel.nets.checkpoint import check
 from wordreel.nets.clip.config import BackboneConfig
 from wordreel.nets.clip.text import TextTransformer
+from wordreel.nets.clip.text_alignment import TextAlignment
 from wordreel.nets.clip.vision import VisionTransformer
 from wordreel.nets.graph import Array, Precision
 from wordreel.nets.net_builder import NetworkDefinition, Shape, build_onnx, weight_shapes
@@ -24,7 +25,10 @@ UNUSED = (
 
 def networks(config: BackboneConfig) -> tuple[NetworkDefinition, NetworkDefinition]:
     """The image tower and the text tower."""
-    return VisionTransformer(config.vision, config.dim), TextTransformer(config.text, config.dim)
+    head, alignment = config.head, None
+    if head is not None and head.kind == "clip2video":
+        alignment = TextAlignment(head.centres, head.global_weight)
+    return VisionTransformer(config.vision, config.dim), TextTransformer(config.text, config.dim, alignment)
 
 
 def tower_shapes(config: BackboneConfig) -> dict[str, Shape]:

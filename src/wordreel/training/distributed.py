@@ -44,18 +44,22 @@ class World:
     ) -> tuple[VideoEmbeddings, QueryEmbeddings]:
         """The embeddings of all processes in batch order, with gradients.
 
-        Every process computes the same loss L of all pairs. The gradient that comes back to an embedding is
-        the sum over processes, and parameter gradients are averaged over processes afterwards, so what is
-        left is the gradient of L.
+        Every process computes the same loss L of all pairs, and so the same gradient of every embedding. Each
+        process takes that of its own embeddings, times the number of processes; parameter gradients are
+        averaged over processes afterwards, so what is left is the gradient of L.
         """
         if self.size == 1:
             return videos, queries
-        available = [torch.empty_like(videos.available) for _ in range(self.size)]
-        dist.all_gather(available, videos.available.contiguous())
         return (
-            VideoEmbeddings(_all_gather(videos.vectors), torch.cat(available)),
-            QueryEmbeddings(_all_gather(queries.vectors), _all_gather(queries.weights)),
+            VideoEmbeddings(*self.gather_tensors(tuple(videos))),
+            QueryEmbeddings(*self.gather_tensors(tuple(queries))),
         )
+
+    def gather_tensors(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Tensors with the batch first, of all processes in batch order, with gradients as in `gather`."""
+        if self.size == 1:
+            return tensors
+        return tuple(_Gather.apply(x) for x in tensors)  # type: ignore[no-untyped-call]
 
     def wrap(self, module: nn.Module, device: torch.device) -> nn.Module:
         """The module with gradients averaged over the world."""
@@ -79,11 +83,19 @@ class World:
         return float(shared.item())
 
 
-def _all_gather(x: Tensor) -> Tensor:
-    from torch.distributed.nn.functional import all_gather
+class _Gather(torch.autograd.Function):
+    """All shards forward, the own shard's gradient back: no communication in the backward pass."""
 
-    parts: Any = all_gather(x.contiguous())  # type: ignore[no-untyped-call]
-    return torch.cat(list(parts))
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, x.contiguous())
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        size = dist.get_world_size()
+        return gradient.chunk(size)[dist.get_rank()] * size
 
 
 @contextmanager

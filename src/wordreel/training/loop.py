@@ -8,24 +8,29 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from wordreel.errors import TrainingError
-from wordreel.training.distributed import init_world
+from wordreel.training.distributed import World, init_world
 from wordreel.training.feature_session import FeatureSession
 from wordreel.training.interrupt import stop_on_signal
 from wordreel.training.progress import TrainCallback
 from wordreel.training.recipe import Recipe
 from wordreel.training.run import EpochCallback, Run, TrainResult
 from wordreel.training.run_lock import run_lock
+from wordreel.training.session import Session
 from wordreel.training.state import read_facts
 from wordreel.training.training_data import TrainingData
+from wordreel.training.video.recipe import VideoRecipe
+from wordreel.training.video.session import VideoSession
+from wordreel.training.video.video_pairs import VideoData
 
 
 def train(
-    recipe: Recipe,
-    data: TrainingData,
+    recipe: Recipe | VideoRecipe,
+    data: TrainingData | VideoData,
     out: str | Path,
     *,
     device: str | torch.device | None = None,
@@ -50,13 +55,27 @@ def train(
         lock = run_lock(folder) if world.is_main_process else nullcontext()
         with lock, stop_on_signal(world.size == 1) as stop:
             facts = read_facts(folder) if resume else None
-            session = FeatureSession(recipe, data, device, world)
-            run = Run(session, folder, name or recipe.name, on_progress, on_epoch, save_steps, stop)
-            if facts is not None:
-                run.resume(facts)
-            result = run.run()
+            session = open_session(recipe, data, device, world)
+            try:
+                run = Run(session, folder, name or recipe.name, on_progress, on_epoch, save_steps, stop)
+                if facts is not None:
+                    run.resume(facts)
+                result = run.run()
+            finally:
+                session.close()
             del session, run  # nothing may refer to the world when it is closed
             return result
+
+
+def open_session(
+    recipe: Recipe | VideoRecipe, data: TrainingData | VideoData, device: torch.device, world: World
+) -> Session[Any]:
+    """The session of a recipe: on features, or on frames."""
+    if isinstance(recipe, VideoRecipe) and isinstance(data, VideoData):
+        return VideoSession(recipe, data, device, world)
+    if isinstance(recipe, Recipe) and isinstance(data, TrainingData):
+        return FeatureSession(recipe, data, device, world)
+    raise TrainingError(f"the recipe {recipe.name} does not train on this kind of data")
 
 
 def pick_device(device: str | torch.device | None) -> torch.device:

@@ -38,10 +38,12 @@ class OptimiserSettings:
     """`betas` and `eps` are the optimiser's published ones unless given; `clip` is the largest gradient norm.
 
     `text_lr` and `text_weight_decay` are for a text network that is fine-tuned (0 and None: those of the
-    rest). `decay_biases=False` spares biases and norms, all parameters of one dimension, from weight decay.
+    rest), `backbone_lr` for the CLIP of a model that reads frames. `decay_biases=False` spares biases and
+    norms, all parameters of one dimension, from weight decay (bert-adam: by name, as published). `clip_each`
+    is bert-adam's largest gradient norm of a single parameter.
     """
 
-    kind: Literal["adam", "adamw", "radam", "ranger"] = "adam"
+    kind: Literal["adam", "adamw", "radam", "ranger", "bert-adam"] = "adam"
     lr: float = 1e-4
     weight_decay: float = 0.0
     decay_biases: bool = True
@@ -52,12 +54,16 @@ class OptimiserSettings:
     lookahead_alpha: float = 0.5
     text_lr: float = 0.0
     text_weight_decay: float | None = None
+    backbone_lr: float = 0.0
+    clip_each: float = 1.0
 
     def __post_init__(self) -> None:
         if self.lr <= 0 or self.weight_decay < 0 or self.clip < 0 or self.lookahead < 1:
             raise ValueError("lr must be above 0, weight_decay and clip not below, lookahead at least 1")
         if self.text_lr < 0 or self.eps < 0 or not all(0 <= beta < 1 for beta in self.betas or ()):
             raise ValueError("text_lr and eps must not be below 0, and betas lie from 0 to below 1")
+        if self.backbone_lr < 0 or self.clip_each < 0:
+            raise ValueError("backbone_lr and clip_each must not be below 0")
         if self.text_weight_decay is not None and self.text_weight_decay < 0:
             raise ValueError("text_weight_decay must not be below 0")
         if not 0 <= self.lookahead_alpha <= 1:
@@ -68,7 +74,7 @@ class OptimiserSettings:
 class ScheduleSettings:
     """`warmup` counts steps; `warmup_ratio` is a share of all steps instead."""
 
-    kind: Literal["constant", "step", "exponential", "cosine"] = "step"
+    kind: Literal["constant", "step", "exponential", "cosine", "bert-cosine"] = "step"
     gamma: float = 0.95
     every: int = 1  # epochs
     floor: float = 0.0

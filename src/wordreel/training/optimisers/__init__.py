@@ -1,4 +1,7 @@
-"""Optimisers: Adam and AdamW are torch's; RAdam and Ranger are written here to run inside a CUDA graph."""
+"""Optimisers: Adam and AdamW are torch's; RAdam and Ranger are written here to run inside a CUDA graph.
+
+BertAdam is written here as published.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from wordreel.training.optimisers.bert_adam import BertAdam
 from wordreel.training.optimisers.radam import RAdam
 from wordreel.training.optimisers.ranger import Ranger
 from wordreel.training.settings import OptimiserSettings
 
-__all__ = ["RAdam", "Ranger", "build_optimiser", "parameter_groups"]
+__all__ = ["BertAdam", "RAdam", "Ranger", "build_optimiser", "parameter_groups"]
+
+PUBLISHED = {"ranger": ((0.95, 0.999), 1e-5), "bert-adam": ((0.9, 0.98), 1e-6)}  # betas, eps
 
 
 def build_optimiser(
@@ -22,9 +28,10 @@ def build_optimiser(
     With `captured` its step becomes part of a CUDA graph.
     """
     groups = parameter_groups(settings, module, loss)
-    betas = settings.betas or ((0.95, 0.999) if settings.kind == "ranger" else (0.9, 0.999))
-    eps = settings.eps or (1e-5 if settings.kind == "ranger" else 1e-8)
-    decay = settings.weight_decay
+    betas, eps = PUBLISHED.get(settings.kind, ((0.9, 0.999), 1e-8))
+    betas, eps, decay = settings.betas or betas, settings.eps or eps, settings.weight_decay
+    if settings.kind == "bert-adam":
+        return BertAdam(groups, settings.lr, betas, eps, decay, settings.clip_each)
     if settings.kind == "ranger":
         return Ranger(groups, settings.lr, betas, eps, decay, settings.lookahead, settings.lookahead_alpha)
     if settings.kind == "radam":
@@ -51,7 +58,9 @@ def parameter_groups(
         if name.startswith("caption.words."):
             lr = settings.text_lr or lr
             decay = decay if settings.text_weight_decay is None else settings.text_weight_decay
-        if p.ndim <= 1 and not settings.decay_biases:
+        if name.startswith("clip."):
+            lr = settings.backbone_lr or lr
+        if not settings.decay_biases and _is_spared(settings, name, p):
             decay = 0.0
         groups.setdefault((lr, decay), []).append(p)
     result: list[dict[str, Any]] = [
@@ -61,3 +70,10 @@ def parameter_groups(
     if extra:
         result.append({"params": extra, "lr": settings.lr, "weight_decay": 0.0})
     return result
+
+
+def _is_spared(settings: OptimiserSettings, name: str, p: Tensor) -> bool:
+    """BertAdam goes by the names of BERT, as published: CLIP's norms are called otherwise and do decay."""
+    if settings.kind == "bert-adam":
+        return "bias" in name or "LayerNorm" in name
+    return p.ndim <= 1

@@ -1,0 +1,1 @@
+"""Training of video-text models from raw video: loading, recipes and the session."""

@@ -1,0 +1,235 @@
+"""Recipes of models that read frames: one video-text model, its data and how it is trained.
+
+A recipe is named MODEL-DATASET (`clip4clip-mean-msvd`): `recipes/models/MODEL.toml` with
+`recipes/datasets/DATASET.toml` over it, and over both what the dataset says `for.MODEL`. Recipes that stand
+for themselves are in `recipes/`; `inherit = "NAME"` starts from another one. Sections are those of
+`wordreel.training.recipe`, except for
+
+[model]      # base (of `wordreel models`) or kind, and fields of wordreel.models.clip.config; `backbone` is
+             # the name of a published CLIP, or a section with arguments of `small_clip`
+[frames] [start]    # wordreel.training.video.settings
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from wordreel.errors import NextStep, TrainingError
+from wordreel.models.clip.config import KINDS, VIT_B_16, VIT_B_32, VideoTextConfig, small_clip, to_json
+from wordreel.models.clip.registry import VIDEO_TEXT_MODELS
+from wordreel.nets.clip.config import BackboneConfig
+from wordreel.training.from_dict import did_you_mean, from_dict
+from wordreel.training.recipe import put
+from wordreel.training.settings import (
+    DataSettings,
+    LossSettings,
+    OptimiserSettings,
+    RunSettings,
+    ScheduleSettings,
+)
+from wordreel.training.video.settings import FrameSettings, VideoStartSettings
+
+SECTIONS = {
+    "frames": FrameSettings, "data": DataSettings, "loss": LossSettings, "optimiser": OptimiserSettings,
+    "schedule": ScheduleSettings, "run": RunSettings, "start": VideoStartSettings,
+}  # fmt: skip
+WORDS = ("title", "paper", "notes")
+BACKBONES = {config.name: config for config in (VIT_B_32, VIT_B_16)}
+OF_FEATURES = {
+    "data": ("words", "window", "segment_words", "until", "shorten_captions"),
+    "loss": ("soft_targets",),
+    "run": ("expert_dropout", "expert_dropout_spares", "token_dropout", "compile"),
+}
+"""Settings that a model which reads frames has no use for."""
+
+
+@dataclass(frozen=True)
+class VideoRecipe:
+    name: str
+    model: VideoTextConfig
+    title: str = ""
+    paper: str = ""
+    notes: tuple[str, ...] = ()
+    frames: FrameSettings = field(default_factory=FrameSettings)
+    data: DataSettings = field(default_factory=DataSettings)
+    loss: LossSettings = field(default_factory=LossSettings)
+    optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)
+    schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
+    run: RunSettings = field(default_factory=RunSettings)
+    start: VideoStartSettings = field(default_factory=VideoStartSettings)
+
+    def __post_init__(self) -> None:
+        for key, names in OF_FEATURES.items():
+            section = getattr(self, key)
+            plain = SECTIONS[key]()
+            used = [name for name in names if getattr(section, name) != getattr(plain, name)]
+            if used:
+                raise TrainingError(f"{key}.{used[0]} is for models of features; this one reads frames")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, the model in full."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {key: asdict(value) if key in SECTIONS else value for key, value in values.items()}
+        return {**values, "notes": list(self.notes), "model": to_json(self.model)}
+
+    def with_seed(self, seed: int) -> VideoRecipe:
+        return replace(self, run=replace(self.run, seed=seed))
+
+
+def names() -> list[str]:
+    """Every recipe of frames that comes with wordreel.
+
+    >>> "clip4clip-mean-msvd" in names(), "small-clip" in names()
+    (True, True)
+    """
+    whole = [path.name[:-5] for path in _folder().iterdir() if path.name.endswith(".toml")]
+    return sorted(
+        whole + [f"{model}-{dataset}" for model in _part("models") for dataset in _part("datasets")]
+    )
+
+
+def is_video_recipe(source: str | Path) -> bool:
+    """Whether a recipe's name or file is one of a model that reads frames."""
+    if str(source) in names():
+        return True
+    path = Path(source)
+    if path.suffix != ".toml" or not path.is_file():
+        return False
+    values = _read_file(path)
+    model = values.get("model", {})
+    parent = values.get("inherit")
+    return parent in names() or model.get("kind") in KINDS or model.get("base") in VIDEO_TEXT_MODELS
+
+
+def load(source: str | Path, overrides: Sequence[str] = ()) -> VideoRecipe:
+    """A recipe by name or from a file of one's own, with `key=value` overrides.
+
+    >>> load("ts2net-msrvtt-9k", ["run.epochs=3"]).run.epochs
+    3
+    """
+    values = _values(source)
+    for override in overrides:
+        put(values, override)
+    name = Path(source).stem if Path(source).suffix == ".toml" else str(source)
+    return parse(name, values)
+
+
+def parse(name: str, values: Mapping[str, Any]) -> VideoRecipe:
+    """A recipe from its plain values."""
+    known = ["model", *WORDS, *SECTIONS]
+    for key in values:
+        if key not in known:
+            raise TrainingError(f"recipe {name} has an unknown {key!r}; {did_you_mean(key, known)}")
+    if not isinstance(values.get("model"), Mapping):
+        raise TrainingError(f"recipe {name} has no [model]")
+    arguments: dict[str, Any] = {"name": name, "notes": tuple(map(str, values.get("notes", ())))}
+    for key in ("title", "paper"):
+        arguments[key] = str(values.get(key, ""))
+    for key, kind in SECTIONS.items():
+        section = values.get(key, {})
+        if not isinstance(section, Mapping):
+            raise TrainingError(f"recipe {name}: {key} is a section, not {section!r}")
+        arguments[key] = from_dict(kind, section, key)
+    return VideoRecipe(model=read_video_model(values["model"], arguments["start"].backbone), **arguments)
+
+
+def read_video_model(section: Mapping[str, Any], backbone: str = "") -> VideoTextConfig:
+    """The [model] section; `backbone` is the CLIP to start from, whose sizes the model then has.
+
+    >>> read_video_model({"base": "clip4clip-lstm", "max_frames": 8}).max_frames
+    8
+    """
+    values = dict(section)
+    base = values.pop("base", None)
+    if base is not None and str(base) not in VIDEO_TEXT_MODELS:
+        raise TrainingError(f"there is no model {base!r}; {did_you_mean(str(base), list(VIDEO_TEXT_MODELS))}")
+    start = VIDEO_TEXT_MODELS[base].make() if base is not None else None
+    kind = str(values.pop("kind", start.kind if start is not None else ""))
+    if kind not in KINDS:
+        raise TrainingError(f"model.kind is one of {', '.join(KINDS)}, not {kind!r}")
+    inherited: dict[str, Any] = {}
+    if start is not None and start.kind == kind:
+        inherited = {one.name: getattr(start, one.name) for one in fields(start) if one.name != "kind"}
+    elif start is not None:
+        inherited = {"backbone": start.backbone}
+    if "backbone" in values:
+        inherited["backbone"] = _backbone(values.pop("backbone"))
+    if backbone:
+        from wordreel.nets.clip.read_backbone import read_backbone
+
+        inherited["backbone"] = read_backbone(Path(backbone))[0]
+    return from_dict(KINDS[kind], {**inherited, **values}, "model")
+
+
+def _backbone(value: Any) -> BackboneConfig:
+    if isinstance(value, Mapping):
+        try:
+            return small_clip(**value)
+        except TypeError as error:
+            raise TrainingError(f"model.backbone: {error}") from None
+    if value not in BACKBONES:
+        raise TrainingError(f"model.backbone is one of {', '.join(BACKBONES)} or a section, not {value!r}")
+    return BACKBONES[value]
+
+
+def _values(source: str | Path) -> dict[str, Any]:
+    path, folder = Path(source), _folder()
+    if (folder / f"{source}.toml").is_file():
+        values = _read_file(folder / f"{source}.toml")
+    elif path.suffix == ".toml" and path.is_file():
+        values = _read_file(path)
+    elif str(source) in names():
+        dataset = max((one for one in _part("datasets") if str(source).endswith(f"-{one}")), key=len)
+        model = str(source).removesuffix(f"-{dataset}")
+        below = _read_file(folder / "models" / f"{model}.toml")
+        over = _read_file(folder / "datasets" / f"{dataset}.toml")
+        special = over.pop("for", {}).get(model.partition("-")[0], {})
+        title = f"{below.pop('title', model)} on {over.pop('title', dataset)}"
+        values = {**_merge(_merge(_inherited(below), over), special), "title": title}
+    else:
+        raise TrainingError(
+            f"there is no recipe {str(source)!r}; {did_you_mean(str(source), names())}",
+            NextStep("list the recipes", command="models"),
+        )
+    return _inherited(values)
+
+
+def _inherited(values: dict[str, Any]) -> dict[str, Any]:
+    parent = values.pop("inherit", None)
+    if parent is None:
+        return values
+    part = _folder() / "models" / f"{parent}.toml"
+    return _merge(_inherited(_read_file(part)) if part.is_file() else _values(str(parent)), values)
+
+
+def _merge(below: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of both; where both have a section, its values one by one.
+
+    >>> _merge({"run": {"batch": 8, "seed": 1}}, {"run": {"seed": 2}})
+    {'run': {'batch': 8, 'seed': 2}}
+    """
+    merged = dict(below)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = _merge(merged[key], value) if both else value
+    return merged
+
+
+def _read_file(path: Any) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise TrainingError(f"recipe {path.name}: {error}") from None
+
+
+def _part(name: str) -> list[str]:
+    return [path.name[:-5] for path in (_folder() / name).iterdir() if path.name.endswith(".toml")]
+
+
+def _folder() -> Any:
+    return resources.files("wordreel.training") / "video" / "recipes"

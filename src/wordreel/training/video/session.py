@@ -1,0 +1,197 @@
+"""A session on raw video: frames decoded ahead by workers, against captions."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from wordreel.models.checkpoint import save
+from wordreel.models.clip.build import build_video_text
+from wordreel.models.clip.video_text import CaptionBatch, FrameBatch, VideoTextModel
+from wordreel.training.data.sampler import BatchSampler
+from wordreel.training.distributed import World
+from wordreel.training.logs import Row
+from wordreel.training.losses import build_loss
+from wordreel.training.losses.masks import same_video
+from wordreel.training.measure import ValidationMetrics, measure
+from wordreel.training.optimisers import build_optimiser
+from wordreel.training.precision import Precision
+from wordreel.training.session import Session
+from wordreel.training.step import seed_step, set_lr
+from wordreel.training.video.captions import TOKENIZER, CaptionIds
+from wordreel.training.video.device_loader import DeviceLoader
+from wordreel.training.video.encode import VideoEncoder
+from wordreel.training.video.pixels import augment, normalise
+from wordreel.training.video.recipe import VideoRecipe
+from wordreel.training.video.start import init_video_text
+from wordreel.training.video.video_pairs import VideoData, VideoPairs
+from wordreel.training.video.wait_timer import WaitTimer
+from wordreel.types import Int64
+
+
+class VideoBatch(NamedTuple):
+    """This process's shard: `frames [b, n, h, w, 3]` uint8 and `counts [b]`, on the device; `ids [b, words]`.
+
+    `videos` are the numbers of the whole batch's videos, of all processes.
+    """
+
+    frames: Tensor
+    counts: Tensor
+    ids: Tensor
+    videos: Tensor
+
+
+class GatheredLogits(nn.Module):
+    """The logits of all pairs of all processes; one module, so that its gradients are averaged."""
+
+    def __init__(self, model: VideoTextModel, world: World) -> None:
+        super().__init__()
+        self.model, self._world = model, world
+
+    def forward(self, frames: FrameBatch, captions: CaptionBatch) -> tuple[tuple[float, Tensor], ...]:
+        videos = self._world.gather_tensors(self.model.encode_videos(frames))
+        texts = self._world.gather_tensors(self.model.encode_captions(captions))
+        return self.model.training_logits(texts, videos)
+
+
+class VideoSession(Session[VideoBatch]):
+    module: VideoTextModel
+
+    def __init__(self, recipe: VideoRecipe, data: VideoData, device: torch.device, world: World) -> None:
+        self.recipe: VideoRecipe = recipe
+        self.data, self.device, self.world = data, device, world
+        self.has_validation = data.val is not None
+        run, model = recipe.run, recipe.model
+        torch.manual_seed(run.seed)
+        self.module = build_video_text(model)
+        init_video_text(self.module, recipe.start)
+        self.module.to(device).train()
+        self.loss: nn.Module = build_loss(recipe.loss).to(device)
+        self.precision = Precision(run.precision_on(device.type), device.type)
+        self.scaler = self.precision.grad_scaler()
+        self.optimiser = build_optimiser(recipe.optimiser, self.module, self.loss)
+        self.network = world.wrap(GatheredLogits(self.module, world), device)
+        self.sampler = BatchSampler.of(data.train.pairs, recipe.data, run, 2 * world.size)
+        self.captions = CaptionIds.of(data.train.pairs, model, data.tokenizer)
+        self.augments = recipe.frames.crop < 1 or recipe.frames.flip > 0
+        self.size = model.backbone.vision.size
+        self.loader = DeviceLoader(
+            data.train.paths, recipe, self.sampler.largest() // world.size, device, self.augments, world.size
+        )
+        self.timer = WaitTimer(device)
+        self._stream: Iterator[VideoBatch] | None = None
+        self._at = (-1, -1)  # the epoch and step that the stream of batches is at
+
+    @cached_property
+    def encoder(self) -> VideoEncoder:
+        """Embeds the validation set; decodes it the first time."""
+        return VideoEncoder(self.recipe, self.device, self.precision, self.data.tokenizer)
+
+    def steps_of_epoch(self) -> int:
+        return self.sampler.steps_of_epoch()
+
+    def batches(self, epoch: int, first: int) -> Iterator[VideoBatch]:
+        """Batches are loaded across the ends of epochs, so that no epoch begins with waiting."""
+        if self._stream is None or self._at != (epoch, first):
+            self._stream = self._load(epoch, first)
+        self.timer.begin()
+        for _ in range(self.steps_of_epoch() - first):
+            yield next(self._stream)
+        self._at = (epoch + 1, 0)
+
+    def _load(self, epoch: int, first: int) -> Iterator[VideoBatch]:
+        def numbers() -> Iterator[tuple[Int64, Int64]]:
+            for later in range(epoch, self.recipe.run.epochs):
+                yield from self.sampler.epoch(later)[first if later == epoch else 0 :]
+
+        sent: list[tuple[Tensor, Int64]] = []
+
+        def own() -> Iterator[Int64]:
+            for videos, captions in numbers():
+                whole = self.world.divisible(torch.from_numpy(videos))
+                shard = self.world.shard(self.world.divisible(torch.from_numpy(captions)))
+                sent.append((whole, shard.numpy()))
+                yield self.world.shard(whole).numpy()
+
+        for frames, counts in self.loader.load(own()):
+            whole, captions = sent.pop(0)
+            ids = self.captions.batch(captions)
+            yield VideoBatch(frames, counts, ids.to(self.device, non_blocking=True), whole)
+
+    def step(self, batch: VideoBatch, number: int, factor: float) -> Tensor:
+        self.timer.start(len(batch.videos))
+        seed_step(self.recipe.run.seed, number, self.world.rank)
+        set_lr(self.optimiser, factor)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss = self._loss(batch)
+        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        if self.recipe.optimiser.clip:
+            self.scaler.unscale_(self.optimiser)
+            trained = [p for group in self.optimiser.param_groups for p in group["params"]]
+            nn.utils.clip_grad_norm_(trained, self.recipe.optimiser.clip)
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
+        self.module.clip.clamp_logit_scale()
+        self.timer.end()
+        return loss.detach()
+
+    def _loss(self, batch: VideoBatch) -> Tensor:
+        frames = normalise(batch.frames, batch.counts, self.recipe.model.backbone.transform)
+        if self.augments:
+            frames = augment(frames, self.recipe.frames, self.size)
+        with self.precision.autocast():
+            parts = self.network(frames, CaptionBatch(batch.ids, batch.ids != 0))
+        same = None
+        if self.recipe.loss.same_video == "leave out":
+            same = same_video(batch.videos).to(self.device)
+        losses = [weight * self.loss(logits.float(), same) for weight, logits in parts]
+        return torch.stack(losses).sum()
+
+    def epoch_figures(self) -> Row:
+        """Clips per second, the share of time that the device waited for data, and unreadable files."""
+        figures: Row = dict(self.timer.figures())
+        if self.loader.failed:
+            figures["unreadable"] = len(self.loader.failed)
+        return figures
+
+    def measure(self) -> ValidationMetrics | None:
+        val: VideoPairs | None = self.data.val
+        if val is None:
+            return None
+        return measure(self.encoder.similarities(self.module, val), val.pairs.counts)
+
+    def data_identity(self) -> list[str]:
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> list[str]:
+        train, val = self.data.train, self.data.val
+        return [train.fingerprint, val.fingerprint if val is not None else "", repr(train.pairs.shares)]
+
+    def parts(self) -> tuple[nn.Module, nn.Module, torch.optim.Optimizer, torch.amp.GradScaler]:
+        return self.module, self.loss, self.optimiser, self.scaler
+
+    def data_facts(self) -> dict[str, Any]:
+        pairs = self.data.train.pairs
+        return {"data": pairs.name, "videos": len(pairs), "captions": int(pairs.counts.sum())}
+
+    @property
+    def validation_name(self) -> str:
+        return self.data.val.pairs.name if self.data.val is not None else ""
+
+    def save(self, folder: Path, name: str, about: dict[str, Any]) -> None:
+        save(folder, self.module, name, about)
+        if self.data.tokenizer is not None:
+            shutil.copyfile(self.data.tokenizer, folder / TOKENIZER)
+
+    def close(self) -> None:
+        self._stream = None
+        self.loader.close()
+        if "encoder" in self.__dict__:
+            self.encoder.close()

@@ -22,6 +22,7 @@ from wordreel.nets.clip.config import FrameHeadConfig
 from wordreel.nets.clip.numpy_blocks import Blocks, Weights, block_shapes, mean_of_units, sigmoid
 from wordreel.types import Float32
 
+HEAD = "head."  # before the names of a head's weights in the state of a backbone
 BATCH = 64  # clips
 BLOCKS, LSTM, POSITIONS = "transformerClip.resblocks", "lstm_visual", "frame_position_embeddings.weight"
 

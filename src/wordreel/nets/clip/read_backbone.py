@@ -13,6 +13,7 @@ from wordreel.nets.checkpoint import WRAPPER
 from wordreel.nets.clip.config import BackboneConfig
 from wordreel.nets.clip.infer_config import infer_config
 from wordreel.nets.clip.layouts import to_huggingface
+from wordreel.nets.clip.read_clip4clip import backbone_of, is_clip4clip
 from wordreel.nets.clip.read_config import from_huggingface, read_json
 from wordreel.nets.clip.read_open_clip import from_open_clip
 from wordreel.nets.graph import Array
@@ -28,15 +29,18 @@ OPEN_CLIP = (
     "open_clip_pytorch_model.safetensors",
     "open_clip_pytorch_model.bin",
 )
+TRAINING = ("model.json", "model.safetensors")  # of a checkpoint folder that training writes
+GENERIC = "pytorch_model"  # of files that their folder names
 WHOLE = NextStep("download the whole model")
 
 
 def read_backbone(path: Path) -> tuple[BackboneConfig, State]:
     """The configuration, and the weights by the names of `transformers`, read when they are used.
 
-    `path` is a folder as the Hugging Face hub holds it, for `transformers` or open_clip, or a checkpoint file
-    of CLIP (OpenAI's TorchScript archives, state dicts) or PE-Core. Nothing is executed, and nothing but the
-    configuration and the weights is read. `build_towers` checks every key and shape.
+    `path` is a folder as the Hugging Face hub holds it, for `transformers` or open_clip, a checkpoint file
+    of CLIP (OpenAI's TorchScript archives, state dicts), PE-Core or CLIP4Clip, or the folder of a CLIP4Clip
+    trained here. Nothing is executed, and nothing but the configuration and the weights is read.
+    `build_towers` checks every key and shape of the towers.
     """
     path = path.expanduser()
     if not path.exists():
@@ -65,6 +69,8 @@ def with_logits(config: BackboneConfig, state: State) -> BackboneConfig:
 
 def _read_folder(folder: Path) -> tuple[BackboneConfig, State]:
     name = folder.resolve().name
+    if training := find_training(folder):
+        return _read_training(name, training)
     if (folder / "config.json").is_file() and (weights := _first(folder, HUGGINGFACE)):
         return _read_huggingface(folder, weights)
     if (described := folder / "open_clip_config.json").is_file():
@@ -75,6 +81,19 @@ def _read_folder(folder: Path) -> tuple[BackboneConfig, State]:
         return _read_file(checkpoints[0])
     missing = f"{HUGGINGFACE[0]} nor {HUGGINGFACE[-1]}" if (folder / "config.json").is_file() else ""
     raise WeightsError(f"{name} has neither {missing or 'config.json nor open_clip_config.json'}", WHOLE)
+
+
+def find_training(folder: Path) -> Path | None:
+    """The checkpoint folder of a training here that a folder is, or holds as its best; None if neither."""
+    places = (folder, folder / "best")
+    return next((place for place in places if all((place / name).is_file() for name in TRAINING)), None)
+
+
+def _read_training(name: str, folder: Path) -> tuple[BackboneConfig, State]:
+    description = read_json(folder / TRAINING[0]).get("config")
+    if not isinstance(description, dict) or "backbone" not in description:
+        raise WeightsError(f"{name} is a trained model without an image tower")
+    return backbone_of(name, open_safetensors(folder / TRAINING[1]), description)
 
 
 def _read_huggingface(folder: Path, weights: Path) -> tuple[BackboneConfig, State]:
@@ -94,6 +113,8 @@ def _read_open_clip(folder: Path, described: Path, weights: Path) -> tuple[Backb
 
 def _read_file(path: Path) -> tuple[BackboneConfig, State]:
     raw = _state(path)
+    if is_clip4clip(raw):
+        return backbone_of(path.resolve().parent.name if path.name.startswith(GENERIC) else path.stem, raw)
     wrapped = all(key.startswith(WRAPPER) for key in raw)
     state = to_huggingface(raw)
     if wrapped or path.name in OPEN_CLIP or any(key.startswith("visual.trunk.") for key in raw):

@@ -8,6 +8,7 @@ from typing import Any
 
 from wordreel.nets.checkpoint import check
 from wordreel.nets.clip.config import BackboneConfig
+from wordreel.nets.clip.frame_head import HEAD
 from wordreel.nets.clip.text import TextTransformer
 from wordreel.nets.clip.text_alignment import TextAlignment
 from wordreel.nets.clip.vision import VisionTransformer
@@ -44,7 +45,8 @@ def tower_shapes(config: BackboneConfig) -> dict[str, Shape]:
 def check_state(config: BackboneConfig, state: Mapping[str, Array]) -> None:
     """Raise for the first weight that is missing, of another shape, or not the model's."""
     expected = f"the {config.family} model its configuration describes"
-    check(state, tower_shapes(config), {}, ignore=UNUSED, given=config.name, expected=expected)
+    unused = UNUSED if config.head is None else (*UNUSED, HEAD)
+    check(state, tower_shapes(config), {}, ignore=unused, given=config.name, expected=expected)
 
 
 def build_towers(

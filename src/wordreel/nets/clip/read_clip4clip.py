@@ -1,0 +1,97 @@
+"""Read a CLIP4Clip as a backbone: its fine-tuned towers, and the head over the frames that search runs.
+
+A published checkpoint (`pytorch_model.bin.N`) holds the towers under `clip.` in OpenAI's layout, and the
+head's weights beside them. A folder of a training here holds the same names, and its configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+from wordreel.errors import NextStep, WeightsError
+from wordreel.nets.checkpoint import WRAPPER, unwrapped
+from wordreel.nets.clip.config import BackboneConfig, FrameHeadConfig
+from wordreel.nets.clip.frame_head import BLOCKS, HEAD, LSTM, FrameHead
+from wordreel.nets.clip.infer_config import infer_config
+from wordreel.nets.clip.layouts import to_huggingface
+from wordreel.nets.graph import Array
+from wordreel.weights.lazy_state import LazyState
+
+State = Mapping[str, Array]
+HeadName = Literal["mean", "lstm", "transformer", "tight"]
+TOWERS = "clip."  # before the names of the towers' weights
+PATCH_3D = "visual.conv2.weight"
+FRAMES = 12  # that published models of short videos see
+USABLE = NextStep("use a CLIP4Clip with the mean, LSTM or transformer head and 2-D patches")
+
+
+def is_clip4clip(names: Iterable[str]) -> bool:
+    """Whether names are those of a model on CLIP's towers: CLIP4Clip, or one that builds on it."""
+    return any(name.removeprefix(WRAPPER).startswith(f"{TOWERS}visual.") for name in names)
+
+
+def split(state: State) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The towers' weights by OpenAI's names, and the head's by the published ones."""
+    whole = unwrapped(state)
+    towers = {key.removeprefix(TOWERS): value for key, value in whole.items() if key.startswith(TOWERS)}
+    return towers, {key: value for key, value in whole.items() if not key.startswith(TOWERS)}
+
+
+def head_name(head: Iterable[str]) -> HeadName:
+    """Which head weights are of."""
+    starts = {key.partition(".")[0] for key in head}
+    if "cross" in starts:
+        return "tight"
+    if LSTM in starts:
+        return "lstm"
+    return "transformer" if BLOCKS.partition(".")[0] in starts else "mean"
+
+
+def count_blocks(names: Iterable[str], at: str = BLOCKS) -> int:
+    return len({name.removeprefix(at).split(".")[1] for name in names if name.startswith(f"{at}.")})
+
+
+def backbone_of(
+    name: str, state: State, config: Mapping[str, Any] | None = None, frames: int = FRAMES
+) -> tuple[BackboneConfig, State]:
+    """The backbone in a checkpoint: its weights by the names of `transformers`, the head's after `head.`.
+
+    Args:
+        name: What the backbone is called.
+        state: The checkpoint's arrays.
+        config: The configuration of a training here; None infers it from the arrays.
+        frames: How many frames of a video a published model sees.
+
+    Raises:
+        WeightsError: The model needs more than frame embeddings, or is another one.
+    """
+    towers, head = split(state)
+    kind = head_name(head)
+    if config is not None and config.get("kind") != "clip4clip":
+        raise WeightsError(f"{name} is a {config.get('kind')} model, which search cannot run", USABLE)
+    if kind == "tight":
+        raise WeightsError(
+            f"{name} has CLIP4Clip's tight head, which reads every query together with every video: there is "
+            "no embedding of a video that could be stored",
+            USABLE,
+        )
+    if PATCH_3D in towers:
+        raise WeightsError(
+            f"{name} has CLIP4Clip's 3-D patches, which read neighbouring frames together: there is no "
+            "embedding of a single frame that could be stored",
+            USABLE,
+        )
+    converted = to_huggingface(towers)
+    if config is None:
+        backbone = infer_config(name, converted)
+    else:
+        backbone, frames = BackboneConfig.from_json(config["backbone"]), int(config["max_frames"])
+    layers = count_blocks(head) or FrameHeadConfig.layers
+    described = FrameHeadConfig(kind, frames, layers, backbone.text.heads)
+    FrameHead(described, backbone.dim, head, name)  # raises if weights are missing, or are another model's
+    readers = {key: partial(converted.__getitem__, key) for key in converted}
+    readers |= {f"{HEAD}{key}": partial(head.__getitem__, key) for key in head}
+    return replace(backbone, name=name, head=described), LazyState(readers)

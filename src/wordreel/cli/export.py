@@ -1,4 +1,4 @@
-"""`wordreel export`: a trained default model as the small file that needs no torch."""
+"""`wordreel export`: a trained default model without torch, or a video-text model in the published layout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from wordreel.cli.common import JsonOption, print_json, printable
 
-NAME = "reel.safetensors"
+DEFAULT_NAME, PUBLISHED_NAME = "reel.safetensors", "pytorch_model.bin"
 
 
 def export(
@@ -17,28 +17,54 @@ def export(
         Path, typer.Argument(metavar="RUN", help="The folder of a training, or of one of its models.")
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the file goes.", show_default=f"RUN/{NAME}")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the file goes.",
+            show_default=f"RUN/{DEFAULT_NAME}, or RUN/{PUBLISHED_NAME}",
+        ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a trained default model (recipe `reel`) as one small file for search without torch.
+    """Write a trained model as one file: the default model, or a video-text model on CLIP.
 
-    Matrices become bytes with a scale per row, a seventh of the size. `wordreel use` takes a training's
-    folder as it is; the file is what ships with wordreel.
+    The default model (recipe `reel`) becomes the file that ships with wordreel: matrices as bytes with a
+    scale per row, a seventh of the size, for search without torch. CLIP4Clip and the models that build on it
+    become a checkpoint that the published code loads. `wordreel use` takes a training's folder as it is.
 
     Example: wordreel export runs/default --out reel.safetensors
+    Example: wordreel export runs/clip4clip-msvd --out pytorch_model.bin.4
     """
-    from wordreel.models.model_store import WEIGHTS, find_checkpoint
-    from wordreel.models.reel import checkpoint
+    from wordreel.models.clip.config import KINDS
+    from wordreel.models.model_store import WEIGHTS, find_checkpoint, model_kind
 
-    path = out or run / NAME
+    folder = find_checkpoint(run)
+    published = model_kind(folder / WEIGHTS) in KINDS
+    path = out or run / (PUBLISHED_NAME if published else DEFAULT_NAME)
     if path.exists() and not overwrite:
         raise typer.BadParameter(f"{printable(path)} exists; name another --out, or --overwrite")
-    loaded = checkpoint.load(find_checkpoint(run) / WEIGHTS)
-    checkpoint.export(path, loaded)
-    digest = checkpoint.load(path).digest
+    digest = _export_published(folder, path) if published else _export_default(folder, path)
     if as_json:
         print_json({"file": str(path), "bytes": path.stat().st_size, "sha256": digest})
         return
     typer.echo(f"wrote {printable(path)}: {path.stat().st_size / 1e6:.1f} MB, sha256 {digest[:16]}…")
+
+
+def _export_default(folder: Path, path: Path) -> str:
+    from wordreel.models.model_store import WEIGHTS
+    from wordreel.models.reel import checkpoint
+
+    checkpoint.export(path, checkpoint.load(folder / WEIGHTS))
+    return checkpoint.load(path).digest
+
+
+def _export_published(folder: Path, path: Path) -> str:
+    import hashlib
+
+    from wordreel.models.checkpoint import load_video_text
+    from wordreel.models.convert.video_text import save_published
+
+    save_published(path, load_video_text(folder)[0])
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

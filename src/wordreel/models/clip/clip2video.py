@@ -18,7 +18,7 @@ from torch.nn.functional import normalize
 
 from wordreel.models.clip.clip4clip import EPSILON, additive_mask, copy_blocks
 from wordreel.models.clip.config import Clip2VideoConfig
-from wordreel.models.clip.frame_pooling import mean_pool
+from wordreel.models.clip.frame_pooling import cosines, mean_pool
 from wordreel.models.clip.temporal_alignment import align_tokens
 from wordreel.models.clip.temporal_difference import difference_tokens
 from wordreel.models.clip.towers import ClipTowers, Transformer, end_states
@@ -89,7 +89,7 @@ class Clip2Video(VideoTextModel):
 
     def training_logits(self, captions: Encoded, videos: Encoded) -> tuple[tuple[float, Tensor], ...]:
         weight, scale = self.config.global_weight, self.clip.scale()
-        both = (scale * text @ video.T for text, video in zip(captions, videos, strict=True))
+        both = (scale * cosines(text, video) for text, video in zip(captions, videos, strict=True))
         return tuple(zip((weight, 1 - weight), both, strict=True))
 
     def _enhanced(self, frames: Tensor, mask: Tensor, blocks: Transformer) -> Tensor:

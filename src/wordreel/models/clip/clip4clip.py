@@ -20,7 +20,7 @@ from torch.nn.functional import normalize
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from wordreel.models.clip.config import Clip4ClipConfig
-from wordreel.models.clip.frame_pooling import mean_pool
+from wordreel.models.clip.frame_pooling import cosines, mean_pool
 from wordreel.models.clip.towers import ClipTowers, QuickGELU, Transformer
 from wordreel.models.clip.video_text import CaptionBatch, Encoded, FrameBatch, VideoTextModel
 
@@ -83,7 +83,7 @@ class Clip4Clip(VideoTextModel):
 
     def logits(self, captions: Encoded, videos: Encoded) -> Tensor:
         if self.config.head != "tight":
-            return self.clip.scale() * captions[0] @ videos[0].T
+            return self.clip.scale() * cosines(captions[0], videos[0])
         (texts,), (frames, mask) = captions, videos
         rows = max(1, PAIRS // max(1, len(frames)))
         return torch.cat([self._pairs(some, frames, mask) for some in torch.split(texts, rows)])

@@ -19,7 +19,9 @@ def frame_weighted_cosines(texts: Tensor, frames: Tensor, mask: Tensor) -> Tenso
     """`texts [q, dim]` and `frames [b, f, dim]` of unit length, `mask [b, f]`, to `[q, b]`."""
     rows = max(1, BLOCK // max(1, mask.numel()))
     starts = range(0, len(texts), rows)
-    return torch.cat([_block(texts[start : start + rows], frames, mask) for start in starts])
+    with torch.autocast(texts.device.type, enabled=False):  # as in `frame_pooling.cosines`
+        texts, frames = texts.float(), frames.float()
+        return torch.cat([_block(texts[start : start + rows], frames, mask) for start in starts])
 
 
 def _block(texts: Tensor, frames: Tensor, mask: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ def read_json(path: Path) -> Json:
         if path.stat().st_size > MAX_NUMBER:
             raise WeightsError(f"{path.name} is too large to be a configuration")
         content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise WeightsError(f"{path.name} cannot be read: {error}") from None
     if not isinstance(content, dict):
         raise WeightsError(f"{path.name} holds no JSON object")

@@ -50,23 +50,23 @@ def from_folder(folder: Path, config: TokenizerConfig, vocabulary: int) -> str:
     """The tokenizer of a folder in Hugging Face layout, for a text tower with that many token embeddings."""
     if config.kind == "siglip" and not (folder / TOKENIZER).is_file():
         content = _unigram(*_read_sentencepiece(_read(folder, "spiece.model")))
-        return _checked(content, config, vocabulary)
+        return check_vocabulary(content, config, vocabulary)
     if config.kind == "clip" and not (folder / TOKENIZER).is_file():
         tokens = _read_json(folder, "vocab.json")
         lines = _read(folder, "merges.txt").decode("utf-8", "replace").split("\n")
         merges = [_pair(line) for line in lines if line.strip() and not line.startswith("#version")]
-        return _checked(_clip(_vocabulary(tokens), merges, config), config, vocabulary)
+        return check_vocabulary(_clip(_vocabulary(tokens), merges, config), config, vocabulary)
     model, charsmap = _model(_read_json(folder, TOKENIZER))
     if config.kind == "siglip":
         scores = model.get("vocab")
         if model.get("type", "Unigram") != "Unigram" or not isinstance(scores, list):
             raise _wrong(f"{TOKENIZER} is not the unigram vocabulary of a SigLIP model")
-        return _checked(_unigram(_pieces(scores), model.get("unk_id"), charsmap), config, vocabulary)
+        return check_vocabulary(_unigram(_pieces(scores), model.get("unk_id"), charsmap), config, vocabulary)
     if not isinstance(model.get("vocab"), dict) or not isinstance(model.get("merges"), list):
         raise _wrong(f"{TOKENIZER} is not the byte-pair vocabulary of a {config.kind} model")
     tokens, merges = _vocabulary(model["vocab"]), [_pair(merge) for merge in model["merges"]]
     content = _clip(tokens, merges, config) if config.kind == "clip" else _gemma(tokens, merges, config)
-    return _checked(content, config, vocabulary)
+    return check_vocabulary(content, config, vocabulary)
 
 
 def _clip(tokens: dict[str, int], merges: list[tuple[str, str]], config: TokenizerConfig) -> str:
@@ -124,7 +124,7 @@ def _build(make: Any, *arguments: Any, **options: Any) -> Any:
         raise _wrong(f"the vocabulary is damaged: {str(error)[:200]}") from None
 
 
-def _checked(content: str, config: TokenizerConfig, vocabulary: int) -> str:
+def check_vocabulary(content: str, config: TokenizerConfig, vocabulary: int) -> str:
     """The content if the tower has an embedding for every token, and the marks are tokens."""
     from tokenizers import Tokenizer
 

@@ -133,6 +133,11 @@ class LibraryStore:
                 value,
             )
 
+    def remove_setting(self, name: str) -> None:
+        """Forget a setting, if it was ever set."""
+        with self.writing():
+            self.catalogue.run("DELETE FROM settings WHERE name = ?", name)
+
     # Contents
 
     def files(self) -> list[StoredFile]:
@@ -220,16 +225,9 @@ class LibraryStore:
         )  # fmt: skip
         return [WordRow(*row) for row in rows]
 
-    def search_words(
-        self,
-        terms: Sequence[str],
-        mode: str = "any",
-        experts: Sequence[str] | None = None,
-        prefix: bool = False,
-        limit: int = 1000,
-    ) -> list[WordRow]:
-        """Rows of words that hold any (or `mode="all"`) of the terms, best first; a term may be a phrase."""
-        return full_text.search_words(self.catalogue, terms, mode, experts, prefix, limit)
+    def search_words(self, terms: Sequence[str], limit: int = 1000) -> list[WordRow]:
+        """Rows of words that hold any of the terms, best first; a term may be a phrase."""
+        return full_text.search_words(self.catalogue, terms, limit)
 
     def captions(
         self, split: str | None = None, dataset: str | None = None, content: str | None = None

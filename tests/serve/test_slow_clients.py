@@ -186,6 +186,8 @@ def test_a_query_is_dropped_when_its_client_disconnects(site, monkeypatch, path,
         time.sleep(0.3)
         assert outcomes == []
     wait(lambda: outcomes == ["cancelled"], 5.0)
+    wait(lambda: b'status="499"' in site.get("/metrics").body, 5.0)
+    assert b'status="500"' not in site.get("/metrics").body
 
 
 def test_a_change_runs_to_its_end_without_its_client(library, tmp_path, monkeypatch):

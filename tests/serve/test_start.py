@@ -49,3 +49,18 @@ def test_a_token_that_exists_is_asked_for(start, library):
         tokens.save_token_hash(store, None, HASH)
     for arguments in ((), ("--name", "films.example"), ("--host", "0.0.0.0")):  # noqa: S104
         assert start(*arguments).token == HASH
+
+
+def test_a_token_can_be_removed(start, library, tmp_path):
+    file = tmp_path / "token"
+    for named in ((), ("--token-file", file)):
+        words = ["serve", "-L", str(library), "--remove-token", *map(str, named)]
+        with LibraryStore.open(library) as store:
+            tokens.save_token_hash(store, named[1] if named else None, HASH)
+        assert start(*named).token == HASH
+        assert "Removed" in CliRunner().invoke(app, words).output
+        assert "There is no token" in CliRunner().invoke(app, words).output
+        assert CliRunner().invoke(app, [*words, "--new-token"]).exit_code == 2
+    assert start().token is None
+    assert not file.exists()
+    assert isinstance(start("--host", "0.0.0.0"), str)  # noqa: S104

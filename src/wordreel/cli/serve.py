@@ -28,6 +28,9 @@ def serve(
     new_token: Annotated[
         bool, typer.Option("--new-token", help="Create a token, print it once, and exit.")
     ] = False,
+    remove_token: Annotated[
+        bool, typer.Option("--remove-token", help="Remove the token, so that loopback needs none, and exit.")
+    ] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="Show and search, change nothing.")] = False,
     root: Annotated[
         list[Path] | None,
@@ -60,6 +63,8 @@ def serve(
     from wordreel.serve.access import tokens
     from wordreel.serve.options import Options, is_loopback
 
+    if new_token and remove_token:
+        raise typer.BadParameter("--new-token replaces the token by itself; leave out --remove-token.")
     _check_certificate(certificate, key)
     opened = Library(library, create=not read_only)
     if new_token:
@@ -67,6 +72,12 @@ def serve(
         tokens.save_token_hash(opened.store, token_file, tokens.hash_token(token))
         typer.echo(token)
         typer.echo("Printed once. Log in with it, or send it as Authorization: Bearer.", err=True)
+        return
+    if remove_token:
+        removed = tokens.remove_token_hash(opened.store, token_file)
+        typer.echo(
+            "Removed. Running servers ask for it until they stop." if removed else "There is no token."
+        )
         return
     token_hash = tokens.load_token_hash(opened.store, token_file)
     local = is_loopback(host)

@@ -31,6 +31,7 @@ READ_ONLY_POSTS = re.compile(r"/api/(search|login|logout|uploads|videos/[^/]+/ca
 SEARCHES = ("/api/search", "/api/compare")
 LOGIN_RATE, LOGIN_BURST = 0.2, 5.0
 MAX_REQUESTS, MAX_REQUESTS_PER_CLIENT = 512, 384  # at the same time
+CLIENT_CLOSED = 499  # counted, never sent: the client closed its connection before the response began
 MARK = "x-wordreel"
 
 
@@ -74,6 +75,8 @@ class Guard:
             self._check_busy(client)
             body = await self._check(scope, receive, client)
             await run_until_disconnect(self._app, inner, body, noted)
+            if not started:
+                status = CLIENT_CLOSED
         except Problem as problem:
             if started:
                 raise

@@ -98,3 +98,18 @@ def save_token_hash(store: LibraryStore, file: Path | None, token_hash: str) -> 
             out.write(token_hash + "\n")
     except OSError as error:
         raise WordreelError(f"the token file {file} cannot be written: {error.strerror}") from error
+
+
+def remove_token_hash(store: LibraryStore, file: Path | None) -> bool:
+    """Forget the token; returns whether there was one."""
+    if file is None:
+        existed = store.setting(SETTING) is not None
+        store.remove_setting(SETTING)
+        return existed
+    try:
+        file.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise WordreelError(f"the token file {file} cannot be removed: {error.strerror}") from error
+    return True

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.datasets.trees.published import write_ce, write_teachtext  # noqa: E402
+from tests.datasets.trees.published import write_audiocaps, write_ce, write_teachtext  # noqa: E402
 from tests.library.fakes import Colour, FakeFence, Talk, write_media  # noqa: E402
 from tests.training.toys import toy_recipe  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
@@ -230,6 +230,18 @@ def test_a_published_tree_is_trained_on_from_the_command_line(tmp_path):
     assert done.exit_code == 0, done.output
     assert "epoch 2" in done.output
     assert (tmp_path / "run" / "best" / "model.safetensors").is_file()
+
+
+def test_ar_ce_is_trained_on_its_own_tree(tmp_path):
+    pytest.importorskip("h5py")
+    write_audiocaps(tmp_path / "AudioCaps")
+    asked = ["train", "ce-audiocaps", "--data", f"{tmp_path}/AudioCaps", "--out", f"{tmp_path}/run",
+             "--epochs", "1", "--batch", "3", "--device", "cpu", "--set", "model.dim=8",
+             "--set", "model.text.dim=4", "--set", "model.expert.audio.dim=3",
+             "--set", "model.expert.vggsound.dim=5"]  # fmt: skip
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    assert "epoch 1" in done.output
 
 
 def test_published_teachers_and_masks(tmp_path):

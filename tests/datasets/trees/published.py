@@ -87,6 +87,38 @@ def write_miech(root: Path) -> None:
         dump(root / "antoine" / f"{name}.pickle", {item: np.full(128, number, "f4") for item in IDS})
 
 
+def write_hickle(path: Path, values: dict[str, np.ndarray]) -> None:
+    """A dictionary of arrays as version 4 of hickle writes it."""
+    import h5py
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        data = file.create_group("data")
+        data.attrs["base_type"] = b"dict"
+        for key, value in values.items():
+            item = data.create_group(repr(key))
+            item.attrs["base_type"] = b"dict_item"
+            item.create_dataset("data", data=value).attrs["base_type"] = b"ndarray"
+
+
+def write_audiocaps(folder: Path, clips: int = 9) -> None:
+    """AudioCaps as AR-CE has it: two experts, five captions for a test clip, one for a training clip."""
+    root = folder / "structured-symlinks"
+    ids = [f"clip{n:07}" for n in range(clips)]
+    for expert, dim in (("vggish", 3), ("vggsound", 5)):
+        name = "audio" if expert == "vggish" else expert
+        arrays = {item: numbers(n, 4, dim) for n, item in enumerate(ids)}
+        write_hickle(root / f"aggregated_{name}" / f"{expert}-raw.hickle", arrays)
+    counts = {item: 1 if n < clips // 3 else 5 for n, item in enumerate(ids)}
+    texts = {item: [["a", "sound", str(n)] for n in range(count)] for item, count in counts.items()}
+    dump(root / "structured-symlinks" / "raw-captions.pkl", texts)
+    words = {item: [numbers(n, 3, 4) for n in range(count)] for item, count in counts.items()}
+    dump(root / "text_embeddings" / "w2v.pkl", words)
+    write_list(root / "train_list.txt", ids[: clips // 3])
+    write_list(root / "filtered_val_list.txt", ids[clips // 3 : 2 * clips // 3])
+    write_list(root / "final_filtered_test_list.txt", ids[2 * clips // 3 :])
+
+
 def write_teachtext(folder: Path) -> dict[str, object]:
     """MSVD as TeachText has it: features by id, word features and captions of training by "vid…"."""
     root = folder / "high-quality" / "structured-symlinks"

@@ -2,7 +2,18 @@ import math
 
 import numpy as np
 import pytest
-from tests.datasets.trees.published import CAPTIONS, IDS, TEST, TEXTS, dump, write_ce, write_list, write_miech
+from tests.datasets.trees.published import (
+    CAPTIONS,
+    IDS,
+    TEST,
+    TEXTS,
+    dump,
+    write_audiocaps,
+    write_ce,
+    write_hickle,
+    write_list,
+    write_miech,
+)
 
 from wordreel.datasets.trees import open_tree
 from wordreel.datasets.trees.ce import open_ce
@@ -108,27 +119,29 @@ def test_numbers_and_bytes_as_ids(tmp_path):
 
 
 def test_a_hickle_file_reads_like_the_pickle(tmp_path):
-    h5py = pytest.importorskip("h5py")
+    pytest.importorskip("h5py")
     root = tmp_path / "QuerYD" / "structured-symlinks"
     dump(root / "raw_captions_combined_filtered.pkl", CAPTIONS)
-    path = root / "aggregated_audio" / "vggish-raw.hickle"
-    path.parent.mkdir(parents=True)
-    values = {"video0": np.ones((2, 3), "f4"), "video1": np.zeros((0, 3), "f4")}
-    with h5py.File(path, "w") as file:  # version 4
-        data = file.create_group("data")
-        data.attrs["base_type"] = b"dict"
-        for key, value in values.items():
-            item = data.create_group(repr(key))
-            item.attrs["base_type"] = b"dict_item"
-            item.create_dataset("data", data=value).attrs["base_type"] = b"ndarray"
-        item = data.create_group(repr("video2"))
-        item.attrs["base_type"] = b"dict_item"
-        item.create_dataset("data", data=float("nan")).attrs["base_type"] = b"float"
+    values = {"video0": np.ones((2, 3), "f4"), "video1": np.zeros((0, 3), "f4"), "video2": float("nan")}
+    write_hickle(root / "aggregated_audio" / "vggish-raw.hickle", values)
     tree = open_tree(tmp_path / "QuerYD")
     assert tree.read("audio", "video0").values.tolist() == values["video0"].tolist()
     assert isinstance(tree.read("audio", "video1"), Absent)
     assert tree.read("audio", "video2") == Absent("NaN in the file")
     assert tree.lists.captions("video1")[0].text == TEXTS["video1"][0]
+
+
+def test_audiocaps_as_the_code_of_audio_retrieval_has_it(tmp_path):
+    pytest.importorskip("h5py")
+    write_audiocaps(tmp_path / "AudioCaps")
+    tree = open_tree(tmp_path / "AudioCaps")
+    assert tree.experts == ("audio", "vggsound")
+    assert set(tree.splits) == {"train", "val", "test"}
+    captions = tree.split("test").captions
+    assert list(captions) == ["clip0000006", "clip0000007", "clip0000008"]
+    assert [len(texts) for texts in captions.values()] == [5, 5, 5]
+    assert tree.read("vggsound", "clip0000007").values.shape == (4, 5)
+    assert [len(tree.word_features("w2v", f"clip000000{n}")) for n in (0, 7)] == [1, 5]
 
 
 @pytest.mark.parametrize(

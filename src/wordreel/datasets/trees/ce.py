@@ -3,7 +3,7 @@
     aggregated_{type}_{fps}fps_{px}px_stride{s}[_offset{o}][_inner_stride{i}]/{model}-{agg}[-logits][-tag].pickle
     aggregated_{audio,face,ocr,speech}…/*.pickle        (file names differ from dataset to dataset)
     aggregated_text_feats/*.pkl                         id → one [words, dim] array per caption
-    (QuerYD: text_embeddings/, VATEX: text-embeddings/)
+    (QuerYD, AudioCaps: text_embeddings/, VATEX: text-embeddings/)
     raw-captions.pkl, *_list*.txt, dict_youtube_mapping.pkl (MSVD: the id of the video → the name "vid12")
 
 Experts have the names of the published configurations: `imagenet.senet154.0`, `audio`, `face`. Other
@@ -50,6 +50,9 @@ CANONICAL = {  # the file that the published code reads where a folder has sever
     "vggish-raw.pickle": "audio",
     "vggish-audio-raw.pickle": "audio",
     "vggish-raw.hickle": "audio",
+    "vggsound-raw.hickle": "vggsound",  # these three: AudioCaps, as AR-CE has it
+    "pann-raw.hickle": "pann",
+    "syncnet-raw.hickle": "syncnet",
 }
 MIECH = "miech-"  # the splits of 1k-B
 MIECH_DATASET = "1k-B"

@@ -1,8 +1,8 @@
 """Split lists and caption pickles, which CE, TeachText, MMT and CLIP4Clip store beside their features.
 
 A list is a text file with one id per line: `train_list.txt` is the split `train`, `val_list_jsfusion.txt` the
-split `jsfusion-val`, `val_1_list.txt` the split `val_1`. A caption pickle maps ids to sentences, each a list
-of words.
+split `jsfusion-val`, `val_1_list.txt` the split `val_1`, `final_filtered_test_list.txt` (AudioCaps) the split
+`test`. A caption pickle maps ids to sentences, each a list of words.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wordreel.datasets.trees.feature_files import FeatureFile, read_mapping
 from wordreel.datasets.types import Caption, Item, Missing, Split
 from wordreel.errors import DatasetError
 
-LIST = re.compile(r"(?P<part>[A-Za-z0-9]+(?:_\d+)?)_list(?:_(?P<variant>\w+))?\.txt")
+LIST = re.compile(r"(?:final_)?(?:filtered_)?(?P<part>[A-Za-z0-9]+(?:_\d+)?)_list(?:_(?P<variant>\w+))?\.txt")
 CHALLENGE = re.compile(r"(?P<name>public_server_(?:val|test))\.txt")
 CAPTION_INDEX_FILES = {"jsfusion-val": "jsfusion_val_caption_idx.pkl"}  # id → the one caption that counts
 CAPTION_FILES = (

@@ -57,8 +57,6 @@ def test_a_training_here_brings_its_configuration():
     config, _ = backbone_of("run", published.state("seqTransf"), facts)
     assert (config.name, config.head.frames) == ("run", 7)
     assert (config.text, config.vision) == (inferred.text, inferred.vision)
-    with pytest.raises(WeightsError, match="is a ts2net model, which search cannot run"):
-        backbone_of("run", published.state("seqTransf"), {**facts, "kind": "ts2net"})
 
 
 def test_what_search_cannot_run_is_refused_with_the_reason():
@@ -66,6 +64,9 @@ def test_what_search_cannot_run_is_refused_with_the_reason():
         backbone_of("x", published.state("tightTransf"))
     with pytest.raises(WeightsError, match="3-D patches, which read neighbouring frames together"):
         backbone_of("x", published.state("meanP", "3d"))
+    selection = {"visual_token_selector.score_predictor.out_conv.2.weight": np.zeros((1, 64), "f4")}
+    with pytest.raises(WeightsError, match="is a TS2-Net, which weighs the frames of a video by the query"):
+        backbone_of("x", {**published.state("seqTransf"), **selection})
     state = published.state("seqLSTM")
     state.pop("lstm_visual.bias_ih_l0")
     with pytest.raises(WeightsError, match=r"it has no lstm_visual\.bias_ih_l0"):
@@ -84,6 +85,26 @@ def test_a_published_file_is_a_backbone(tmp_path):
     assert (config.name, config.head.kind) == ("ckpt_msvd", "lstm")
     assert config.logit_scale == pytest.approx(np.exp(state["clip.logit_scale"]))
     assert np.array_equal(read["visual_projection.weight"], state["clip.visual.proj"].T)
+
+
+def test_a_clip2video_is_a_backbone_whose_vectors_are_twice_as_long(tmp_path):
+    pytest.importorskip("torch")
+    from tests.models.clip.tiny_config import tiny_clip
+
+    from wordreel.models import checkpoint
+    from wordreel.models.clip.build import build_video_text
+    from wordreel.models.clip.config import Clip2VideoConfig
+
+    trained = Clip2VideoConfig(tiny_clip(), layers=1, centres=3, global_weight=0.4, max_words=8, max_frames=4)
+    model = build_video_text(trained)
+    checkpoint.save(tmp_path / "run", model, "toy")
+    config, state = read_backbone(tmp_path / "run")
+    assert config.head == FrameHeadConfig("clip2video", 4, 1, 2, 0.4, 3)
+    assert config.vector_dim == 2 * config.dim
+    head = {key.removeprefix(HEAD): state[key] for key in state if key.startswith(HEAD)}
+    assert head.keys() == {key for key in model.state_dict() if not key.startswith("clip.")}
+    frames = np.random.default_rng(0).normal(size=(3, config.dim)).astype(np.float32)
+    assert FrameHead(config.head, config.dim, head)([frames]).shape == (1, config.vector_dim)
 
 
 def test_a_training_is_a_backbone(tmp_path):

@@ -46,9 +46,9 @@ class Backbone:
         return out
 
     def texts(self, texts: Sequence[str], batch: int = BATCH) -> Float32:
-        """Embeddings `[n, dim]` of texts, not normalised."""
+        """Embeddings `[n, vector_dim]` of texts, not normalised."""
         ids, _ = self.tokenizer.encode(texts)
-        out = np.zeros((len(texts), self.config.dim), np.float32)
+        out = np.zeros((len(texts), self.config.vector_dim), np.float32)
         for start in range(0, len(ids), batch):
             out[start : start + batch] = self._text_tower(ids=ids[start : start + batch])["features"]
         return out

@@ -1,4 +1,4 @@
-"""Read a CLIP4Clip as a backbone: its fine-tuned towers, and the head over the frames that search runs.
+"""Read a CLIP4Clip or CLIP2Video as a backbone: its fine-tuned towers, and the head that search runs.
 
 A published checkpoint (`pytorch_model.bin.N`) holds the towers under `clip.` in OpenAI's layout, and the
 head's weights beside them. A folder of a training here holds the same names, and its configuration.
@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from wordreel.errors import NextStep, WeightsError
 from wordreel.nets.checkpoint import WRAPPER, unwrapped
+from wordreel.nets.clip.clip2video_head import CENTRES
 from wordreel.nets.clip.config import BackboneConfig, FrameHeadConfig
 from wordreel.nets.clip.frame_head import BLOCKS, HEAD, LSTM, FrameHead
 from wordreel.nets.clip.infer_config import infer_config
@@ -21,11 +22,18 @@ from wordreel.nets.graph import Array
 from wordreel.weights.lazy_state import LazyState
 
 State = Mapping[str, Array]
-HeadName = Literal["mean", "lstm", "transformer", "tight"]
+HeadName = Literal["mean", "lstm", "transformer", "tight", "clip2video", "ts2net"]
+SELECTION = "visual_token_selector"  # of TS2-Net
 TOWERS = "clip."  # before the names of the towers' weights
 PATCH_3D = "visual.conv2.weight"
 FRAMES = 12  # that published models of short videos see
-USABLE = NextStep("use a CLIP4Clip with the mean, LSTM or transformer head and 2-D patches")
+USABLE = NextStep("use a CLIP2Video, or a CLIP4Clip with the mean, LSTM or transformer head and 2-D patches")
+REFUSED: Mapping[str, str] = {
+    "tight": "has CLIP4Clip's tight head, which reads every query together with every video: there is no "
+    "embedding of a video that could be stored",
+    "ts2net": "is a TS2-Net, which weighs the frames of a video by the query and shifts tokens between them: "
+    "there is no embedding of a frame or of a video that could be stored",
+}
 
 
 def is_clip4clip(names: Iterable[str]) -> bool:
@@ -43,6 +51,10 @@ def split(state: State) -> tuple[dict[str, Array], dict[str, Array]]:
 def head_name(head: Iterable[str]) -> HeadName:
     """Which head weights are of."""
     starts = {key.partition(".")[0] for key in head}
+    if CENTRES in starts:
+        return "clip2video"
+    if SELECTION in starts:
+        return "ts2net"
     if "cross" in starts:
         return "tight"
     if LSTM in starts:
@@ -70,14 +82,8 @@ def backbone_of(
     """
     towers, head = split(state)
     kind = head_name(head)
-    if config is not None and config.get("kind") != "clip4clip":
-        raise WeightsError(f"{name} is a {config.get('kind')} model, which search cannot run", USABLE)
-    if kind == "tight":
-        raise WeightsError(
-            f"{name} has CLIP4Clip's tight head, which reads every query together with every video: there is "
-            "no embedding of a video that could be stored",
-            USABLE,
-        )
+    if kind == "tight" or kind == "ts2net":
+        raise WeightsError(f"{name} {REFUSED[kind]}", USABLE)
     if PATCH_3D in towers:
         raise WeightsError(
             f"{name} has CLIP4Clip's 3-D patches, which read neighbouring frames together: there is no "
@@ -90,7 +96,9 @@ def backbone_of(
     else:
         backbone, frames = BackboneConfig.from_json(config["backbone"]), int(config["max_frames"])
     layers = count_blocks(head) or FrameHeadConfig.layers
-    described = FrameHeadConfig(kind, frames, layers, backbone.text.heads)
+    share = FrameHeadConfig.global_weight if config is None else float(config.get("global_weight", 0.5))
+    centres = len(head[CENTRES]) if kind == "clip2video" else 0
+    described = FrameHeadConfig(kind, frames, layers, backbone.text.heads, share, centres)
     FrameHead(described, backbone.dim, head, name)  # raises if weights are missing, or are another model's
     readers = {key: partial(converted.__getitem__, key) for key in converted}
     readers |= {f"{HEAD}{key}": partial(head.__getitem__, key) for key in head}

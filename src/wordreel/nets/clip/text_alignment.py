@@ -15,9 +15,8 @@ import numpy as np
 from onnx import TensorProto
 
 from wordreel.nets.clip.clip2video_head import CENTRES, WEIGHTS
+from wordreel.nets.clip.frame_head import HEAD
 from wordreel.nets.net_builder import NetBuilder
-
-HEAD = "head."  # before the names of a head's weights in the state of a backbone
 
 
 @dataclass(frozen=True)

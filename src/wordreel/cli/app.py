@@ -12,6 +12,7 @@ from wordreel.cli import (
     bank,
     caption,
     compare,
+    convert,
     demo,
     doctor,
     evaluate,
@@ -79,6 +80,7 @@ app.command("experts")(experts.experts)
 app.command("models")(models.models)
 app.command("train")(train.train)
 app.command("tune")(tune.tune)
+app.command("convert")(convert.convert)
 app.command("export")(export.export)
 app.command("use")(use.use)
 app.add_typer(weights.app, name="weights")

@@ -24,6 +24,13 @@ def export(
             show_default=f"RUN/{DEFAULT_NAME}, or RUN/{PUBLISHED_NAME}",
         ),
     ] = None,
+    unused: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CHECKPOINT",
+            help="Of a TS2-Net: the published checkpoint whose parts that nothing uses are written too.",
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -44,7 +51,7 @@ def export(
     path = out or run / (PUBLISHED_NAME if published else DEFAULT_NAME)
     if path.exists() and not overwrite:
         raise typer.BadParameter(f"{printable(path)} exists; name another --out, or --overwrite")
-    digest = _export_published(folder, path) if published else _export_default(folder, path)
+    digest = _export_published(folder, path, unused) if published else _export_default(folder, path)
     if as_json:
         print_json({"file": str(path), "bytes": path.stat().st_size, "sha256": digest})
         return
@@ -59,12 +66,14 @@ def _export_default(folder: Path, path: Path) -> str:
     return checkpoint.load(path).digest
 
 
-def _export_published(folder: Path, path: Path) -> str:
+def _export_published(folder: Path, path: Path, unused: Path | None) -> str:
     import hashlib
 
     from wordreel.models.checkpoint import load_video_text
     from wordreel.models.convert.video_text import save_published
+    from wordreel.weights.torch_file import read_state_dict
 
-    save_published(path, load_video_text(folder)[0])
+    parts = None if unused is None else read_state_dict(unused)
+    save_published(path, load_video_text(folder)[0], parts)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,6 +1,7 @@
 """Published checkpoints of models on CLIP's towers, both ways: `pytorch_model.bin.N`, a plain state dict.
 
 Modules have the published names, so that a checkpoint is checked key by key against the module and copied.
+TS2-Net's differ in a few places (`ts2net`), and published ones carry two parts that nothing uses.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import io
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,17 @@ from numpy.typing import NDArray
 
 from wordreel.atomic import atomic_write
 from wordreel.errors import WeightsError
+from wordreel.models.checkpoint import save
 from wordreel.models.clip.build import build_video_text
-from wordreel.models.clip.config import Clip4ClipConfig, VideoTextConfig
+from wordreel.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, TS2NetConfig, VideoTextConfig
+from wordreel.models.clip.ts2net import stretched
 from wordreel.models.clip.video_text import VideoTextModel
 from wordreel.models.config import Mode
+from wordreel.models.convert import ts2net
 from wordreel.nets.checkpoint import check, unwrapped
 from wordreel.nets.clip import read_clip4clip
-from wordreel.nets.clip.frame_head import BLOCKS
+from wordreel.nets.clip.clip2video_head import CENTRES, MATRIX
+from wordreel.nets.clip.frame_head import BLOCKS, POSITIONS
 from wordreel.nets.clip.infer_config import infer_config
 from wordreel.nets.clip.layouts import to_huggingface
 from wordreel.weights.torch_file import read_state_dict
@@ -49,6 +55,8 @@ def module_from(name: str, arrays: Arrays, config: VideoTextConfig | None = None
     """`load_published` for arrays that are already read."""
     arrays = unwrapped(arrays)
     config = config or infer_video_text(name, arrays)
+    if isinstance(config, TS2NetConfig):
+        arrays = _with_positions(ts2net.own_names(arrays), config.positions)
     with torch.device("meta"):
         module = build_video_text(config)
     shapes = {key: tuple(value.shape) for key, value in module.state_dict().items()}
@@ -68,11 +76,32 @@ def infer_video_text(
     """
     if not read_clip4clip.is_clip4clip(arrays):
         raise WeightsError(f"{name} is not a model on CLIP's towers: it has no weights under clip.visual")
-    towers, head = read_clip4clip.split(arrays)
+    towers, head = read_clip4clip.split(ts2net.own_names(arrays))
     patch = towers.pop(read_clip4clip.PATCH_3D, None)
     kind = read_clip4clip.head_name(head)
     layers = read_clip4clip.count_blocks(head, TIGHT_BLOCKS if kind == "tight" else BLOCKS)
     backbone = infer_config(name, to_huggingface(towers))
+    if kind == "clip2video":
+        return Clip2VideoConfig(
+            backbone,
+            "mlp" if MATRIX in head else "attention",
+            layers,
+            len(head[CENTRES]),
+            max_frames=max_frames,
+            max_words=min(max_words, backbone.text.length),
+            mode=mode,
+        )
+    if kind == "ts2net":
+        positions, tokens = len(head[POSITIONS]), 1 + TS2NetConfig.patches
+        return TS2NetConfig(
+            backbone,
+            layers,
+            len(ts2net.shifted_blocks(arrays)),
+            positions=positions,
+            max_frames=min(max_frames, positions // tokens),
+            max_words=min(max_words, backbone.text.length),
+            mode=mode,
+        )
     return Clip4ClipConfig(
         backbone,
         kind,
@@ -84,9 +113,61 @@ def infer_video_text(
     )
 
 
-def save_published(path: Path, module: VideoTextModel) -> None:
-    """Write the state dict that the published code loads, as a whole or not at all."""
+@dataclass(frozen=True)
+class Conversion:
+    """What a published checkpoint was: `unused` are its parts that the published program does not use."""
+
+    kind: str
+    parameters: int
+    unused: tuple[str, ...]
+
+
+def convert_video_text(
+    path: Path,
+    folder: Path,
+    *,
+    mode: Mode = "released",
+    max_frames: int = 12,
+    max_words: int = 32,
+    name: str | None = None,
+) -> Conversion:
+    """Write a published checkpoint as a checkpoint folder, which training starts from.
+
+    Args:
+        path: The published file; nothing in it is run.
+        folder: Where the checkpoint folder is written.
+        mode: "released" computes as the released code does, "paper" as the paper says.
+        max_frames: Frames of a video that the model is used with.
+        max_words: Tokens of a caption, with both end tokens.
+        name: What the model is called. None: its kind.
+    """
+    arrays = unwrapped(read_state_dict(path))
+    config = infer_video_text(path.name, arrays, mode, max_frames, max_words)
+    module = module_from(path.name, arrays, config)
+    save(folder, module, name or config.kind, {"converted_from": path.name})
+    unused = sorted({key.partition(".")[0] for key in ts2net.unused_parts(arrays)})
+    return Conversion(config.kind, sum(p.numel() for p in module.parameters()), tuple(unused))
+
+
+def save_published(path: Path, module: VideoTextModel, unused: Arrays | None = None) -> None:
+    """Write the state dict that the published code loads, as a whole or not at all.
+
+    `unused` is a published TS2-Net's state, whose parts that nothing uses are written too.
+    """
     state = OrderedDict((key, value.detach().cpu().float()) for key, value in module.state_dict().items())
+    if isinstance(module.config, TS2NetConfig):
+        state = OrderedDict(ts2net.published_names(state, module.config.shifted_blocks))
+        for key, value in ts2net.unused_parts(unwrapped(unused or {})).items():
+            state[key] = torch.from_numpy(np.array(value, np.float32))
     buffer = io.BytesIO()
     torch.save(state, buffer)
     atomic_write(path, buffer.getvalue())
+
+
+def _with_positions(arrays: Arrays, rows: int) -> Arrays:
+    """A longer table of positions where the configuration has more than the checkpoint."""
+    table = arrays.get(POSITIONS)
+    if table is None or table.ndim != 2 or len(table) >= rows:
+        return arrays
+    longer = stretched(torch.from_numpy(np.array(table, np.float32)), rows)
+    return {**arrays, POSITIONS: longer.numpy()}

@@ -20,8 +20,11 @@ from typing import Any, Literal
 import numpy as np
 
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
-from wordreel.nets.clip.backbone import CONFIG, TOKENIZER, TOWERS, Backbone
+from wordreel.nets.clip.backbone import CONFIG, HEAD_FILE, TOKENIZER, TOWERS, Backbone
 from wordreel.nets.clip.config import BackboneConfig
+from wordreel.nets.clip.frame_head import HEAD
+from wordreel.nets.clip.read_backbone import find_training, local_name, read_backbone
+from wordreel.nets.clip.read_clip4clip import NotSearchable
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.weights.archive import file_sha256
 from wordreel.weights.hub_download import (
@@ -100,11 +103,10 @@ def is_backbone(store: WeightStore, source: str) -> bool:
         return True
     path = Path(source).expanduser()
     if path.is_dir():
-        return (path / "open_clip_config.json").is_file() or "model_type" in _json_object(
-            path / "config.json"
-        )
+        described = (path / "open_clip_config.json").is_file() or find_training(path) is not None
+        return described or "model_type" in _json_object(path / "config.json")
     if path.is_file():
-        return path.suffix in WEIGHT_SUFFIXES and _holds_towers(path)
+        return _is_weight_file(path.name) and _holds_towers(path)
     return HUB_ID.fullmatch(source) is not None
 
 
@@ -183,7 +185,8 @@ def remove(store: WeightStore, name: str) -> int:
 
 
 def _plan_local(here: Mapping[str, InstalledBackbone], path: Path, precision: Precision) -> InstallPlan:
-    name = _name(path.name if path.is_dir() else path.stem, precision)
+    path = (find_training(path) or path) if path.is_dir() else path
+    name = _name(local_name(path), precision)
     _check_free(here, name, str(path))
     known = here.get(name)
     if known and dict(known.files) == _hashes(path) and known.precision == precision:
@@ -206,9 +209,9 @@ def _check_free(here: Mapping[str, InstalledBackbone], name: str, source: str) -
 def _convert(store: WeightStore, source: Path, plan: InstallPlan, out: Path) -> None:
     """Write the towers, tokenizer, configuration and manifest into the folder `out`."""
     import onnx
+    from safetensors.numpy import save as safetensors_bytes
 
     from wordreel.nets.clip.limits import check_limits
-    from wordreel.nets.clip.read_backbone import read_backbone
     from wordreel.nets.clip.towers import build_towers, tower_shapes
 
     files = _hashes(source)
@@ -222,6 +225,9 @@ def _convert(store: WeightStore, source: Path, plan: InstallPlan, out: Path) -> 
     (out / CONFIG).write_text(json.dumps(config.to_json(), indent=1), encoding="utf-8")
     for tower, model in zip(TOWERS, build_towers(config, state, out), strict=True):
         onnx.save(model, str(out / f"{tower}.onnx"))
+    if config.head is not None:
+        head = {key.removeprefix(HEAD): np.asarray(state[key]) for key in state if key.startswith(HEAD)}
+        (out / HEAD_FILE).write_bytes(safetensors_bytes(head))
     del state
     outputs = {path.name: file_sha256(path) for path in sorted(out.iterdir())}
     facts = [
@@ -284,7 +290,12 @@ def _hashes(source: Path) -> dict[str, str]:
 
 
 def _is_read(name: str) -> bool:
-    return name in SMALL_FILES or name.endswith(WEIGHT_SUFFIXES) or name.endswith(".index.json")
+    return name in SMALL_FILES or _is_weight_file(name) or name.endswith(".index.json")
+
+
+def _is_weight_file(name: str) -> bool:
+    """Whether a file may hold weights, by its name; trainers number them, as in `pytorch_model.bin.4`."""
+    return re.sub(r"\.\d+$", "", name).endswith(WEIGHT_SUFFIXES)
 
 
 def _read_manifest(folder: Path) -> InstalledBackbone:
@@ -335,10 +346,10 @@ def _json_object(path: Path) -> Mapping[str, Any]:
 
 
 def _holds_towers(path: Path) -> bool:
-    from wordreel.nets.clip.read_backbone import read_backbone
-
     try:
         return bool(read_backbone(path))
+    except NotSearchable:  # its reason comes with the attempt to install it
+        return True
     except WeightsError:
         return False
 

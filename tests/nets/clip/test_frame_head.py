@@ -75,6 +75,8 @@ def test_weights_are_checked():
     state["lstm_visual.bias_hh_l0"] = np.zeros(3)
     with pytest.raises(WeightsError, match=r"lstm_visual\.bias_hh_l0 has the shape 3, not 48"):
         FrameHead(FrameHeadConfig("lstm"), DIM, state)
+    with pytest.raises(WeightsError, match="describes a head of 3 heads over 10 frames"):
+        head("lstm", frames=10)
     with pytest.raises(WeightsError, match="which that network does not have"):
         FrameHead(FrameHeadConfig("mean"), DIM, {"cross.pooler": np.zeros(1)})
 

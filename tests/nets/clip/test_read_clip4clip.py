@@ -57,6 +57,8 @@ def test_a_training_here_brings_its_configuration():
     config, _ = backbone_of("run", published.state("seqTransf"), facts)
     assert (config.name, config.head.frames) == ("run", 7)
     assert (config.text, config.vision) == (inferred.text, inferred.vision)
+    with pytest.raises(WeightsError, match="the description of run cannot be read"):
+        backbone_of("run", published.state("seqTransf"), {**facts, "backbone": {"name": "x"}})
 
 
 def test_what_search_cannot_run_is_refused_with_the_reason():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wordreel.errors import NextStep, WeightsCorrupt
 from wordreel.nets.clip.config import BackboneConfig
+from wordreel.nets.clip.frame_head import FrameHead
 from wordreel.nets.clip.tokenizer import ClipTokenizer
 from wordreel.nets.clip.transform import transform_images
 from wordreel.nets.runtime import Network
@@ -19,6 +20,7 @@ from wordreel.types import Float32
 from wordreel.weights.store import has_sha256
 
 CONFIG, TOKENIZER = "backbone.json", "tokenizer.json"
+HEAD_FILE = "head.safetensors"  # of a model that has a head over frames
 TOWERS = ("image", "text")  # NAME.onnx, and NAME.weights beside it
 BATCH = 16
 
@@ -57,6 +59,16 @@ class Backbone:
     def tokenizer(self) -> ClipTokenizer:
         """Turns texts into token ids."""
         return ClipTokenizer.from_file(self._file(TOKENIZER), self.config.tokenizer)
+
+    @cached_property
+    def head(self) -> FrameHead | None:
+        """Makes one vector of a clip's frame embeddings; None where their mean does."""
+        from safetensors.numpy import load_file
+
+        if self.config.head is None:
+            return None
+        weights = load_file(self._file(HEAD_FILE))
+        return FrameHead(self.config.head, self.config.dim, weights, self.config.name)
 
     @cached_property
     def _image_tower(self) -> Network:

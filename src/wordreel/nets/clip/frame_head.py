@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from wordreel.errors import WeightsError
 from wordreel.nets.checkpoint import Shape, check
 from wordreel.nets.clip.clip2video_head import clip2video_shapes, clip2video_vectors
 from wordreel.nets.clip.config import FrameHeadConfig
@@ -62,6 +63,10 @@ class FrameHead:
         else:
             shapes = head_shapes(config, dim, positions)
             check(weights, shapes, {}, given=given, expected=f"a CLIP4Clip with its {config.kind} head")
+        if config.frames < 1 or dim % config.heads or (0 < positions < config.frames):
+            raise WeightsError(
+                f"{given} describes a head of {config.heads} heads over {config.frames} frames"
+            )
         self.config = config
         self._weights = {name: np.asarray(value, np.float32) for name, value in weights.items()}
         self._blocks = Blocks(self._weights, config.heads)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +31,8 @@ OPEN_CLIP = (
     "open_clip_pytorch_model.safetensors",
     "open_clip_pytorch_model.bin",
 )
-TRAINING = ("model.json", "model.safetensors")  # of a checkpoint folder that training writes
+TRAINED, DESCRIPTION = "model.safetensors", "wordreel"  # of a training here, and the key of its header
+BEST = "best"  # the folder of a training's best checkpoint
 GENERIC = "pytorch_model"  # of files that their folder names
 WHOLE = NextStep("download the whole model")
 
@@ -70,7 +73,8 @@ def with_logits(config: BackboneConfig, state: State) -> BackboneConfig:
 def _read_folder(folder: Path) -> tuple[BackboneConfig, State]:
     name = folder.resolve().name
     if training := find_training(folder):
-        return _read_training(name, training)
+        state = open_safetensors(training / TRAINED)
+        return backbone_of(local_name(training.resolve()), state, _training_config(training))
     if (folder / "config.json").is_file() and (weights := _first(folder, HUGGINGFACE)):
         return _read_huggingface(folder, weights)
     if (described := folder / "open_clip_config.json").is_file():
@@ -85,15 +89,30 @@ def _read_folder(folder: Path) -> tuple[BackboneConfig, State]:
 
 def find_training(folder: Path) -> Path | None:
     """The checkpoint folder of a training here that a folder is, or holds as its best; None if neither."""
-    places = (folder, folder / "best")
-    return next((place for place in places if all((place / name).is_file() for name in TRAINING)), None)
+    return next((place for place in (folder, folder / BEST) if "backbone" in _training_config(place)), None)
 
 
-def _read_training(name: str, folder: Path) -> tuple[BackboneConfig, State]:
-    description = read_json(folder / TRAINING[0]).get("config")
-    if not isinstance(description, dict) or "backbone" not in description:
-        raise WeightsError(f"{name} is a trained model without an image tower")
-    return backbone_of(name, open_safetensors(folder / TRAINING[1]), description)
+def _training_config(folder: Path) -> Mapping[str, Any]:
+    """The configuration that the weight file of a training describes; empty if it is another file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(folder / TRAINED), "numpy") as file:
+            config = json.loads((file.metadata() or {})[DESCRIPTION])["config"]
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError):
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def local_name(path: Path) -> str:
+    """What a model in a local file or folder is called: after its folder where its own name says nothing.
+
+    >>> local_name(Path("/ckpt_msvd/pytorch_model.bin.4")), local_name(Path("/runs/mine/best"))
+    ('ckpt_msvd', 'mine')
+    """
+    if (path.name.startswith(GENERIC) or path.name == BEST) and path.parent.name:
+        return path.parent.name
+    return path.name if path.is_dir() else path.stem
 
 
 def _read_huggingface(folder: Path, weights: Path) -> tuple[BackboneConfig, State]:
@@ -114,7 +133,7 @@ def _read_open_clip(folder: Path, described: Path, weights: Path) -> tuple[Backb
 def _read_file(path: Path) -> tuple[BackboneConfig, State]:
     raw = _state(path)
     if is_clip4clip(raw):
-        return backbone_of(path.resolve().parent.name if path.name.startswith(GENERIC) else path.stem, raw)
+        return backbone_of(local_name(path.resolve()), raw)
     wrapped = all(key.startswith(WRAPPER) for key in raw)
     state = to_huggingface(raw)
     if wrapped or path.name in OPEN_CLIP or any(key.startswith("visual.trunk.") for key in raw):

@@ -36,6 +36,10 @@ REFUSED: Mapping[str, str] = {
 }
 
 
+class NotSearchable(WeightsError):
+    """A model on CLIP's towers that search cannot run."""
+
+
 def is_clip4clip(names: Iterable[str]) -> bool:
     """Whether names are those of a model on CLIP's towers: CLIP4Clip, or one that builds on it."""
     return any(name.removeprefix(WRAPPER).startswith(f"{TOWERS}visual.") for name in names)
@@ -83,9 +87,9 @@ def backbone_of(
     towers, head = split(state)
     kind = head_name(head)
     if kind == "tight" or kind == "ts2net":
-        raise WeightsError(f"{name} {REFUSED[kind]}", USABLE)
+        raise NotSearchable(f"{name} {REFUSED[kind]}", USABLE)
     if PATCH_3D in towers:
-        raise WeightsError(
+        raise NotSearchable(
             f"{name} has CLIP4Clip's 3-D patches, which read neighbouring frames together: there is no "
             "embedding of a single frame that could be stored",
             USABLE,
@@ -94,7 +98,7 @@ def backbone_of(
     if config is None:
         backbone = infer_config(name, converted)
     else:
-        backbone, frames = BackboneConfig.from_json(config["backbone"]), int(config["max_frames"])
+        backbone, frames = _described(name, config)
     layers = count_blocks(head) or FrameHeadConfig.layers
     share = FrameHeadConfig.global_weight if config is None else float(config.get("global_weight", 0.5))
     centres = len(head[CENTRES]) if kind == "clip2video" else 0
@@ -103,3 +107,11 @@ def backbone_of(
     readers = {key: partial(converted.__getitem__, key) for key in converted}
     readers |= {f"{HEAD}{key}": partial(head.__getitem__, key) for key in head}
     return replace(backbone, name=name, head=described), LazyState(readers)
+
+
+def _described(name: str, config: Mapping[str, Any]) -> tuple[BackboneConfig, int]:
+    """The backbone and the number of frames in the configuration of a training."""
+    try:
+        return BackboneConfig.from_json(config["backbone"]), int(config["max_frames"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise WeightsError(f"the description of {name} cannot be read: {error!r}") from None

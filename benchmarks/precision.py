@@ -22,8 +22,8 @@ import numpy as np
 from wordreel.nets.clip.config import BackboneConfig, TextTowerConfig, VisionTowerConfig
 from wordreel.nets.clip.precision import precision_loss, samples
 from wordreel.nets.clip.towers import TOWERS, tower_shapes, write_towers
-from wordreel.nets.graph import Array, Precision
-from wordreel.nets.runtime import Network
+from wordreel.nets.graph import Array
+from wordreel.nets.runtime import Network, Precision
 
 ROUNDS = 7
 BATCH = 8

@@ -71,6 +71,21 @@ def test_an_installed_backbone_gives_what_its_towers_give(store, tmp_path, write
     assert backbone.config.name == "model"
 
 
+@pytest.mark.parametrize(("precision", "limit"), [("fp16", 1e-5), ("int8", 1e-2)])
+def test_lower_precision_is_installed_beside_with_its_loss(store, clip, precision, limit):
+    exact, name = add(store, clip), add(store, clip, precision)
+    assert name == f"{exact}-{precision}"
+    known = backbones.installed(store)
+    assert known[exact].losses == {}
+    assert known[name].precision == precision
+    assert set(known[name].losses) == {"image", "text"}
+    assert all(0 < loss < limit for loss in known[name].losses.values())
+    pictures = RNG.integers(0, 256, (5, 40, 60, 3), np.uint8)
+    rows = [backbones.open_backbone(store, each).images(pictures) for each in (exact, name)]
+    assert 0 < np.abs(rows[0] - rows[1]).max() < 0.2
+    assert {path.name for path in (store.root / "backbones").iterdir()} == {exact, name}
+
+
 def test_what_is_installed_is_listed_with_its_hashes(store, clip):
     name = add(store, clip)
     (known,) = backbones.installed(store).values()
@@ -274,6 +289,8 @@ def test_weights_of_another_network(filled, bad):
     edit_state(bad, visual_projection__weight=np.zeros((16, 32), np.int32))
     refused(filled, bad, "int32 numbers, not floats")
     edit_state(bad, visual_projection__weight=np.full((16, 32), np.nan, np.float32))
+    refused(filled, bad, "visual_projection.weight holds numbers that are not finite")
+    edit_state(bad, visual_projection__weight=np.zeros((16, 32), np.float32))
     refused(filled, bad, "image tower of bad gives no usable embeddings")
     edit_state(bad, visual_projection__weight=np.zeros((16, 32), np.float32))
     refused(filled, bad, "image tower of bad gives no usable embeddings")

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx.shape_inference
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
+
+from wordreel.nets.runtime import Precision
 
 Array = NDArray[Any]
 OPSET = 18
@@ -32,7 +34,6 @@ IR_VERSION = 9  # what opset 18 shipped with: readable by every onnxruntime we s
 SMALL = 1024  # bytes; shapes, axes and the like always stay in the model itself
 LEVELS = 64  # of int8 weights to each side: 2 · 255 · 64 fits the 16-bit sums of processors without VNNI
 HALF_MAX = float(np.finfo(np.float16).max)
-Precision = Literal["fp32", "fp16", "int8"]
 
 
 class Graph:

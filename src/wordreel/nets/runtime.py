@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+Precision = Literal["fp32", "fp16", "int8"]
+"""How the weights of a network are stored."""
 
 _sharers: ContextVar[int] = ContextVar("sharers", default=1)
 

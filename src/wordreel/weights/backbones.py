@@ -15,16 +15,17 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
-from wordreel.nets.clip.backbone import CONFIG, HEAD_FILE, TOKENIZER, TOWERS, Backbone
+from wordreel.nets.clip.backbone import CONFIG, HEAD_FILE, TOKENIZER, Backbone
 from wordreel.nets.clip.config import BackboneConfig
 from wordreel.nets.clip.frame_head import HEAD
 from wordreel.nets.clip.read_backbone import find_training, local_name, read_backbone
 from wordreel.nets.clip.read_clip4clip import NotSearchable
+from wordreel.nets.runtime import Precision
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.weights.archive import file_sha256
 from wordreel.weights.hub_download import (
@@ -40,13 +41,12 @@ from wordreel.weights.named_backbones import NAMED, RECOMMENDED, NamedBackbone
 from wordreel.weights.store import MANIFEST, WeightStore, replace_folder, staging_folder
 
 __all__ = [
-    "NAMED", "RECOMMENDED", "InstallPlan", "InstalledBackbone", "NamedBackbone",
+    "NAMED", "RECOMMENDED", "InstallPlan", "InstalledBackbone", "NamedBackbone", "Precision",
     "install", "installed", "is_backbone", "open_backbone", "plan", "remove",
 ]  # fmt: skip
 
 CONVERTER_VERSION = 1
 FOLDER = "backbones"
-Precision = Literal["fp32", "fp16", "int8"]
 WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
 
 
@@ -208,23 +208,24 @@ def _check_free(here: Mapping[str, InstalledBackbone], name: str, source: str) -
 
 def _convert(store: WeightStore, source: Path, plan: InstallPlan, out: Path) -> None:
     """Write the towers, tokenizer, configuration and manifest into the folder `out`."""
-    import onnx
     from safetensors.numpy import save as safetensors_bytes
 
     from wordreel.nets.clip.limits import check_limits
-    from wordreel.nets.clip.towers import build_towers, tower_shapes
+    from wordreel.nets.clip.precision import precision_loss
+    from wordreel.nets.clip.towers import tower_shapes, write_towers
 
     files = _hashes(source)
     config, state = read_backbone(source)
     config = replace(config, name=plan.name)
     check_limits(config)
     parameters = sum(math.prod(shape) for shape in tower_shapes(config).values())
-    _check_space(out, 4 * parameters)
+    exact = plan.precision == "fp32"
+    _check_space(out, (4 if exact else 8) * parameters)  # others are compared with float32 towers
     tokenizer = _tokenizer(store, source if source.is_dir() else source.parent, config)
     (out / TOKENIZER).write_text(tokenizer, encoding="utf-8")
     (out / CONFIG).write_text(json.dumps(config.to_json(), indent=1), encoding="utf-8")
-    for tower, model in zip(TOWERS, build_towers(config, state, out), strict=True):
-        onnx.save(model, str(out / f"{tower}.onnx"))
+    write_towers(config, state, out, plan.precision)
+    losses = {} if exact else precision_loss(config, state, out)
     if config.head is not None:
         head = {key.removeprefix(HEAD): np.asarray(state[key]) for key in state if key.startswith(HEAD)}
         (out / HEAD_FILE).write_bytes(safetensors_bytes(head))
@@ -244,7 +245,7 @@ def _convert(store: WeightStore, source: Path, plan: InstallPlan, out: Path) -> 
         "precision": plan.precision,
         "files": files,
         "outputs": outputs,
-        "losses": {},
+        "losses": {tower: loss.mean for tower, loss in losses.items()},
         "fingerprint": hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16],
     }
     _check_runs(Backbone(out, str(manifest["fingerprint"]), outputs))

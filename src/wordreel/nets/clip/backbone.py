@@ -21,7 +21,6 @@ from wordreel.weights.store import has_sha256
 
 CONFIG, TOKENIZER = "backbone.json", "tokenizer.json"
 HEAD_FILE = "head.safetensors"  # of a model that has a head over frames
-TOWERS = ("image", "text")  # NAME.onnx, and NAME.weights beside it
 BATCH = 16
 
 
@@ -49,7 +48,9 @@ class Backbone:
 
     def texts(self, texts: Sequence[str], batch: int = BATCH) -> Float32:
         """Embeddings `[n, vector_dim]` of texts, not normalised."""
-        ids, _ = self.tokenizer.encode(texts)
+        ids, mask = self.tokenizer.encode(texts)
+        if self.config.text.causal and self.config.text.pooling == "end" and self.config.head is None:
+            ids = ids[:, : max(1, int(mask.any(axis=0).sum()))]  # no token sees what is behind the last end
         out = np.zeros((len(texts), self.config.vector_dim), np.float32)
         for start in range(0, len(ids), batch):
             out[start : start + batch] = self._text_tower(ids=ids[start : start + batch])["features"]

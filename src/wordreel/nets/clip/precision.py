@@ -37,7 +37,7 @@ def precision_loss(
     """
     pictures, ids = samples(config)
     inputs = {"image": {"frames": pictures if frames is None else frames}, "text": {"ids": ids}}
-    with tempfile.TemporaryDirectory() as exact:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as exact:
         write_towers(config, state, Path(exact))
         return {
             name: cosine_loss(

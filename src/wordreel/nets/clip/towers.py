@@ -12,8 +12,9 @@ from wordreel.nets.clip.frame_head import HEAD
 from wordreel.nets.clip.text import TextTransformer
 from wordreel.nets.clip.text_alignment import TextAlignment
 from wordreel.nets.clip.vision import VisionTransformer
-from wordreel.nets.graph import Array, Precision
+from wordreel.nets.graph import Array
 from wordreel.nets.net_builder import NetworkDefinition, Shape, build_onnx, weight_shapes
+from wordreel.nets.runtime import Precision
 
 TOWERS = ("image", "text")
 UNUSED = (

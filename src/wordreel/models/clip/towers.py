@@ -291,7 +291,7 @@ def check_openai(config: BackboneConfig) -> None:
     vision, text = config.vision, config.text
     plain = vision.kind == "vit" and vision.class_token and vision.pooling == "class" and vision.projection
     plain = plain and vision.pre_norm and not (vision.patch_bias or vision.rotary)
-    plain = plain and text.causal and text.pooling == "end" and not (text.projection_bias or text.variant)
+    plain = plain and text.causal and text.pooling == "end" and not (text.projection_bias or text.mixers)
     if not plain:
         raise WeightsError(
             f"{config.name} is a {config.family} backbone; models that read frames need a CLIP whose image "

@@ -39,6 +39,8 @@ class VisionTowerConfig:
     projection: bool = True
     projection_bias: bool = False
     rotary: bool = False  # 2-D rotary positions in every block (PE-Core)
+    # Patches come from three convolutions, and the class token has no position (MobileCLIP-B).
+    convolutional_stem: bool = False
     variant: str = ""
 
 
@@ -62,7 +64,7 @@ class TextTowerConfig:
     pooling: Literal["end", "last"] = "end"
     end_token: int = -1
     projection_bias: bool = False
-    variant: str = ""
+    mixers: bool = False  # a convolution over the tokens before and behind the blocks (MobileCLIP-S0)
 
 
 @dataclass(frozen=True)

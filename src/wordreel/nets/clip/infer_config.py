@@ -103,6 +103,7 @@ def infer_text(
         epsilon=epsilon,
         causal=causal,
         projection_bias=f"{TEXT}.head.bias" in state,
+        mixers=f"{TEXT}.mixers.0.layer_scale.gamma" in state,
     )
 
 

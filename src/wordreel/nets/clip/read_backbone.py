@@ -15,6 +15,7 @@ from wordreel.nets.checkpoint import WRAPPER
 from wordreel.nets.clip.config import BackboneConfig
 from wordreel.nets.clip.infer_config import infer_config
 from wordreel.nets.clip.layouts import to_huggingface
+from wordreel.nets.clip.mobileclip import infer_mobileclip, is_mobileclip, to_towers
 from wordreel.nets.clip.read_clip4clip import backbone_of, is_clip4clip
 from wordreel.nets.clip.read_config import from_huggingface, read_json
 from wordreel.nets.clip.read_open_clip import from_open_clip
@@ -38,12 +39,12 @@ WHOLE = NextStep("download the whole model")
 
 
 def read_backbone(path: Path) -> tuple[BackboneConfig, State]:
-    """The configuration, and the weights by the names of `transformers`, read when they are used.
+    """The configuration, and the weights by the names that `build_towers` knows, read when they are used.
 
     `path` is a folder as the Hugging Face hub holds it, for `transformers` or open_clip, a checkpoint file
-    of CLIP (OpenAI's TorchScript archives, state dicts), PE-Core or CLIP4Clip, or the folder of a CLIP4Clip
-    trained here. Nothing is executed, and nothing but the configuration and the weights is read.
-    `build_towers` checks every key and shape of the towers.
+    of CLIP (OpenAI's TorchScript archives, state dicts), MobileCLIP, PE-Core or CLIP4Clip, or the folder
+    of a CLIP4Clip trained here. Nothing is executed, and nothing but the configuration and the weights is
+    read. `build_towers` checks every key and shape of the towers.
     """
     path = path.expanduser()
     if not path.exists():
@@ -126,7 +127,8 @@ def _read_huggingface(folder: Path, weights: Path) -> tuple[BackboneConfig, Stat
 
 
 def _read_open_clip(folder: Path, described: Path, weights: Path) -> tuple[BackboneConfig, State]:
-    content, state = read_json(described), to_huggingface(_state(weights))
+    content, raw = read_json(described), _state(weights)
+    state = to_towers(raw) if is_mobileclip(raw) else to_huggingface(raw)
     return from_open_clip(folder.resolve().name, content, state), state
 
 
@@ -134,6 +136,9 @@ def _read_file(path: Path) -> tuple[BackboneConfig, State]:
     raw = _state(path)
     if is_clip4clip(raw):
         return backbone_of(local_name(path.resolve()), raw)
+    if is_mobileclip(raw):
+        state = to_towers(raw)
+        return infer_mobileclip(path.stem, state), state
     wrapped = all(key.startswith(WRAPPER) for key in raw)
     state = to_huggingface(raw)
     if wrapped or path.name in OPEN_CLIP or any(key.startswith("visual.trunk.") for key in raw):

@@ -22,6 +22,7 @@ from wordreel.nets.clip.config import (
     VisionTowerConfig,
 )
 from wordreel.nets.clip.infer_config import heads_for, infer_text, infer_vision
+from wordreel.nets.clip.mobileclip import infer_image_tower, timm_name, usual_transform
 from wordreel.nets.clip.read_config import (
     SIGLIP2_VOCABULARY,
     SUPPORTED,
@@ -37,6 +38,7 @@ UNSUPPORTED = (
     "ls_init_value", "attentional_pool", "block_type", "qk_norm", "scaled_cosine_attn", "scale_heads",
     "scale_attn_inner", "scale_attn", "scale_fc", "embed_cls", "hf_model_name", "use_pad_mask",
 )  # fmt: skip
+MOBILECLIP = re.compile(r"fastvit_mci\d|vit_base_mci_224")
 TIMM_VIT = re.compile(r"vit_\w+_patch\d+_(siglip|clip)_\d+|vit_pe_core_\w+_patch\d+_\d+")
 TANH = re.compile(r"vit_(base_patch32|large_patch16_siglip_512|so400m_patch16|giantopt_patch16)")
 
@@ -55,6 +57,8 @@ def from_open_clip(name: str, content: Json, state: State) -> BackboneConfig:
     family: Family = "pe-core" if "pe_core" in timm else "clip"
     if "siglip" in timm:
         family = "siglip2" if text_tower.vocabulary == SIGLIP2_VOCABULARY else "siglip"
+    if MOBILECLIP.fullmatch(timm):
+        family = "mobileclip"
     dim = number(model, "embed_dim", image_tower.width)
     return BackboneConfig(
         name=name,
@@ -62,7 +66,10 @@ def from_open_clip(name: str, content: Json, state: State) -> BackboneConfig:
         dim=dim,
         vision=image_tower,
         text=text_tower,
-        transform=_transform(_section(content, "preprocess_cfg"), image_tower.size),
+        transform=_transform(
+            _section(content, "preprocess_cfg"),
+            usual_transform(image_tower) if family == "mobileclip" else ImageTransform(image_tower.size),
+        ),
         tokenizer=_tokenizer(name, family, text, text_tower),
     )
 
@@ -92,6 +99,13 @@ def _vision(name: str, section: Json, activation: Activation, state: State) -> V
 
 
 def _timm_vision(name: str, model: str, section: Json, state: State) -> VisionTowerConfig:
+    if MOBILECLIP.fullmatch(model):
+        tower = infer_image_tower(name, state)
+        if timm_name(tower) != model:
+            raise WeightsError(
+                f"{name} is unlike its configuration: it has a {timm_name(tower)}, not a {model}"
+            )
+        return replace(tower, size=number(section, "image_size", tower.size))
     if not TIMM_VIT.fullmatch(model):
         raise WeightsError(f"{name} has the image tower {model} of timm, which is not supported", SUPPORTED)
     siglip = "siglip" in model
@@ -158,13 +172,15 @@ def _tokenizer(name: str, family: Family, section: Json, tower: TextTowerConfig)
     return TokenizerConfig("clip", tower.length)
 
 
-def _transform(section: Json, size: int) -> ImageTransform:
-    usual = ImageTransform(size)
-    mode, interpolation = section.get("resize_mode", "shortest"), section.get("interpolation", "bicubic")
+def _transform(section: Json, usual: ImageTransform) -> ImageTransform:
+    mode, interpolation = (
+        section.get("resize_mode", "shortest"),
+        section.get("interpolation", usual.interpolation),
+    )
     if mode not in ("shortest", "squash") or interpolation not in ("bicubic", "bilinear"):
         raise WeightsError(f"pictures are resized by {mode!r} and {interpolation!r}, which is not supported")
     return ImageTransform(
-        size=size,
+        size=usual.size,
         mean=triple(section.get("mean", usual.mean), "mean"),
         std=triple(section.get("std", usual.std), "std"),
         resize="crop" if mode == "shortest" else "squash",

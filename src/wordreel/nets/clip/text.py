@@ -1,7 +1,8 @@
 """Text towers of joint picture-text models: one transformer, read from its configuration.
 
 CLIP's is causal and takes the end-of-text token (Radford et al. 2021); SigLIP's sees the whole text and takes
-the last position (Zhai et al. 2023).
+the last position (Zhai et al. 2023); MobileCLIP-S0 mixes neighbouring tokens by convolution before and
+behind the blocks (Vasu et al. 2024).
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import numpy as np
 from onnx import TensorProto
 
 from wordreel.nets.clip.config import TextTowerConfig
+from wordreel.nets.clip.fastvit import mixer_block
 from wordreel.nets.clip.text_alignment import TextAlignment
 from wordreel.nets.clip.transformer import blocks
 from wordreel.nets.net_builder import NetBuilder
 
 AT = "text_model"
+MIXER_KERNEL = (1, 11)
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class TextTransformer:
     """`ids [n, tokens]` int64 to `features [n, dim]`, not normalised.
 
     A causal tower that takes the end token gives the same features for ids cut off behind the last end token
-    of the batch; a tower that takes the last position needs `config.length` ids. With an `alignment`, the
+    of the batch; any other tower needs `config.length` ids. With an `alignment`, the
     features are CLIP2Video's `[n, 2 dim]`.
     """
 
@@ -41,7 +44,11 @@ class TextTransformer:
         tokens = net.op("Shape", ids, start=1, end=2)
         positions = net.tensor(f"{AT}.embeddings.position_embedding.weight", config.length, width)
         x = net.op("Add", x, self._first(net, net.constant(positions), tokens, axes=1))
+        if config.mixers:
+            x = self._mix(net, x, f"{AT}.mixers.0")
         x = blocks(net, x, AT, config, mask=self._mask(net, tokens))
+        if config.mixers:
+            x = self._mix(net, x, f"{AT}.mixers.1")
         if self.alignment is None:
             return {"features": self._projected(net, self._pool(net, x, ids))}
         tokens = self._projected(net, x)
@@ -53,6 +60,13 @@ class TextTransformer:
         x = net.layer_norm(x, f"{AT}.final_layer_norm", width, config.epsilon)
         projection = f"{AT}.head" if config.projection_bias else "text_projection"
         return net.linear(x, projection, self.dim, width, bias=config.projection_bias)
+
+    def _mix(self, net: NetBuilder, x: str, key: str) -> str:
+        """`[n, tokens, width]` in and out; a map of the height 1 in between."""
+        config = self.config
+        x = net.op("Unsqueeze", net.op("Transpose", x, perm=[0, 2, 1]), net.constant(np.array([2])))
+        x = mixer_block(net, x, key, config.width, config.mlp, MIXER_KERNEL, MIXER_KERNEL)
+        return net.op("Transpose", net.op("Squeeze", x, net.constant(np.array([2]))), perm=[0, 2, 1])
 
     def _mask(self, net: NetBuilder, tokens: str) -> str:
         """`[tokens, tokens]`: −∞ where a token would see a later one."""

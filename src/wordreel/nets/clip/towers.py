@@ -8,6 +8,7 @@ from typing import Any
 
 from wordreel.nets.checkpoint import check
 from wordreel.nets.clip.config import BackboneConfig
+from wordreel.nets.clip.fastvit import VARIANTS, FastViT
 from wordreel.nets.clip.frame_head import HEAD
 from wordreel.nets.clip.text import TextTransformer
 from wordreel.nets.clip.text_alignment import TextAlignment
@@ -27,10 +28,13 @@ UNUSED = (
 
 def networks(config: BackboneConfig) -> tuple[NetworkDefinition, NetworkDefinition]:
     """The image tower and the text tower."""
-    head, alignment = config.head, None
+    vision, head, alignment = config.vision, config.head, None
     if head is not None and head.kind == "clip2video":
         alignment = TextAlignment(head.centres, head.global_weight)
-    return VisionTransformer(config.vision, config.dim), TextTransformer(config.text, config.dim, alignment)
+    image: NetworkDefinition = VisionTransformer(vision, config.dim)
+    if vision.kind == "fastvit":
+        image = FastViT(VARIANTS[vision.variant], vision.size, config.dim)
+    return image, TextTransformer(config.text, config.dim, alignment)
 
 
 def tower_shapes(config: BackboneConfig) -> dict[str, Shape]:
@@ -60,7 +64,7 @@ def build_towers(
 
     Both give `features [n, dim]`, not normalised. With `folder`, weights go to `image.weights` and
     `text.weights` there as they are read, so that one tensor at a time is in memory and towers may exceed
-    2 GiB; save the models in the same folder. `state` has the key names of `transformers`.
+    2 GiB; save the models in the same folder. `state` is named as `read_backbone` names it.
     """
     check_state(config, state)
     image, text = (

@@ -2,7 +2,8 @@
 
 CLIP (Radford et al. 2021) puts a class token before the patches and projects it; SigLIP (Zhai et al. 2023)
 has none and lets a learnt query attend over the patches at the end; PE-Core (Bolya et al. 2025) has a class
-token, such a query, a projection, and rotary positions in every block.
+token, such a query, a projection, and rotary positions in every block; MobileCLIP-B (Vasu et al. 2024) makes
+patches with three convolutions.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import numpy as np
 
 from wordreel.nets.clip.config import VisionTowerConfig
 from wordreel.nets.clip.rotary import Rotary
-from wordreel.nets.clip.transformer import attend, blocks, mlp
+from wordreel.nets.clip.transformer import attend, blocks, gelu, mlp
 from wordreel.nets.net_builder import NetBuilder
 
 AT = "vision_model"
+STEM = "visual.trunk.patch_embed.backbone"  # of MobileCLIP-B, with timm's names
 
 
 @dataclass(frozen=True)
@@ -45,20 +47,37 @@ class VisionTransformer:
 
     def _embed(self, net: NetBuilder, x: str) -> str:
         config, width, key = self.config, self.config.width, f"{AT}.embeddings"
-        shape = (width, 3, config.patch, config.patch)
-        x = net.conv(
-            x, f"{key}.patch_embedding", shape, bias=config.patch_bias, stride=config.patch, relu=False
-        )
+        if config.convolutional_stem:
+            x = self._stem(net, x)
+        else:
+            shape = (width, 3, config.patch, config.patch)
+            x = net.conv(
+                x, f"{key}.patch_embedding", shape, bias=config.patch_bias, stride=config.patch, relu=False
+            )
         x = net.op("Transpose", net.reshape(x, 0, width, -1), perm=[0, 2, 1])
         tokens = (config.size // config.patch) ** 2
+        placed = config.class_token and not config.convolutional_stem
+        positions = net.tensor(f"{key}.position_embedding.weight", tokens + placed, width)
+        if not placed:
+            x = net.op("Add", x, net.constant(positions))
         if config.class_token:
             token = net.constant(net.tensor(f"{key}.class_embedding", width))
             first = net.op("Slice", x, *(net.constant(np.array([n], np.int64)) for n in (0, 1, 1)))
             # A token per picture whatever their number: nothing of a patch, plus the token.
             first = net.op("Add", net.op("Mul", first, net.constant(np.float32(0.0))), token)
             x = net.op("Concat", first, x, axis=1)
-            tokens += 1
-        return net.op("Add", x, net.constant(net.tensor(f"{key}.position_embedding.weight", tokens, width)))
+        return net.op("Add", x, net.constant(positions)) if placed else x
+
+    def _stem(self, net: NetBuilder, x: str) -> str:
+        """Convolutions of 4, 2 and 2 pixels without overlap, a batch norm and a GELU between them."""
+        width, into = self.config.width, 3
+        for layer, (out, kernel) in enumerate(((width // 4, 4), (width // 4, 2), (width, 2))):
+            key, last = f"{STEM}.{layer}", layer == 2
+            shape = (out, into, kernel, kernel)
+            norm = None if last else f"{key}.bn"
+            x = net.conv(x, f"{key}.conv", shape, norm=norm, bias=last, relu=False, stride=kernel)
+            x, into = x if last else gelu(net, x), out
+        return x
 
     def _attention_pool(self, net: NetBuilder, x: str) -> str:
         """`[n, tokens, width]` to `[n, width]`: a learnt query attends over all tokens, then an MLP."""

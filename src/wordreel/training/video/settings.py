@@ -36,10 +36,11 @@ class FrameSettings:
 class VideoStartSettings:
     """The weights that training starts from.
 
-    `backbone` is a CLIP (a Hugging Face folder, or a checkpoint file), `model` a model folder to fine-tune;
-    `scratch` allows neither. `frozen_layers` blocks of both towers stay as they are, and with them the
-    embeddings and the patch projection (-1: everything trains); a 3-D patch always trains. With
-    `checkpointing` the backward pass computes activations again instead of storing them.
+    `backbone` is a CLIP (a Hugging Face folder, or a checkpoint file), `model` a model to fine-tune (a
+    training's folder, or a published checkpoint); `scratch` allows neither. `frozen_layers` blocks of both
+    towers stay as they are, and with them the embeddings and the patch projection (-1: everything trains); a
+    3-D patch always trains. With `checkpointing` the backward pass computes activations again instead of
+    storing them.
     """
 
     backbone: str = ""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
-import torch
-
 from wordreel.errors import NextStep, TrainingError
 from wordreel.models.checkpoint import load_video_text
+from wordreel.models.clip.initial_weights import init_from_backbone
 from wordreel.models.clip.video_text import VideoTextModel
+from wordreel.models.convert.video_text import load_published
 from wordreel.models.model_store import find_checkpoint
 from wordreel.training.video.settings import VideoStartSettings
 
@@ -25,7 +24,7 @@ def init_video_text(module: VideoTextModel, start: VideoStartSettings) -> None:
     if start.model:
         fine_tune(module, Path(start.model))
     elif start.backbone:
-        load_backbone(module, Path(start.backbone))
+        init_from_backbone(module, Path(start.backbone).expanduser())
     elif not start.scratch:
         raise TrainingError(
             "this recipe fine-tunes a CLIP, and none is named",
@@ -38,18 +37,13 @@ def init_video_text(module: VideoTextModel, start: VideoStartSettings) -> None:
     module.clip.set_gradient_checkpointing(start.checkpointing)
 
 
-def load_backbone(module: VideoTextModel, path: Path) -> None:
-    """Start from a published CLIP; the head from its text tower."""
-    from wordreel.nets.clip.layouts import to_openai
-    from wordreel.nets.clip.read_backbone import read_backbone
+def fine_tune(module: VideoTextModel, path: Path) -> None:
+    """Start from the towers of another model, and from its head where it is the same.
 
-    state = to_openai(read_backbone(path)[1])
-    module.load_clip({name: torch.from_numpy(np.array(state[name], np.float32)) for name in state})
-
-
-def fine_tune(module: VideoTextModel, folder: Path) -> None:
-    """Start from the towers of another model, and from its head where it is the same."""
-    other, _ = load_video_text(find_checkpoint(folder.expanduser()))
+    `path` is a training's folder or a published checkpoint.
+    """
+    path = path.expanduser()
+    other = load_published(path) if path.is_file() else load_video_text(find_checkpoint(path))[0]
     module.load_clip(other.clip.state_dict())
     own, state = module.state_dict(), other.state_dict()
     alike = {name: value for name, value in state.items() if name in own and own[name].shape == value.shape}

@@ -29,7 +29,7 @@ from wordreel.training.loop import pick_device, train
 from wordreel.training.measure import measure
 from wordreel.training.precision import Precision
 from wordreel.training.video import recipe as recipes
-from wordreel.training.video.captions import CaptionIds
+from wordreel.training.video.captions import CaptionIds, tokenizer_content
 from wordreel.training.video.encode import VideoEncoder
 from wordreel.training.video.recipe import VideoRecipe
 from wordreel.training.video.video_pairs import (
@@ -89,8 +89,7 @@ def train_seed(options: argparse.Namespace) -> None:
                 "training": data.train.pairs.name,
                 "videos": len(data.train),
                 "seconds": round(result.seconds, 1),
-                "clips_per_second": _mean(rows, "clips_per_second"),
-                "waiting_share": _waiting(rows),
+                **result.loading,
                 "first_epoch": {
                     key: rows[0][key] for key in ("seconds", "clips_per_second", "waiting_share")
                 },
@@ -114,13 +113,13 @@ def score(
     """Figures on the test videos with all captions, and logits of some captions and of a bank, in a file."""
     device = pick_device(options.device)
     module = load_video_text(best)[0].to(device)
-    encoder = VideoEncoder(
-        recipe, device, Precision(recipe.run.precision_on(device.type), device.type), options.tokenizer
-    )
+    tokenizer = tokenizer_content(recipe, options.tokenizer)
+    precision = Precision(recipe.run.precision_on(device.type), device.type)
+    encoder = VideoEncoder(recipe, device, precision, tokenizer)
     test = VideoSource(str(options.data / "msvd"), split="test").read(recipe)
     val = VideoSource(str(options.data / "msvd"), split="val").read(recipe)
     bank = VideoSource(str(options.data / "msvd"), split="train").read(recipe).pairs
-    asked = {name: CaptionIds.of(pairs, recipe.model, options.tokenizer) for name, pairs in
+    asked = {name: CaptionIds.of(pairs, recipe.model, tokenizer) for name, pairs in
              {"test": test.pairs, "val": val.pairs, "bank": bank}.items()}  # fmt: skip
     drawn = np.sort(np.random.default_rng(0).permutation(len(asked["bank"]))[:BANK])
     videos = {"test": encoder.videos(module, test), "val": encoder.videos(module, val)}
@@ -180,17 +179,6 @@ def loading(options: argparse.Namespace) -> None:
 
 def _speed(row: Any) -> str:
     return f"{row['clips_per_second']:.0f} clips/s, waiting {row['waiting_share']:.1%}"
-
-
-def _mean(rows: Any, key: str) -> float:
-    """Clips per second of a whole run: epochs have the same number of clips."""
-    return round(len(rows) / sum(1 / max(row[key], 1e-9) for row in rows), 1)
-
-
-def _waiting(rows: Any) -> float:
-    """The share of a whole run: epochs weigh as much as they last."""
-    lasted = [1 / max(row["clips_per_second"], 1e-9) for row in rows]
-    return round(sum(row["waiting_share"] * t for row, t in zip(rows, lasted, strict=True)) / sum(lasted), 4)
 
 
 def _print(row: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from tests.training.toys import toy_recipe  # noqa: E402
 
 from wordreel.training.lr_schedules import lr_factor  # noqa: E402
 from wordreel.training.optimisers import build_optimiser, parameter_groups  # noqa: E402
+from wordreel.training.optimisers.bert_adam import BertAdam  # noqa: E402
 from wordreel.training.optimisers.radam import RAdam, step_size  # noqa: E402
 from wordreel.training.optimisers.ranger import Ranger  # noqa: E402
 from wordreel.training.settings import OptimiserSettings, ScheduleSettings  # noqa: E402
@@ -158,3 +159,31 @@ def test_schedules():
     assert lr_factor(ScheduleSettings("exponential", gamma=0.5), 5, 60, 10) == pytest.approx(0.5**0.5)
     warm = ScheduleSettings("constant", warmup=4)
     assert [lr_factor(warm, s, 60, 10) for s in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
+
+
+@pytest.mark.parametrize("clip_each", [0.0, 1.0])
+def test_bert_adam_is_its_formula(clip_each):
+    p = torch.nn.Parameter(torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64))
+    want, m, v = p.tolist(), [0.0] * 3, [0.0] * 3
+    optimiser = BertAdam([p], lr=0.1, weight_decay=0.2, clip_each=clip_each)
+    for grad, rate in zip(gradients(), RATES, strict=True):
+        optimiser.param_groups[0]["lr"] = rate
+        p.grad = grad.clone()
+        optimiser.step()
+        scale = min(1.0, clip_each / (float(grad.norm()) + 1e-6)) if clip_each else 1.0
+        for i in range(3):
+            g = float(grad[i]) * scale
+            m[i] = 0.9 * m[i] + 0.1 * g
+            v[i] = 0.98 * v[i] + 0.02 * g * g
+            want[i] -= rate * (m[i] / (math.sqrt(v[i]) + 1e-6) + 0.2 * want[i])
+        assert p.tolist() == pytest.approx(want, rel=1e-12)
+
+
+def test_the_published_warm_up_begins_at_zero_and_ends_with_a_jump():
+    settings = ScheduleSettings("bert-cosine", warmup_ratio=0.1)
+    factors = [lr_factor(settings, step, 1000, 100) for step in range(1000)]
+    assert factors[0] == 0.0
+    assert factors[99] == pytest.approx(0.99)
+    assert factors[100] == pytest.approx(0.5 * (1 + math.cos(0.1 * math.pi)))
+    assert round(factors[100], 3) == 0.976
+    assert factors[-1] < 1e-5

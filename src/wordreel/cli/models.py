@@ -106,13 +106,23 @@ def _video_text() -> list[ModelListing]:
 
 
 def _recipes() -> list[ModelListing]:
+    from wordreel.models.clip.parameter_counts import video_text_parameters
     from wordreel.training import recipe as recipes
+    from wordreel.training.video import recipe as video_recipes
 
     loaded = {name: recipes.load(name) for name in recipes.names()}
-    return [
+    rows = [
         _listing("recipe", name, recipe.title, recipe.paper, recipe.model, [f"wordreel train {name}"])
         for name, recipe in loaded.items()
     ]
+    for name in video_recipes.names():
+        recipe = video_recipes.load(name)
+        sizes = {part: count for part, count in video_text_parameters(recipe.model).items() if count}
+        get, experts = [f"wordreel train {name}"], [recipe.model.backbone.name]
+        rows.append(
+            ModelListing("recipe", name, recipe.title, recipe.paper, experts, sum(sizes.values()), get, sizes)
+        )
+    return rows
 
 
 def _listing(

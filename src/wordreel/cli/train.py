@@ -18,6 +18,7 @@ from wordreel.cli.train_progress import (
     progress_printer,
 )
 from wordreel.cli.train_search import load_space, run_search
+from wordreel.cli.train_video import check_video_options, load_videos
 from wordreel.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from wordreel.training.recipe import Recipe
     from wordreel.training.run import TrainResult
     from wordreel.training.training_data import TrainingData
+    from wordreel.training.video.recipe import VideoRecipe
+    from wordreel.training.video.video_pairs import VideoData
 
 NO_DATA, NO_CHANGES, NO_PACK = DataOptions(), RecipeOptions(), PackOptions()
 DEFAULT_RUN = RunOptions()
@@ -53,6 +56,8 @@ def train(
 
     Example: wordreel train ce-msvd --data MSVD --out runs/ce --seed 0 --seed 1 --seed 2
 
+    Example: wordreel train clip4clip-mean-msvd --captions MSVD --split train --backbone CLIP --out runs/c4c
+
     Example: wordreel train own-ce -L msvd.reel --captions MSVD --split train --val-split val --out runs/own
     """
     try:
@@ -60,14 +65,22 @@ def train(
     except ImportError:
         raise TrainingError("training needs PyTorch: pip install 'wordreel[train]'") from None
     from wordreel.training import recipe as recipes
+    from wordreel.training.video import recipe as video_recipes
 
     overrides = changes.overrides()
+    run.check(out, changes.seed, pack)
+    if video_recipes.is_video_recipe(recipe):
+        check_video_options(data, changes, run, pack)
+        video_recipe = video_recipes.load(recipe, overrides)
+        seeds = _folders(out or Path(), changes.seed, video_recipe.run.seed)
+        check_out_folders(seeds.values(), run.resume, run.overwrite)
+        videos = load_videos(video_recipe, data)
+        _train_seeds(video_recipe, videos, seeds, run, as_json)
+        return
     settings = recipes.load(recipe, overrides)
     data.check(pack)
-    run.check(out, changes.seed, pack)
     root = out or Path()
-    seeds = list(dict.fromkeys(changes.seed or [settings.run.seed]))
-    folders = {seed: root / f"seed-{seed}" if len(seeds) > 1 else root for seed in seeds}
+    folders = _folders(root, changes.seed, settings.run.seed)
     space = None if run.search is None else load_space(run.search, recipe, overrides)
     if space is None and pack.pack is None:
         check_out_folders(folders.values(), run.resume, run.overwrite)
@@ -77,11 +90,27 @@ def train(
     elif space is not None:
         run_search(recipe, overrides, prepared, space, root, run.trials, run.device, as_json)
     else:
-        results = {
-            seed: _train(settings.with_seed(seed), prepared, folder, run.device, run.resume)
-            for seed, folder in folders.items()
-        }
-        _print_results(results, as_json)
+        _train_seeds(settings, prepared, folders, run, as_json)
+
+
+def _folders(root: Path, seeds: list[int] | None, default: int) -> dict[int, Path]:
+    """The folder of each seed's run."""
+    chosen = list(dict.fromkeys(seeds or [default]))
+    return {seed: root / f"seed-{seed}" if len(chosen) > 1 else root for seed in chosen}
+
+
+def _train_seeds(
+    recipe: Recipe | VideoRecipe,
+    data: TrainingData | VideoData,
+    folders: dict[int, Path],
+    run: RunOptions,
+    as_json: bool,
+) -> None:
+    results = {
+        seed: _train(recipe.with_seed(seed), data, folder, run.device, run.resume)
+        for seed, folder in folders.items()
+    }
+    _print_results(results, as_json)
 
 
 def _load_data(recipe: Recipe, data: DataOptions, pack: PackOptions, device: str) -> TrainingData:
@@ -134,7 +163,9 @@ def _default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "wordreel" / "captions"
 
 
-def _train(recipe: Recipe, data: TrainingData, out: Path, device: str, resume: bool) -> TrainResult:
+def _train(
+    recipe: Recipe | VideoRecipe, data: TrainingData | VideoData, out: Path, device: str, resume: bool
+) -> TrainResult:
     from wordreel.training.interrupt import TrainingInterrupted
     from wordreel.training.loop import train as run
 
@@ -172,6 +203,7 @@ def _print_results(results: dict[int, TrainResult], as_json: bool) -> None:
                 "figures": figures,
                 "seconds": round(result.seconds, 1),
                 "steps_per_second": round(result.steps_per_second, 2),
+                **result.loading,
             }
         )
     if as_json:
@@ -186,4 +218,7 @@ def _print_results(results: dict[int, TrainResult], as_json: bool) -> None:
                 f"R@10 {t.r10:.1f} MdR {t.median_rank:g}; video to text {v.r1:.1f} {v.r5:.1f} {v.r10:.1f}"
             )
         typer.echo(line)
+        if result.loading:
+            clips, share = result.loading["clips_per_second"], result.loading["waiting_share"]
+            typer.echo(f"  {clips:.0f} clips per second; the device waited for data {share:.1%} of the time")
         typer.echo(f"  wrote {printable(result.best)}")

@@ -15,16 +15,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataOptions:
-    """What to train and validate on: a published tree, or libraries with captions."""
+    """What to train and validate on: a published tree, libraries with captions, or videos with captions."""
 
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="A published tree of features (CE, TeachText, MMT, MoEE)."),
+        typer.Option(
+            metavar="DIR",
+            help="A published tree of features (CE, TeachText, MMT, MoEE); for recipes that read frames, the "
+            "annotation files of their dataset.",
+        ),
     ] = None
     kind: Annotated[str | None, typer.Option(help="The tree's layout, where it cannot be detected.")] = None
     library: Annotated[
         list[Path] | None,
         typer.Option("--library", "-L", help="A library to train on; several are mixed."),
+    ] = None
+    videos: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR",
+            help="A folder of videos or pictures named by id, for recipes that read frames; several are "
+            "mixed.",
+        ),
     ] = None
     captions: Annotated[
         list[str] | None,
@@ -46,6 +58,10 @@ class DataOptions:
     val_library: Annotated[
         Path | None, typer.Option(help="The library to choose the best epoch on.", show_default="the first")
     ] = None
+    val_videos: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The videos to choose the best epoch on.", show_default="the first"),
+    ] = None
     val_captions: Annotated[
         str | None, typer.Option(help="Its captions.", show_default="the first --captions")
     ] = None
@@ -63,14 +79,17 @@ class DataOptions:
             "--val-captions": self.val_captions,
             "--val-ids": self.val_ids,
         }
+        frames = options_given({"--videos": self.videos, "--val-videos": self.val_videos})
+        if frames:
+            raise typer.BadParameter(f"{', '.join(frames)} go with recipes that read frames.")
         both: dict[str, Any] = {"--split": self.split, "--val-split": self.val_split, "--cache": pack.cache}
-        source = _given({"--data": self.data, "--library": self.library, "--packed": pack.packed})
+        source = options_given({"--data": self.data, "--library": self.library, "--packed": pack.packed})
         if len(source) != 1:
             raise typer.BadParameter(
                 "say what to train on: --data DIR, --library LIB --captions FILE, or --packed FILE."
             )
         unused = {"--data": library, "--library": tree, "--packed": {**tree, **library, **both}}[source[0]]
-        wrong = ", ".join(_given(unused))
+        wrong = ", ".join(options_given(unused))
         if wrong and self.data is not None:
             raise typer.BadParameter(f"{wrong} go with --library; a tree has splits: --split NAME.")
         if wrong:
@@ -89,7 +108,7 @@ class DataOptions:
 
         folders = self.library or []
         captions, split, ids, share = (
-            _one_each(values, len(folders)) for values in (self.captions, self.split, self.ids, self.share)
+            one_each(values, len(folders)) for values in (self.captions, self.split, self.ids, self.share)
         )
         return [
             LibrarySource(
@@ -144,6 +163,14 @@ class RecipeOptions:
     start: Annotated[Path | None, typer.Option(help="Fine-tune the model in this folder (start.model).")] = (
         None
     )
+    backbone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="The CLIP that a recipe which reads frames starts from: a Hugging Face folder or a "
+            "checkpoint file (start.backbone).",
+        ),
+    ] = None
 
     def overrides(self) -> list[str]:
         """The changes as `key=value`, except for the seed."""
@@ -152,6 +179,7 @@ class RecipeOptions:
             "run.batch": self.batch,
             "optimiser.lr": self.lr,
             "start.model": self.start,
+            "start.backbone": self.backbone,
         }
         changes = [
             *(self.set_ or ()),
@@ -185,7 +213,7 @@ class RunOptions:
 
     def check(self, out: Path | None, seed: list[int] | None, pack: PackOptions) -> None:
         """Refuse options that have no effect: a command packs, searches or trains."""
-        given = _given(
+        given = options_given(
             {
                 "--out": out,
                 "--seed": seed,
@@ -229,11 +257,12 @@ class PackOptions:
     ] = None
 
 
-def _given(options: dict[str, Any]) -> list[str]:
+def options_given(options: dict[str, Any]) -> list[str]:
+    """The names of the options that were given."""
     return [name for name, value in options.items() if value]
 
 
-def _one_each(values: list[Any] | None, libraries: int) -> list[Any]:
+def one_each(values: list[Any] | None, libraries: int) -> list[Any]:
     """One value for each library: a single one is repeated, and None stands for an option not given."""
     given = list(values or [None])
     if len(given) not in (1, libraries) and libraries:

@@ -41,6 +41,22 @@ class TrainResult:
     steps_per_second: float
     steps: int = 0  # of this session; 0: the run had come to its end before
 
+    @property
+    def loading(self) -> dict[str, float]:
+        """Clips per second and the share of time that the device waited for data, where video was decoded.
+
+        Epochs have the same number of clips, so an epoch lasts in proportion to 1 / its clips per second.
+        """
+        rows = [row for row in self.history if row.get("clips_per_second")]
+        if not rows:
+            return {}
+        lasted = [1 / row["clips_per_second"] for row in rows]
+        waited = sum(row["waiting_share"] * seconds for row, seconds in zip(rows, lasted, strict=True))
+        return {
+            "clips_per_second": round(len(rows) / sum(lasted), 2),
+            "waiting_share": round(waited / sum(lasted), 4),
+        }
+
 
 class Run:
     """One run: its progress so far, its logs and its saved state."""

@@ -10,12 +10,28 @@ import torch
 from torch import Tensor
 
 from wordreel.models.clip.config import VideoTextConfig
+from wordreel.models.model_store import find_checkpoint
 from wordreel.nets.clip.tokenizer import ClipTokenizer, clip_tokenizer
+from wordreel.nets.clip.tokenizer_files import FILES, TOKENIZER, from_folder
 from wordreel.training.data.pairs import Pairs
+from wordreel.training.video.recipe import VideoRecipe
 from wordreel.types import Int64
 
-TOKENIZER = "tokenizer.json"
 BLOCK = 4096
+
+
+def tokenizer_content(recipe: VideoRecipe, file: Path | None = None) -> str | None:
+    """The tokenizer in a file, or of what training starts from; None: CLIP's own."""
+    start, backbone = recipe.start, recipe.model.backbone
+    if file is None and start.model:
+        stored = find_checkpoint(Path(start.model).expanduser()) / TOKENIZER
+        file = stored if stored.is_file() else None
+    if file is not None:
+        return file.read_text(encoding="utf-8")
+    folder = Path(start.backbone).expanduser()
+    if not start.backbone or not any((folder / name).is_file() for name in FILES):
+        return None
+    return from_folder(folder, backbone.tokenizer, backbone.text.vocabulary)
 
 
 @dataclass(frozen=True)
@@ -26,13 +42,11 @@ class CaptionIds:
     lengths: Int64
 
     @staticmethod
-    def of(pairs: Pairs, model: VideoTextConfig, tokenizer: Path | None = None) -> CaptionIds:
-        """Encode the captions of pairs, with the tokenizer in a file or with CLIP's."""
+    def of(pairs: Pairs, model: VideoTextConfig, tokenizer: str | None = None) -> CaptionIds:
+        """Encode the captions of pairs, with the tokenizer of that content or with CLIP's."""
         config = model.backbone.tokenizer
         opened = (
-            clip_tokenizer(length=config.length)
-            if tokenizer is None
-            else ClipTokenizer.from_file(tokenizer, config)
+            clip_tokenizer(length=config.length) if tokenizer is None else ClipTokenizer(tokenizer, config)
         )
         texts, ids, lengths = pairs.texts, [], []
         for start in range(0, len(texts), BLOCK):

@@ -25,7 +25,7 @@ class VideoEncoder:
     """Keeps decoded videos within the recipe's cache, so that the same videos are decoded once."""
 
     def __init__(
-        self, recipe: VideoRecipe, device: torch.device, precision: Precision, tokenizer: Path | None = None
+        self, recipe: VideoRecipe, device: torch.device, precision: Precision, tokenizer: str | None = None
     ) -> None:
         self._recipe, self._device, self._precision = recipe, device, precision
         self._tokenizer = tokenizer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -11,9 +10,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from wordreel.atomic import atomic_write
 from wordreel.models.checkpoint import save
 from wordreel.models.clip.build import build_video_text
 from wordreel.models.clip.video_text import CaptionBatch, FrameBatch, VideoTextModel
+from wordreel.nets.clip.tokenizer_files import TOKENIZER
 from wordreel.training.data.sampler import BatchSampler
 from wordreel.training.distributed import World
 from wordreel.training.logs import Row
@@ -24,7 +25,7 @@ from wordreel.training.optimisers import build_optimiser
 from wordreel.training.precision import Precision
 from wordreel.training.session import Session
 from wordreel.training.step import seed_step, set_lr
-from wordreel.training.video.captions import TOKENIZER, CaptionIds
+from wordreel.training.video.captions import CaptionIds, tokenizer_content
 from wordreel.training.video.device_loader import DeviceLoader
 from wordreel.training.video.encode import VideoEncoder
 from wordreel.training.video.pixels import augment, normalise
@@ -78,7 +79,8 @@ class VideoSession(Session[VideoBatch]):
         self.optimiser = build_optimiser(recipe.optimiser, self.module, self.loss)
         self.network = world.wrap(GatheredLogits(self.module, world), device)
         self.sampler = BatchSampler.of(data.train.pairs, recipe.data, run, 2 * world.size)
-        self.captions = CaptionIds.of(data.train.pairs, model, data.tokenizer)
+        self.tokenizer = tokenizer_content(recipe, data.tokenizer)
+        self.captions = CaptionIds.of(data.train.pairs, model, self.tokenizer)
         self.augments = recipe.frames.crop < 1 or recipe.frames.flip > 0
         self.size = model.backbone.vision.size
         self.loader = DeviceLoader(
@@ -91,7 +93,7 @@ class VideoSession(Session[VideoBatch]):
     @cached_property
     def encoder(self) -> VideoEncoder:
         """Embeds the validation set; decodes it the first time."""
-        return VideoEncoder(self.recipe, self.device, self.precision, self.data.tokenizer)
+        return VideoEncoder(self.recipe, self.device, self.precision, self.tokenizer)
 
     def steps_of_epoch(self) -> int:
         return self.sampler.steps_of_epoch()
@@ -187,8 +189,8 @@ class VideoSession(Session[VideoBatch]):
 
     def save(self, folder: Path, name: str, about: dict[str, Any]) -> None:
         save(folder, self.module, name, about)
-        if self.data.tokenizer is not None:
-            shutil.copyfile(self.data.tokenizer, folder / TOKENIZER)
+        if self.tokenizer is not None:
+            atomic_write(folder / TOKENIZER, self.tokenizer.encode())
 
     def close(self) -> None:
         self._stream = None

@@ -133,7 +133,10 @@ def join_videos(parts: Sequence[VideoPairs]) -> VideoPairs:
 
 @dataclass(frozen=True)
 class VideoData:
-    """What a model that reads frames trains on. `tokenizer` is the file of its tokenizer (None: CLIP's)."""
+    """What a model that reads frames trains on. `tokenizer` is the file of its tokenizer.
+
+    Without, it is that of the CLIP or model that training starts from, or OpenAI's.
+    """
 
     train: VideoPairs
     val: VideoPairs | None = None

@@ -87,6 +87,33 @@ def test_a_training_is_installed_once(store, tmp_path, clip):
     np.testing.assert_allclose(backbone.head([rows]), video, atol=1e-5)
 
 
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
+@torch.no_grad()
+def test_one_product_of_a_clip2video_is_its_similarity(store, tmp_path, clip, precision):
+    from wordreel.models.clip.build import build_video_text
+    from wordreel.models.clip.config import Clip2VideoConfig
+    from wordreel.models.clip.video_text import CaptionBatch
+    from wordreel.models.convert.video_text import load_published
+
+    torch.manual_seed(0)
+    state = build_video_text(Clip2VideoConfig(read_backbone(clip)[0], centres=3)).state_dict()
+    head = {key: value.numpy() for key, value in state.items() if not key.startswith("clip.")}
+    source = write_published(tmp_path / "c2v" / "pytorch_model.bin", clip, head)
+    plan = backbones.plan(store, str(source), precision=precision)
+    backbone = backbones.open_backbone(store, backbones.install(store, plan))
+    assert backbone.config.vector_dim == 2 * backbone.config.dim
+    model, texts = load_published(source), ["a cat", "two dogs run"]
+    ids, mask = (torch.from_numpy(part) for part in backbone.tokenizer.encode(texts))
+    queries = model.encode_captions(CaptionBatch(ids, mask))
+    for count in (1, 5, 12):
+        frames = RNG.normal(size=(count, backbone.config.dim)).astype(np.float32)
+        real = torch.ones(1, count, dtype=torch.bool)
+        wanted = model.logits(queries, model.encode_frames(torch.from_numpy(frames)[None], real))
+        found = backbone.texts(texts) @ backbone.head([frames]).T
+        within = {"fp32": 1e-6, "fp16": 1e-3, "int8": 0.02}[precision]
+        np.testing.assert_allclose(found, wanted / model.clip.scale(), atol=within)
+
+
 def test_what_search_cannot_run_is_refused_with_the_reason(store, tmp_path, clip):
     head = {"cross.pooler.dense.bias": np.zeros(3, np.float32)}
     tight = write_published(tmp_path / "x" / "tight.bin", clip, head)

@@ -24,6 +24,7 @@ from wordreel.weights.store import WeightStore
 if TYPE_CHECKING:
     from wordreel.banks.manager import BankManager
     from wordreel.library.add_report import AddProgress, AddReport
+    from wordreel.library.backup import BackupReport
     from wordreel.library.records import Video
     from wordreel.models.base import Model
     from wordreel.models.convert.checkpoint_file import ConversionOptions
@@ -401,6 +402,29 @@ class Library:
         """
         self._searcher = None
         return self.store.remove_missing()
+
+    def backup(
+        self, folder: str | PathLike[str], on_progress: ProgressCallback | None = None
+    ) -> BackupReport:
+        """Copy the library to another folder, without its caches, also while others write to it.
+
+        Args:
+            folder: An empty folder, or one with an earlier backup; only what is new is copied.
+            on_progress: Called with the tracks checked.
+
+        Returns:
+            What was copied, and which tracks are damaged.
+
+        Raises:
+            LibraryError: The folder holds something else or cannot be written.
+
+        >>> import tempfile
+        >>> library.backup(tempfile.mkdtemp()).damaged
+        ()
+        """
+        from wordreel.library.backup import backup
+
+        return backup(self.store, Path(folder), on_progress)
 
     def videos(self) -> list[Video]:
         """List everything in the library.

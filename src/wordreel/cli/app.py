@@ -9,6 +9,7 @@ import typer
 from wordreel import __version__
 from wordreel.cli import (
     add,
+    backup,
     bank,
     caption,
     compare,
@@ -74,6 +75,8 @@ app.command("list")(library.list_videos)
 app.command("show")(library.show)
 app.command("remove")(library.remove)
 app.command("verify")(verify.verify)
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
 app.command("reindex")(reindex.reindex)
 app.command("doctor")(doctor.doctor)
 app.command("experts")(experts.experts)

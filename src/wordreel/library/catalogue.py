@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
@@ -32,7 +33,7 @@ _DIGEST_QUERIES = (
 
 
 class Catalogue:
-    """Runs SQL. ExtractedFile `transaction()` each statement commits by itself.
+    """Runs SQL. Outside of `transaction()` each statement commits by itself.
 
     Write-ahead logging lets readers work while one process writes. `synchronous = FULL` makes a commit
     survive a power cut: track files are deleted only after the commit that removes their rows, so a
@@ -105,6 +106,24 @@ class Catalogue:
                 raise
             finally:
                 self._depth = 0
+
+    def copy_to(self, path: Path) -> None:
+        """Write the catalogue as of one moment to a file, flushed, while others go on writing."""
+        try:
+            target = sqlite3.connect(path, isolation_level=None)
+            try:
+                with self._lock:
+                    self._connection.backup(target)
+                target.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+            finally:
+                target.close()
+        except sqlite3.Error as error:
+            raise explain(error, path) from error
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
     def digest(self) -> str:
         """A sha256 over all tables but ids, clocks and inodes: equal for two libraries of the same files."""

@@ -6,6 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from safetensors.numpy import save_file
+from tests.nets.clip.apple_layout import apple_state
 
 from wordreel.nets.clip.read_backbone import read_backbone
 from wordreel.nets.clip.towers import build_towers
@@ -58,7 +59,6 @@ def inputs(config):
 def assert_close(ours, theirs):
     scale = np.abs(theirs).max()
     assert scale > 1e-3
-    print(f"largest difference {np.abs(ours - theirs).max():.1e} of {scale:.1e}")
     assert np.abs(ours - theirs).max() <= 1e-5 * max(1.0, scale)
 
 
@@ -75,6 +75,28 @@ def test_towers_equal_open_clip(name, tmp_path):
     assert_close(features(image, frames=frames), wanted[0].numpy())
     assert_close(features(text, ids=ids), wanted[1].numpy())
     assert config.family == "mobileclip"
+
+
+@pytest.mark.parametrize("name", ["MobileCLIP-S1", "MobileCLIP-B"])
+def test_apples_layout_is_read_as_open_clip_reads_it(name, tmp_path):
+    from open_clip.convert import convert_state_dict
+
+    model = open_clip.create_model(name).eval()
+    shake(model)
+    trunk = model.visual.trunk
+    (trunk.head.fc if "S1" in name else trunk.head).bias.data.zero_()  # Apple's heads have none
+    ours = {key: value.numpy() for key, value in model.state_dict().items()}
+    apple = apple_state(ours)
+    theirs = convert_state_dict(model, {key: torch.from_numpy(value) for key, value in apple.items()})
+    assert {key for key in ours if "attn_mask" not in key} == set(theirs)
+    assert all(np.array_equal(theirs[key].numpy(), ours[key]) for key in theirs)
+
+    save_file(apple, tmp_path / "mobileclip.safetensors")
+    read, state = read_backbone(tmp_path / "mobileclip.safetensors")
+    wanted, other = read_backbone(write(tmp_path / name, name, model))
+    assert set(other) - set(state) <= {"visual_projection.bias"}
+    assert all(np.array_equal(state[key], other[key]) for key in state)
+    assert (read.text, read.dim, read.transform) == (wanted.text, wanted.dim, wanted.transform)
 
 
 def test_fused_checkpoints_are_read_as_they_are(tmp_path):

@@ -1,6 +1,7 @@
 """Reading models from folders as the hub holds them."""
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -139,6 +140,13 @@ def test_a_truncated_file_is_refused_before_anything_is_built(tmp_path):
     whole = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(whole[:-100])
     assert "not a complete safetensors file" in refusal(folder)
+
+
+def test_what_is_no_regular_file_is_not_opened(tmp_path):
+    folder = write(tmp_path / "m", CLIP_JSON, None)
+    os.mkfifo(folder / "model.safetensors")
+    assert "has neither model.safetensors" in refusal(folder)
+    assert "there is no file or folder" in refusal(folder / "model.safetensors")
 
 
 def test_an_index_cannot_name_files_elsewhere(tmp_path):

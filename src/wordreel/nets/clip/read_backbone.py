@@ -47,7 +47,7 @@ def read_backbone(path: Path) -> tuple[BackboneConfig, State]:
     read. `build_towers` checks every key and shape of the towers.
     """
     path = path.expanduser()
-    if not path.exists():
+    if not (path.is_dir() or path.is_file()):  # a pipe or device would be read without an end
         raise WeightsError(f"there is no file or folder {path}", NextStep("give a downloaded model"))
     if path.is_dir():
         config, state = _read_folder(path)
@@ -97,6 +97,8 @@ def _training_config(folder: Path) -> Mapping[str, Any]:
     """The configuration that the weight file of a training describes; empty if it is another file."""
     from safetensors import SafetensorError, safe_open
 
+    if not (folder / TRAINED).is_file():
+        return {}
     try:
         with safe_open(str(folder / TRAINED), "numpy") as file:
             config = json.loads((file.metadata() or {})[DESCRIPTION])["config"]

@@ -90,6 +90,7 @@ def _published() -> list[ModelListing]:
 
 
 def _video_text() -> list[ModelListing]:
+    from wordreel.models.clip.config import searchable
     from wordreel.models.clip.parameter_counts import video_text_parameters
     from wordreel.models.clip.registry import VIDEO_TEXT_MODELS
 
@@ -97,7 +98,10 @@ def _video_text() -> list[ModelListing]:
     for name, entry in VIDEO_TEXT_MODELS.items():
         config = entry.make()
         sizes = {part: count for part, count in video_text_parameters(config).items() if count}
-        get = ["wordreel use CHECKPOINT.bin", f'wordreel train RECIPE.toml with base = "{name}"']
+        use = "wordreel use CHECKPOINT.bin"
+        if not searchable(config):
+            use = "wordreel convert CHECKPOINT.bin --out FOLDER"
+        get = [use, f'wordreel train RECIPE.toml with base = "{name}"']
         experts = [config.backbone.name]
         rows.append(
             ModelListing("model", name, entry.title, entry.paper, experts, sum(sizes.values()), get, sizes)

@@ -179,6 +179,17 @@ def _check_lengths(config: VideoTextConfig, frames: int) -> None:
         raise ValueError(f"max_frames is at least 1 and at most {frames}, not {config.max_frames}")
 
 
+def searchable(config: VideoTextConfig) -> bool:
+    """Whether search can run the model: a video has an embedding of its own, made of its frames' embeddings.
+
+    >>> searchable(Clip4ClipConfig(head="lstm")), searchable(TS2NetConfig())
+    (True, False)
+    """
+    if isinstance(config, Clip4ClipConfig):
+        return config.head != "tight" and config.patch == "2d"
+    return not isinstance(config, TS2NetConfig)
+
+
 def to_json(config: VideoTextConfig) -> dict[str, Any]:
     """Plain values that `from_json` makes the same configuration of."""
     return dataclasses.asdict(config)

@@ -2,15 +2,16 @@
 
     python benchmarks/precision.py [NAMES]
 
-Weights are random, drawn at the scale that the publishers initialise with, and the gains of the layer norms
-vary as trained ones do (log-normal, σ = 0.5, with one channel in a hundred 10 times as large), for it is
-outlying channels that 8-bit numbers lose. Trained weights lose another amount: `wordreel use` measures it for
-the model it installs. The runs of the precisions alternate, and the median of the ratios counts.
+Weights are random: "initial" ones have the scale that publishers initialise with; of "outlying" ones the
+gains of the layer norms are log-normal (σ = 0.5) and one channel in a hundred is 10 times as large, for it is
+outlying channels that 8-bit numbers lose. Trained weights lose another amount, which `wordreel use` measures
+for the model it installs. The runs of the precisions alternate, and the median of the ratios counts.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -27,6 +28,7 @@ from wordreel.nets.runtime import Network, Precision
 
 ROUNDS = 7
 BATCH = 8
+KINDS = ("initial", "outlying")
 PRECISIONS: tuple[Precision, ...] = ("fp32", "fp16", "int8")
 SIGLIP_VISION = VisionTowerConfig(
     patch=16, activation="gelu_tanh", epsilon=1e-6, class_token=False, patch_bias=True, pre_norm=False,
@@ -43,14 +45,15 @@ BACKBONES = {
 }
 
 
-def random_state(config: BackboneConfig) -> dict[str, Array]:
-    """Weights of the published initial scale, and gains as after training."""
+def random_state(config: BackboneConfig, kind: str) -> dict[str, Array]:
+    """Weights of the published initial scale, with "initial" or "outlying" gains."""
     rng = np.random.default_rng(0)
     state: dict[str, Array] = {}
     for key, shape in tower_shapes(config).items():
         if "norm" in key and key.endswith("weight"):
             gains = np.exp(0.5 * rng.normal(size=shape))
-            state[key] = np.where(rng.random(shape) < 0.01, 10 * gains, gains).astype(np.float32)
+            outlying = np.where(rng.random(shape) < 0.01, 10 * gains, gains)
+            state[key] = (outlying if kind == "outlying" else np.ones(shape)).astype(np.float32)
         else:
             scale = 0.02 if len(shape) == 1 else 1 / np.sqrt(np.prod(shape[1:]))
             state[key] = (scale * rng.standard_normal(shape, np.float32)).astype(np.float32)
@@ -59,31 +62,32 @@ def random_state(config: BackboneConfig) -> dict[str, Array]:
 
 def measure(name: str) -> dict[str, object]:
     config = BACKBONES[name]
-    state = random_state(config)
     frames, ids = samples(config, BATCH)
     inputs = {"image": {"frames": frames}, "text": {"ids": ids}}
     with tempfile.TemporaryDirectory() as root:
         folders = {precision: Path(root) / precision for precision in PRECISIONS}
         report: dict[str, dict[str, object]] = {}
         for precision, folder in folders.items():
-            folder.mkdir()
-            write_towers(config, state, folder, precision)
+            report[precision] = {}
+            for kind in KINDS:
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                state = random_state(config, kind)
+                write_towers(config, state, folder, precision)
+                if precision != "fp32":
+                    losses = precision_loss(config, state, folder)
+                    found = {tower: _rounded(asdict(losses[tower])) for tower in TOWERS}
+                    report[precision][f"loss_with_{kind}_gains"] = found
             size = sum(file.stat().st_size for file in folder.iterdir())
-            report[precision] = {"megabytes": round(size / 1e6)}
-            if precision != "fp32":
-                losses = precision_loss(config, state, folder)
-                report[precision] |= {f"{tower}_loss": _rounded(asdict(losses[tower])) for tower in TOWERS}
+            report[precision]["megabytes"] = round(size / 1e6)
         for tower in TOWERS:
             networks = {key: Network(folder / f"{tower}.onnx") for key, folder in folders.items()}
-            times = {
-                key: [_seconds(network, inputs[tower]) for _ in range(1)] for key, network in networks.items()
-            }
-            for _ in range(ROUNDS):
+            times: dict[str, list[float]] = {key: [] for key in networks}
+            for _ in range(ROUNDS + 1):
                 for key, network in networks.items():
                     times[key].append(_seconds(network, inputs[tower]))
             for key, seconds in times.items():
-                ratios = np.array(times["fp32"][1:]) / np.array(seconds[1:])
-                report[key][f"{tower}s_per_second"] = round(BATCH / float(np.median(seconds[1:])), 1)
+                ratios = np.array(times["fp32"][1:]) / np.array(seconds[1:])  # the first warms up
                 report[key][f"{tower}_speed_over_fp32"] = round(float(np.median(ratios)), 2)
     return {"backbone": name, "batch": BATCH, **report}
 

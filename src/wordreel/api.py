@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from wordreel.errors import LibraryBusy, LibraryError, NextStep
+from wordreel.errors import NOT_WRITABLE, LibraryBusy, LibraryError, NextStep
 from wordreel.library.store import LibraryStore
 from wordreel.progress import ProgressCallback
 from wordreel.search.hits import CaptionMatch, Hit, Match, MatchTimeline, Results, SequenceHit
@@ -621,9 +621,11 @@ class Library:
             self._searcher = self._searcher.with_new_banks()
 
     def _embed_missing(self) -> None:
-        """Embed what is missing, unless another process is writing: then search what there is."""
+        """Embed what is missing, unless that cannot be written now: then search what there is."""
         from wordreel.search.embedding import embedding_cache
 
-        if embedding_cache(self.store, self.model).missing():
-            with suppress(LibraryBusy):
+        missing = embedding_cache(self.store, self.model).missing()
+        nothing = len(missing) == self.store.stats().clips
+        if missing:
+            with suppress(LibraryBusy, *(() if nothing else NOT_WRITABLE)):
                 self.embed()

@@ -97,6 +97,14 @@ class LibraryBusy(LibraryError):
     """Somebody else is writing to the library."""
 
 
+class LibraryReadOnly(LibraryError):
+    """The library is on a disk that cannot be written, or belongs to somebody else."""
+
+
+NOT_WRITABLE = (LibraryBusy, LibraryReadOnly)
+"""What a write raises that a reader can do without."""
+
+
 class FingerprintMismatch(LibraryError):
     """Embeddings of two different models, weights or preprocessings would be mixed."""
 

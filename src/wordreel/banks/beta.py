@@ -10,7 +10,7 @@ import numpy as np
 from wordreel.atomic import atomic_write, make_dir
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.query_embeddings import bank_cache_dir
-from wordreel.errors import LibraryBusy
+from wordreel.errors import NOT_WRITABLE
 from wordreel.hubness import choose_beta_unlabelled, mixtures
 
 QUERIES = 2_000
@@ -40,7 +40,7 @@ def unlabelled_beta(embedded: EmbeddedBank) -> float:
         embedded.gallery.available[items],
     ).read(0, len(queries))
     beta = choose_beta_unlabelled(sims).beta
-    with suppress(LibraryBusy), embedded.searcher.store.writing():
+    with suppress(*NOT_WRITABLE), embedded.searcher.store.writing():
         make_dir(path.parent)
         atomic_write(path, json.dumps({"revision": embedded.bank.revision, "beta": beta}).encode())
     return beta

@@ -17,7 +17,7 @@ import numpy as np
 
 from wordreel.atomic import make_dir
 from wordreel.banks.query_embeddings import BankEmbeddings
-from wordreel.errors import HubnessError, LibraryBusy
+from wordreel.errors import NOT_WRITABLE, HubnessError
 from wordreel.hubness import Method, State, fit_many, mixtures
 from wordreel.hubness.blocks import Ids, SimilaritySource
 from wordreel.hubness.state_file import load_state, read_extra, save_state
@@ -60,7 +60,7 @@ def load_or_fit(
     before = _read(path, method)
     now = update_or_fit(before, bank, vectors, gallery, method)
     if now is not before:
-        with suppress(LibraryBusy), store.writing():
+        with suppress(*NOT_WRITABLE), store.writing():
             make_dir(folder)
             save_state(now.state, path, {"items": now.items, "queries": now.queries})
     return now

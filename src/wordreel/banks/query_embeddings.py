@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.atomic import atomic_write, make_dir
-from wordreel.errors import LibraryBusy
+from wordreel.errors import NOT_WRITABLE
 from wordreel.library.banks import Bank
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
@@ -66,7 +66,7 @@ def embed_queries(
         np.concatenate([known.vectors[alive], np.stack([query.vectors for query in queries])]),
         np.concatenate([known.weights[alive], np.stack([query.weights for query in queries])]),
     )
-    with suppress(LibraryBusy), store.writing():
+    with suppress(*NOT_WRITABLE), store.writing():
         _write(path, vectors)
     return vectors
 

@@ -79,6 +79,8 @@ def serve(
             "Removed. Running servers ask for it until they stop." if removed else "There is no token."
         )
         return
+    if opened.store.read_only and not read_only:
+        typer.echo(f"{printable(library)} cannot be written: the server is read-only.", err=True)
     token_hash = tokens.load_token_hash(opened.store, token_file)
     local = is_loopback(host)
     public = [each for each in (host, *(name or ())) if not is_loopback(each.lower())]
@@ -93,7 +95,7 @@ def serve(
         port=port,
         names=tuple(each.lower() for each in name or ()),
         roots=tuple(Path(os.path.realpath(path)) for path in roots),
-        read_only=read_only,
+        read_only=read_only or opened.store.read_only,
         token=token_hash,
         search_rate=search_rate,
         max_upload=max_upload * 2**20,

@@ -222,6 +222,8 @@ def _sync_all(paths: Iterable[Path]) -> None:
 def _identity(store: LibraryStore) -> str:
     """Tells libraries apart, wherever they are and whatever happens to their contents."""
     known = store.setting(IDENTITY)
+    if known is None and store.read_only:
+        return f"path:{store.path}"
     if known is None:  # not `set_setting`: somebody may be adding, and this need not wait for the end of it
         sql = "INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING"
         store.catalogue.run(sql, IDENTITY, uuid.uuid4().hex)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wordreel.errors import LibraryError, NextStep
-from wordreel.library.migrations import migrate
+from wordreel.library.migrations import check_version, migrate
 
 NAME = "catalogue.sqlite"
 REPAIR = NextStep("repair the library", "verify --repair")
@@ -42,18 +42,33 @@ class Catalogue:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.read_only = path.is_file() and not os.access(path.parent, os.W_OK)
         self._lock = threading.RLock()
         self._depth = 0
         try:
-            self._connection = sqlite3.connect(
-                path, isolation_level=None, check_same_thread=False, timeout=30.0, cached_statements=256
-            )
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._connection.execute("PRAGMA foreign_keys = ON")
-            migrate(self._connection)
+            self._connection = self._connect_read_only() if self.read_only else self._connect()
         except sqlite3.Error as error:
             raise explain(error, path) from error
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = _open(str(self.path))
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        migrate(connection)
+        return connection
+
+    def _connect_read_only(self) -> sqlite3.Connection:
+        """Read a catalogue on a disk that cannot be written, or that belongs to somebody else.
+
+        Where its log still holds something, it is read as well if SQLite can share it.
+        """
+        log = self.path.with_name(f"{NAME}-wal")
+        shared = log.exists() and log.stat().st_size > 0
+        address = self.path.resolve().as_uri() + ("?mode=ro" if shared else "?mode=ro&immutable=1")
+        connection = _open(address, uri=True)
+        check_version(connection)
+        return connection
 
     def close(self) -> None:
         with self._lock:
@@ -136,6 +151,12 @@ class Catalogue:
         return total.hexdigest()
 
 
+def _open(address: str, uri: bool = False) -> sqlite3.Connection:
+    return sqlite3.connect(
+        address, isolation_level=None, check_same_thread=False, timeout=30.0, cached_statements=256, uri=uri
+    )
+
+
 def explain(error: sqlite3.Error, path: Path) -> LibraryError:
     """Turn an SQLite error into one that says what the user can do."""
     text = str(error)
@@ -152,7 +173,8 @@ def explain(error: sqlite3.Error, path: Path) -> LibraryError:
         )
     if "readonly" in text or "unable to open" in text:
         return LibraryError(
-            f"{path} cannot be opened for writing ({text})", NextStep("check its permissions")
+            f"{path} cannot be written ({text})",
+            NextStep("check its permissions, or copy the library to a disk that can be written"),
         )
     return LibraryError(f"{path}: {text}", NextStep("check the library", "verify"))
 

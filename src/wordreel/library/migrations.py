@@ -39,16 +39,31 @@ def version(connection: sqlite3.Connection) -> int:
 def migrate(connection: sqlite3.Connection, steps: list[Migration] | None = None) -> None:
     """Apply what is missing, one transaction per migration. A newer catalogue is refused, not touched."""
     steps = migrations() if steps is None else steps
-    newest = steps[-1].number
     for step in steps:
         at = version(connection)
-        if at > newest:
-            raise LibraryError(
-                f"this library was written by a newer wordreel (version {at}, this one knows {newest})",
-                NextStep("upgrade wordreel to use it"),
-            )
+        _refuse_newer(at, steps[-1].number)
         if step.number > at:
             _apply(connection, step)
+
+
+def check_version(connection: sqlite3.Connection) -> None:
+    """Refuse a catalogue that this program could not read without migrating it."""
+    at, newest = version(connection), migrations()[-1].number
+    _refuse_newer(at, newest)
+    if at < newest:
+        raise LibraryError(
+            f"this library was written by an older wordreel (version {at}, this one reads {newest}) and "
+            "cannot be upgraded on a disk that cannot be written",
+            NextStep("copy it to a disk that can be written"),
+        )
+
+
+def _refuse_newer(at: int, newest: int) -> None:
+    if at > newest:
+        raise LibraryError(
+            f"this library was written by a newer wordreel (version {at}, this one knows {newest})",
+            NextStep("upgrade wordreel to use it"),
+        )
 
 
 def _apply(connection: sqlite3.Connection, step: Migration) -> None:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from wordreel.atomic import make_dir
-from wordreel.errors import LibraryError, NextStep
+from wordreel.errors import LibraryError, LibraryReadOnly, NextStep
 from wordreel.library import full_text
 from wordreel.library.captions import read_captions
 from wordreel.library.catalogue import NAME, Catalogue
@@ -89,7 +89,12 @@ class LibraryStore:
                     page="Library (POST /api/folders)",
                 ),
             )
-        return cls.create_or_open(folder)
+        return cls(folder) if not os.access(folder, os.W_OK) else cls.create_or_open(folder)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the library can only be read: its disk cannot be written, or it is somebody else's."""
+        return self.catalogue.read_only
 
     def close(self) -> None:
         self.catalogue.close()
@@ -108,6 +113,10 @@ class LibraryStore:
         if self._writer == threading.get_ident():
             yield
             return
+        if self.read_only:
+            raise LibraryReadOnly(
+                f"{self.path} cannot be written", NextStep("copy the library to a disk that can be written")
+            )
         with writer_lock(self.path / "lock") as previous_died:
             self._writer = threading.get_ident()
             try:

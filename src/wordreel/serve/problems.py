@@ -17,6 +17,7 @@ from wordreel.errors import (
     BankError,
     HubnessError,
     LibraryBusy,
+    LibraryReadOnly,
     MediaError,
     NextStep,
     NotMedia,
@@ -86,6 +87,7 @@ def error_response(
 
 KINDS: tuple[tuple[type[WordreelError], int, str], ...] = (
     (LibraryBusy, 409, "library_busy"),
+    (LibraryReadOnly, 403, "read_only"),
     (NotMedia, 415, "not_media"),
     (OverLimit, 413, "too_large"),
     (MediaError, 422, "broken_media"),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from wordreel.banks.sources import LONGEST
-from wordreel.errors import LibraryBusy
+from wordreel.errors import NOT_WRITABLE
 from wordreel.library import banks
 from wordreel.library.store import LibraryStore
 
@@ -65,7 +65,7 @@ class QueryLog:
             if any(row.name == self.bank for row in banks.list_banks(self._store)):
                 return banks.add_queries(self._store, self.bank, texts, SOURCE)
             return len(banks.create_bank(self._store, self.bank, texts, SOURCE))
-        except LibraryBusy:
+        except NOT_WRITABLE:
             with self._lock:
                 self._settled = [*texts, *self._settled][:MOST]
             return 0

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import shutil
 import zipfile
 
@@ -16,7 +17,8 @@ from wordreel.nets.clip.precision import cosine_loss
 from wordreel.nets.clip.read_backbone import read_backbone
 from wordreel.nets.clip.towers import build_towers
 from wordreel.nets.clip.transform import transform_images
-from wordreel.weights import backbones
+from wordreel.weights import backbones, convert_backbone
+from wordreel.weights.hub_download import split_hub_id
 from wordreel.weights.store import WeightStore
 
 RNG = np.random.default_rng(0)
@@ -85,6 +87,18 @@ def test_lower_precision_is_installed_beside_with_its_loss(store, clip, precisio
     rows = [backbones.open_backbone(store, each).images(pictures) for each in (exact, name)]
     assert 0 < cosine_loss(*rows).worst < 5 * limit
     assert {path.name for path in (store.root / "backbones").iterdir()} == {exact, name}
+
+
+def test_every_named_backbone_is_whole():
+    assert backbones.RECOMMENDED in backbones.NAMED
+    assert len({entry.hub for entry in backbones.NAMED.values()}) == len(backbones.NAMED)
+    for name, entry in backbones.NAMED.items():
+        assert backbones._name(name, "fp32") == name == entry.name
+        assert split_hub_id(entry.hub) == (entry.hub, "")
+        assert re.fullmatch("([0-9a-f]{40})?", entry.revision)
+        assert 100 < entry.megabytes < 10_000
+        assert entry.title
+        assert entry.licence
 
 
 def test_what_is_installed_is_listed_with_its_hashes(store, clip):
@@ -390,5 +404,5 @@ def test_killed_while_converting(filled, bad, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(backbones, "_check_runs", interrupt)
+    monkeypatch.setattr(convert_backbone, "_check_runs", interrupt)
     refused(filled, bad, None, KeyboardInterrupt)

@@ -7,31 +7,23 @@ converted once, run once, and renamed into the store as a whole; a refused sourc
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 import re
-import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
-from wordreel.nets.clip.backbone import CONFIG, HEAD_FILE, TOKENIZER, Backbone
+from wordreel.nets.clip.backbone import CONFIG, Backbone
 from wordreel.nets.clip.config import BackboneConfig
-from wordreel.nets.clip.frame_head import HEAD
 from wordreel.nets.clip.read_backbone import find_training, local_name, read_backbone
 from wordreel.nets.clip.read_clip4clip import NotSearchable
 from wordreel.nets.runtime import Precision
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.weights.archive import file_sha256
+from wordreel.weights.convert_backbone import convert_backbone, is_weight_file, source_hashes
 from wordreel.weights.hub_download import (
     HUB_ID,
-    SMALL_FILES,
-    SPARE_BYTES,
     HubModel,
     download_model,
     find_model,
@@ -45,9 +37,7 @@ __all__ = [
     "install", "installed", "is_backbone", "open_backbone", "plan", "remove",
 ]  # fmt: skip
 
-CONVERTER_VERSION = 1
 FOLDER = "backbones"
-WEIGHT_SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
 
 
 @dataclass(frozen=True)
@@ -106,7 +96,7 @@ def is_backbone(store: WeightStore, source: str) -> bool:
         described = (path / "open_clip_config.json").is_file() or find_training(path) is not None
         return described or "model_type" in _json_object(path / "config.json")
     if path.is_file():
-        return _is_weight_file(path.name) and _holds_towers(path)
+        return is_weight_file(path.name) and _holds_towers(path)
     return HUB_ID.fullmatch(source) is not None
 
 
@@ -146,7 +136,9 @@ def install(store: WeightStore, plan: InstallPlan, on_progress: ProgressCallback
     with staging_folder(root, plan.name) as staging:
         out = staging / "out"
         out.mkdir()
-        _convert(store, source, plan, out)
+        facts = convert_backbone(store, source, out, plan.name, plan.precision)
+        manifest = {"source": plan.source, "revision": plan.revision, "licence": plan.licence, **facts}
+        (out / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
         replace_folder(out, root / plan.name)
     if on_progress:
         on_progress(Progress(f"converting {plan.name}", 1, 1))
@@ -189,7 +181,7 @@ def _plan_local(here: Mapping[str, InstalledBackbone], path: Path, precision: Pr
     name = _name(local_name(path), precision)
     _check_free(here, name, str(path))
     known = here.get(name)
-    if known and dict(known.files) == _hashes(path) and known.precision == precision:
+    if known and dict(known.files) == source_hashes(path) and known.precision == precision:
         return _already(known)
     return InstallPlan(name, str(path), (), "see the publisher", precision=precision)
 
@@ -206,99 +198,6 @@ def _check_free(here: Mapping[str, InstalledBackbone], name: str, source: str) -
         )
 
 
-def _convert(store: WeightStore, source: Path, plan: InstallPlan, out: Path) -> None:
-    """Write the towers, tokenizer, configuration and manifest into the folder `out`."""
-    from safetensors.numpy import save as safetensors_bytes
-
-    from wordreel.nets.clip.limits import check_limits
-    from wordreel.nets.clip.precision import precision_loss
-    from wordreel.nets.clip.towers import tower_shapes, write_towers
-
-    files = _hashes(source)
-    config, state = read_backbone(source)
-    config = replace(config, name=plan.name)
-    check_limits(config)
-    parameters = sum(math.prod(shape) for shape in tower_shapes(config).values())
-    exact = plan.precision == "fp32"
-    _check_space(out, (4 if exact else 8) * parameters)  # others are compared with float32 towers
-    tokenizer = _tokenizer(store, source if source.is_dir() else source.parent, config)
-    (out / TOKENIZER).write_text(tokenizer, encoding="utf-8")
-    (out / CONFIG).write_text(json.dumps(config.to_json(), indent=1), encoding="utf-8")
-    write_towers(config, state, out, plan.precision)
-    losses = {} if exact else precision_loss(config, state, out)
-    if config.head is not None:
-        head = {key.removeprefix(HEAD): np.asarray(state[key]) for key in state if key.startswith(HEAD)}
-        (out / HEAD_FILE).write_bytes(safetensors_bytes(head))
-    del state
-    outputs = {path.name: file_sha256(path) for path in sorted(out.iterdir())}
-    facts = [
-        CONVERTER_VERSION,
-        plan.precision,
-        {**config.to_json(), "name": ""},
-        tokenizer,
-        sorted(files.items()),
-    ]
-    manifest = {
-        "source": plan.source,
-        "revision": plan.revision,
-        "licence": plan.licence,
-        "precision": plan.precision,
-        "files": files,
-        "outputs": outputs,
-        "losses": {tower: loss.mean for tower, loss in losses.items()},
-        "fingerprint": hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16],
-    }
-    _check_runs(Backbone(out, str(manifest["fingerprint"]), outputs))
-    (out / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
-
-
-def _tokenizer(store: WeightStore, folder: Path, config: BackboneConfig) -> str:
-    """The folder's own tokenizer, or OpenAI's for a checkpoint that brings none."""
-    from wordreel.nets.clip import tokenizer_files
-    from wordreel.nets.clip.tokenizer import CLIP_VOCABULARY
-
-    own = any((folder / name).is_file() for name in tokenizer_files.FILES)
-    if own or config.tokenizer.kind != "clip":
-        return tokenizer_files.from_folder(folder, config.tokenizer, config.text.vocabulary)
-    store.fetch(CLIP_VOCABULARY)
-    content = store.file(CLIP_VOCABULARY).read_text(encoding="utf-8")
-    return tokenizer_files.check_vocabulary(content, config.tokenizer, config.text.vocabulary)
-
-
-def _check_runs(backbone: Backbone) -> None:
-    """Raise unless both towers give finite embeddings that are not all the same."""
-    size = backbone.config.transform.size
-    pictures = np.zeros((2, size, size, 3), np.uint8)
-    pictures[1, : size // 2] = 255
-    for tower, rows in (
-        ("image", backbone.images(pictures)),
-        ("text", backbone.texts(["a cat", "two dogs"])),
-    ):
-        if not np.isfinite(rows).all() or np.allclose(rows[0], rows[1], rtol=1e-6):
-            raise WeightsError(
-                f"the {tower} tower of {backbone.config.name} gives no usable embeddings",
-                NextStep("check that the weights are trained ones"),
-            )
-
-
-def _hashes(source: Path) -> dict[str, str]:
-    """The sha256 of the files of a source that are read."""
-    if source.is_file():
-        paths = [source, *(source.parent / name for name in SMALL_FILES)]
-    else:
-        paths = [path for path in sorted(source.iterdir()) if _is_read(path.name)]
-    return {path.name: file_sha256(path) for path in paths if path.is_file()}
-
-
-def _is_read(name: str) -> bool:
-    return name in SMALL_FILES or _is_weight_file(name) or name.endswith(".index.json")
-
-
-def _is_weight_file(name: str) -> bool:
-    """Whether a file may hold weights, by its name; trainers number them, as in `pytorch_model.bin.4`."""
-    return re.sub(r"\.\d+$", "", name).endswith(WEIGHT_SUFFIXES)
-
-
 def _read_manifest(folder: Path) -> InstalledBackbone:
     try:
         facts = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -312,15 +211,6 @@ def _read_manifest(folder: Path) -> InstalledBackbone:
             f"the backbone {folder.name!r} is damaged: {type(error).__name__}: {error}",
             NextStep("remove it and install it again", f"weights remove {folder.name}"),
         ) from None
-
-
-def _check_space(folder: Path, needed: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if needed + SPARE_BYTES > free:
-        raise WeightsError(
-            f"the converted towers need {needed / 1e6:.0f} MB, and {free / 1e6:.0f} MB are left for them",
-            NextStep("free some space or set WORDREEL_WEIGHTS to another folder"),
-        )
 
 
 def _name(text: str, precision: Precision) -> str:

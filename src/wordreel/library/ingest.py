@@ -48,6 +48,7 @@ def add(
     on_progress: AddProgressCallback | None = None,
     retry_failed: bool = False,
     within: Sequence[str | os.PathLike[str]] | None = None,
+    keep_clips: bool = False,
 ) -> AddReport:
     """Bring the library up to date with files and folders.
 
@@ -63,6 +64,8 @@ def add(
         on_progress: Called with an `AddProgress` whenever a file starts, advances or ends.
         retry_failed: Also process unchanged files that failed before.
         within: Refuse files whose real path, links resolved, is in none of these folders.
+        keep_clips: Leave the clips of known contents as they are, and with them their embeddings. For experts
+            that no embedding reads yet; otherwise new tracks cut new clips, which are embedded again.
 
     Returns:
         What was added, changed, moved, skipped and what failed.
@@ -92,7 +95,15 @@ def add(
         store.track_files.clear_staging()
         if tasks:
             run = _AddRun(
-                store, tasks, ExpertRunner(experts), decoder, fingerprints, report, on_progress, started
+                store,
+                tasks,
+                ExpertRunner(experts),
+                decoder,
+                fingerprints,
+                report,
+                on_progress,
+                started,
+                keep_clips,
             )
             run.run(max(1, min(jobs or default_jobs(), len(tasks))))
         drop_unreferenced(store.catalogue, store.track_files)
@@ -191,6 +202,7 @@ class _AddRun:
     report: AddReport
     on_progress: AddProgressCallback | None
     started: float
+    keep_clips: bool
     todo: queue.SimpleQueue[AddTask | None] = field(default_factory=queue.SimpleQueue)
     messages: queue.SimpleQueue[_Message] = field(default_factory=queue.SimpleQueue)
     stop: threading.Event = field(default_factory=threading.Event)
@@ -227,7 +239,14 @@ class _AddRun:
 
     def _work(self) -> None:
         processor = FileProcessor(
-            self.store, self.decoder, self.experts, self.fingerprints, self.locks, self.stop, self._on_window
+            self.store,
+            self.decoder,
+            self.experts,
+            self.fingerprints,
+            self.locks,
+            self.stop,
+            self._on_window,
+            self.keep_clips,
         )
         while (task := self.todo.get()) is not None and not self.stop.is_set():
             self.messages.put(_Started(task))

@@ -142,6 +142,7 @@ class FileProcessor:
     locks: ContentLocks
     stop: threading.Event
     on_window: Callable[[AddTask, Window, float], None]  # the last is the duration in the file's header
+    keep_clips: bool
 
     def process(self, task: AddTask) -> ProcessOutcome:
         """Process one file, or say why not. Errors that concern all files are raised."""
@@ -196,7 +197,7 @@ class FileProcessor:
         if known is None and media.kind != "image" and extracted.end > 0:
             media = replace(media, duration=extracted.end)  # the header's duration may be wrong
         clips: Sequence[ClipBounds] = ()
-        if known is None or names:
+        if known is None or (names and not self.keep_clips):
             clips = cut_clips(media, shots_of(self._shots_track(content, extracted), media.duration))
         self._check_stop()
         results = tuple(

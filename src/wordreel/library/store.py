@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -200,9 +200,16 @@ class LibraryStore:
             return None
         return Absent(row[1]) if row[0] is None else self.track_files.load(row[0])
 
-    def present_tracks(self, content: str, experts: Iterable[str]) -> dict[str, Track]:
-        """The tracks of one content by these experts, those that are present, in one query."""
-        held = {row.expert: row.hash for row in self.tracks(content)}
+    def present_tracks(
+        self, content: str, experts: Iterable[str], fingerprints: Mapping[str, str] | None = None
+    ) -> dict[str, Track]:
+        """The tracks of one content by these experts, those that are present, in one query.
+
+        Of an expert with an entry in `fingerprints`, only a track by that version counts.
+        """
+        wanted = fingerprints or {}
+        rows = self.tracks(content)
+        held = {r.expert: r.hash for r in rows if wanted.get(r.expert, r.fingerprint) == r.fingerprint}
         hashes = {name: held.get(name) for name in experts}
         return {name: self.track_files.load(digest) for name, digest in hashes.items() if digest is not None}
 
@@ -313,6 +320,11 @@ class LibraryStore:
             *experts,
         )
         return row is not None
+
+    def has_track_by(self, expert: str, fingerprint: str) -> bool:
+        """Whether any content was given to this version of an expert, also where its output is absent."""
+        query = "SELECT 1 FROM tracks WHERE expert = ? AND fingerprint = ? LIMIT 1"
+        return self.catalogue.one(query, expert, fingerprint) is not None
 
     def only_imported(self) -> int:
         """The number of items if all were imported from datasets; 0 if any is a file, or there is none."""

@@ -27,6 +27,8 @@ class Model(ABC):
         experts: The rows of every embedding, in order.
         dim: The length of a row.
         track_experts: The experts whose tracks `embed` reads; more than `experts` where a row joins several.
+        track_fingerprints: Of experts whose tracks must be by exactly one version, its fingerprint; tracks by
+            another version count as absent.
         expert_weights: Mixture weights `[experts]` where they do not depend on the query, else None.
         calibration: What turns this model's scores into confidences; None means the general calibration.
 
@@ -49,6 +51,7 @@ class Model(ABC):
     experts: tuple[str, ...]
     dim: int
     track_experts: tuple[str, ...]
+    track_fingerprints: Mapping[str, str] = MappingProxyType({})
     expert_weights: tuple[float, ...] | None = None
     calibration: Calibration | None = None
 

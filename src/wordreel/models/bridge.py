@@ -75,12 +75,15 @@ class Bridge(Model):
     """The zero-training joint embedding."""
 
     name = "bridge"
-    experts = tuple(WEIGHTS)
+    experts: tuple[str, ...] = tuple(WEIGHTS)
     dim = DIM
-    track_experts = experts
-    expert_weights = tuple(WEIGHTS.values())
+    track_experts: tuple[str, ...] = experts
+    expert_weights: tuple[float, ...] = tuple(WEIGHTS.values())
 
-    def __init__(self, store: WeightStore) -> None:
+    def __init__(self, store: WeightStore, experts: Sequence[str] = tuple(WEIGHTS)) -> None:
+        """`experts` are some of those in `WEIGHTS`, for a model that has rows of its own beside them."""
+        self.experts = self.track_experts = tuple(expert for expert in WEIGHTS if expert in experts)
+        self.expert_weights = tuple(WEIGHTS[expert] for expert in self.experts)
         self._store = store
         self._encoder = SentenceEncoder(store)
         self._chances = LRUCache[tuple[str, str], Float32](CACHED_QUERIES)
@@ -88,7 +91,8 @@ class Bridge(Model):
 
     @cached_property
     def fingerprint(self) -> str:
-        parts = [self.name, str(VERSION), repr((TEMPERATURE, WEIGHTS)), self._encoder.fingerprint]
+        weights = {expert: WEIGHTS[expert] for expert in self.experts}
+        parts = [self.name, str(VERSION), repr((TEMPERATURE, weights)), self._encoder.fingerprint]
         parts += [space.recogniser.fingerprint for space in self._spaces.values()]
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
 
@@ -109,7 +113,7 @@ class Bridge(Model):
         return vectors, available
 
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
-        weights = np.array(list(WEIGHTS.values()), np.float32)
+        weights = np.array(self.expert_weights, np.float32)
         return [
             QueryEmbedding(
                 np.stack([self._query(expert, sentence) for expert in self.experts]), weights, text

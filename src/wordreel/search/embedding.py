@@ -53,11 +53,12 @@ def embed_library(store: LibraryStore, model: Model, on_progress: ProgressCallba
 
 def tracks_of(store: LibraryStore, model: Model, content: str) -> dict[str, Track]:
     """The tracks of one video that the model reads."""
-    return store.present_tracks(content, model.track_experts)
+    return store.present_tracks(content, model.track_experts, model.track_fingerprints)
 
 
 def check_model_fits(store: LibraryStore, model: Model) -> None:
-    """Raise a `QueryError` if all items were imported with features that the model does not read.
+    """Raise a `QueryError` if all items were imported with features that the model does not read, or if no
+    item was seen by the version of an expert that the model reads.
 
     Every item would score the same; a ranking of that would look like an answer.
     """
@@ -74,3 +75,9 @@ def check_model_fits(store: LibraryStore, model: Model) -> None:
                 page="Library (POST /api/folders)",
             ),
         )
+    for expert, fingerprint in model.track_fingerprints.items():
+        if store.clip_ids() and not store.has_track_by(expert, fingerprint):
+            raise QueryError(
+                f"no frame of this library was embedded by {expert} as it is installed now",
+                NextStep("embed the frames", command=f"use {model.name}", page="Settings"),
+            )

@@ -26,6 +26,7 @@ class CachedQueryModel(Model):
         self._model = model
         self.name, self.experts, self.dim = model.name, model.experts, model.dim
         self.track_experts, self.expert_weights = model.track_experts, model.expert_weights
+        self.track_fingerprints = model.track_fingerprints
         self.calibration = model.calibration
         self.latest = LRUCache[str, QueryEmbedding](CACHED)
 

@@ -7,8 +7,9 @@ REFERENCE := .venv-reference
 
 .PHONY: demo test test-slow test-reference bench docs clean
 
+# MODEL=NAME, a folder or a hub id lets that model answer, and downloads it where it must: MODEL=clip-vit-b-32.
 demo: $(VENV)/.demo
-	$(BIN)/wordreel demo
+	$(BIN)/wordreel demo $(if $(MODEL),--model $(MODEL) --yes)
 
 test: $(VENV)/.dev
 	$(BIN)/wordreel weights fetch

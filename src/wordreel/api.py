@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from wordreel.models.convert.checkpoint_file import ConversionOptions
     from wordreel.search.searcher import Searcher
     from wordreel.search.use import ModelRow, UseResult
+    from wordreel.search.use_backbone import ConfirmDownload
     from wordreel.search.video_query import FileAnalyser, VideoQuery
     from wordreel.training.tune.tune import TuneResult
     from wordreel.types import QueryEmbedding
+    from wordreel.weights.backbones import Precision
 
 EMBED_EVERY = 30.0  # seconds of adding after which new videos become searchable
 
@@ -314,7 +316,8 @@ class Library:
 
         Args:
             paths: Files and folders.
-            experts: The experts that analyse the media; the default ones if None.
+            experts: The experts that analyse the media; if None the default ones, and the image tower of the
+                backbone that the library searches with.
             jobs: How many files to analyse at once.
             retry_failed: Try files again that failed before and have not changed.
             within: Refuse files that, links resolved, are in none of these folders.
@@ -338,7 +341,7 @@ class Library:
         from wordreel.nets.runtime import shared_by
 
         first = not self.store.clip_ids()
-        names = list(experts) if experts else registry.default_names()
+        names = list(experts) if experts else self._default_experts()
         jobs = jobs or ingest.default_jobs()
         # Several files at once, each with a thread or two, finish sooner than one with all of them.
         with shared_by(jobs):
@@ -486,20 +489,27 @@ class Library:
         on_progress: ProgressCallback | None = None,
         *,
         conversion: ConversionOptions | None = None,
+        confirm_download: ConfirmDownload | None = None,
+        precision: Precision = "fp32",
     ) -> UseResult:
         """Let another model answer searches. Interrupted, the old model stays in use.
 
         Args:
-            model: "reel", "bridge", the folder of a trained checkpoint, a published checkpoint of CE, MoEE or
-                MMT, or a model used before.
-            on_progress: Called while clips are embedded.
+            model: "reel", "bridge", a CLIP-like backbone (its name, a file, a folder in Hugging Face layout
+                or a hub id), the folder of a trained checkpoint, a published checkpoint of CE, MoEE or MMT,
+                or a model used before.
+            on_progress: Called while a backbone is downloaded, with `AddProgress` while frames are embedded
+                by it, and while clips are embedded.
             conversion: How to convert a published checkpoint.
+            confirm_download: Asked before a backbone is downloaded; without it, nothing is.
+            precision: In which the towers of a backbone are stored and run: "fp32", "fp16" or "int8".
 
         Returns:
             The model's name and fingerprint, and how many clips were embedded.
 
         Raises:
             LibraryError: There is no such model, or it was trained on other features.
+            WeightsMissing: The backbone is not on this machine, and the download was refused.
 
         >>> library.use("no such model")
         Traceback (most recent call last):
@@ -507,7 +517,16 @@ class Library:
         """
         from wordreel.search.use import use
 
-        self._model, used = use(self.store, self.weights, fspath(model), on_progress, conversion=conversion)
+        self._model, used = use(
+            self.store,
+            self.weights,
+            fspath(model),
+            on_progress,
+            conversion=conversion,
+            confirm_download=confirm_download,
+            precision=precision,
+            before_switch=lambda new: self._embed_banks(new, on_progress),
+        )
         self._searcher = None
         return used
 
@@ -615,6 +634,22 @@ class Library:
         from wordreel.search.video_query import FileAnalyser
 
         return FileAnalyser(self.store, self.weights)
+
+    def _default_experts(self) -> list[str]:
+        from wordreel.experts import registry
+        from wordreel.models.model_store import backbone_in_use
+
+        backbone = backbone_in_use(self.store, self.weights)
+        return [*registry.default_names(), *([backbone] if backbone else [])]
+
+    def _embed_banks(self, model: Model, on_progress: ProgressCallback | None) -> None:
+        """Embed the query banks with a model, so that its first search does not wait for them."""
+        from wordreel.banks.embedded_bank import EmbeddedBank
+        from wordreel.search.searcher import Searcher
+
+        searcher = Searcher.open(self.store, model)
+        for row in self.banks.list():
+            EmbeddedBank.open(searcher, self.banks.show(row.name), on_progress)
 
     def _banks_changed(self) -> None:
         if self._searcher is not None:

@@ -66,7 +66,7 @@ def _environment(root: Path) -> Iterator[Finding]:
 
 
 def _weights(store: WeightStore) -> Iterator[Finding]:
-    for name, card in registry.cards().items():
+    for name, card in registry.cards(store).items():
         bad = {weight: store.status(weight) for weight in card.weights if not store.has(weight)}
         if not bad:
             yield Finding("ok", f"expert {name}", "weights are installed and undamaged")

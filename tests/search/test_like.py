@@ -10,6 +10,7 @@ from tests.library.fakes import Colour, FakeFence, Shots, Talk, write_media
 from tests.search.helpers import like
 
 from wordreel.errors import MediaError, QueryError
+from wordreel.experts import registry
 from wordreel.library import add
 from wordreel.library.extract import extract_file
 from wordreel.models.base import mixture_weights
@@ -218,14 +219,16 @@ def test_files_that_are_no_media(store, model, tmp_path):
 
 def test_who_looks_at_a_file_outside(store, model):
     with pytest.raises(QueryError, match="imported features"):
-        experts_for(store, model)
+        experts_for(store, model, registry.cards())
     model.track_experts = ("colour", "motion", "speech")
     with pytest.raises(QueryError, match="imported features"):
-        experts_for(store, model)  # nobody in the library has seen motion: it could not be compared
+        experts_for(
+            store, model, registry.cards()
+        )  # nobody in the library has seen motion: it could not be compared
     store.catalogue.run("UPDATE tracks SET expert = 'motion' WHERE expert = 'colour'")
-    assert experts_for(store, model) == ["motion"]
+    assert experts_for(store, model, registry.cards()) == ["motion"]
     store.catalogue.run("DELETE FROM words")
     store.catalogue.run("UPDATE tracks SET expert = 'shots' WHERE expert = 'talk'")
-    assert experts_for(store, model) == ["motion", "shots"]
+    assert experts_for(store, model, registry.cards()) == ["motion", "shots"]
     store.catalogue.run("DELETE FROM tracks")
-    assert experts_for(store, model) == ["motion", "speech", "shots"]
+    assert experts_for(store, model, registry.cards()) == ["motion", "speech", "shots"]

@@ -21,8 +21,11 @@ from wordreel.cli.common import (
 
 if TYPE_CHECKING:
     from wordreel.api import Library
-    from wordreel.library.add_report import AddReport
+    from wordreel.library.add_report import AddProgress, AddReport
     from wordreel.progress import Progress
+
+
+MENTIONED = "backbones_mentioned"  # a setting of the library
 
 
 def add(
@@ -70,13 +73,7 @@ def run(
         clips = bars.add_task("Embedding", total=None, note="", visible=False)
 
         def on_file(now: AddProgress) -> None:
-            left = f", {long_time(now.seconds_left)} left" if now.seconds_left is not None else ""
-            failed = f", {now.failures} failed" if now.failures else ""
-            note = (
-                f"{now.done}/{now.total} files, {now.files_per_minute:.0f}/min, "
-                f"{now.times_real_time:.1f}× real time{left}{failed}"
-            )
-            bars.update(files, completed=now.bytes_done, total=now.bytes_total, note=note)
+            bars.update(files, completed=now.bytes_done, total=now.bytes_total, note=files_note(now))
 
         def on_embed(now: Progress) -> None:
             note = f"{now.done}/{now.total} clips"
@@ -92,6 +89,16 @@ def run(
     if not quiet:
         summarise(report, library)
     return report
+
+
+def files_note(now: AddProgress) -> str:
+    """Files done, the rate, and the time left."""
+    left = f", {long_time(now.seconds_left)} left" if now.seconds_left is not None else ""
+    failed = f", {now.failures} failed" if now.failures else ""
+    return (
+        f"{now.done}/{now.total} files, {now.files_per_minute:.0f}/min, "
+        f"{now.times_real_time:.1f}× real time{left}{failed}"
+    )
 
 
 def summarise(report: AddReport, library: Library) -> None:
@@ -123,3 +130,19 @@ def summarise(report: AddReport, library: Library) -> None:
         typer.echo(f"{len(report.still_failed)} failed before and have not changed.")
         typer.echo("→ try them again with `--retry-failed`")
     typer.echo(f"Library: {printable(library.path)}")
+    if report.added:
+        mention_backbones(library)
+
+
+def mention_backbones(library: Library) -> None:
+    """Tell the owner, once for each library, that better eyes can be had."""
+    from wordreel.models.model_store import DEFAULT, in_use
+    from wordreel.weights.backbones import RECOMMENDED
+
+    if in_use(library.store) != DEFAULT or library.store.setting(MENTIONED):
+        return
+    library.store.set_setting(MENTIONED, "yes")
+    typer.echo(
+        f"Better eyes can be had: `wordreel use {RECOMMENDED}` asks before it downloads anything; "
+        "`wordreel models` lists more."
+    )

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wordreel.cli.common import JsonOption, print_json, printable
+from wordreel.errors import WeightsError
+
+if TYPE_CHECKING:
+    from wordreel.api import Library
 
 
 def demo(
     folder: Annotated[Path, typer.Option(help="Folder for the demo's files and library.")] = Path(".demo"),
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Search with this model where it can be had: what `wordreel use` takes.",
+            show_default="the default model",
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Download the model without asking.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Build a small library of real pictures and clips, and search it.
 
     Example: wordreel demo --folder /tmp/wordreel-demo
+    Example: wordreel demo --model clip-vit-b-32
     """
     from wordreel.api import Library
     from wordreel.cli import add, search
@@ -43,6 +56,8 @@ def demo(
 
     add.run(Library(library_folder), [collection], quiet=as_json)
     library = Library(library_folder, create=False)
+    if model is not None:
+        _use(library, model, yes, quiet=as_json)
     results = []
     for query in queries:
         hits = library.search(query.text, limit=2)
@@ -61,3 +76,16 @@ def demo(
     echo("Try your own:")
     echo(f'  wordreel search "a rabbit in a meadow" --library {printable(library_folder)}')
     echo('  wordreel add ~/Videos   and then   wordreel search "a man lifts a car"')
+
+
+def _use(library: Library, model: str, yes: bool, quiet: bool) -> None:
+    """Switch to a model; where it cannot be had, say why and go on with the default one."""
+    from wordreel.cli.use import use_with_progress
+
+    try:
+        used = use_with_progress(library, model, yes=yes, quiet=quiet)
+    except WeightsError as error:
+        typer.echo(f"wordreel: {error}; the default model answers instead.", err=True)
+    else:
+        if not quiet:
+            typer.echo(f"{used.name} answers; {used.embedded} clips were embedded.")

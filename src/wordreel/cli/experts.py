@@ -19,7 +19,7 @@ def experts(as_json: JsonOption = False) -> None:
 
     store = WeightStore()
     rows = []
-    for name, card in registry.cards().items():
+    for name, card in registry.cards(store).items():
         missing = [weight for weight in card.weights if not store.has(weight)]
         need = card.need
         rows.append(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 TITLES = {
     "built-in": "Built in: wordreel use NAME",
+    "backbone": "Better eyes: wordreel use NAME, FOLDER or HUB_ID (asks before it downloads)",
     "model": "Published models: train one, or use a released checkpoint",
     "recipe": "Recipes: wordreel train NAME",
 }
@@ -31,17 +32,21 @@ class ModelListing:
     parameters: int
     get: list[str]
     parts: dict[str, int] = field(default_factory=dict)
+    megabytes: float = 0.0  # of a backbone: to download, or on this disk
+    speed: str = ""
+    licence: str = ""
+    installed: bool = True
 
 
 def models(
     parts: Annotated[bool, typer.Option("--parts", help="Show the parts that make up each size.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List every model with its parameters, paper and how to get it.
+    """List every model with its size, paper and how to get it; of backbones also speed and licence.
 
     Example: wordreel models --json
     """
-    listings = [*_built_in(), *_published(), *_video_text(), *_recipes()]
+    listings = [*_built_in(), *_backbones(), *_published(), *_video_text(), *_recipes()]
     if as_json:
         print_json([asdict(listing) for listing in listings])
         return
@@ -49,6 +54,9 @@ def models(
     for kind, title in TITLES.items():
         typer.echo(title)
         for listing in (listing for listing in listings if listing.kind == kind):
+            if kind == "backbone":
+                typer.echo(f"  {listing.name:<{width}}  {_facts(listing)}")
+                continue
             paper = f" ({listing.paper})" if listing.paper else ""
             typer.echo(f"  {listing.name:<{width}}  {listing.parameters:>13,}  {listing.title}{paper}")
             if kind == "model":
@@ -74,6 +82,41 @@ def _built_in() -> list[ModelListing]:
             ["wordreel use bridge"],
         ),
     ]
+
+
+def _backbones() -> list[ModelListing]:
+    """Those in the table, and others that are installed."""
+    from wordreel.weights.backbones import NAMED, installed
+    from wordreel.weights.store import WeightStore
+
+    here = installed(WeightStore())
+    rows = []
+    for name in (*NAMED, *(name for name in here if name not in NAMED)):
+        named, known = NAMED.get(name), here.get(name)
+        size = known.bytes / 1e6 if known else named.megabytes if named else 0.0
+        rows.append(
+            ModelListing(
+                "backbone",
+                name,
+                named.title if named else f"from {known.source}" if known else "",
+                "",
+                [name],
+                0,
+                [f"wordreel use {name}"],
+                megabytes=round(size, 1),
+                speed=named.speed if named else "",
+                licence=known.licence if known else named.licence if named else "",
+                installed=known is not None,
+            )
+        )
+    return rows
+
+
+def _facts(listing: ModelListing) -> str:
+    """Size, speed, licence and title of a backbone in one line."""
+    state = ", installed" if listing.installed else ""
+    size = f"{listing.megabytes:>10,.0f} MB  {listing.speed:<6}"
+    return f"{size}  {listing.title}, licence: {listing.licence}{state}"
 
 
 def _published() -> list[ModelListing]:

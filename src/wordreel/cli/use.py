@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, print_json, printable
+from wordreel.cli.common import JsonOption, LibraryOption, print_json, printable, progress_bars
 from wordreel.progress import Progress
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from wordreel.api import Library
     from wordreel.models.convert.checkpoint_file import ConversionOptions
     from wordreel.search.use import UseResult
+    from wordreel.weights.backbones import InstallPlan, Precision
 
 
 def use(
@@ -22,8 +26,9 @@ def use(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="reel (the default), bridge (needs no training), a folder with a trained checkpoint, a "
-            "published checkpoint of CE, MoEE or MMT (.pth), or a model used before.",
+            help="reel (the default), bridge (needs no training), a CLIP-like backbone (a name that "
+            "`wordreel models` lists, a file, a folder in Hugging Face layout or a hub id), a folder with a "
+            "trained checkpoint, a published checkpoint of CE, MoEE or MMT (.pth), or a model used before.",
             show_default="show which is in use",
         ),
     ] = None,
@@ -57,14 +62,24 @@ def use(
     name: Annotated[
         str | None, typer.Option(help="Of a published checkpoint: what to call the model.")
     ] = None,
+    precision: Annotated[
+        Literal["fp32", "fp16", "int8"],
+        typer.Option(help="Of a backbone: in which its towers are stored and run."),
+    ] = "fp32",
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Download a backbone without asking; needed without a terminal.")
+    ] = False,
     list_all: Annotated[bool, typer.Option("--list", help="List the models that this library has.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show which model answers searches, or use another one.
 
-    The library is embedded from its stored features, no video is decoded again; the model is switched when
-    that is done. A checkpoint is copied into the library. Switching back takes no time.
+    The library is embedded from its stored features; only a backbone that is new to the library decodes its
+    videos once more, one frame a second. The model is switched when that is done, and searches go on with the
+    previous one until then. Stop at any time; the same command resumes. A checkpoint is copied into the
+    library. Switching back takes no time.
 
+    Example: wordreel use clip-vit-b-32
     Example: wordreel use runs/mmt-msvd
     Example: wordreel use trained_model.pth --text GoogleNews-vectors-negative300.bin
     """
@@ -82,7 +97,7 @@ def use(
     if model is None:
         _print_models(opened, list_all, as_json)
         return
-    used = _use_with_progress(opened, model, conversion, quiet=as_json)
+    used = use_with_progress(opened, model, conversion, precision=precision, yes=yes, quiet=as_json)
     if as_json:
         print_json(asdict(used))
         return
@@ -91,22 +106,41 @@ def use(
     typer.echo(f"{printable(used.name)} ({used.fingerprint}) is in use; {used.embedded} clips were embedded.")
 
 
-def _use_with_progress(opened: Library, model: str, conversion: ConversionOptions, quiet: bool) -> UseResult:
-    """Switch the model, with a progress bar on standard error; Ctrl-C leaves the previous one in use."""
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as ProgressBars
+def use_with_progress(
+    opened: Library,
+    model: str,
+    conversion: ConversionOptions | None = None,
+    *,
+    precision: Precision = "fp32",
+    yes: bool = False,
+    quiet: bool = False,
+) -> UseResult:
+    """Switch the model, with progress bars on standard error; Ctrl-C leaves the previous one in use."""
+    bars = progress_bars(quiet)
+    tasks: dict[str, TaskID] = {}
 
-    columns = (TextColumn("Embedding"), BarColumn(), TextColumn("{task.completed}/{task.total} clips"))
-    bars = ProgressBars(*columns, TimeRemainingColumn(), console=Console(stderr=True, quiet=quiet))
-    task = bars.add_task("", total=None)
+    def on_progress(now: Progress) -> None:
+        from wordreel.cli.add import files_note
+        from wordreel.library.add_report import AddProgress
 
-    def on_progress(progress: Progress) -> None:
-        bars.start()
-        bars.update(task, completed=progress.done, total=progress.total)
+        stage = "embedding frames" if isinstance(now, AddProgress) else now.stage
+        if stage not in tasks:
+            bars.start()
+            tasks[stage] = bars.add_task(stage.capitalize(), total=None, note="")
+        if isinstance(now, AddProgress):
+            bars.update(tasks[stage], completed=now.bytes_done, total=now.bytes_total, note=files_note(now))
+        else:
+            note = f"{now.done}/{now.total}" if now.stage.startswith("embedding") else size_of(now.total or 0)
+            bars.update(tasks[stage], completed=now.done, total=now.total, note=note)
 
     try:
-        return opened.use(model, on_progress, conversion=conversion)
+        return opened.use(
+            model,
+            on_progress,
+            conversion=conversion,
+            confirm_download=lambda plan: confirm(plan, yes),
+            precision=precision,
+        )
     except KeyboardInterrupt:
         bars.stop()
         message = "wordreel: stopped. The previous model stays in use; the same command resumes."
@@ -115,6 +149,29 @@ def _use_with_progress(opened: Library, model: str, conversion: ConversionOption
     finally:
         if bars.live.is_started:  # a bar that never started would leave an empty line
             bars.stop()
+
+
+def confirm(plan: InstallPlan, yes: bool) -> bool:
+    """Say what will be downloaded; ask on a terminal unless `yes`."""
+    typer.echo(f"{plan.name} is to be downloaded, {size_of(plan.download_bytes)}:", err=True)
+    for name, size in plan.files:
+        typer.echo(f"  {printable(name)}  {size_of(size)}", err=True)
+    typer.echo(f"  from {printable(plan.source)}; licence: {printable(plan.licence)}", err=True)
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        typer.echo("There is no terminal to ask on; agree with --yes.", err=True)
+        return False
+    return typer.confirm("Download it?", err=True)
+
+
+def size_of(count: int) -> str:
+    """Bytes as people read them.
+
+    >>> size_of(605_247_071), size_of(2_100)
+    ('605.2 MB', '2.1 kB')
+    """
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
 
 
 def _print_models(opened: Library, every: bool, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from importlib import import_module
 from types import ModuleType
 
 from wordreel.errors import NextStep, WordreelError
+from wordreel.experts.backbone import BackboneExpert, backbone_card
 from wordreel.experts.base import Card, Expert, Recogniser
 from wordreel.weights.store import WeightStore
 
@@ -35,13 +36,20 @@ RECOGNISING = ("appearance", "motion", "sound")
 """Experts with classes, whose `recogniser` scores stored tracks."""
 
 
-@cache
-def cards() -> dict[str, Card]:
-    """The card of every expert, by name.
+def cards(store: WeightStore | None = None) -> dict[str, Card]:
+    """The card of every expert, by name; the image towers of the backbones in `store` come last.
 
-    >>> cards()["clip_b32"].dim
-    512
+    >>> cards()["motion"].dim
+    1024
     """
+    from wordreel.weights.backbones import installed
+
+    found = installed(store or WeightStore()).values()
+    return _fixed_cards() | {one.name: backbone_card(one.config, one.licence) for one in found}
+
+
+@cache
+def _fixed_cards() -> dict[str, Card]:
     from wordreel.experts import published
 
     return {
@@ -50,9 +58,9 @@ def cards() -> dict[str, Card]:
     }
 
 
-def card(name: str) -> Card:
+def card(name: str, store: WeightStore | None = None) -> Card:
     """The card of one expert; a WordreelError if there is no such expert."""
-    known = cards().get(name)
+    known = _fixed_cards().get(name) or cards(store).get(name)
     if known is None:
         raise WordreelError(f"there is no expert named {name!r}", NextStep("list all experts", "experts"))
     return known
@@ -60,14 +68,14 @@ def card(name: str) -> Card:
 
 def default_names() -> list[str]:
     """The experts that `add` runs by default."""
-    return [name for name, card in cards().items() if card.default]
+    return [name for name, card in _fixed_cards().items() if card.default]
 
 
 def load(name: str, store: WeightStore | None = None) -> Expert:
     """Load an expert with its weights, checked.
 
     Args:
-        name: The expert; `cards()` lists them.
+        name: The expert; `cards(store)` lists them.
         store: Where its weights are; the default store if None.
 
     Raises:
@@ -75,9 +83,12 @@ def load(name: str, store: WeightStore | None = None) -> Expert:
         WeightsError: Its weights are missing or damaged.
     """
     from wordreel.experts import published
+    from wordreel.weights.backbones import open_backbone
 
-    card(name)
     weights = store or WeightStore()
+    known = card(name, weights)
+    if name not in _fixed_cards():
+        return BackboneExpert(known, open_backbone(weights, name))
     if name not in MODULES:
         return published.EXPERTS[name].load(weights)
     expert: Expert = _module(name).load(weights)

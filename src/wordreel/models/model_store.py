@@ -1,4 +1,4 @@
-"""The model store of a library: the built-in models, and checkpoints copied into its `models/` folder.
+"""The models of a library: built-in ones, installed backbones, and checkpoints copied into `models/`.
 
 A library keeps its own copy, which works when the checkpoint's folder moves or is trained further.
 Nothing here needs torch until a trained model is opened.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,18 +17,24 @@ from pathlib import Path
 from typing import Any
 
 from wordreel.atomic import atomic_write, make_dir, sync_dir
-from wordreel.errors import LibraryError, NextStep, WeightsCorrupt, WordreelError
+from wordreel.errors import LibraryError, NextStep, WeightsCorrupt, WeightsMissing, WordreelError
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import CheckpointModel, Model
+from wordreel.models.clip.weighted import BACKBONE, WeightedZeroShot, read_card
+from wordreel.models.clip.zero_shot import ZeroShot
+from wordreel.nets.clip.backbone import Backbone
+from wordreel.weights import backbones
 from wordreel.weights.store import WeightStore
 
 DEFAULT = "reel"  # the model that comes with wordreel
 BUILT_IN = (DEFAULT, "bridge")  # the bridge needs no training
 SETTING = "model"
+SOURCE_SETTING = "backbone_source"  # where the backbone in use came from: another machine needs it
 FOLDER = "models"
 WEIGHTS, FACTS = "model.safetensors", "model.json"
 BEST = "best"  # where training puts the checkpoint that did best on validation
 UNFINISHED = ".new"
+FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 BACK = NextStep("go back to the model that comes with wordreel", "use reel")
 
 
@@ -45,7 +52,7 @@ class StoredModel:
 
 
 def in_use(store: LibraryStore) -> str:
-    """What the library uses: the name of a built-in model, or the fingerprint of a stored one."""
+    """What the library uses: the name of a built-in model or a backbone, or a stored one's fingerprint."""
     return store.setting(SETTING) or DEFAULT
 
 
@@ -71,6 +78,10 @@ def open_model(store: LibraryStore, weights: WeightStore, key: str | None = None
 
         return Reel(weights) if key == DEFAULT else Bridge(weights)
     folder = store.path / FOLDER / key
+    if not folder.is_dir() and not FINGERPRINT.fullmatch(key):
+        if key not in backbones.installed(weights):
+            raise not_installed(store, key)
+        return open_zero_shot(weights, key)
     try:
         model = open_checkpoint(folder, weights)
     except WordreelError as error:
@@ -80,12 +91,48 @@ def open_model(store: LibraryStore, weights: WeightStore, key: str | None = None
     return model
 
 
+def open_zero_shot(weights: WeightStore, name: str) -> ZeroShot:
+    """The model of an installed backbone."""
+    return ZeroShot(weights, *open_backbone(weights, name))
+
+
+def open_backbone(weights: WeightStore, name: str) -> tuple[Backbone, str]:
+    """An installed backbone, and the fingerprint of the expert that embeds frames with it."""
+    from wordreel.experts import registry
+    from wordreel.experts.backbone import expert_fingerprint
+
+    backbone = backbones.open_backbone(weights, name)
+    return backbone, expert_fingerprint(registry.card(name, weights), backbone)
+
+
+def backbone_in_use(store: LibraryStore, weights: WeightStore) -> str | None:
+    """The backbone whose frame embeddings the library's model reads; an error if it is not installed."""
+    key = in_use(store)
+    stored = next((one for one in stored_models(store) if one.fingerprint == key), None)
+    if key in BUILT_IN or (stored is not None and BACKBONE not in stored.facts):
+        return None
+    name = key if stored is None else str(stored.facts[BACKBONE])
+    if name not in backbones.installed(weights):
+        raise not_installed(store, name)
+    return name
+
+
+def not_installed(store: LibraryStore, name: str) -> WeightsMissing:
+    source = store.setting(SOURCE_SETTING) or name
+    return WeightsMissing(
+        f"this library searches with {name}, which is not installed on this machine",
+        NextStep(f"install it, or go back with `wordreel use {DEFAULT}`", f"use {source}"),
+    )
+
+
 def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
     """The model in a folder: one trained here, or the default one after tuning, which needs no torch."""
     if model_kind(folder / WEIGHTS) == "reel":
         from wordreel.models.reel.model import Reel
 
         return Reel(weights, folder / WEIGHTS)
+    if (card := read_card(folder / WEIGHTS)) is not None:
+        return WeightedZeroShot(weights, *open_backbone(weights, str(card[BACKBONE])), folder / WEIGHTS)
     try:
         trained: Any = import_module("wordreel.models.checkpoint")
     except ModuleNotFoundError as error:

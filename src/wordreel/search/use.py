@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,9 @@ from wordreel.models.base import CheckpointModel, Model
 from wordreel.models.convert.checkpoint_file import ConversionOptions
 from wordreel.progress import ProgressCallback
 from wordreel.search.embedding import embed_library
+from wordreel.search.use_backbone import ConfirmDownload, prepare_backbone
+from wordreel.weights import backbones
+from wordreel.weights.backbones import Precision
 from wordreel.weights.store import WeightStore
 
 CONVERTED = ".converted"  # folder of a library that holds a checkpoint while it is converted
@@ -50,17 +53,29 @@ def use(
     on_progress: ProgressCallback | None = None,
     *,
     conversion: ConversionOptions | None = None,
+    confirm_download: ConfirmDownload | None = None,
+    precision: Precision = "fp32",
+    before_switch: Callable[[Model], None] | None = None,
 ) -> tuple[Model, UseResult]:
     """Embed the library with a model from its stored tracks, then make it the library's model.
 
     Interrupted or killed, the old model stays in use, and the same call resumes.
 
     Args:
-        name_or_path: "reel" or "bridge", a folder with a checkpoint, a published checkpoint of CE, MoEE or
-            MMT, or the name or fingerprint of a model that the library has.
+        name_or_path: "reel" or "bridge", a backbone (its name, a file, a folder or a hub id), a folder with a
+            checkpoint, a published checkpoint of CE, MoEE or MMT, or the name or fingerprint of a model that
+            the library has.
         conversion: How to convert a published checkpoint.
+        confirm_download: Asked before a backbone is downloaded; None refuses.
+        precision: In which the towers of a backbone are stored and run.
+        before_switch: Called with a backbone's model when the library is embedded, before it is in use.
     """
     notes: list[str] = []
+    if name_or_path not in model_store.BUILT_IN and _is_backbone(store, weights, name_or_path):
+        prepared = prepare_backbone(store, weights, name_or_path, on_progress, confirm_download, precision)
+        embedded = switch(store, prepared.model, prepared.name, on_progress, before_switch)
+        store.set_setting(model_store.SOURCE_SETTING, backbones.installed(weights)[prepared.name].source)
+        return prepared.model, _result(prepared.model, embedded, prepared.notes)
     with store.writing():
         if name_or_path in model_store.BUILT_IN:
             key, model = name_or_path, model_store.open_model(store, weights, name_or_path)
@@ -72,7 +87,11 @@ def use(
             notes, model = _save(store, weights, _find_model(store, weights, name_or_path))
             key = model.fingerprint
         embedded = switch(store, model, key, on_progress)
-        return model, UseResult(model.name, model.fingerprint, embedded, tuple(notes))
+        return model, _result(model, embedded, notes)
+
+
+def _result(model: Model, embedded: int, notes: list[str]) -> UseResult:
+    return UseResult(model.name, model.fingerprint, embedded, tuple(notes))
 
 
 def _save(store: LibraryStore, weights: WeightStore, checkpoint: CheckpointModel) -> tuple[list[str], Model]:
@@ -117,13 +136,21 @@ def library_names(store: LibraryStore, family: str, dims: Mapping[str, int]) -> 
     return {name: best + name for name in dims}
 
 
-def switch(store: LibraryStore, model: Model, key: str, on_progress: ProgressCallback | None = None) -> int:
+def switch(
+    store: LibraryStore,
+    model: Model,
+    key: str,
+    on_progress: ProgressCallback | None = None,
+    before: Callable[[Model], None] | None = None,
+) -> int:
     """Embed what the model has not embedded yet, and only then name it; the number of new clips."""
     with store.writing():
         try:
             embedded = embed_library(store, model, on_progress)
         except ValueError as error:
             raise WeightsError(f"the model {model.name!r} cannot embed this library: {error}") from error
+        if before:
+            before(model)
         store.set_setting(model_store.SETTING, key)
     return embedded
 
@@ -151,9 +178,10 @@ def check_experts(store: LibraryStore, model: CheckpointModel) -> list[str]:
 
 
 def models(store: LibraryStore, weights: WeightStore) -> list[ModelRow]:
-    """The built-in models, the library's own, and whatever else has embedded it."""
+    """The built-in models, the installed backbones, the library's own, and whatever else has embedded it."""
     used = model_store.in_use(store)
-    names = {_fingerprint_of(store, weights, name): name for name in model_store.BUILT_IN}
+    known = (*model_store.BUILT_IN, *backbones.installed(weights))
+    names = {_fingerprint_of(store, weights, name): name for name in known}
     print_used = next((key for key, name in names.items() if name == used), used)
     names |= {one.fingerprint: one.name for one in model_store.stored_models(store)}
     names |= {folder.name: "" for folder in caches(store) if folder.name not in names}
@@ -193,14 +221,21 @@ def _find_model(store: LibraryStore, weights: WeightStore, name_or_path: str) ->
             f"{len(matches)} models of this library are called {name_or_path!r}",
             NextStep(f"name one by its fingerprint: {which}", "use FINGERPRINT"),
         )
-    have = ", ".join([*model_store.BUILT_IN, *(one.name for one in own)])
+    have = ", ".join([*model_store.BUILT_IN, *backbones.installed(weights), *(one.name for one in own)])
     raise LibraryError(
-        f"there is no model {name_or_path!r}: name a folder with a trained checkpoint, or one of {have}"
+        f"there is no model {name_or_path!r}: name a folder with a trained checkpoint, or one of {have}",
+        NextStep("list the backbones that can be downloaded", "models"),
     )
 
 
+def _is_backbone(store: LibraryStore, weights: WeightStore, name_or_path: str) -> bool:
+    """Whether a backbone is named, and not one of the library's own models."""
+    own = {part for one in model_store.stored_models(store) for part in (one.fingerprint, one.name)}
+    return name_or_path not in own and backbones.is_backbone(weights, name_or_path)
+
+
 def _fingerprint_of(store: LibraryStore, weights: WeightStore, name: str) -> str:
-    """The fingerprint of a built-in model; its name where its weights are not here."""
+    """The fingerprint of a built-in model or a backbone; its name where its weights are not here."""
     try:
         return model_store.open_model(store, weights, name).fingerprint
     except WordreelError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -120,7 +120,7 @@ class FileAnalyser:
         self._lock = threading.Lock()
 
     def __call__(self, path: Path, model: Model) -> ExtractedFile:
-        names = experts_for(self._store, model)
+        names = experts_for(self._store, model, registry.cards(self._weights))
         if self._fence is not None:
             return self._analyse(path, names, self._fence)
         with Fence() as fence:
@@ -132,7 +132,7 @@ class FileAnalyser:
         except MediaError as error:
             raise type(error)(f"{path}: {error.message}", error.next_step) from error
         if still:
-            names = [name for name in names if isinstance(registry.card(name).need, FrameNeed)]
+            names = [name for name in names if isinstance(registry.card(name, self._weights).need, FrameNeed)]
         stat = path.stat()
         key = (path, stat.st_mtime_ns, stat.st_size, *names)
         with self._lock:  # one file at a time: the networks take all cores anyway
@@ -146,10 +146,10 @@ class FileAnalyser:
             return known
 
 
-def experts_for(store: LibraryStore, model: Model) -> list[str]:
-    """The experts to run on a file so that it can be compared with the library."""
+def experts_for(store: LibraryStore, model: Model, known: Container[str]) -> list[str]:
+    """The experts to run on a file so that it can be compared with the library, of those that are `known`."""
     have = store.expert_names()
-    able = [name for name in model.track_experts if name in registry.cards()]
+    able = [name for name in model.track_experts if name in known]
     wanted = [name for name in able if name in have] if have else able
     if not wanted:
         raise QueryError(

@@ -225,7 +225,7 @@ class ErrorResponse(BaseModel):
 
 class JobModel(BaseModel):
     id: int
-    kind: Literal["add", "embed", "bank", "check"]
+    kind: Literal["add", "embed", "bank", "check", "use"]
     title: str
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     made_at: float

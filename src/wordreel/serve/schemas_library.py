@@ -67,6 +67,26 @@ class ModelSummary(BaseModel):
     experts: list[str]
 
 
+class ModelModel(BaseModel):
+    key: str = Field(description="what POST /api/models takes")
+    name: str
+    kind: Literal["built-in", "trained", "backbone"]
+    title: str
+    in_use: bool
+    download: int = Field(description="bytes to download before it can be used; 0 if it is here")
+    licence: str
+    speed: str
+
+
+class ModelsResponse(BaseModel):
+    models: list[ModelModel]
+
+
+class UseRequest(RequestModel):
+    model: str = Field(min_length=1, max_length=200, examples=["clip-vit-b-32"])
+    download: bool = Field(False, description="agree to the download of a backbone that is not here")
+
+
 class StatusResponse(BaseModel):
     version: str
     library: str

@@ -132,7 +132,7 @@ class Service:
 
     def _job_ended(self, job: Job) -> None:
         self.metrics.jobs.labels(job.kind, job.state).inc()
-        if job.kind in ("add", "embed"):
+        if job.kind in ("add", "embed", "use"):
             self.reopen()
         elif job.state == DONE:
             self.live.banks_changed()

@@ -32,6 +32,15 @@ def run_job(
         if request.get("resumed"):
             library.banks.build_everyday()  # which the first, killed, would have done at its end
         return add_report(report)
+    if kind == "use":
+        used = library.use(
+            request["model"],
+            lambda now: on_progress(
+                files_progress(now) if isinstance(now, AddProgress) else step_progress(now.stage, now)
+            ),
+            confirm_download=lambda plan: bool(request.get("download")),
+        )
+        return asdict(used)
     if kind == "embed":
         embedded = library.embed(lambda now: on_progress(step_progress("embedding", now)))
         library.banks.update()

@@ -4,6 +4,7 @@ import { button, h, replace } from "./dom.js";
 import { select } from "./filters.js";
 import { count, length } from "./format.js";
 import { say } from "./live.js";
+import { modelsPart } from "./models.js";
 import { failure, stale } from "./notice.js";
 import { THEMES, choose, theme } from "./theme.js";
 
@@ -15,9 +16,11 @@ const KEYS = [
 export function mount(root, app) {
   const running = new AbortController();
   const section = h("section", {});
-  root.append(h("h1", {}, "Settings"), look(), section, about(app.status), keys());
+  const models = modelsPart(app);
+  root.append(h("h1", {}, "Settings"), look(), models.element, section, about(app.status), keys());
+  models.update(running.signal);
   showQueries(section, app, running.signal);
-  return { update: () => {}, leave: () => running.abort(), title: () => "settings" };
+  return { update: () => {}, leave: () => { running.abort(); models.leave(); }, title: () => "settings" };
 }
 
 function look() {

@@ -49,8 +49,9 @@ def tune(
     seed: Annotated[int, typer.Option(min=0, help="How videos are drawn and held out.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Adapt the default model to your own captions; refuse where held-out ones gain nothing.
+    """Adapt the model to your own captions; refuse where held-out ones gain nothing.
 
+    The default model learns your words; of a backbone, the weights of the experts beside it are chosen.
     Takes minutes and no graphics card. At least 20 videos need captions; every one of them is held out once.
     The tuned model is stored in this library alone, which is embedded again without decoding any video.
     `wordreel use reel` goes back.
@@ -116,6 +117,13 @@ def _print_result(result: TuneResult, dry_run: bool) -> None:
     else:
         typer.echo(
             f"Better: {result.model} ({result.fingerprint}) is in use; {result.embedded} clips were embedded "
-            f"and {result.words} words of yours learned. `wordreel use reel` goes back; banks want a new "
-            "`wordreel bank check`."
+            f"and {_learned(result)}. `wordreel use {result.model.removesuffix('-tuned')}` goes back; banks "
+            "want a new `wordreel bank check`."
         )
+
+
+def _learned(result: TuneResult) -> str:
+    if not result.weights:
+        return f"{result.words} words of yours learned"
+    rows = ", ".join(f"{row} {weight:g}" for row, weight in result.weights.items())
+    return f"their rows weighted: {rows}"

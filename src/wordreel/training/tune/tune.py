@@ -1,4 +1,8 @@
-"""`wordreel tune`: adapt the default model to a library's captions, and store it if it is better."""
+"""`wordreel tune`: adapt a library's model to its captions, and store the result if it is better.
+
+Of the default model, the last matrices and a table of words are fitted; of a backbone's, the weights of the
+rows beside it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +19,8 @@ from wordreel.errors import LibraryError, NextStep
 from wordreel.library.store import LibraryStore
 from wordreel.models import model_store
 from wordreel.models.base import Model
+from wordreel.models.clip.weighted import BACKBONE, read_card, write_weights
+from wordreel.models.clip.zero_shot import ZeroShot
 from wordreel.models.reel.checkpoint import TUNED, export
 from wordreel.models.reel.model import Reel
 from wordreel.models.reel.own_words import LIST, TABLE
@@ -25,6 +31,7 @@ from wordreel.search.use import use
 from wordreel.training.settings import TuneSettings
 from wordreel.training.tune.cross_validation import CrossValidation, cross_validate, without_idle_words
 from wordreel.training.tune.match_captions import MatchedCaptions, match
+from wordreel.training.tune.row_weights import choose_row_weights, gather_rows
 from wordreel.training.tune.tune_data import gather
 from wordreel.weights.store import WeightStore
 
@@ -55,6 +62,7 @@ class TuneResult:
     words: int  # of the user's own that were learned
     everyday_kept: float
     seconds: float
+    weights: dict[str, float] = field(default_factory=dict)  # of the rows beside a backbone
 
 
 def tune(
@@ -68,17 +76,20 @@ def tune(
 ) -> tuple[Model | None, TuneResult]:
     """Measure what tuning gains on held-out captions; store and use the tuned model if it gains.
 
-    It starts from the model that ships, even if the library has a tuned one. Stopped or killed at any
-    moment, the library continues with the model it had, and the measurements are lost: the same call starts
-    over.
+    It starts from the model that ships, or from the backbone in use, even if the library has a tuned one.
+    Stopped or killed at any moment, the library continues with the model it had, and the measurements are
+    lost: the same call starts over.
     """
     started = time.monotonic()
     settings = settings or TuneSettings()
-    check_model(store)
+    backbone = check_model(store)
     if not dry_run:
         with store.writing():  # an error about permissions comes before the work, not after
             pass
     matched = match(store.files(), captions, settings.seed)
+    if backbone is not None:
+        zero_shot = model_store.open_zero_shot(weights, backbone)
+        return _tune_rows(store, weights, zero_shot, matched, settings, started, dry_run, on_progress)
     base = Reel(weights)
     check_model_fits(store, base)
     if embedding_cache(store, base).missing():
@@ -121,20 +132,80 @@ def tune(
     )
 
 
-def check_model(store: LibraryStore) -> None:
-    """Only the default model can be tuned; one that was tuned before makes way."""
+def _tune_rows(
+    store: LibraryStore,
+    weights: WeightStore,
+    base: ZeroShot,
+    matched: MatchedCaptions,
+    settings: TuneSettings,
+    started: float,
+    dry_run: bool,
+    on_progress: ProgressCallback | None,
+) -> tuple[Model | None, TuneResult]:
+    """The same for the weights of the rows beside a backbone."""
+    check_model_fits(store, base)
+    if embedding_cache(store, base).missing():
+        embed_library(store, base, on_progress)
+    data = gather_rows(Searcher.open(store, base), base, matched.texts, settings.seed, on_progress)
+    chosen = choose_row_weights(data, base, settings, on_progress)
+    model, name, fingerprint, embedded = None, "", "", 0
+    if chosen.better and not dry_run:
+        card = {
+            BACKBONE: base.backbone,
+            "captions": _digest(matched),
+            "videos": len(matched.texts),
+            "before": _figures(chosen.before),
+            "after": _figures(chosen.after),
+            "weights": chosen.weights,
+        }
+        card["name"] = name = free_name(store, card, f"{base.backbone}-tuned")
+        with TemporaryDirectory() as folder:
+            write_weights(Path(folder) / model_store.WEIGHTS, card, chosen.weights)
+            model, used = use(store, weights, folder, on_progress)
+        fingerprint, embedded = used.fingerprint, used.embedded
+    return model, TuneResult(
+        better=chosen.better,
+        model=name,
+        fingerprint=fingerprint,
+        embedded=embedded,
+        videos=data.videos,
+        captions=len(data.owner),
+        gallery=data.gallery,
+        missing=matched.missing,
+        blank=matched.blank,
+        left=matched.left,
+        before=_figures(chosen.before),
+        after=_figures(chosen.after),
+        gain=round(chosen.gain.difference, 2),
+        low=round(chosen.gain.low, 2),
+        high=round(chosen.gain.high, 2),
+        p_value=chosen.gain.p_value,
+        strengths=(),
+        words=0,
+        everyday_kept=round(chosen.everyday_kept, 3),
+        seconds=round(time.monotonic() - started, 1),
+        weights=chosen.weights,
+    )
+
+
+def check_model(store: LibraryStore) -> str | None:
+    """The backbone to tune, None for the default model; one that was tuned before makes way."""
     key = model_store.in_use(store)
     own = next((one for one in model_store.stored_models(store) if one.fingerprint == key), None)
     if key == model_store.DEFAULT or (own is not None and TUNED in own.facts):
-        return
+        return None
+    if own is None and key not in model_store.BUILT_IN:
+        return key
+    if own is not None and (card := read_card(own.folder / model_store.WEIGHTS)) is not None:
+        return str(card[BACKBONE])
     name = own.name if own is not None else key
     raise LibraryError(
-        f"this library uses the model {name!r}, and tuning starts from the default one",
+        f"this library uses the model {name!r}, and tuning starts from the default one or a backbone",
         NextStep("use the default model first", f"use {model_store.DEFAULT}"),
     )
 
 
-def free_name(store: LibraryStore, card: Mapping[str, Any] | None = None) -> str:
+def free_name(store: LibraryStore, card: Mapping[str, Any] | None = None, wanted: str = NAME) -> str:
     """`reel-tuned`, or the next number if the library has one of that name.
 
     A model of the same captions with the same settings keeps its name: it is the same model again,
@@ -143,7 +214,7 @@ def free_name(store: LibraryStore, card: Mapping[str, Any] | None = None) -> str
     taken = {one.name: _unnamed(one.facts) for one in model_store.stored_models(store)}
     mine = None if card is None else _unnamed(json.loads(json.dumps(card)))
     number = 1
-    while (name := NAME if number == 1 else f"{NAME}-{number}") in taken and taken[name] != mine:
+    while (name := wanted if number == 1 else f"{wanted}-{number}") in taken and taken[name] != mine:
         number += 1
     return name
 
@@ -160,11 +231,10 @@ def _card(
     settings: TuneSettings,
 ) -> dict[str, Any]:
     """What the file says of itself: no clock and no paths, so that the same captions make the same file."""
-    digest = hashlib.sha256(json.dumps(sorted(matched.texts.items())).encode()).hexdigest()
     about = {key: value for key, value in base.checkpoint.card.items() if key not in ("format", "validation")}
     tuned = {
         "from": base.checkpoint.digest,
-        "captions": digest,
+        "captions": _digest(matched),
         "videos": len(matched.texts),
         "settings": asdict(settings),
         "before": _figures(result.before),
@@ -172,6 +242,10 @@ def _card(
         "strengths": result.strengths,
     }
     return {**about, LIST: words, TUNED: tuned}
+
+
+def _digest(matched: MatchedCaptions) -> str:
+    return hashlib.sha256(json.dumps(sorted(matched.texts.items())).encode()).hexdigest()
 
 
 def _figures(metrics: Any) -> dict[str, float]:

@@ -1,0 +1,220 @@
+"""How fast each backbone sees: frames a second of its image tower, which is times real time at one a second.
+
+    python benchmarks/backbones.py [--names clip-vit-b-32,mobileclip-s0] [--out results/backbones.json]
+    python benchmarks/backbones.py --use        # from `wordreel use DIR` to the first search answered, too
+
+Weights are random: speed does not depend on their values. Each tower runs as wordreel runs it, in batches of
+16, in fp32, fp16 and int8, on the cores of this process; transforming 640 × 360 frames counts too. The bound
+is the multiply-adds of the tower's matrix products at the rate of one large float32 product in the same run.
+`--use` writes a ViT-B/32 in Hugging Face layout, builds the demo's library, and times the two commands. JSON
+on standard output; `--out FILE` writes it, and a table beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from wordreel.atomic import atomic_write
+from wordreel.nets.clip.config import BackboneConfig, ImageTransform, TextTowerConfig, VisionTowerConfig
+from wordreel.nets.clip.towers import networks, tower_shapes
+from wordreel.nets.clip.transform import transform_images
+from wordreel.nets.net_builder import build_onnx, weight_shapes
+from wordreel.nets.runtime import Network
+
+BATCH = 16
+FRAME = (360, 640)
+SECONDS = 4.0  # of measuring, at least
+PRECISIONS = ("fp32", "fp16", "int8")
+
+
+def _siglip(name: str, size: int, patch: int = 16) -> BackboneConfig:
+    vision = VisionTowerConfig(
+        size=size, patch=patch, activation="gelu_tanh", epsilon=1e-6, class_token=False, patch_bias=True,
+        pre_norm=False, pooling="attention", projection=False,
+    )  # fmt: skip
+    return BackboneConfig(name, "siglip", 768, vision, transform=ImageTransform(size, resize="squash"))
+
+
+def _mobileclip(name: str, variant: str, width: int, dim: int = 512) -> BackboneConfig:
+    vision = VisionTowerConfig(kind="fastvit", size=256, patch=32, width=width, variant=variant)
+    return BackboneConfig(name, "mobileclip", dim, vision, transform=ImageTransform(256))
+
+
+CONFIGS = (
+    BackboneConfig("clip-vit-b-32"),
+    BackboneConfig("clip-vit-b-16", vision=VisionTowerConfig(patch=16)),
+    BackboneConfig(
+        "clip-vit-l-14",
+        dim=768,
+        vision=VisionTowerConfig(patch=14, width=1024, depth=24, heads=16, mlp=4096),
+        text=TextTowerConfig(width=768, heads=12, mlp=3072),
+    ),
+    _siglip("siglip-base-patch16-224", 224),
+    _siglip("siglip2-base-patch16-256", 256),
+    _mobileclip("mobileclip-s0", "mci0", 512),
+    _mobileclip("mobileclip-s1", "mci1", 512),
+    _mobileclip("mobileclip-s2", "mci2", 640),
+)
+
+
+def random_state(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """Weights whose outputs stay finite."""
+    rng = np.random.default_rng(0)
+    state = {}
+    for key, shape in shapes.items():
+        size = int(np.prod(shape[1:])) or 1
+        state[key] = (rng.standard_normal(shape, np.float32) / np.sqrt(size)).astype(np.float32)
+        if key.endswith(("running_var", "norm1.weight", "norm2.weight", "norm.weight")):
+            state[key] = np.ones(shape, np.float32)
+    return state
+
+
+def rate(run) -> float:
+    """Calls a second: the median of several, after one to warm up."""
+    run()
+    times: list[float] = []
+    began = time.perf_counter()
+    while time.perf_counter() - began < SECONDS or len(times) < 3:
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return 1 / float(np.median(times))
+
+
+def product_rate() -> float:
+    """Multiply-adds a second of one large float32 product."""
+    a = np.random.default_rng(0).standard_normal((2048, 2048), np.float32)
+    return rate(lambda: a @ a) * 2048**3
+
+
+def measure(config: BackboneConfig, folder: Path) -> dict[str, float]:
+    """Frames a second in each precision, from 640 × 360 pixels to embeddings."""
+    import onnx
+
+    tower, _ = networks(config)
+    state = random_state(weight_shapes(tower)[0])
+    images = np.random.default_rng(1).integers(0, 255, (BATCH, *FRAME, 3)).astype(np.uint8)
+    rows = {"parameters": float(sum(value.size for value in state.values()))}
+    for precision in PRECISIONS:
+        path = folder / f"{precision}.onnx"
+        onnx.save(build_onnx("image", tower, state, folder / f"{precision}.weights", precision), str(path))
+        network = Network(path)
+
+        def see(network: Network = network) -> None:
+            network(frames=transform_images(images, config.transform))
+
+        rows[precision] = round(BATCH * rate(see), 2)
+        path.unlink()
+        (folder / f"{precision}.weights").unlink()
+    rows["transform"] = round(BATCH * rate(lambda: transform_images(images, config.transform)), 1)
+    return rows
+
+
+def use_time(folder: Path) -> dict[str, float]:
+    """Seconds of `wordreel use DIR` and of the first search after it, on the demo's library."""
+    model = write_model(folder / "vit-b-32")
+    demo = folder / "demo"
+    environment = {**os.environ, "WORDREEL_LIBRARY": str(demo / "library")}
+
+    def run(*arguments: str) -> float:
+        start = time.perf_counter()
+        command = [sys.executable, "-m", "wordreel", *arguments]
+        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+        return round(time.perf_counter() - start, 2)
+
+    run("demo", "--folder", str(demo), "--json")
+    before = run("search", "a red flower")
+    used = run("use", str(model))
+    first, second = run("search", "a red flower"), run("search", "a blue flower")
+    run("weights", "remove", model.name)
+    return {
+        "use": used, "first search": first, "second search": second, "search before": before,
+        "command to answer": round(used + first, 2),
+    }  # fmt: skip
+
+
+def write_model(folder: Path) -> Path:
+    """A ViT-B/32 CLIP in Hugging Face layout with random weights."""
+    from safetensors.numpy import save_file
+
+    folder.mkdir()
+    config = BackboneConfig("clip-vit-b-32")
+    save_file(random_state(tower_shapes(config)), str(folder / "model.safetensors"), {"format": "pt"})
+    plain = {"model_type": "clip", "architectures": ["CLIPModel"], "projection_dim": 512}
+    plain |= {
+        "text_config": {"model_type": "clip_text_model"},
+        "vision_config": {"model_type": "clip_vision_model"},
+    }
+    (folder / "config.json").write_text(json.dumps(plain))
+    return folder
+
+
+def table(report: dict) -> str:
+    """Markdown of a report."""
+    lines = [
+        "| backbone | image tower | fp32 | fp16 | int8 | of the bound, fp32 |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for name, row in report["frames_per_second"].items():
+        size = f"{row['parameters'] / 1e6:.0f} M"
+        speeds = " | ".join(f"{row[precision]:.1f}" for precision in PRECISIONS)
+        bound = f"{row['of_bound']:.0%}" if row.get("of_bound") else ""
+        lines.append(f"| {name} | {size} | {speeds} | {bound} |")
+    text = [
+        f"Frames a second (times real time at one frame a second) on {report['cores']} cores:",
+        "",
+        *lines,
+    ]
+    if "use" in report:
+        text += ["", "Seconds on the demo's library with a ViT-B/32 in Hugging Face layout:", ""]
+        text += [f"- {what}: {seconds:g}" for what, seconds in report["use"].items()]
+    return "\n".join([*text, "", "Written by `python benchmarks/backbones.py --use --out FILE`.", ""])
+
+
+def patches_macs(config: BackboneConfig) -> float:
+    """Multiply-adds of a vision transformer's matrix products for one frame; 0 for other towers."""
+    vision = config.vision
+    if vision.kind != "vit":
+        return 0.0
+    tokens = (vision.size // vision.patch) ** 2 + vision.class_token
+    block = 4 * vision.width**2 + 2 * vision.width * vision.mlp + 2 * tokens * vision.width
+    return float(tokens * (vision.depth * block + 3 * vision.patch**2 * vision.width))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--names", default=",".join(config.name for config in CONFIGS))
+    parser.add_argument("--use", action="store_true")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    wanted = options.names.split(",")
+    bound = product_rate()
+    report: dict = {"cores": len(os.sched_getaffinity(0)), "product_gmacs": round(bound / 1e9, 1)}
+    report["frames_per_second"] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for config in (config for config in CONFIGS if config.name in wanted):
+            row = measure(config, Path(scratch))
+            macs = patches_macs(config)
+            row["of_bound"] = round(row["fp32"] * macs / bound, 3)
+            report["frames_per_second"][config.name] = row
+            print(config.name, row, file=sys.stderr)
+        if options.use:
+            report["use"] = use_time(Path(scratch))
+    print(json.dumps(report, indent=2))
+    if options.out is not None:
+        atomic_write(options.out, json.dumps(report, indent=2).encode() + b"\n")
+        atomic_write(options.out.with_suffix(".md"), table(report).encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -21,7 +21,7 @@ from wordreel.weights.archive import file_sha256
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
 SMALL_FILES = (
-    "config.json", "preprocessor_config.json", "open_clip_config.json",
+    "config.json", "preprocessor_config.json", "processor_config.json", "open_clip_config.json",
     "tokenizer.json", "spiece.model", "vocab.json", "merges.txt",
 )  # fmt: skip
 WEIGHTS = (

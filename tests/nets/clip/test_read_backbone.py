@@ -80,6 +80,17 @@ def test_the_vocabulary_tells_siglip_2(tmp_path):
     assert (config.transform.resize, config.transform.interpolation) == ("squash", "bilinear")
 
 
+def test_pictures_are_prepared_as_either_file_says(tmp_path):
+    state = {"logit_scale": np.zeros(1, np.float32)}
+    folder = write(tmp_path / "m", CLIP_JSON, state)
+    inner = {**CLIP_PICTURES, "image_mean": [0.1, 0.2, 0.3], "resample": 2}
+    (folder / "processor_config.json").write_text(json.dumps({"image_processor": inner}))
+    transform = read_backbone(folder)[0].transform
+    assert (transform.mean, transform.interpolation) == ((0.1, 0.2, 0.3), "bilinear")
+    write(folder, CLIP_JSON, state, {**CLIP_PICTURES, "image_mean": [0.4, 0.5, 0.6]})
+    assert read_backbone(folder)[0].transform.mean == (0.4, 0.5, 0.6)
+
+
 def test_parts_and_checkpoints_are_read_as_one(tmp_path):
     torch = pytest.importorskip("torch")
     state = tiny.random_state(tiny.CLIP)

@@ -120,6 +120,13 @@ def test_an_open_clip_folder_is_read(tmp_path):
     assert read_backbone(folder / "open_clip_model.safetensors")[0] == config
 
 
+def test_a_configuration_of_timm_beside_it_is_not_mistaken_for_one_of_transformers(tmp_path):
+    folder = write(tmp_path / "m", OPEN_CLIP_JSON, openai_state(tiny.random_state(tiny.CLIP)))
+    (folder / "config.json").write_text(json.dumps({"architecture": "vit_base_patch16_224"}))
+    (folder / "model.safetensors").write_bytes((folder / "open_clip_model.safetensors").read_bytes())
+    assert read_backbone(folder)[0].transform.mean == (0.1, 0.2, 0.3)
+
+
 def test_open_clips_siglip_gives_the_same_features(tmp_path):
     state = tiny.random_state(tiny.SIGLIP)
     theirs = {**timm_siglip_state(state), "logit_bias": np.array([-10.0], np.float32)}

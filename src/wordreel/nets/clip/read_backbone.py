@@ -17,7 +17,7 @@ from wordreel.nets.clip.infer_config import infer_config
 from wordreel.nets.clip.layouts import to_huggingface
 from wordreel.nets.clip.mobileclip import infer_mobileclip, is_mobileclip, to_towers
 from wordreel.nets.clip.read_clip4clip import backbone_of, is_clip4clip
-from wordreel.nets.clip.read_config import from_huggingface, read_json
+from wordreel.nets.clip.read_config import Json, from_huggingface, read_json
 from wordreel.nets.clip.read_open_clip import from_open_clip
 from wordreel.nets.graph import Array
 from wordreel.weights.lazy_state import open_safetensors
@@ -76,9 +76,13 @@ def _read_folder(folder: Path) -> tuple[BackboneConfig, State]:
     if training := find_training(folder):
         state = open_safetensors(training / TRAINED)
         return backbone_of(local_name(training.resolve()), state, _training_config(training))
-    if (folder / "config.json").is_file() and (weights := _first(folder, HUGGINGFACE)):
+    described = folder / "open_clip_config.json"
+    ours = (folder / "config.json").is_file() and (
+        not described.is_file() or "model_type" in read_json(folder / "config.json")
+    )
+    if ours and (weights := _first(folder, HUGGINGFACE)):
         return _read_huggingface(folder, weights)
-    if (described := folder / "open_clip_config.json").is_file():
+    if described.is_file():
         if weights := _first(folder, OPEN_CLIP):
             return _read_open_clip(folder, described, weights)
         raise WeightsError(f"{name} has none of {', '.join(OPEN_CLIP)}", WHOLE)
@@ -119,13 +123,18 @@ def local_name(path: Path) -> str:
 
 
 def _read_huggingface(folder: Path, weights: Path) -> tuple[BackboneConfig, State]:
-    preprocessor = folder / "preprocessor_config.json"
-    config = from_huggingface(
-        folder.resolve().name,
-        read_json(folder / "config.json"),
-        read_json(preprocessor) if preprocessor.is_file() else {},
-    )
+    config = from_huggingface(folder.resolve().name, read_json(folder / "config.json"), _preprocessor(folder))
     return config, _state(weights)
+
+
+def _preprocessor(folder: Path) -> Json:
+    """How pictures are prepared, from either of the files that `transformers` writes; empty if none."""
+    if (own := folder / "preprocessor_config.json").is_file():
+        return read_json(own)
+    if (shared := folder / "processor_config.json").is_file():
+        inner = read_json(shared).get("image_processor")
+        return inner if isinstance(inner, dict) else {}
+    return {}
 
 
 def _read_open_clip(folder: Path, described: Path, weights: Path) -> tuple[BackboneConfig, State]:

@@ -122,7 +122,9 @@ def _siglip(name: str, config: Json, preprocessor: Json) -> BackboneConfig:
             projection_bias=True,
             **_blocks(text, width=768, heads=12, mlp=3072, activation="gelu_tanh", epsilon=1e-6),
         ),
-        transform=_transform(preprocessor, ImageTransform(size, half, half, "squash")),
+        transform=_transform(
+            preprocessor, ImageTransform(size, half, half, "squash", "bilinear" if second else "bicubic")
+        ),
         tokenizer=TokenizerConfig(
             kind="siglip2" if second else "siglip",
             length=length,

@@ -4,19 +4,16 @@ The pattern of TS2-Net's supplementary table 1: a model plainly, with inverted s
 test queries (both transductive), and beside them dynamic inverted softmax with a bank of training queries,
 which ranks every query by itself. Both directions, mean ± standard deviation over seeds.
 
-    python studies/transductive.py ts2net.seed0.npz ts2net.seed1.npz clip4clip.seed0.npz
+    python studies/transductive.py runs/seed-*/*.npz
 
-Each file holds the similarities or logits of one model and seed, rows are queries:
+Each file `seed-N/MODEL.npz` holds the logits (or cosines) of one model and seed, as `small_clip.py` writes
+them; rows are queries, and the captions of one video are neighbours:
 
-    test            [captions, videos]          what is reported
-    bank            [training captions, videos]
-    video_bank      [training videos, captions] (optional: without it, no bank for video to text)
-    val             [captions, videos]          of the validation videos (optional)
-    val_bank        [training captions, videos]
-    val_video_bank  [training videos, captions]
-    counts, val_counts  [videos]                captions per video, where that is not the same for all
-    scale           a number                    of the logits (optional: the largest similarity)
-    model, seed     text, number                (optional: from the file's name, MODEL.seedN.npz)
+    test, test_owner  [captions, videos], [captions]  what is reported, and which video a caption belongs to
+    bank_test         [training captions, videos]
+    video_bank_test   [training videos, captions]     optional: without it, no bank for video to text
+    val, val_owner, bank_val, video_bank_val          the same of the validation videos, optional
+    logit_scale       a number                        optional: the largest similarity
 
 β of the test-time methods is the published one, 1 on logits (100 on cosines), and below it the one that is
 best on the validation videos; β of the bank's methods is the latter. It is chosen once for all seeds of a
@@ -41,14 +38,14 @@ from wordreel.errors import EvaluationError
 from wordreel.evaluate.rankings import Normalisation, with_automatic_beta
 from wordreel.evaluate.report import ReportRequest, of_matrix, of_seeds
 from wordreel.evaluate.report_files import input_of, write_tables
-from wordreel.evaluate.retrieval import Array, Captions, Protocol, arrange
+from wordreel.evaluate.retrieval import Array, Captions, Protocol
 from wordreel.evaluate.tables import direction_title, markdown
 from wordreel.hubness import Direction, Method, make_method
 from wordreel.hubness.accumulate import LOGIT_SIZE
 from wordreel.hubness.choose_beta import GRID
 from wordreel.types import Float32
 
-NAME = re.compile(r"(?P<model>.+?)[._-]*seed(?P<seed>\d+)")
+SEED = re.compile(r"seed-(\d+)")
 ROWS = {  # what the table calls a method; True where β is the published one
     ("test-is", True): "+ inverted softmax",
     ("dsl", True): "+ DSL",
@@ -89,31 +86,31 @@ def read(path: Path) -> Logits:
     """Read and check one file."""
     with np.load(path, allow_pickle=False) as held:
         arrays = dict(held)
-    for name in ("test", "bank"):
+    for name in ("test", "test_owner", "bank_test"):
         if name not in arrays:
             raise EvaluationError(f"{path} holds {', '.join(arrays) or 'nothing'}, but no {name!r}")
-    named = NAME.match(path.stem)
-    test = _part(arrays, "")
+    test = _part(arrays, "test")
     largest = float(np.abs(test.similarities).max())
+    seed = SEED.fullmatch(path.resolve().parent.name)
     return Logits(
         path,
-        str(arrays["model"]) if "model" in arrays else named["model"] if named else path.stem,
-        int(arrays["seed"]) if "seed" in arrays else int(named["seed"]) if named else 0,
-        float(arrays.get("scale", largest if largest > LOGIT_SIZE else 1.0)),
+        path.stem,
+        int(seed[1]) if seed else 0,
+        float(arrays.get("logit_scale", largest if largest > LOGIT_SIZE else 1.0)),
         test,
-        _part(arrays, "val_") if "val" in arrays else None,
+        _part(arrays, "val") if "val" in arrays else None,
     )
 
 
-def _part(arrays: Mapping[str, Array], prefix: str) -> Part:
-    sims = np.asarray(arrays["val" if prefix else "test"], np.float32)
-    captions = arrange(sims.shape[1], sims.shape[0], arrays.get(f"{prefix}counts"))
+def _part(arrays: Mapping[str, Array], split: str) -> Part:
+    sims = np.asarray(arrays[split], np.float32)
+    owner = np.asarray(arrays[f"{split}_owner"], np.int64)
     banks = {
-        direction: np.asarray(arrays[prefix + name], np.float32)
+        direction: np.asarray(arrays[f"{name}_{split}"], np.float32)
         for direction, name in ((T2V, "bank"), (V2T, "video_bank"))
-        if prefix + name in arrays
+        if f"{name}_{split}" in arrays
     }
-    return Part(sims, captions, banks)
+    return Part(sims, Captions(sims.shape[1], owner, np.ones(len(owner), bool)), banks)
 
 
 def published_beta(seeds: Sequence[Logits]) -> float:
@@ -180,7 +177,7 @@ def measure_model(seeds: Sequence[Logits], protocol: Protocol, command: str) -> 
         request = ReportRequest(
             one.model,
             command,
-            [input_of("logits", one.path)],
+            [input_of("logits", one.path, f"{one.path.stem}, seed {one.seed}")],
             protocol=protocol,
             seeds=[each.seed for each in seeds],
         )

@@ -19,16 +19,18 @@ def logits(seed, captions=60, videos=20, scale=40.0, bank=150, noise=0.3):
     test = rng.normal(size=(captions, videos)) * noise + 0.5 * right + hubs
     rows = rng.normal(size=(bank, videos)) * noise + hubs
     back = rng.normal(size=(bank // 2, captions)) * noise
-    return {name: (scale * array).astype(np.float32) for name, array in
-            {"test": test, "bank": rows, "video_bank": back}.items()}  # fmt: skip
+    arrays = {"": test, "bank_": rows, "video_bank_": back}
+    return {name: (scale * array).astype(np.float32) for name, array in arrays.items()}
 
 
 def save(folder, model, seed, **changes):
-    arrays = logits(seed)
-    arrays |= {f"val_{name}".replace("val_test", "val"): array for name, array in logits(seed + 50).items()}
-    arrays |= {"scale": 40.0} | changes
-    path = folder / f"{model}.seed{seed}.npz"
-    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
+    owner = np.repeat(np.arange(20), 3)
+    arrays = {"test_owner": owner, "val_owner": owner, "logit_scale": 40.0}
+    for split, offset in (("test", 0), ("val", 50)):
+        arrays |= {name + split: array for name, array in logits(seed + offset).items()}
+    path = folder / f"seed-{seed}" / f"{model}.npz"
+    path.parent.mkdir(exist_ok=True)
+    np.savez(path, **{name: array for name, array in (arrays | changes).items() if array is not None})
     return path
 
 
@@ -36,7 +38,7 @@ def save(folder, model, seed, **changes):
 def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("logits")
     files = [save(folder, "ts2net", 0), save(folder, "ts2net", 1)]
-    files.append(save(folder, "clip4clip", 0, video_bank=None, val=None))
+    files.append(save(folder, "clip4clip", 0, video_bank_test=None, val=None))
     transductive.main([*map(str, files), "--out", str(folder / "out")])
     facts = {
         name: json.loads((folder / "out" / f"{name}.json").read_text()) for name in ("ts2net", "clip4clip")
@@ -106,9 +108,9 @@ def test_what_is_missing_is_left_out_or_refused(results, tmp_path):
     rows = [(run["direction"], run["row"], run["beta_chosen_on"]) for run in facts["clip4clip"]["runs"]]
     assert ("t2v", "+ DIS, training bank", "bank, without labels") in rows
     assert [row for way, row, _ in rows if way == "v2t"] == ["plain", "+ inverted softmax", "+ DSL"]
-    np.savez(tmp_path / "bad.npz", test=np.eye(3))
-    with pytest.raises(EvaluationError, match="no 'bank'"):
-        transductive.read(tmp_path / "bad.npz")
-    np.savez(tmp_path / "mine.npz", test=np.eye(3), bank=np.eye(3), model="CLIP", seed=4)
-    one = transductive.read(tmp_path / "mine.npz")
-    assert (one.model, one.seed, one.scale, transductive.published_beta([one])) == ("CLIP", 4, 1.0, 100.0)
+    np.savez(tmp_path / "CLIP.npz", test=np.eye(3), test_owner=np.arange(3))
+    with pytest.raises(EvaluationError, match="no 'bank_test'"):
+        transductive.read(tmp_path / "CLIP.npz")
+    np.savez(tmp_path / "CLIP.npz", test=np.eye(3), test_owner=np.arange(3), bank_test=np.eye(3))
+    one = transductive.read(tmp_path / "CLIP.npz")
+    assert (one.model, one.seed, one.scale, transductive.published_beta([one])) == ("CLIP", 0, 1.0, 100.0)

@@ -165,7 +165,7 @@ def test_many_rows_are_worked_out_in_pieces(monkeypatch):
 
 
 def test_changes_give_what_a_fit_from_the_start_gives():
-    for seed in range(300):
+    for seed in range(105):  # every kind with every dtype, and with a gallery of one
         given = case(seed)
         both = np.concatenate([given.bank, given.gallery])
         whole = Confidence.fit(both).of(given.rows)

@@ -1,10 +1,9 @@
-"""Two processes on one machine, talking over gloo."""
+"""Two processes on one machine, talking over gloo. `test_kill_matrix` stops and resumes some."""
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from safetensors.torch import load_file  # noqa: E402
 from tests.training.worlds import together  # noqa: E402
 
 GATHERED = """
@@ -51,28 +50,6 @@ assert not torch.distributed.is_initialized()  # what was joined has been left
 """
 
 
-STOPPED = """
-import os
-import sys
-from tests.training.toys import toy_data, toy_recipe
-from wordreel.training.loop import train
-from wordreel.training.feature_session import FeatureSession
-
-most, taken, step = int(sys.argv[2]), 0, FeatureSession.step
-
-def counted(self, *given):
-    global taken
-    if taken == most:
-        os._exit(3)  # as if the power were gone
-    taken += 1
-    return step(self, *given)
-
-FeatureSession.step = counted
-recipe = toy_recipe("mmt", epochs=3, batch=6)
-train(recipe, toy_data(recipe.model), sys.argv[1], device="cpu", resume=True, save_steps=2)
-"""
-
-
 def test_the_gathered_gradient_is_that_of_one_process_with_the_whole_batch():
     codes, outputs = together(GATHERED)
     assert codes == [0, 0], outputs
@@ -85,13 +62,3 @@ def test_two_processes_train_one_model(tmp_path):
     assert outputs[0][0].split()[1] == outputs[1][0].split()[1] == "3"
     assert outputs[0][0].split()[2] == outputs[1][0].split()[2]  # the loss of all pairs is everybody's
     assert (tmp_path / "best" / "model.safetensors").is_file()
-
-
-def test_two_stopped_processes_go_on_to_the_same_model(tmp_path):
-    codes, outputs = together(STOPPED, str(tmp_path / "whole"), "1000")
-    assert codes == [0, 0], outputs
-    assert together(STOPPED, str(tmp_path / "cut"), "3")[0] == [3, 3]
-    codes, outputs = together(STOPPED, str(tmp_path / "cut"), "1000")
-    assert codes == [0, 0], outputs
-    one, other = (load_file(tmp_path / name / "last" / "model.safetensors") for name in ("whole", "cut"))
-    assert all(torch.equal(one[name], other[name]) for name in one)

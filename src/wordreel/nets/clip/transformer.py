@@ -95,10 +95,10 @@ def quick_gelu(net: NetBuilder, x: str) -> str:
 
 
 def gelu(net: NetBuilder, x: str) -> str:
-    """x / 2 · (1 + erf(x / √2))"""
-    erf = net.op("Erf", net.op("Mul", x, net.constant(np.float32(np.sqrt(0.5)))))
-    half = net.op("Mul", x, net.constant(np.float32(0.5)))
-    return net.op("Mul", half, net.op("Add", erf, net.constant(np.float32(1.0))))
+    """x · (1 + erf(x / √2)) / 2, in the order that the runtime fuses into one operator."""
+    erf = net.op("Erf", net.op("Div", x, net.constant(np.float32(np.sqrt(2.0)))))
+    twice = net.op("Mul", x, net.op("Add", erf, net.constant(np.float32(1.0))))
+    return net.op("Mul", twice, net.constant(np.float32(0.5)))
 
 
 def gelu_tanh(net: NetBuilder, x: str) -> str:

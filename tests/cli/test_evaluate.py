@@ -149,6 +149,21 @@ def test_several_seeds(sims):
     shell("evaluate", sims / "a.npy", "captions.json", code=2)
 
 
+def test_every_seed_has_its_own_bank(sims):
+    bank = np.load(sims / "bank.npy")
+    np.save(sims / "other.npy", bank[::-1, ::-1])
+    banks = ["--bank", sims / "bank.npy", "--bank", sims / "other.npy"]
+    both = asked("evaluate", sims / "a.npy", sims / "b.npy", *banks, "--method", "is")["runs"][-1]
+    each = [
+        asked("evaluate", sims / f"{name}.npy", "--bank", sims / f"{own}.npy", "--method", "is")["runs"][-1]
+        for name, own in (("a", "bank"), ("b", "other"))
+    ]
+    assert both["figures"]["MnR"] == pytest.approx(np.mean([run["figures"]["MnR"] for run in each]))
+    assert both["postprocessing"] == "; ".join(run["postprocessing"] for run in each)
+    shell("evaluate", sims / "a.npy", *banks, code=2)
+    shell("evaluate", "captions.json", *banks, code=2)
+
+
 def test_facts_say_how_they_were_made(sims):
     import hashlib
 
@@ -166,7 +181,7 @@ def test_options_that_do_not_belong_are_refused(sims, tmp_path):
     shell("evaluate", "captions.json", "--mask", sims / "mask.npy", code=2)
     shell("evaluate", "captions.json", "--save", tmp_path / "x.txt", code=2)
     with pytest.raises(typer.BadParameter, match="number or auto"):
-        BankOptions("bank.npy", method=["dis"], beta=["many"]).methods()
+        BankOptions(["bank.npy"], method=["dis"], beta=["many"]).methods()
 
 
 def test_compare_results_and_matrices_alike(sims):

@@ -134,6 +134,8 @@ def _check_options(
         raise typer.BadParameter("export one matrix at a time, and cut one into folds.")
     if report.exports and grouping.folds:
         raise typer.BadParameter("export a whole matrix, not its folds.")
+    if not matrices:
+        bank.of_source(0, 1)
     if not matrices and (grouping.given or bank.video_bank):
         raise typer.BadParameter(
             "--captions-per-video, --counts, --mask, --folds and --video-bank are for a matrix."
@@ -195,7 +197,10 @@ def _matrices(
             _export(options, scores(scored.similarities), scored.captions, counting, ())
         return report
 
-    seeds = [_read_matrix(path, grouping, bank, counting) for path in paths]
+    seeds = [
+        _read_matrix(path, grouping, bank.of_source(number, len(paths)), counting)
+        for number, path in enumerate(paths)
+    ]
     if grouping.folds:
         facts = of_folds([report(seeds[0].part(f)) for f in split_folds(seeds[0].captions, grouping.folds)])
     else:
@@ -248,7 +253,7 @@ def _library(
     matched = libraries.score(searcher, split.captions, save=options.save, on_progress=counter("captions"))
     banks = {}
     if bank.bank:
-        bank_source = CaptionSource(bank.bank, None, None, bank.bank_ids)
+        bank_source = CaptionSource(bank.bank[0], None, None, bank.bank_ids)
         others = bank_source.read().captions
         # A bank that holds captions of the videos that are looked for has seen the test.
         seen = any(texts == others.get(name) for name, texts in split.captions.items())

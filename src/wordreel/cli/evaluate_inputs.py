@@ -91,14 +91,15 @@ class BankOptions:
     """Normalisations; without a bank there are only the transductive ones."""
 
     bank: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="Report a normalised ranking too, by this bank: a matrix or captions, as the source."
+            help="Report a normalised ranking too, by this bank: a matrix or captions, as the source. Repeat "
+            "it for several matrices, one each in their order."
         ),
     ] = None
     bank_ids: Annotated[str | None, typer.Option(help="Only these ids of a bank of captions.")] = None
     video_bank: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             metavar="FILE",
             help="The bank of the other direction, of a matrix: similarities [bank videos, captions].",
@@ -124,7 +125,7 @@ class BankOptions:
         if beta is not None and not (bank or method):
             raise typer.BadParameter("a β goes with a bank or a method.")
         return BankOptions(
-            bank=None if bank is None else str(bank),
+            bank=None if bank is None else [str(bank)],
             method=None if method is None else [method],
             beta=None if beta is None else [beta],
         )
@@ -132,16 +133,28 @@ class BankOptions:
     @property
     def source(self) -> str:
         """What the label calls the bank."""
-        name = Path(self.bank or "").name
+        name = Path(self.bank[0]).name if self.bank else ""
         return f"{name} of {Path(self.bank_ids).name}" if self.bank_ids else name
 
     @property
     def files(self) -> dict[Direction, Path]:
-        """The matrices of the banks."""
+        """The matrices of the banks, of one source."""
         from wordreel.hubness import Direction
 
-        text = {} if self.bank is None else {Direction.TEXT_TO_VIDEO: Path(self.bank)}
-        return text if self.video_bank is None else {**text, Direction.VIDEO_TO_TEXT: self.video_bank}
+        text = {Direction.TEXT_TO_VIDEO: Path(self.bank[0])} if self.bank else {}
+        return {**text, Direction.VIDEO_TO_TEXT: self.video_bank[0]} if self.video_bank else text
+
+    def of_source(self, number: int, sources: int) -> BankOptions:
+        """The options of one of several matrices: its own banks, or the one of all."""
+        for banks in (self.bank, self.video_bank):
+            if banks and len(banks) not in (1, sources):
+                raise typer.BadParameter("give a bank once, or once for each matrix, in their order.")
+        bank, video_bank = self.bank, self.video_bank
+        return replace(
+            self,
+            bank=[bank[number]] if bank and len(bank) > 1 else bank,
+            video_bank=[video_bank[number]] if video_bank and len(video_bank) > 1 else video_bank,
+        )
 
     def methods(self) -> list[tuple[Method, bool]]:
         """The methods, and whether β is chosen from the bank; none where no normalisation is requested."""

@@ -50,6 +50,7 @@ def spread_of(seeds: Sequence[Sequence[EvaluationRun]]) -> list[dict[str, Any]]:
         entries.append(
             {
                 **entry_of(same[0]),
+                "postprocessing": "; ".join(dict.fromkeys(run.postprocessing for run in same)),
                 "figures": spread.mean.table(),
                 "deviation": spread.deviation.table(),
                 "hubness": None,

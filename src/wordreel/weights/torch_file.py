@@ -268,19 +268,26 @@ def _read_zip(data: bytes, max_bytes: int, unpickler: type[TorchUnpickler]) -> A
         with zipfile.ZipFile(io.BytesIO(data)) as zipped:
             if sum(member.file_size for member in zipped.infolist()) > max_bytes:
                 raise UnsafePickle(f"the checkpoint unpacks to more than the {max_bytes} bytes allowed")
-            names = zipped.namelist()
-            main = next((name for name in names if name.rpartition("/")[2] == "data.pkl"), None)
-            if main is None:
-                raise WeightsError("the zip file is not a PyTorch checkpoint: it has no data.pkl")
-            folder = main.removesuffix("data.pkl")
-            if f"{folder}byteorder" in names and zipped.read(f"{folder}byteorder") != b"little":
-                raise WeightsError("the checkpoint was written on a big-endian machine, which is not read")
-            content = read_stream(unpickler(io.BytesIO(zipped.read(main)), storages))
+            content, folder = zip_content(zipped, unpickler, storages)
             for key, storage in storages.items():
-                storage.content = zipped.read(f"{folder}data/{key}")
+                storage.content = zipped.read(f"{folder}{key}")
     except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError) as error:
         raise UnsafePickle(f"the checkpoint is damaged: {error}") from None
     return safe_arrays.finish(content)
+
+
+def zip_content(
+    zipped: zipfile.ZipFile, unpickler: type[TorchUnpickler], storages: dict[str, Storage]
+) -> tuple[Any, str]:
+    """The content of an open checkpoint with its storages still empty, and the folder they are in."""
+    names = zipped.namelist()
+    main = next((name for name in names if name.rpartition("/")[2] == "data.pkl"), None)
+    if main is None:
+        raise WeightsError("the zip file is not a PyTorch checkpoint: it has no data.pkl")
+    folder = main.removesuffix("data.pkl")
+    if f"{folder}byteorder" in names and zipped.read(f"{folder}byteorder") != b"little":
+        raise WeightsError("the checkpoint was written on a big-endian machine, which is not read")
+    return read_stream(unpickler(io.BytesIO(zipped.read(main)), storages)), f"{folder}data/"
 
 
 def _read_stream(data: bytes, unpickler: type[TorchUnpickler]) -> Any:

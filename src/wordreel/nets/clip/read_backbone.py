@@ -21,7 +21,7 @@ from wordreel.nets.clip.read_config import Json, from_huggingface, read_json
 from wordreel.nets.clip.read_open_clip import from_open_clip
 from wordreel.nets.graph import Array
 from wordreel.weights.lazy_state import open_safetensors
-from wordreel.weights.torch_file import read_state_dict
+from wordreel.weights.lazy_torch import open_state_dict
 from wordreel.weights.torchscript import is_torchscript, read_torchscript
 
 State = Mapping[str, Array]
@@ -169,7 +169,7 @@ def _state(path: Path) -> State:
         return open_safetensors(*_parts(path))
     if path.suffix == ".safetensors":
         return open_safetensors(path)
-    return read_torchscript(path) if is_torchscript(path) else read_state_dict(path)
+    return read_torchscript(path) if is_torchscript(path) else open_state_dict(path)
 
 
 def _parts(index: Path) -> list[Path]:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, print_json, printable
+from wordreel.cli.common import JsonOption, LibraryOption, counter, print_json, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wordreel.api import Library
+    from wordreel.experts.base import Expert
     from wordreel.library import LibraryProblem
 
 
@@ -19,6 +21,13 @@ def verify(
     library: LibraryOption,
     repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Do not read every track.")] = False,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep", help="Also compute a sample of embeddings and tracks again and compare; takes minutes."
+        ),
+    ] = False,
+    sample: Annotated[int, typer.Option(min=1, help="With --deep: the files to run the experts on.")] = 3,
     as_json: JsonOption = False,
 ) -> None:
     """Check the integrity of a library and list every problem with its next step.
@@ -31,8 +40,12 @@ def verify(
     from wordreel.library import repair as repair_problems
     from wordreel.library import verify as check
 
-    store = Library(library, create=False).store
-    before = problems = check(store, deep=not quick)
+    if quick and deep:
+        raise typer.BadParameter("--quick and --deep contradict each other: give one.")
+    opened = Library(library, create=False)
+    store = opened.store
+    recomputed = _recompute(opened, sample) if deep else []
+    before = problems = [*check(store, deep=not quick), *recomputed]
     if repair and problems:
         repair_problems(store, problems)
         problems = check(store, deep=not quick)
@@ -43,6 +56,20 @@ def verify(
         _print(problems, repaired=[problem for problem in before if problem not in problems])
     if wrong:
         raise typer.Exit(1)
+
+
+def _recompute(opened: Library, sample: int) -> list[LibraryProblem]:
+    from wordreel.experts import registry
+    from wordreel.media import Fence
+    from wordreel.search.recompute import recompute_embeddings, recompute_tracks
+
+    def load(name: str) -> Expert:
+        return registry.load(name, opened.weights)
+
+    report = counter("files computed again")
+    with Fence() as fence:
+        tracks = recompute_tracks(opened.store, load, fence, sample, on_progress=report)
+    return [*recompute_embeddings(opened.store, opened.model), *tracks]
 
 
 def _json(problem: LibraryProblem) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from wordreel.errors import WeightsError
 from wordreel.nets.checkpoint import Shape, check
 from wordreel.nets.clip.clip2video_head import clip2video_shapes, clip2video_vectors
 from wordreel.nets.clip.config import FrameHeadConfig
-from wordreel.nets.clip.numpy_blocks import Blocks, Weights, block_shapes, mean_of_units, sigmoid
+from wordreel.nets.clip.numpy_blocks import Blocks, Weights, block_shapes, mean_of_units, product, sigmoid
 from wordreel.types import Float32
 
 HEAD = "head."  # before the names of a head's weights in the state of a backbone
@@ -97,7 +97,7 @@ class FrameHead:
         """The hidden state after each frame; padding comes last and changes none before it."""
         weights, out = self._weights, np.zeros_like(frames)
         hidden = cell = np.zeros_like(frames[:, 0])
-        inputs = frames @ weights[f"{LSTM}.weight_ih_l0"].T + weights[f"{LSTM}.bias_ih_l0"]
+        inputs = product(frames, weights[f"{LSTM}.weight_ih_l0"]) + weights[f"{LSTM}.bias_ih_l0"]
         for step in range(frames.shape[1]):
             gates = inputs[:, step] + hidden @ weights[f"{LSTM}.weight_hh_l0"].T
             into, forget, new, show = np.split(gates + weights[f"{LSTM}.bias_hh_l0"], 4, axis=-1)

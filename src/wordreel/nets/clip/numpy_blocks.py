@@ -43,7 +43,7 @@ class Blocks:
 
     def attention(self, at: str, x: Float32, real: Bool) -> Float32:
         clips, count, dim = x.shape
-        both = x @ self.weights[f"{at}.in_proj_weight"].T + self.weights[f"{at}.in_proj_bias"]
+        both = product(x, self.weights[f"{at}.in_proj_weight"]) + self.weights[f"{at}.in_proj_bias"]
         three = both.reshape(clips, count, 3, self.heads, -1).transpose(2, 0, 3, 1, 4)
         scores = three[0] @ three[1].swapaxes(-1, -2) / np.float32(np.sqrt(dim // self.heads))
         scores = np.where(real[:, None, None], scores, np.float32(-1e6))
@@ -57,7 +57,13 @@ class Blocks:
         return np.asarray(scaled, np.float32)
 
     def linear(self, at: str, x: Float32) -> Float32:
-        return np.asarray(x @ self.weights[f"{at}.weight"].T + self.weights[f"{at}.bias"], np.float32)
+        return np.asarray(product(x, self.weights[f"{at}.weight"]) + self.weights[f"{at}.bias"], np.float32)
+
+
+def product(x: Float32, weight: Float32) -> Float32:
+    """x Wᵀ over the last axis, as one matrix product: NumPy makes many small ones of three axes."""
+    rows = x.reshape(-1, x.shape[-1]) @ weight.T
+    return np.asarray(rows.reshape(*x.shape[:-1], -1), np.float32)
 
 
 def sigmoid(x: Float32) -> Float32:

@@ -1,0 +1,111 @@
+"""`wordreel use CHECKPOINT` of a CLIP4Clip: its towers embed the frames, its head runs without torch."""
+
+import shutil
+import sys
+
+import numpy as np
+import pytest
+from tests.library.fakes import Colour
+from tests.library.media_files import video
+from tests.models.clip.tiny import shake
+from tests.tiny_backbone import write_clip
+from typer.testing import CliRunner
+
+from wordreel.api import Library
+from wordreel.cli.app import app
+from wordreel.errors import WeightsError
+from wordreel.library import LibraryStore, add
+from wordreel.media import Fence
+from wordreel.models import model_store
+from wordreel.models.clip.zero_shot import CONSTANT, GAIN, LEVELS
+from wordreel.nets.clip.read_backbone import read_backbone
+from wordreel.weights import backbones
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    films = tmp_path_factory.mktemp("films")
+    for seed in range(3):
+        video(films / f"film{seed}.mp4", seconds=4.0, seed=seed, sound=False)
+    folder = tmp_path_factory.mktemp("filled") / "library"
+    with LibraryStore.create_or_open(folder) as store, Fence() as fence:
+        assert len(add(store, [films], [Colour()], fence).added) == 3
+    return folder
+
+
+@pytest.fixture
+def library(filled, tmp_path, monkeypatch):
+    monkeypatch.setattr(backbones, "FOLDER", str(tmp_path / "backbones"))  # not the user's
+    shutil.copytree(filled, tmp_path / "library")
+    return Library(tmp_path / "library")
+
+
+def published(tmp_path, head):
+    """A checkpoint in the published layout with a tokenizer beside it, and its module."""
+    from wordreel.models.clip.build import build_video_text
+    from wordreel.models.clip.config import Clip4ClipConfig
+    from wordreel.models.convert.video_text import module_from, save_published
+
+    clip = write_clip(tmp_path / "clip")
+    folder = tmp_path / "ckpt_films"
+    folder.mkdir()
+    model = build_video_text(Clip4ClipConfig(read_backbone(clip)[0], head, layers=1))
+    shake(model)
+    save_published(folder / "pytorch_model.bin.3", model)
+    for name in ("vocab.json", "merges.txt"):
+        shutil.copyfile(clip / name, folder / name)
+    arrays = {key: value.numpy() for key, value in model.state_dict().items()}
+    return folder / "pytorch_model.bin.3", module_from("again", arrays)
+
+
+@pytest.mark.parametrize("head", ["mean", "lstm", "transformer"])
+def test_a_published_checkpoint_answers_as_its_module(library, tmp_path, monkeypatch, head):
+    path, module = published(tmp_path, head)
+    with monkeypatch.context() as without_torch:
+        without_torch.setitem(sys.modules, "torch", None)
+        used = library.use(str(path))
+        hits = library.search("the red cat", norm="none")
+        (query,) = library.model.encode(["the red cat"])
+    assert (used.name, model_store.in_use(library.store)) == ("ckpt_films", "ckpt_films")
+    assert len({hit.content for hit in hits}) == 3
+    backbone = backbones.open_backbone(library.weights, "ckpt_films")
+    ids, _ = backbone.tokenizer.encode(["the red cat"])
+    for clip in library.store.clips():
+        track = library.store.track(clip.content, "ckpt_films")
+        inside = (track.times[:, 0] < clip.end) & (track.times[:, 1] > clip.start)
+        rows = torch.from_numpy(track.values[inside])[None]
+        with torch.no_grad():
+            video_vector = module.encode_frames(rows, torch.ones(rows.shape[:2], dtype=torch.bool))[0]
+            text = torch.nn.functional.normalize(module.clip.texts(torch.from_numpy(ids)), dim=-1)
+        vectors, available = library.model.embed({"ckpt_films": track}, [clip])
+        assert available[0, 0]
+        expected = GAIN * (float(text @ video_vector.T) - LEVELS["clip"])
+        assert float(query.vectors[0] @ vectors[0, 0]) == pytest.approx(expected, abs=1e-4)
+        assert np.linalg.norm(vectors[0, 0]) == pytest.approx(1, abs=1e-5)
+        assert vectors[0, 0, module.config.backbone.dim] == pytest.approx(CONSTANT)
+
+
+def test_a_tight_head_is_refused_and_nothing_changes(library, tmp_path):
+    path, _ = published(tmp_path, "tight")
+    with pytest.raises(WeightsError, match="tight head, which reads every query together with every video"):
+        library.use(str(path))
+    assert backbones.installed(library.weights) == {}
+    assert model_store.in_use(library.store) == "reel"
+
+
+def test_a_training_is_used_by_command(library, tmp_path):
+    from wordreel.models import checkpoint
+
+    path, module = published(tmp_path, "transformer")
+    checkpoint.save(tmp_path / "runs" / "films" / "best", module, "films")
+    for name in ("vocab.json", "merges.txt"):
+        shutil.copyfile(path.parent / name, tmp_path / "runs" / "films" / "best" / name)
+    where = ["--library", str(tmp_path / "library")]
+    result = CliRunner().invoke(app, ["use", str(tmp_path / "runs" / "films"), *where])
+    assert result.exit_code == 0, result.output
+    assert "films (" in result.stdout
+    found = CliRunner().invoke(app, ["search", "a blue dog", "--norm", "none", *where])
+    assert found.exit_code == 0, found.output
+    assert "film" in found.stdout

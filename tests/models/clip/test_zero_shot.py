@@ -1,5 +1,7 @@
 """The zero-shot model equals the definition: unit frames, their mean, a cosine, shifted and scaled."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.fake_backbone import ColourBackbone
@@ -7,6 +9,8 @@ from tests.fake_backbone import ColourBackbone
 from wordreel.models.bridge import Bridge
 from wordreel.models.clip.zero_shot import GAIN, LEVELS, WEIGHTS, ZeroShot
 from wordreel.models.similarity import alike, mixture
+from wordreel.nets.clip.clip2video_head import join
+from wordreel.nets.clip.config import FrameHeadConfig
 from wordreel.nets.sentences import DIM
 from wordreel.types import Clip, Track, Words
 from wordreel.weights.store import WeightStore
@@ -72,6 +76,26 @@ def test_a_head_replaces_the_mean():
     assert found[1] == 0
     assert seen == [2, 4]
     assert not model.embed({}, clips)[1].any()
+
+
+def test_joined_vectors_of_a_clip2video_are_compared_whole():
+    """Two cosines, of the mean and of the last frame; the reason compares frames with the first half."""
+
+    class Joined(ColourBackbone):
+        def texts(self, texts):
+            rows = super().texts(texts)
+            return join(unit(rows), unit(rows[:, ::-1]), 0.3)
+
+    backbone = Joined()
+    backbone.config = replace(backbone.config, head=FrameHeadConfig("clip2video", global_weight=0.3))
+    backbone.head = lambda clips: np.stack([join(unit(clip.mean(0)), unit(clip[-1]), 0.3) for clip in clips])
+    model, track = ZeroShot(WeightStore(), backbone, "0" * 16), frames(4)
+    cosines = unit(track.values.mean(0))[0], unit(track.values[-1])[2]
+    found = score(model, "red", {model.name: track}, [Clip("x", 0, 4)])
+    assert found == pytest.approx([GAIN * (0.3 * cosines[0] + 0.7 * cosines[1] - LEVELS["clip"])], abs=1e-5)
+    (query,) = model.encode(["red"])
+    best = int(np.argmax(track.values[:, 0] / np.linalg.norm(track.values, axis=1)))
+    assert model.explain(query, {model.name: track}, Clip("x", 0, 4))["seen"][1] == (best, best + 1)
 
 
 def test_other_rows_are_the_bridges(model):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +32,7 @@ from wordreel.weights.hub_download import (
     split_hub_id,
 )
 from wordreel.weights.named_backbones import NAMED, RECOMMENDED, NamedBackbone
-from wordreel.weights.store import MANIFEST, WeightStore, replace_folder, staging_folder
+from wordreel.weights.store import MANIFEST, WeightStore, replace_folder, staging_folder, writing
 
 __all__ = [
     "NAMED", "RECOMMENDED", "InstallPlan", "InstalledBackbone", "NamedBackbone", "Precision",
@@ -38,6 +40,8 @@ __all__ = [
 ]  # fmt: skip
 
 FOLDER = "backbones"
+DOWNLOADS = ".downloads"  # what was downloaded and is not yet converted
+ABANDONED = 7 * 24 * 3600.0  # seconds after which nobody comes back for a download
 
 
 @dataclass(frozen=True)
@@ -129,10 +133,31 @@ def install(store: WeightStore, plan: InstallPlan, on_progress: ProgressCallback
     """
     if plan.installed:
         return plan.name
-    source = download_model(plan.model, on_progress) if plan.model else Path(plan.source)
-    if on_progress:
-        on_progress(Progress(f"converting {plan.name}", 0, 1))
     root = store.root / FOLDER
+    if plan.model is None:
+        _install(store, plan, Path(plan.source), on_progress)
+        return plan.name
+    downloads = root / DOWNLOADS / f"{plan.source.replace('/', '--')}@{plan.revision}"
+    with writing(root):
+        for left in (root / DOWNLOADS).glob("*"):
+            if left != downloads and time.time() - left.stat().st_mtime > ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)
+        download_model(plan.model, downloads, on_progress)
+    try:
+        _install(store, plan, downloads, on_progress)
+    except WeightsError:
+        shutil.rmtree(downloads, ignore_errors=True)
+        raise
+    shutil.rmtree(downloads, ignore_errors=True)
+    return plan.name
+
+
+def _install(
+    store: WeightStore, plan: InstallPlan, source: Path, on_progress: ProgressCallback | None
+) -> None:
+    stage, root = f"converting {plan.name}", store.root / FOLDER
+    if on_progress:
+        on_progress(Progress(stage, 0, 1))
     with staging_folder(root, plan.name) as staging:
         out = staging / "out"
         out.mkdir()
@@ -141,8 +166,7 @@ def install(store: WeightStore, plan: InstallPlan, on_progress: ProgressCallback
         (out / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
         replace_folder(out, root / plan.name)
     if on_progress:
-        on_progress(Progress(f"converting {plan.name}", 1, 1))
-    return plan.name
+        on_progress(Progress(stage, 1, 1))
 
 
 def installed(store: WeightStore) -> dict[str, InstalledBackbone]:

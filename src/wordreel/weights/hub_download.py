@@ -1,12 +1,14 @@
 """Download the files of a CLIP-like model from a model hub: only what is needed, resumed where it stopped.
 
-The hub is the one `huggingface_hub` is configured for (HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE); files go to
-its cache (HF_HOME), which other programs share. A branch or tag is resolved to a commit first, and every file
-is downloaded from that commit. No file is executed.
+The hub is the one `huggingface_hub` is configured for (HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE), and files in
+its cache (HF_HOME) are used, not downloaded. A branch or tag is resolved to a commit first, and every file is
+downloaded from that commit. That library forgets a download that was killed; here it goes on from its last
+byte. No file is executed.
 """
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import Progress, ProgressCallback
@@ -106,32 +109,54 @@ def choose_files(hub_id: str, names: list[str]) -> list[str]:
     return [*small, *checkpoints]
 
 
-def download_model(model: HubModel, on_progress: ProgressCallback | None = None) -> Path:
-    """Download what the cache lacks; returns the folder of all files. The next call resumes a killed one."""
-    import huggingface_hub
-    from huggingface_hub import constants
+def download_model(model: HubModel, folder: Path, on_progress: ProgressCallback | None = None) -> None:
+    """Bring the files of a model into a folder: links into the hub's cache, downloads of the rest.
 
-    missing = sum(file.bytes for file in model.files if not file.cached)
-    _check_space(Path(constants.HF_HUB_CACHE), missing)
-    folder: Path | None = None
+    Killed at any moment, the next call with the same folder resumes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _check_space(folder, sum(file.bytes for file in model.files if not file.cached))
     for file in model.files:
-        report = _progress_bar(file, on_progress)
-        with hub_errors(model.hub_id, model.commit):
-            path = Path(
-                huggingface_hub.hf_hub_download(
-                    model.hub_id, file.name, revision=model.commit, tqdm_class=report
-                )
-            )
-        if file.sha256 and file_sha256(path) != file.sha256:
-            path.resolve().unlink(missing_ok=True)
-            path.unlink(missing_ok=True)
+        target, cached = folder / file.name, _cached(model.hub_id, file.name, model.commit)
+        if cached is not None:
+            target.unlink(missing_ok=True)
+            target.symlink_to(cached)
+        elif not target.is_file():
+            _download(model, file, target, on_progress)
+        if file.sha256 and file_sha256(target) != file.sha256:
+            target.unlink()
+            where = f" in {cached.parent}" if cached else ""
             raise WeightsCorrupt(
-                f"{file.name} does not have the sha256 that the hub states; it was deleted",
-                NextStep("try again"),
+                f"{file.name}{where} does not have the sha256 that the hub states",
+                NextStep("delete it there and try again" if cached else "try again"),
             )
-        folder = path.parent
-    assert folder is not None  # noqa: S101 - choose_files names at least the weights
-    return folder
+
+
+def _download(model: HubModel, file: HubFile, target: Path, on_progress: ProgressCallback | None) -> None:
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+
+    part = target.with_name(target.name + ".part")
+    with hub_errors(model.hub_id, model.commit), part.open("ab") as out:
+        if out.tell() > file.bytes:
+            out.seek(0)
+            out.truncate()
+        url = hf_hub_url(model.hub_id, file.name, revision=model.commit)
+        where = get_hf_file_metadata(url).location
+        headers = dict(build_hf_headers())
+        if urlsplit(where).netloc != urlsplit(url).netloc:  # the token is the hub's, not its storage's
+            headers = {key: value for key, value in headers.items() if key.lower() != "authorization"}
+        http_get(
+            where,
+            out,
+            resume_size=out.tell(),
+            headers=headers,
+            expected_size=file.bytes,
+            displayed_filename=file.name,
+            tqdm_class=_progress_bar(file, on_progress),
+        )
+    part.rename(target)
 
 
 @contextmanager
@@ -160,6 +185,8 @@ def hub_errors(hub_id: str, revision: str = "") -> Iterator[None]:
     except errors.EntryNotFoundError as error:
         raise WeightsMissing(f"{hub_id}{at} lacks a file: {_first_line(error)}") from None
     except Exception as error:  # whatever the transport raises
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES):
+            raise  # of this machine, not of the hub
         raise _unreachable(hub_id, error) from None
 
 
@@ -185,13 +212,12 @@ def _cached(hub_id: str, name: str, revision: str) -> Path | None:
     return Path(found) if isinstance(found, str) else None
 
 
-def _check_space(cache: Path, needed: int) -> None:
-    folder = next(path for path in (cache, *cache.parents) if path.exists())
+def _check_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if needed + SPARE_BYTES > free:
         raise WeightsError(
-            f"the download has {needed / 1e6:.0f} MB, and {folder} has {free / 1e6:.0f} MB left",
-            NextStep("free some space or set HF_HOME to another folder"),
+            f"the download has {needed / 1e6:.0f} MB, and {free / 1e6:.0f} MB are left for it",
+            NextStep("free some space or set WORDREEL_WEIGHTS to another folder"),
         )
 
 

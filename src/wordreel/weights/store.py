@@ -221,20 +221,25 @@ def _corrupt(entry: WeightsEntry, why: str) -> WeightsCorrupt:
 @contextmanager
 def staging_folder(root: Path, name: str) -> Iterator[Path]:
     """A temporary folder on the same disk as `root/name`, removed afterwards whatever happens."""
-    try:
+    with writing(root):
         root.mkdir(parents=True, exist_ok=True)
         for left in root.glob(".fetch-*"):
             if time.time() - left.stat().st_mtime > ABANDONED:
                 shutil.rmtree(left, ignore_errors=True)
         path = Path(tempfile.mkdtemp(prefix=f".fetch-{name}-", dir=root))
-    except OSError as error:
-        raise _cannot_write(root, error) from error
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def writing(root: Path) -> Iterator[None]:
+    """Turn a disk that is full or forbidden into an error with a next step."""
     try:
-        yield path
+        yield
     except OSError as error:
         raise _cannot_write(root, error) from error
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def replace_folder(source: Path, target: Path) -> Path:

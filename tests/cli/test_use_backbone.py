@@ -1,0 +1,145 @@
+"""`wordreel use` with a folder in Hugging Face layout: from the command to an answer, and refusals."""
+
+import json
+import shutil
+
+import pytest
+from tests.library.media_files import video
+from tests.tiny_backbone import write_clip, write_siglip
+from typer.testing import CliRunner
+
+from wordreel.cli import use as use_module
+from wordreel.cli.app import app
+from wordreel.errors import WeightsError, WeightsMissing
+from wordreel.weights import backbones
+from wordreel.weights.backbones import InstallPlan
+from wordreel.weights.store import WeightStore, default_root
+
+PLAN = InstallPlan("clip-vit-b-32", "somebody/clip", (("model.safetensors", 605_000_000),), "MIT")
+
+
+@pytest.fixture(autouse=True)
+def weights(tmp_path, monkeypatch):
+    """A weight store of its own, with the experts' weights of the machine and no backbone."""
+    root = tmp_path / "weights"
+    root.mkdir()
+    for folder in default_root().iterdir():
+        if folder.name != "backbones":
+            (root / folder.name).symlink_to(folder)
+    monkeypatch.setenv("WORDREEL_WEIGHTS", str(root))
+    return root
+
+
+def test_from_the_command_to_an_answer(shell, tmp_path, media):
+    folder = write_clip(tmp_path / "clip-tiny")
+    said = shell("use", str(folder))
+    assert said.startswith("clip-tiny (")
+    assert "is in use" in said
+    assert list(backbones.installed(WeightStore())) == ["clip-tiny"]
+    hits = shell.json("search", "the red cat")
+    assert {hit["kind"] for hit in hits} == {"video"}
+    assert all("seen" in [reason["expert"] for reason in hit["why"]] for hit in hits)
+    assert "the best frame at 0:0" in shell("search", "the red cat")
+    (used,) = [line for line in shell("use").splitlines() if line.endswith("in use")]
+    assert used.startswith("clip-tiny")
+    shutil.rmtree(folder)  # the store has its own copy
+    assert shell.json("like", str(media / "station.mp4"))[0]["why"][0]["expert"] == "seen"
+    captions = tmp_path / "captions.txt"
+    captions.write_text("a red cat\na blue dog\n")
+    assert len(shell.json("caption", str(media / "station.mp4"), "--from", str(captions))) == 2
+    assert shell("use", "reel").startswith("reel (")
+    assert shell("use", "clip-tiny").endswith("is in use; 0 clips were embedded.\n")
+
+
+def test_siglip_in_another_precision(shell, tmp_path):
+    said = shell("use", str(write_siglip(tmp_path / "siglip-tiny")), "--precision", "int8")
+    (name, known), *_ = backbones.installed(WeightStore()).items()
+    assert name in said
+    assert known.precision == "int8"
+    assert shell.json("search", "blue dog")
+
+
+def listed(*words):
+    result = CliRunner().invoke(app, [*words, "--json"])
+    assert result.exit_code == 0, result.output
+    return {row["name"]: row for row in json.loads(result.stdout)}
+
+
+def test_models_and_experts_list_it(shell, tmp_path):
+    before = listed("models")
+    assert not before["clip-vit-b-32"]["installed"]
+    assert before["clip-vit-b-32"]["megabytes"] > 100
+    assert before["clip-vit-b-32"]["licence"]
+    assert before["clip-vit-b-32"]["speed"] in ("fast", "medium", "slow")
+    shell("use", str(write_clip(tmp_path / "clip-tiny")))
+    assert listed("models")["clip-tiny"]["installed"]
+    row = listed("experts")["clip-tiny"]
+    assert row["installed"]
+    assert row["dimension"] == 16
+
+
+def damaged(folder, how):
+    write_clip(folder)
+    weights = folder / "model.safetensors"
+    if how == "truncated":
+        weights.write_bytes(weights.read_bytes()[:-1000])
+    elif how == "another architecture":
+        (folder / "config.json").write_text(json.dumps({"model_type": "bert", "hidden_size": 32}))
+    elif how == "other sizes":
+        config = json.loads((folder / "config.json").read_text())
+        config["vision_config"]["num_hidden_layers"] = 3
+        (folder / "config.json").write_text(json.dumps(config))
+    else:
+        import pickle
+
+        class Evil:
+            def __reduce__(self):
+                return print, ("executed",)
+
+        weights.unlink()
+        (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Evil()}))
+    return folder
+
+
+@pytest.mark.parametrize("how", ["truncated", "another architecture", "other sizes", "malicious"])
+def test_bad_files_are_refused_before_anything_changes(shell, tmp_path, how, capfd):
+    folder = damaged(tmp_path / "bad", how)
+    before = shell.json("use", "--list")
+    with pytest.raises(WeightsError) as refused:
+        shell("use", str(folder))
+    assert len(refused.value.message) > 20
+    assert "executed" not in capfd.readouterr().out
+    assert backbones.installed(WeightStore()) == {}
+    assert shell.json("use", "--list") == before
+    assert shell.json("search", "bakery")[0]["path"].endswith("bakery.mp4")
+
+
+def test_without_a_terminal_a_download_needs_yes(shell, monkeypatch):
+    monkeypatch.setattr(backbones, "plan", lambda store, source, precision="fp32": PLAN)
+    monkeypatch.setattr(backbones, "install", lambda *_: pytest.fail("it was downloaded"))
+    with pytest.raises(WeightsMissing, match=r"without your consent.*use clip-vit-b-32 --yes"):
+        shell("use", "clip-vit-b-32")
+
+
+def test_what_is_downloaded_is_said(capsys, monkeypatch):
+    assert use_module.confirm(PLAN, yes=True)
+    said = capsys.readouterr().err
+    for part in ("clip-vit-b-32", "605.0 MB", "model.safetensors", "somebody/clip", "MIT"):
+        assert part in said
+
+    class Terminal:
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(use_module.sys, "stdin", Terminal())
+    for answer in (True, False):
+        monkeypatch.setattr(use_module.typer, "confirm", lambda *_, answer=answer, **__: answer)
+        assert use_module.confirm(PLAN, yes=False) is answer
+
+
+def test_better_eyes_are_mentioned_once(shell, tmp_path):
+    video(tmp_path / "one" / "a.mp4", seed=1)
+    video(tmp_path / "two" / "b.mp4", seed=2)
+    first = shell("add", str(tmp_path / "one"), "--experts", "shots")
+    assert "Better eyes can be had: `wordreel use clip-vit-b-32`" in first
+    assert "Better eyes" not in shell("add", str(tmp_path / "two"), "--experts", "shots")

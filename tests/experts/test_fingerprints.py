@@ -8,7 +8,7 @@ import pytest
 from wordreel.experts import registry
 from wordreel.experts.base import fingerprint
 from wordreel.weights import package_weights, published
-from wordreel.weights.store import identity
+from wordreel.weights.store import WeightStore, identity
 
 NO_WEIGHTS = "00" * 32
 
@@ -29,9 +29,6 @@ CARDS = {
     "densenet161_places365": "6fc7a0cd77b253a6",
     "vggish": "09ecaf059129493c",
     "vggface2_resnet50": "be4f2a71aea9df03",
-    "clip_b32": "378f59df59fed3fe",
-    "clip_b16": "ff02b3cdaa67e1fd",
-    "siglip_b16": "b2425cbd210ae4a2",
 }
 PACKAGES = {
     "efficientnet-lite2": "2d584e3d182e0d2e2bcf7c97e3d3b0a25a3cbd4e52c74760b484571124fd161d",
@@ -41,6 +38,7 @@ PACKAGES = {
     "i3d-kinetics400": "5da6514277e1a02681e84bc74cb6f36e015ffe6f4cd852a2992d828838e26fc8",
     "soundnet8": "a2cf4caaf03b65a983575a4b2c73f11c3bd52510bdc96728645c29522c71fcb3",
     "scrfd-arcface": "297cb8e231af10d6850a5eb48c8a420f52511242100777d65c05ebb3bdfc8194",
+    "clip-vocabulary": "aa32c7a5c6b4e9534116a666d7f58fba346c95cf2accf22c423b372e26449dd2",
 }
 PUBLISHED = {
     "senet154": "32ef2e0943f93fd11f7f0aa55b1af11b5984ec8aa2dad4881d0d58830cde5446",
@@ -51,14 +49,11 @@ PUBLISHED = {
     "densenet161_places365": "bf5132c476ea7fdc0880e94c9762241d018c9caafb6d099b80ab2ac26e94622b",
     "vggish": "a52cc7b8ac75ffd7a3ed9a2535cfec30923327906de6263c4477f2f6f7368532",
     "vggface2_resnet50": "3c27610009f57630aa9d873cbe63029b1dd011ff328a2ff13da2397f02a939b6",
-    "clip_b32": "38633ad23490c8cab1719f49725fe8e1bd3098e2bc37de2533d6ad0a68e3be75",
-    "clip_b16": "2673070b63e6c68e994b2d3eb145d585ef655abf591892d0c56fac1e7c10db8f",
-    "siglip_b16": "33708eeb47c12d288d4a4bd9cb45890482fef5d155c31c65e67c5fd53ab05272",
 }
 
 
-def test_every_expert_and_every_weight_is_listed():
-    assert list(registry.cards()) == list(CARDS)
+def test_every_expert_and_every_weight_is_listed(tmp_path):
+    assert list(registry.cards(WeightStore(tmp_path))) == list(CARDS)
     assert list(package_weights.ALL) == list(PACKAGES)
     assert list(published.ALL) == list(PUBLISHED)
 

@@ -226,63 +226,6 @@ def vggish(net, config, x):
     return x
 
 
-def attention(q, k, v, heads):
-    n, width = q.shape[1], q.shape[2] // heads
-    out = np.zeros_like(q)
-    for image in range(len(q)):
-        for head in range(heads):
-            part = slice(head * width, (head + 1) * width)
-            scores = q[image][:, part] @ k[image][:, part].T / np.sqrt(width)
-            out[image][:n, part] = softmax(scores) @ v[image][:, part]
-    return out
-
-
-def embed(net, x, patch):
-    key = "vision_model.embeddings"
-    maps = net.conv(x, f"{key}.patch_embedding", patch)
-    return maps.reshape(*maps.shape[:2], -1).transpose(0, 2, 1)
-
-
-def transformer(net, config, x, epsilon, gelu):
-    for layer in range(config.depth):
-        key = f"vision_model.encoder.layers.{layer}"
-        y = net.layer_norm(x, f"{key}.layer_norm1", epsilon)
-        q, k, v = (net.linear(y, f"{key}.self_attn.{part}_proj") for part in "qkv")
-        x = x + net.linear(attention(q, k, v, config.heads), f"{key}.self_attn.out_proj")
-        y = net.layer_norm(x, f"{key}.layer_norm2", epsilon)
-        x = x + net.linear(gelu(net.linear(y, f"{key}.mlp.fc1")), f"{key}.mlp.fc2")
-    return x
-
-
-def clip(net, config, x):
-    x = embed(net, x, config.patch)
-    token = net.state["vision_model.embeddings.class_embedding"]
-    x = np.concatenate([np.broadcast_to(token, (len(x), 1, config.width)), x], 1)
-    x = x + net.state["vision_model.embeddings.position_embedding.weight"]
-    x = net.layer_norm(x, "vision_model.pre_layrnorm", 1e-5)
-    x = transformer(net, config, x, 1e-5, lambda a: a * sigmoid(1.702 * a))
-    return net.linear(net.layer_norm(x[:, 0], "vision_model.post_layernorm", 1e-5), "visual_projection")
-
-
-def siglip(net, config, x):
-    def gelu(a):
-        return a / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (a + 0.044715 * a**3)))
-
-    x = embed(net, x, config.patch) + net.state["vision_model.embeddings.position_embedding.weight"]
-    x = transformer(net, config, x, 1e-6, gelu)
-    x = net.layer_norm(x, "vision_model.post_layernorm", 1e-6)
-    key, width = "vision_model.head", config.width
-    weight, bias = (net.state[f"{key}.attention.in_proj_{part}"] for part in ("weight", "bias"))
-    probe = np.repeat(net.state[f"{key}.probe"], len(x), axis=0)
-    q, k, v = (
-        side @ weight[i * width : (i + 1) * width].T + bias[i * width : (i + 1) * width]
-        for i, side in enumerate((probe, x, x))
-    )
-    y = net.linear(attention(q, k, v, config.heads), f"{key}.attention.out_proj")
-    z = net.layer_norm(y, f"{key}.layernorm", 1e-6)
-    return (y + net.linear(gelu(net.linear(z, f"{key}.mlp.fc1")), f"{key}.mlp.fc2"))[:, 0]
-
-
 def random_state(shapes, seed=0):
     """Weights of these shapes that neither vanish nor explode through many layers."""
     rng = np.random.default_rng(seed)

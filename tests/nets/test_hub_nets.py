@@ -8,7 +8,7 @@ import pytest
 from tests.nets import naive_nets
 
 from wordreel.errors import WeightsError
-from wordreel.nets import densenet, r2plus1d, resnet, s3d, senet, vggish, vit
+from wordreel.nets import densenet, r2plus1d, resnet, s3d, senet, vggish
 from wordreel.nets.checkpoint import check, unwrapped
 from wordreel.nets.i3d_pytorch import I3D, I3D_KINETICS
 from wordreel.nets.net_builder import build_onnx, weight_shapes
@@ -27,8 +27,6 @@ SMALL = {
         "vggish",
         (2, 1, 96, 64),
     ),
-    "clip": (vit.ClipVisionTower(8, 32, 12, 2, 3, 20, 10), "clip", (3, 3, 32, 32)),
-    "siglip": (vit.SiglipVisionTower(8, 32, 12, 2, 3, 20), "siglip", (3, 3, 32, 32)),
 }
 
 
@@ -80,9 +78,6 @@ def test_weights_beside_the_model_give_the_same_features(tmp_path):
         (r2plus1d.R2PLUS1D_34_IG65M, 63_676_142),
         (s3d.S3D_KINETICS, 8_320_048),
         (vggish.VGGISH, 72_141_184),
-        (vit.CLIP_B32, 87_849_216),
-        (vit.CLIP_B16, 86_192_640),
-        (vit.SIGLIP_B16, 92_884_224),
     ],
 )
 def test_full_networks_have_the_published_number_of_parameters(network, count):
@@ -102,7 +97,6 @@ def test_keys_are_those_of_the_published_files():
     assert weight_shapes(r2plus1d.R2PLUS1D_34_IG65M)[0]["layer2.0.conv2.0.0.weight"] == (288, 128, 1, 3, 3)
     assert weight_shapes(s3d.S3D_KINETICS)[0]["base.15.branch1.1.conv_t.weight"] == (384, 384, 3, 1, 1)
     assert weight_shapes(densenet.DENSENET161_PLACES365)[1]["classifier.weight"] == (365, 2208)
-    assert weight_shapes(vit.SIGLIP_B16)[0]["vision_model.head.attention.in_proj_weight"] == (2304, 768)
     assert I3D_KINETICS.shapes()["Mixed_5c.b1b.conv3d.weight"] == (384, 192, 3, 3, 3)
 
 

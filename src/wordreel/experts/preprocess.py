@@ -90,7 +90,6 @@ def _centre(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
 
 
 IMAGENET: tuple[Triple, Triple] = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-CLIP: tuple[Triple, Triple] = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 KINETICS: tuple[Triple, Triple] = (0.43216, 0.394666, 0.37645), (0.22803, 0.22145, 0.216989)
 CENTRED: tuple[Triple, Triple] = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
 """Mean and spread of red, green and blue in [0, 1]; `CENTRED` makes [-1, 1]."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from wordreel.experts.base import Card, Expert
 from wordreel.experts.network_experts import FrameExpert, FrameWindows, WindowExpert
-from wordreel.experts.preprocess import CENTRED, CLIP, IMAGENET, KINETICS, Preprocess
+from wordreel.experts.preprocess import CENTRED, IMAGENET, KINETICS, Preprocess
 from wordreel.media.types import FrameNeed
 from wordreel.weights import published
 from wordreel.weights.store import WeightStore
@@ -110,30 +110,6 @@ _TABLE = (
             "The centre of one frame a second.",
         ),
         Preprocess(224, *IMAGENET, short_side=256),
-    ),
-    # The image tower of CLIP, once a second (Luo et al. 2021)
-    PublishedExpert(
-        published_card(
-            "clip_b32", "appearance", "What frames show (CLIP ViT-B/32)", 512, FrameNeed(1.0, 224), 120.0,
-            "The centre of one frame a second, in the space CLIP shares with text, not normalised.",
-        ),
-        Preprocess(224, *CLIP),
-    ),
-    PublishedExpert(
-        published_card(
-            "clip_b16", "appearance", "What frames show (CLIP ViT-B/16)", 512, FrameNeed(1.0, 224), 120.0,
-            "The centre of one frame a second, in the space CLIP shares with text, not normalised.",
-        ),
-        Preprocess(224, *CLIP),
-    ),
-    # The image tower of SigLIP ViT-B/16, once a second (Zhai et al. 2023)
-    PublishedExpert(
-        published_card(
-            "siglip_b16", "appearance", "What frames show (SigLIP ViT-B/16)", 768, FrameNeed(1.0, 256), 120.0,
-            "One frame a second, resized to 224 × 224 pixels, in the space SigLIP shares with text, not "
-            "normalised.",
-        ),
-        Preprocess(224, *CENTRED, squash=True),
     ),
 )  # fmt: skip
 

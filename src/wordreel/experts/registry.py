@@ -23,9 +23,6 @@ PUBLISHED = (
     "densenet161_places365",
     "vggish",
     "vggface2_resnet50",
-    "clip_b32",
-    "clip_b16",
-    "siglip_b16",
 )
 """Experts of the papers, whose published checkpoints users add with `wordreel weights add`."""
 

@@ -1,6 +1,6 @@
 """Published checkpoints that users add themselves, as data. To add one, append a `PublishedWeights`.
 
-Only verified files and hub ids are listed; a file without a hub repository has an empty `hub`.
+Only verified files are listed. CLIP-like models are in `named_backbones`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class PublishedWeights:
     key names, `ignore` the prefixes of keys of unused parts. `digest` is the start of the file's sha256 where
     the publisher puts it into the file name. `sidecar` is for weights too large for one ONNX file.
 
-    >>> ALL["clip_b32"].hub
-    'openai/clip-vit-base-patch32'
+    >>> ALL["vggish"].file
+    'vggish-10086976.pth'
     """
 
     name: str
@@ -28,7 +28,6 @@ class PublishedWeights:
     project: str
     network: str
     licence: str
-    hub: str = ""
     rename: str = ""
     ignore: tuple[str, ...] = ()
     digest: str = ""
@@ -45,8 +44,7 @@ class PublishedWeights:
 
     def next_step(self, again: bool = False) -> NextStep:
         """How to get these weights (again)."""
-        hub = f" (or give `--hub {self.hub}` instead of a file)" if self.hub else ""
-        text = f"get {self.file} as published by {self.project} and add it{hub}"
+        text = f"get {self.file} as published by {self.project} and add it"
         return NextStep(text, f"weights add {self.name} --file {self.file}")
 
 
@@ -127,39 +125,6 @@ ENTRIES: tuple[PublishedWeights, ...] = (
         licence="see the publisher",
         plain_pickle=True,
         megabytes=165,
-    ),
-    PublishedWeights(
-        name="clip_b32",
-        title="CLIP ViT-B/32, image tower",
-        file="pytorch_model.bin",
-        project="openai/clip-vit-base-patch32",
-        network="wordreel.nets.vit:CLIP_B32",
-        licence="MIT",
-        hub="openai/clip-vit-base-patch32",
-        ignore=("text_model.", "text_projection.", "logit_scale", "vision_model.embeddings.position_ids"),
-        megabytes=605,
-    ),
-    PublishedWeights(
-        name="clip_b16",
-        title="CLIP ViT-B/16, image tower",
-        file="pytorch_model.bin",
-        project="openai/clip-vit-base-patch16",
-        network="wordreel.nets.vit:CLIP_B16",
-        licence="MIT",
-        hub="openai/clip-vit-base-patch16",
-        ignore=("text_model.", "text_projection.", "logit_scale", "vision_model.embeddings.position_ids"),
-        megabytes=599,
-    ),
-    PublishedWeights(
-        name="siglip_b16",
-        title="SigLIP ViT-B/16, image tower",
-        file="model.safetensors",
-        project="google/siglip-base-patch16-224",
-        network="wordreel.nets.vit:SIGLIP_B16",
-        licence="Apache-2.0",
-        hub="google/siglip-base-patch16-224",
-        ignore=("text_model.", "logit_scale", "logit_bias", "vision_model.embeddings.position_ids"),
-        megabytes=813,
     ),
 )
 

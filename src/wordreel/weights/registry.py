@@ -13,7 +13,7 @@ WeightsEntry = PackageWeights | PublishedWeights
 def names() -> tuple[str, ...]:
     """The name of all weights, those in packages first.
 
-    >>> "minilm" in names() and "clip_b32" in names()
+    >>> "minilm" in names() and "senet154" in names()
     True
     """
     return (*package_weights.ALL, *published.ALL)

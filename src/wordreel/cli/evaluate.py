@@ -29,7 +29,6 @@ from wordreel.cli.evaluate_inputs import (
 )
 from wordreel.cli.evaluate_pictures import INSTANCE, evaluate_pictures
 from wordreel.cli.option_groups import expand_options
-from wordreel.hubness.direction import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from wordreel.evaluate.rankings import Normalisation
     from wordreel.evaluate.report import EvaluationReport, ReportRequest
     from wordreel.evaluate.retrieval import Array, Captions
+    from wordreel.hubness import Direction
 
 Result = tuple[dict[str, Any], list[Path]]
 
@@ -87,6 +87,8 @@ def evaluate(
     Example: wordreel evaluate run.trec --qrels qrels.txt
     Example: wordreel evaluate cub --data CUB_200_2011 --embeddings pictures.npy
     """
+    from wordreel.hubness import Direction
+
     directions = tuple(Direction) if direction == "both" else (Direction(direction),)
     title = report.title or Path(sources[0]).name
     counting = Counting(title, directions, v2t, tuple(report.seed or ()), modality)
@@ -170,6 +172,8 @@ class _Scored:
 
     def part(self, fold: Fold) -> _Scored:
         """One fold; a bank's columns are the gallery's."""
+        from wordreel.hubness import Direction
+
         spans = {Direction.TEXT_TO_VIDEO: fold.columns, Direction.VIDEO_TO_TEXT: fold.rows}
         return replace(
             self,
@@ -244,6 +248,7 @@ def _library(
     from wordreel.evaluate.report import of_folds, of_library
     from wordreel.evaluate.report_files import write_tables
     from wordreel.evaluate.report_frames import FrameGrabber
+    from wordreel.hubness import Direction
 
     split = source.read()
     inputs = source.inputs("captions")
@@ -296,6 +301,8 @@ def _exported(
 ) -> Iterator[tuple[list[Normalisation], Callable[[Array], Array]]]:
     """Have the normalised scores written where they are to be exported; afterwards, `scores` reads them."""
     import numpy as np
+
+    from wordreel.hubness import Direction
 
     direction = counting.directions[0]
     exported = [how for how in hows if how.direction is direction]

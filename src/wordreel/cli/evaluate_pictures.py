@@ -9,7 +9,6 @@ import typer
 
 from wordreel.cli.common import print_json
 from wordreel.cli.evaluate_inputs import BankOptions, CaptionSource, JudgedOptions
-from wordreel.hubness.direction import Direction
 
 if TYPE_CHECKING:
     from wordreel.evaluate.instance import InstanceMetrics
@@ -23,6 +22,7 @@ def evaluate_pictures(source: CaptionSource, judged: JudgedOptions, bank: BankOp
     from wordreel.errors import EvaluationError
     from wordreel.evaluate.instance import embedding_metrics
     from wordreel.evaluate.matrices import read_matrix
+    from wordreel.hubness import Direction
 
     if source.source not in INSTANCE or source.data is None or judged.embeddings is None:
         raise typer.BadParameter(f"{' and '.join(INSTANCE)} are measured with --data and --embeddings.")

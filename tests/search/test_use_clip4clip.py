@@ -1,4 +1,4 @@
-"""`wordreel use CHECKPOINT` of a CLIP4Clip: its towers embed the frames, its head runs without torch."""
+"""`wordreel use CHECKPOINT` of a CLIP4Clip or CLIP2Video: towers embed frames, heads need no torch."""
 
 import shutil
 import sys
@@ -45,23 +45,26 @@ def library(filled, tmp_path, monkeypatch):
 def published(tmp_path, head):
     """A checkpoint in the published layout with a tokenizer beside it, and its module."""
     from wordreel.models.clip.build import build_video_text
-    from wordreel.models.clip.config import Clip4ClipConfig
-    from wordreel.models.convert.video_text import module_from, save_published
+    from wordreel.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, TS2NetConfig
+    from wordreel.models.convert.video_text import load_published, save_published
 
     clip = write_clip(tmp_path / "clip")
     folder = tmp_path / "ckpt_films"
     folder.mkdir()
-    model = build_video_text(Clip4ClipConfig(read_backbone(clip)[0], head, layers=1))
+    backbone = read_backbone(clip)[0]
+    others = {"clip2video": Clip2VideoConfig(backbone, layers=1), "ts2net": TS2NetConfig(backbone, patches=2)}
+    model = build_video_text(others.get(head) or Clip4ClipConfig(backbone, head, layers=1))
     shake(model)
     save_published(folder / "pytorch_model.bin.3", model)
     for name in ("vocab.json", "merges.txt"):
         shutil.copyfile(clip / name, folder / name)
-    arrays = {key: value.numpy() for key, value in model.state_dict().items()}
-    return folder / "pytorch_model.bin.3", module_from("again", arrays)
+    return folder / "pytorch_model.bin.3", load_published(folder / "pytorch_model.bin.3")
 
 
-@pytest.mark.parametrize("head", ["mean", "lstm", "transformer"])
+@pytest.mark.parametrize("head", ["mean", "lstm", "transformer", "clip2video"])
 def test_a_published_checkpoint_answers_as_its_module(library, tmp_path, monkeypatch, head):
+    from wordreel.models.clip.video_text import CaptionBatch
+
     path, module = published(tmp_path, head)
     with monkeypatch.context() as without_torch:
         without_torch.setitem(sys.modules, "torch", None)
@@ -71,25 +74,33 @@ def test_a_published_checkpoint_answers_as_its_module(library, tmp_path, monkeyp
     assert (used.name, model_store.in_use(library.store)) == ("ckpt_films", "ckpt_films")
     assert len({hit.content for hit in hits}) == 3
     backbone = backbones.open_backbone(library.weights, "ckpt_films")
-    ids, _ = backbone.tokenizer.encode(["the red cat"])
+    ids, mask = (torch.from_numpy(part) for part in backbone.tokenizer.encode(["the red cat"]))
     for clip in library.store.clips():
         track = library.store.track(clip.content, "ckpt_films")
         inside = (track.times[:, 0] < clip.end) & (track.times[:, 1] > clip.start)
         rows = torch.from_numpy(track.values[inside])[None]
         with torch.no_grad():
-            video_vector = module.encode_frames(rows, torch.ones(rows.shape[:2], dtype=torch.bool))[0]
-            text = torch.nn.functional.normalize(module.clip.texts(torch.from_numpy(ids)), dim=-1)
+            encoded = module.encode_frames(rows, torch.ones(rows.shape[:2], dtype=torch.bool))
+            logit = module.logits(module.encode_captions(CaptionBatch(ids, mask)), encoded)
+            cosine = float(logit / module.clip.scale())
         vectors, available = library.model.embed({"ckpt_films": track}, [clip])
         assert available[0, 0]
-        expected = GAIN * (float(text @ video_vector.T) - LEVELS["clip"])
+        expected = GAIN * (cosine - LEVELS["clip"])
         assert float(query.vectors[0] @ vectors[0, 0]) == pytest.approx(expected, abs=1e-4)
         assert np.linalg.norm(vectors[0, 0]) == pytest.approx(1, abs=1e-5)
-        assert vectors[0, 0, module.config.backbone.dim] == pytest.approx(CONSTANT)
+        assert vectors[0, 0, backbone.config.vector_dim] == pytest.approx(CONSTANT)
 
 
-def test_a_tight_head_is_refused_and_nothing_changes(library, tmp_path):
-    path, _ = published(tmp_path, "tight")
-    with pytest.raises(WeightsError, match="tight head, which reads every query together with every video"):
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ("tight", "tight head, which reads every query together with every video"),
+        ("ts2net", "a TS2-Net, which weighs the frames of a video by the query"),
+    ],
+)
+def test_what_has_no_vector_is_refused_and_nothing_changes(library, tmp_path, head, reason):
+    path, _ = published(tmp_path, head)
+    with pytest.raises(WeightsError, match=reason):
         library.use(str(path))
     assert backbones.installed(library.weights) == {}
     assert model_store.in_use(library.store) == "reel"

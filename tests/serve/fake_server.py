@@ -124,6 +124,18 @@ def details(number: int) -> dict[str, Any]:
     return {**file(number), "clips": clips, "experts": [seen], "words": [*words, shown]}
 
 
+def models() -> list[dict[str, Any]]:
+    def row(name: str, kind: str, download: int = 0, **more: Any) -> dict[str, Any]:
+        facts = {"title": f"The {name}", "in_use": False, "licence": "MIT", "speed": "fast"}
+        return {"key": name, "name": name, "kind": kind, "download": download, **facts, **more}
+
+    return [
+        row("reel", "built-in", in_use=True),
+        row("bridge", "built-in"),
+        row("clip", "backbone", 605 * 10**6),
+    ]
+
+
 def hubness() -> dict[str, Any]:
     before = [700, 400, 220, 130, 80, 40, 25, 14, 9, 6, 4, 3, 2, 2, 1, 1, 0, 1, 0, 0, 1, 0, 0, 0, 1]
     after = [420, 520, 330, 180, 90, 40, 18, 8, 4, 2, 1, 1]
@@ -205,6 +217,12 @@ class Fake:
                 return 200, {"banks": self._status()["banks"]}
             case ["settings"]:
                 return 200, {"log_queries": False, "log_bank": "log"}
+            case ["models"] if method == "POST":
+                self.asked.append(body)
+                error = {"code": "too_many_jobs", "message": "100 jobs are waiting", "field": None}
+                return 429, {"error": error}
+            case ["models"]:
+                return 200, {"models": models()}
             case ["hubness"]:
                 return 200, hubness()
         return 404, {"error": {"code": "not_found", "message": f"there is no {path}", "field": None}}

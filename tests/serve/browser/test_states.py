@@ -195,6 +195,29 @@ def test_every_filter_of_the_panel_reaches_the_request(browser: Browser, full: o
         assert asked[name] == value, name
 
 
+def test_a_model_is_downloaded_only_after_a_yes(browser: Browser, full: object) -> None:
+    page = browser.page()
+    page.open(base(full) + "/?view=settings")
+    page.wait("document.querySelectorAll('.models .table li').length === 3")
+    words = str(page.js("document.querySelector('.models .table').textContent"))
+    assert "answers now" in words
+    assert "605 MB to download, fast, MIT" in words
+    before = len(full.fake.asked)  # type: ignore[attr-defined]
+    page.click("[aria-label='Use clip']")
+    page.wait("document.querySelector('dialog').textContent.includes('605 MB')")
+    page.click("dialog button:not(.danger)")
+    page.wait("!document.querySelector('dialog')")
+    assert len(full.fake.asked) == before  # type: ignore[attr-defined]
+    page.click("[aria-label='Use clip']")
+    page.wait("document.querySelector('dialog .danger')")
+    page.click("dialog .danger")
+    page.wait("document.querySelector('.models').textContent.includes('100 jobs are waiting')")
+    assert full.fake.asked[-1] == {"model": "clip", "download": True}  # type: ignore[attr-defined]
+    page.click("[aria-label='Use bridge']")
+    page.quiet()
+    assert full.fake.asked[-1]["model"] == "bridge"  # type: ignore[attr-defined]
+
+
 def test_long_shots_stand_apart(browser: Browser, full: object) -> None:
     page = browser.page()
     page.open(base(full) + "/?q=boat")

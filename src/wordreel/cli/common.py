@@ -124,6 +124,15 @@ def long_time(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def size_of(count: int) -> str:
+    """Bytes as people read them.
+
+    >>> size_of(605_247_071), size_of(2_100)
+    ('605.2 MB', '2.1 kB')
+    """
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
+
+
 def printable(path: str | Path) -> str:
     """A path that is safe to print: control characters and undecodable bytes are escaped.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, print_json, printable, progress_bars
+from wordreel.cli.common import JsonOption, LibraryOption, print_json, printable, progress_bars, size_of
 from wordreel.progress import Progress
 
 if TYPE_CHECKING:
@@ -155,23 +155,16 @@ def confirm(plan: InstallPlan, yes: bool) -> bool:
     """Say what will be downloaded; ask on a terminal unless `yes`."""
     typer.echo(f"{plan.name} is to be downloaded, {size_of(plan.download_bytes)}:", err=True)
     for name, size in plan.files:
-        typer.echo(f"  {printable(name)}  {size_of(size)}", err=True)
-    typer.echo(f"  from {printable(plan.source)}; licence: {printable(plan.licence)}", err=True)
+        digest = f"  sha256 {printable(plan.sha256[name])}" if name in plan.sha256 else ""
+        typer.echo(f"  {printable(name)}  {size_of(size)}{digest}", err=True)
+    at = f" at commit {plan.revision}" if plan.revision else ""
+    typer.echo(f"  from {printable(plan.source)}{at}; licence: {printable(plan.licence)}", err=True)
     if yes:
         return True
     if not sys.stdin.isatty():
         typer.echo("There is no terminal to ask on; agree with --yes.", err=True)
         return False
     return typer.confirm("Download it?", err=True)
-
-
-def size_of(count: int) -> str:
-    """Bytes as people read them.
-
-    >>> size_of(605_247_071), size_of(2_100)
-    ('605.2 MB', '2.1 kB')
-    """
-    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
 
 
 def _print_models(opened: Library, every: bool, as_json: bool) -> None:

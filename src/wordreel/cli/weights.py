@@ -1,20 +1,21 @@
-"""`wordreel weights`: fetch, add, list and check the weights of the networks."""
+"""`wordreel weights`: fetch, add, list, check and remove the weights of the networks."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordreel.cli.common import JsonOption, print_json
+from wordreel.cli.common import JsonOption, print_json, printable, size_of
 
 if TYPE_CHECKING:
     from wordreel.progress import Progress
+    from wordreel.weights.backbones import InstalledBackbone
     from wordreel.weights.store import WeightStore
 
 app = typer.Typer(
-    help="Fetch, add, list and check the weights that the experts need.",
+    help="Fetch, add, list and remove weights of experts and backbones.",
     invoke_without_command=True,
     rich_markup_mode=None,
 )
@@ -22,31 +23,70 @@ app = typer.Typer(
 
 @app.callback()
 def list_weights(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List all weights and whether they are installed; `wordreel weights fetch` installs them.
+    """List all weights and whether they are installed, and the installed backbones.
 
     Example: wordreel weights
     """
     if context.invoked_subcommand is not None:
         return
-    from wordreel.weights import registry
+    from wordreel.weights import backbones, registry
     from wordreel.weights.store import WeightStore
 
     store = WeightStore()
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in registry.names():
         status = store.status(name)
         step = registry.find(name).next_step(again=status == "corrupt")
         rows.append({"name": name, "status": status, "how": _how(status, step.for_command_line())})
+    installed = list(backbones.installed(store).values())
     if as_json:
-        print_json(rows)
+        print_json([*rows, *map(_backbone_row, installed)])
         return
     for row in rows:
         typer.echo(f"{row['name']:<24} {row['status']:<10} {row['how']}".rstrip())
+    if installed:
+        typer.echo("\nBackbones:")
+    for one in installed:
+        _print_backbone(one)
     typer.echo(f"\nWeights are stored in {store.root}; set WORDREEL_WEIGHTS to use another folder.")
 
 
 def _how(status: str, step: str) -> str:
     return "" if status == "installed" else step
+
+
+def _backbone_row(one: InstalledBackbone) -> dict[str, Any]:
+    names = ("name", "source", "revision", "precision", "licence", "files", "losses", "fingerprint", "bytes")
+    return {"status": "installed", "how": "", **{name: getattr(one, name) for name in names}}
+
+
+def _print_backbone(one: InstalledBackbone) -> None:
+    from wordreel.weights.convert_backbone import is_weight_file
+
+    losses = ", ".join(f"{tower} {loss:.1e}" for tower, loss in one.losses.items())
+    lost = f", 1 − cosine {losses}" if losses else ""
+    typer.echo(f"{one.name:<24} installed  {size_of(one.bytes)}, {one.precision}{lost}")
+    at = f" at commit {one.revision}" if one.revision else ""
+    typer.echo(f"  from {printable(one.source)}{at}")
+    for file, digest in one.files.items():
+        if is_weight_file(file):
+            typer.echo(f"  {printable(file)} sha256 {digest}")
+
+
+@app.command()
+def remove(
+    name: Annotated[str, typer.Argument(help="A backbone or weights, as `wordreel weights` lists them.")],
+) -> None:
+    """Delete an installed backbone, or installed weights, from this machine.
+
+    Example: wordreel weights remove clip-vit-b-32
+    """
+    from wordreel.weights import backbones, registry
+    from wordreel.weights.store import WeightStore
+
+    store = WeightStore()
+    freed = store.remove(name) if name in registry.names() else backbones.remove(store, name)
+    typer.echo(f"{name}: removed, {size_of(freed)} freed")
 
 
 @app.command()

@@ -32,7 +32,14 @@ from wordreel.weights.hub_download import (
     split_hub_id,
 )
 from wordreel.weights.named_backbones import NAMED, RECOMMENDED, NamedBackbone
-from wordreel.weights.store import MANIFEST, WeightStore, replace_folder, staging_folder, writing
+from wordreel.weights.store import (
+    MANIFEST,
+    WeightStore,
+    remove_folder,
+    replace_folder,
+    staging_folder,
+    writing,
+)
 
 __all__ = [
     "NAMED", "RECOMMENDED", "InstallPlan", "InstalledBackbone", "NamedBackbone", "Precision",
@@ -80,6 +87,11 @@ class InstallPlan:
     @property
     def download_bytes(self) -> int:
         return sum(size for _, size in self.files)
+
+    @property
+    def sha256(self) -> dict[str, str]:
+        """The hashes that the hub states, by file; small files have none."""
+        return {file.name: file.sha256 for file in self.model.files if file.sha256} if self.model else {}
 
     @property
     def revision(self) -> str:
@@ -191,13 +203,9 @@ def open_backbone(store: WeightStore, name: str) -> Backbone:
 
 def remove(store: WeightStore, name: str) -> int:
     """Delete an installed backbone; returns the bytes freed."""
-    folder = store.root / FOLDER / name
-    if not _is_name(name) or not folder.is_dir():
-        raise WeightsMissing(f"the backbone {name!r} is not installed", NextStep("list all", "weights"))
-    freed = _size(folder)
-    with staging_folder(store.root / FOLDER, name) as staging:
-        folder.rename(staging / "removed")
-    return freed
+    if not _is_name(name):
+        raise WeightsMissing(f"{name!r} is not installed", NextStep("list all weights", "weights"))
+    return remove_folder(store.root / FOLDER, name)
 
 
 def _plan_local(here: Mapping[str, InstalledBackbone], path: Path, precision: Precision) -> InstallPlan:

@@ -140,6 +140,14 @@ class WeightStore:
         with staging_folder(self.root, name) as staging:
             return self._install(entry, files, source, staging)
 
+    def remove(self, name: str) -> int:
+        """Delete installed weights; returns the bytes freed.
+
+        Raises:
+            WeightsMissing: They are not installed.
+        """
+        return remove_folder(self.root, find(name).name)
+
     def _install(
         self, entry: WeightsEntry, files: Mapping[str, Path], source: dict[str, str], staging: Path
     ) -> Path:
@@ -256,6 +264,17 @@ def replace_folder(source: Path, target: Path) -> Path:
         source.rename(target)
     _sync(target.parent)
     return target
+
+
+def remove_folder(root: Path, name: str) -> int:
+    """Delete `root/name` with all its files, all at once to whoever looks; returns the bytes freed."""
+    folder = root / name
+    if not folder.is_dir():
+        raise WeightsMissing(f"{name!r} is not installed", NextStep("list all weights", "weights"))
+    freed = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    with staging_folder(root, name) as staging:
+        folder.rename(staging / "removed")
+    return freed
 
 
 def _sync(path: Path) -> None:

@@ -22,12 +22,12 @@ def test_a_published_checkpoint_there_and_back(tmp_path):
     path, folder, again = tmp_path / "pytorch_model.bin.4", tmp_path / "model", tmp_path / "again.bin"
     state = published(TS2NET)
     write(path, state)
-    result = shell("convert", path, "--out", folder, "--frames", 5, "--words", 20)
+    result = shell("convert", path, "--out", folder, "--frames", 12, "--words", 20)
     assert "ts2net" in result.stdout
     assert "left out text_token_selector and visual_prompt_encoder" in result.stderr
     assert "has a model" in shell("convert", path, "--out", folder, code=2).output
     done = json.loads(shell("convert", path, "--out", folder, "--overwrite", "--json").stdout)
-    assert (done["kind"], done["unused"]) == ("ts2net", ["text_token_selector", "visual_prompt_encoder"])
+    assert (done["kind"], len(done["notes"])) == ("ts2net", 1)
     shell("export", folder, "--out", again, "--unused", path)
     written = torch.load(again, weights_only=True)
     assert written.keys() == state.keys()

@@ -25,7 +25,11 @@ from wordreel.models.convert.video_text import (  # noqa: E402
 from wordreel.weights.torch_file import read_state_dict  # noqa: E402
 
 CLIP = small_clip("x", size=12, patch=4, width=64, depth=2, dim=64, vocabulary=60, length=20)
-TS2NET = TS2NetConfig(CLIP, layers=2, positions=20, max_frames=5, max_words=20, mode="released")
+TS2NET = TS2NetConfig(CLIP, layers=2, positions=50, max_words=20, mode="released")
+UNUSED = (
+    "left out text_token_selector and visual_prompt_encoder, which the published program carries and does "
+    "not use"
+)
 SMALL = {
     "attention": Clip2VideoConfig(CLIP, layers=2, centres=3, max_words=20, mode="released"),
     "mlp": Clip2VideoConfig(CLIP, "mlp", layers=2, centres=3, max_words=20, mode="released"),
@@ -90,11 +94,11 @@ def test_every_name_and_shape_of_the_published_sizes(name):
 @torch.no_grad()
 def test_more_positions_than_the_checkpoint_has(tmp_path):
     path = write(tmp_path / "pytorch_model.bin", published(TS2NET))
-    longer = load_published(path, replace(load_published(path).config, positions=40, max_frames=10))
+    longer = load_published(path, replace(load_published(path).config, positions=80, max_frames=20))
     table = longer.state_dict()["frame_position_embeddings.weight"]
-    torch.testing.assert_close(table, stretched(published(TS2NET)["frame_position_embeddings.weight"], 40))
-    pixels = torch.randn(1, 10, 3, 12, 12)
-    assert longer(FrameBatch(pixels, torch.ones(1, 10, dtype=torch.bool)), captions()).isfinite().all()
+    torch.testing.assert_close(table, stretched(published(TS2NET)["frame_position_embeddings.weight"], 80))
+    pixels = torch.randn(1, 20, 3, 12, 12)
+    assert longer(FrameBatch(pixels, torch.ones(1, 20, dtype=torch.bool)), captions()).isfinite().all()
 
 
 def test_a_folder_of_a_published_checkpoint(tmp_path):
@@ -103,8 +107,12 @@ def test_a_folder_of_a_published_checkpoint(tmp_path):
     module, facts = load_video_text(tmp_path / "model")
     assert (module.config.mode, module.config.max_frames, module.config.max_words) == ("paper", 4, 12)
     assert facts["training"] == {"converted_from": "pytorch_model.bin.4"}
-    assert (done.kind, done.unused) == ("ts2net", ("text_token_selector", "visual_prompt_encoder"))
+    assert done.kind == "ts2net"
+    assert done.notes == (UNUSED,)
     assert done.parameters == sum(p.numel() for p in module.parameters())
+    longer = convert_video_text(path, tmp_path / "longer", max_frames=15)
+    assert longer.notes == (UNUSED, "stretched the table of 50 positions to 60, for 15 frames")
+    assert load_video_text(tmp_path / "longer")[0].config.positions == 60
 
 
 def test_other_checkpoints_are_refused(tmp_path):
@@ -116,6 +124,17 @@ def test_other_checkpoints_are_refused(tmp_path):
     state["clip.visual.transformer.resblocks.1.attn.net.out_proj.bias"] = torch.zeros(3)
     with pytest.raises(WeightsError, match=r"1\.attn\.out_proj\.bias has the shape 3, not 64"):
         load_published(write(tmp_path / "b.bin", state))
+    state = {**published(SMALL["attention"]), "emb_center": torch.zeros(())}
+    with pytest.raises(WeightsError, match="cannot be converted: CLIP2Video needs a layer, a centre"):
+        load_published(write(tmp_path / "d.bin", state))
+    state = published(TS2NET)
+    del state["frame_position_embeddings.weight"]
+    with pytest.raises(WeightsError, match=r"it has no frame_position_embeddings\.weight"):
+        load_published(write(tmp_path / "e.bin", state))
+    path = write(tmp_path / "f.bin", published(SMALL["mlp"]))
+    with pytest.raises(WeightsError, match="max_frames is at least 1 and at most 20, not 64"):
+        convert_video_text(path, tmp_path / "model", max_frames=64)
+    assert not (tmp_path / "model").exists()
     state = {**published(TS2NET), "cross.pooler.dense.bias": torch.zeros(3)}
     with pytest.raises(WeightsError, match=r"it has cross\.pooler\.dense\.bias"):
         load_published(write(tmp_path / "c.bin", state))

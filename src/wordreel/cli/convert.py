@@ -50,7 +50,6 @@ def convert(
     if as_json:
         print_json({"folder": str(out), **asdict(done)})
         return
-    if done.unused:
-        parts = " and ".join(done.unused)
-        typer.echo(f"Note: left out {parts}, which the published program carries and does not use", err=True)
+    for note in done.notes:
+        typer.echo(f"Note: {note}", err=True)
     typer.echo(f"wrote {printable(out)}: {done.kind}, {done.parameters:,} parameters")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from wordreel.models.config import Mode
 from wordreel.models.convert import ts2net
 from wordreel.nets.checkpoint import check, unwrapped
 from wordreel.nets.clip import read_clip4clip
-from wordreel.nets.clip.clip2video_head import CENTRES, MATRIX
+from wordreel.nets.clip.clip2video_head import CENTRES, MATRIX, row_count
 from wordreel.nets.clip.frame_head import BLOCKS, POSITIONS
 from wordreel.nets.clip.infer_config import infer_config
 from wordreel.nets.clip.layouts import to_huggingface
@@ -76,30 +76,37 @@ def infer_video_text(
     """
     if not read_clip4clip.is_clip4clip(arrays):
         raise WeightsError(f"{name} is not a model on CLIP's towers: it has no weights under clip.visual")
+    try:
+        return _inferred(name, arrays, mode, max_frames, max_words)
+    except ValueError as error:  # a configuration that cannot be
+        raise WeightsError(f"{name} cannot be converted: {error}") from None
+
+
+def _inferred(name: str, arrays: Arrays, mode: Mode, max_frames: int, max_words: int) -> VideoTextConfig:
     towers, head = read_clip4clip.split(ts2net.own_names(arrays))
     patch = towers.pop(read_clip4clip.PATCH_3D, None)
     kind = read_clip4clip.head_name(head)
     layers = read_clip4clip.count_blocks(head, TIGHT_BLOCKS if kind == "tight" else BLOCKS)
     backbone = infer_config(name, to_huggingface(towers))
+    max_words = min(max_words, backbone.text.length)
     if kind == "clip2video":
         return Clip2VideoConfig(
             backbone,
             "mlp" if MATRIX in head else "attention",
             layers,
-            len(head[CENTRES]),
+            row_count(head, CENTRES),
             max_frames=max_frames,
-            max_words=min(max_words, backbone.text.length),
+            max_words=max_words,
             mode=mode,
         )
     if kind == "ts2net":
-        positions, tokens = len(head[POSITIONS]), 1 + TS2NetConfig.patches
         return TS2NetConfig(
             backbone,
             layers,
             len(ts2net.shifted_blocks(arrays)),
-            positions=positions,
-            max_frames=min(max_frames, positions // tokens),
-            max_words=min(max_words, backbone.text.length),
+            positions=max(row_count(head, POSITIONS), max_frames * (1 + TS2NetConfig.patches)),
+            max_frames=max_frames,
+            max_words=max_words,
             mode=mode,
         )
     return Clip4ClipConfig(
@@ -108,18 +115,18 @@ def infer_video_text(
         "2d" if patch is None else "3d",
         layers or Clip4ClipConfig.layers,
         max_frames=max_frames,
-        max_words=min(max_words, backbone.text.length),
+        max_words=max_words,
         mode=mode,
     )
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """What a published checkpoint was: `unused` are its parts that the published program does not use."""
+    """What a published checkpoint was; `notes` say what is not as in the file."""
 
     kind: str
     parameters: int
-    unused: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def convert_video_text(
@@ -145,8 +152,17 @@ def convert_video_text(
     config = infer_video_text(path.name, arrays, mode, max_frames, max_words)
     module = module_from(path.name, arrays, config)
     save(folder, module, name or config.kind, {"converted_from": path.name})
-    unused = sorted({key.partition(".")[0] for key in ts2net.unused_parts(arrays)})
-    return Conversion(config.kind, sum(p.numel() for p in module.parameters()), tuple(unused))
+    return Conversion(config.kind, sum(p.numel() for p in module.parameters()), tuple(_notes(arrays, config)))
+
+
+def _notes(arrays: Arrays, config: VideoTextConfig) -> Iterator[str]:
+    if not isinstance(config, TS2NetConfig):
+        return
+    if unused := sorted({key.partition(".")[0] for key in ts2net.unused_parts(arrays)}):
+        yield f"left out {' and '.join(unused)}, which the published program carries and does not use"
+    rows = len(arrays[POSITIONS])
+    if rows < config.positions:
+        yield f"stretched the table of {rows} positions to {config.positions}, for {config.max_frames} frames"
 
 
 def save_published(path: Path, module: VideoTextModel, unused: Arrays | None = None) -> None:

@@ -10,7 +10,11 @@ global ones, and those of the alignment block. One inner product of them end to 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from wordreel.nets.checkpoint import Shape
 from wordreel.nets.clip.numpy_blocks import (
@@ -38,14 +42,14 @@ NORM_EPSILON = 1e-5
 
 def clip2video_shapes(weights: Weights, dim: int, layers: int) -> dict[str, Shape]:
     """The key and shape of every weight; lengths of tables and what differences go through are the file's."""
-    rows = {name: len(weights[name]) if name in weights else 0 for name in (POSITIONS, CENTRES)}
+    centres = row_count(weights, CENTRES)
     shapes: dict[str, Shape] = {
-        POSITIONS: (rows[POSITIONS], dim),
+        POSITIONS: (row_count(weights, POSITIONS), dim),
         TYPES: (2, dim),
         f"{NORM}.weight": (dim,),
         f"{NORM}.bias": (dim,),
-        WEIGHTS: (rows[CENTRES], dim),
-        CENTRES: (rows[CENTRES], dim),
+        WEIGHTS: (centres, dim),
+        CENTRES: (centres, dim),
     }
     depths = {GLOBAL: layers, ALIGNED: 1, DIFFERENCES: 0 if MATRIX in weights else 1}
     if MATRIX in weights:
@@ -54,6 +58,12 @@ def clip2video_shapes(weights: Weights, dim: int, layers: int) -> dict[str, Shap
         for layer in range(depth):
             shapes |= {f"{at}.{layer}.{name}": shape for name, shape in block_shapes(dim).items()}
     return shapes
+
+
+def row_count(weights: Mapping[str, NDArray[Any]], name: str) -> int:
+    """The rows of a table; 0 where there is none."""
+    shape = weights[name].shape if name in weights else ()
+    return shape[0] if shape else 0
 
 
 def clip2video_vectors(blocks: Blocks, layers: int, share: float, frames: Float32, real: Bool) -> Float32:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from wordreel.errors import NextStep, WeightsError
 from wordreel.nets.checkpoint import WRAPPER, unwrapped
-from wordreel.nets.clip.clip2video_head import CENTRES
+from wordreel.nets.clip.clip2video_head import CENTRES, row_count
 from wordreel.nets.clip.config import BackboneConfig, FrameHeadConfig
 from wordreel.nets.clip.frame_head import BLOCKS, HEAD, LSTM, FrameHead
 from wordreel.nets.clip.infer_config import infer_config
@@ -101,7 +101,7 @@ def backbone_of(
         backbone, frames = _described(name, config)
     layers = count_blocks(head) or FrameHeadConfig.layers
     share = FrameHeadConfig.global_weight if config is None else float(config.get("global_weight", 0.5))
-    centres = len(head[CENTRES]) if kind == "clip2video" else 0
+    centres = row_count(head, CENTRES)
     described = FrameHeadConfig(kind, frames, layers, backbone.text.heads, share, centres)
     FrameHead(described, backbone.dim, head, name)  # raises if weights are missing, or are another model's
     readers = {key: partial(converted.__getitem__, key) for key in converted}

@@ -18,6 +18,12 @@ def shell(*words, code=0):
     return result
 
 
+def test_a_file_that_is_not_there(tmp_path):
+    assert (
+        "does not exist" in shell("convert", tmp_path / "nowhere.bin", "--out", tmp_path / "m", code=2).output
+    )
+
+
 def test_a_published_checkpoint_there_and_back(tmp_path):
     path, folder, again = tmp_path / "pytorch_model.bin.4", tmp_path / "model", tmp_path / "again.bin"
     state = published(TS2NET)

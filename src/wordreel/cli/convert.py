@@ -14,7 +14,12 @@ from wordreel.cli.common import JsonOption, print_json, printable
 def convert(
     checkpoint: Annotated[
         Path,
-        typer.Argument(metavar="CHECKPOINT", help="A published CLIP4Clip, CLIP2Video or TS2-Net."),
+        typer.Argument(
+            metavar="CHECKPOINT",
+            exists=True,
+            dir_okay=False,
+            help="A published CLIP4Clip, CLIP2Video or TS2-Net.",
+        ),
     ],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the model's folder goes.")],
     mode: Annotated[

@@ -28,6 +28,8 @@ def export(
         Path | None,
         typer.Option(
             metavar="CHECKPOINT",
+            exists=True,
+            dir_okay=False,
             help="Of a TS2-Net: the published checkpoint whose parts that nothing uses are written too.",
         ),
     ] = None,

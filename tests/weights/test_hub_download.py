@@ -206,6 +206,18 @@ def test_a_killed_download_is_resumed_by_the_next(hub, store):
     assert not list((store.root / "backbones" / ".downloads").iterdir())
 
 
+def test_two_processes_do_not_write_to_one_file(hub, store):
+    plan = backbones.plan(store, ID)
+
+    def second(now):
+        if now.stage.startswith("downloading"):
+            with pytest.raises(WeightsError, match="another process is downloading someone/Tiny-CLIP"):
+                backbones.install(store, plan)
+
+    backbones.install(store, plan, second)
+    assert "tiny-clip" in backbones.installed(store)
+
+
 def test_what_a_broken_download_left_is_not_trusted(hub, store, monkeypatch):
     def kill(now):
         raise KeyboardInterrupt

@@ -8,11 +8,13 @@ the fingerprints of tracks.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordreel.errors import NextStep, WeightsCorrupt, WeightsError
+from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
+from wordreel.weights.hub_download import hub_errors
 from wordreel.weights.published import ALL, PublishedWeights
 
 if TYPE_CHECKING:
@@ -92,35 +94,13 @@ def _check_digest(entry: PublishedWeights, path: Path) -> None:
 
 
 def _download(repository: str, files: tuple[str, ...]) -> Path:
-    from huggingface_hub import errors, hf_hub_download
+    from huggingface_hub import hf_hub_download
 
     for file in files:
-        try:
+        with suppress(WeightsMissing), hub_errors(repository):
             return Path(hf_hub_download(repository, file))
-        except errors.HFValidationError:
-            raise WeightsError(
-                f"{repository!r} is not a hub id", NextStep("write OWNER/NAME or OWNER/NAME:FILE")
-            ) from None
-        except errors.LocalEntryNotFoundError as error:
-            raise _unreachable(repository, error) from None
-        except errors.EntryNotFoundError:
-            continue
-        except errors.RepositoryNotFoundError:
-            raise WeightsError(
-                f"the hub has no repository {repository!r}, or it requires you to log in and accept its terms"
-            ) from None
-        except Exception as error:  # whatever the hub's transport raises
-            raise _unreachable(repository, error) from None
     raise WeightsError(
         f"{repository} has no {' or '.join(files)}", NextStep(f"name the file with `--hub {repository}:FILE`")
-    )
-
-
-def _unreachable(repository: str, error: Exception) -> WeightsError:
-    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return WeightsError(
-        f"{repository} could not be fetched from the hub ({first})",
-        NextStep("download the file on another machine and add it with `--file`"),
     )
 
 

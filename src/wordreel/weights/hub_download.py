@@ -9,6 +9,8 @@ byte. No file is executed.
 from __future__ import annotations
 
 import errno
+import fcntl
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -116,6 +118,26 @@ def download_model(model: HubModel, folder: Path, on_progress: ProgressCallback 
     """
     folder.mkdir(parents=True, exist_ok=True)
     _check_space(folder, sum(file.bytes for file in model.files if not file.cached))
+    with _alone(model.hub_id, folder):
+        _bring(model, folder, on_progress)
+
+
+@contextmanager
+def _alone(hub_id: str, folder: Path) -> Iterator[None]:
+    """Two processes must not append to one file."""
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise WeightsError(
+            f"another process is downloading {hub_id}", NextStep("wait for it, then try again")
+        ) from None
+    finally:
+        os.close(lock)
+
+
+def _bring(model: HubModel, folder: Path, on_progress: ProgressCallback | None) -> None:
     for file in model.files:
         target, cached = folder / file.name, _cached(model.hub_id, file.name, model.commit)
         if cached is not None:
@@ -243,7 +265,7 @@ def _progress_bar(file: HubFile, on_progress: ProgressCallback | None) -> Any:
 def _unreachable(hub_id: str, error: Exception) -> WeightsError:
     return WeightsError(
         f"{hub_id} could not be fetched from the hub ({_first_line(error)})",
-        NextStep("try again, or download it on another machine and give the folder"),
+        NextStep("try again, or download it on another machine and give its path"),
     )
 
 

@@ -336,7 +336,8 @@ def test_damaged_sentencepiece_models_are_refused(tmp_path, data):
     ],
 )
 def test_bad_unigram_vocabularies_are_refused(tmp_path, model, charsmap, said):
-    content = {"model": model, "normalizer": {"type": "Precompiled", "precompiled_charsmap": charsmap}}
+    step = {"type": "Precompiled", "precompiled_charsmap": charsmap}
+    content = {"model": model, "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, step]}}
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(WeightsError, match=said):
         tokenizer_files.from_folder(tmp_path, SIGLIP, len(PIECES))

@@ -167,16 +167,20 @@ def _model(content: Any) -> tuple[dict[str, Any], bytes]:
     model = content.get("model") if isinstance(content, dict) else None
     if not isinstance(model, dict):
         raise _wrong(f"{TOKENIZER} holds no tokenizer")
-    normalizer = content.get("normalizer")
-    steps = normalizer.get("normalizers", [normalizer]) if isinstance(normalizer, dict) else []
-    for step in steps if isinstance(steps, list) else []:
-        charsmap = step.get("precompiled_charsmap") if isinstance(step, dict) else None
-        if isinstance(charsmap, str):
-            try:
-                return model, base64.b64decode(charsmap, validate=True)
-            except ValueError:
-                raise _wrong(f"the character map of {TOKENIZER} is damaged") from None
-    return model, b""
+    try:
+        return model, base64.b64decode(_charsmap(content.get("normalizer")), validate=True)
+    except ValueError:
+        raise _wrong(f"the character map of {TOKENIZER} is damaged") from None
+
+
+def _charsmap(normalizer: Any, depth: int = 0) -> str:
+    """The character map of a normalizer, or of the first in a sequence that has one; empty if none has."""
+    if not isinstance(normalizer, dict) or depth > 4:
+        return ""
+    steps = normalizer.get("normalizers")
+    inner = [_charsmap(step, depth + 1) for step in steps] if isinstance(steps, list) else []
+    own = normalizer.get("precompiled_charsmap")
+    return next((found for found in (own, *inner) if isinstance(found, str) and found), "")
 
 
 def _pair(merge: Any) -> tuple[str, str]:

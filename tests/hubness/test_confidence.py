@@ -270,3 +270,14 @@ def test_refusals():
         Calibration(1.0, np.inf)
     with pytest.raises(HubnessError, match="no queries"):
         Confidence.fit(np.zeros((0, 4)))
+
+
+def test_shift_and_gain_of_the_scores_do_not_matter():
+    """CLIP's narrow band of cosines, as it is or shifted and scaled, gives the same confidences."""
+    rng = np.random.default_rng(3)
+    bank, scores = rng.normal(0.18, 0.03, (400, 20)), rng.normal(0.18, 0.03, (5, 20))
+    scores[:, 4] += 0.12
+    plain = Confidence.fit(bank).of(scores)
+    moved = Confidence.fit(3 * (bank - 0.17)).of(3 * (scores - 0.17))
+    assert plain[:, 4].min() > plain[:, 5:].max()
+    np.testing.assert_allclose(moved, plain, atol=1e-5)

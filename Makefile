@@ -13,6 +13,7 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.dev
 	$(BIN)/wordreel weights fetch
+	$(BIN)/wordreel weights fetch clip-vocabulary
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

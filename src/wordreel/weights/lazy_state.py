@@ -25,7 +25,11 @@ class LazyState(Mapping[str, Array]):
         self._readers = dict(readers)
 
     def __getitem__(self, key: str) -> Array:
-        return self._readers[key]()
+        reader = self._readers[key]
+        try:
+            return reader()
+        except (IndexError, TypeError, ValueError) as error:  # a reader that splits or transposes
+            raise WeightsError(f"{key} does not have the shape of such a weight: {error}") from None
 
     def __contains__(self, key: object) -> bool:
         return key in self._readers

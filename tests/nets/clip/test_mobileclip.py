@@ -17,7 +17,7 @@ from wordreel.nets.clip.fastvit import VARIANTS, FastViTVariant
 from wordreel.nets.clip.layouts import to_huggingface
 from wordreel.nets.clip.mobileclip import infer_mobileclip, is_mobileclip, to_towers
 from wordreel.nets.clip.read_backbone import read_backbone
-from wordreel.nets.clip.towers import build_towers, networks
+from wordreel.nets.clip.towers import build_towers, check_state, networks
 from wordreel.nets.net_builder import weight_shapes
 
 TINY = FastViTVariant((1, 1, 2, 1), 4, 2, squeezed=(2, 3))
@@ -230,3 +230,19 @@ def test_other_files_are_refused():
         infer_mobileclip("odd", to_towers(state))
     with pytest.raises(WeightsError, match=r"no visual.trunk.stem.0.reparam_conv.weight"):
         infer_mobileclip("empty", to_towers({"image_encoder.model.x": np.zeros(1)}))
+
+
+@pytest.mark.parametrize("layout", ["open_clip", "apple"])
+def test_weights_of_another_shape_are_refused(layout):
+    state = below_trunk(fastvit()) | text_state()
+    state = apple_state(state) if layout == "apple" else state
+    accepted = set()
+    for key, value in state.items():
+        for other in (value.reshape(-1)[:0], value.reshape(-1)[0], value.reshape(-1)[1:]):
+            try:
+                towers = to_towers(state | {key: np.asarray(other)})
+                check_state(infer_mobileclip("damaged", towers), towers)
+            except WeightsError:
+                continue
+            accepted.add(key)
+    assert accepted == {"logit_scale"}

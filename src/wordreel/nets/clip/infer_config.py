@@ -108,7 +108,7 @@ def infer_text(
 
 
 def _shape(name: str, state: State, key: str, dims: int = 0) -> tuple[int, ...]:
-    if key not in state or (dims and state[key].ndim != dims):
+    if key not in state or state[key].ndim != (dims or max(1, state[key].ndim)):
         raise WeightsError(
             f"{name} holds no CLIP-like model: it has no {key} of the usual shape",
             NextStep("use a CLIP, SigLIP, SigLIP 2, MobileCLIP or PE-Core checkpoint"),

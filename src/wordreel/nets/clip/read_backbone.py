@@ -63,7 +63,7 @@ def read_backbone(path: Path) -> tuple[BackboneConfig, State]:
 def with_logits(config: BackboneConfig, state: State) -> BackboneConfig:
     """The configuration with the learnt scale and bias of the logits."""
     scale, bias = (
-        float(np.reshape(state[key], -1)[0]) if key in state else None
+        float(np.reshape(state[key], -1)[0]) if key in state and np.size(state[key]) else None
         for key in ("logit_scale", "logit_bias")
     )
     if scale is not None:

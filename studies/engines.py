@@ -82,20 +82,12 @@ class View(LibraryStore):
             return Absent("left out")
         return super().track(content, expert)
 
-    def search_words(
-        self,
-        terms: Sequence[str],
-        mode: str = "any",
-        experts: Sequence[str] | None = None,
-        prefix: bool = False,
-        limit: int = 1000,
-    ) -> list[WordRow]:
-        key = (*terms, mode, str(prefix), str(limit))
+    def search_words(self, terms: Sequence[str], limit: int = 1000) -> list[WordRow]:
+        key = (*terms, str(limit))
         if key not in self._words:
-            found = super().search_words(terms, mode, None, prefix, limit)
             self._words[key] = [
                 row
-                for row in found
+                for row in super().search_words(terms, limit)
                 if row.content in self._contents and (self._experts is None or row.expert in self._experts)
             ]
         return self._words[key]

@@ -52,10 +52,11 @@ def test_from_the_command_to_an_answer(shell, tmp_path, media):
 
 
 def test_siglip_in_another_precision(shell, tmp_path):
-    said = shell("use", str(write_siglip(tmp_path / "siglip-tiny")), "--precision", "int8")
+    used = shell.json("use", str(write_siglip(tmp_path / "siglip-tiny")), "--precision", "int8")
     (name, known), *_ = backbones.installed(WeightStore()).items()
-    assert name in said
+    assert name == used["name"]
     assert known.precision == "int8"
+    assert used["notes"][0].startswith(f"int8 costs embeddings {known.losses['image']:.1g} for images and")
     assert shell.json("search", "blue dog")
 
 

@@ -75,12 +75,15 @@ def prepare_backbone(
     name = install(weights, source, on_progress, confirm_download, precision)
     expert = registry.load(name, weights)
     model = model_store.open_zero_shot(weights, name)
+    notes = precision_notes(weights, name)
     with store.writing():
         drop_unseen(store, model, expert)
         if decoder is not None:
-            return PreparedBackbone(name, model, extract_frames(store, expert, decoder, on_progress))
+            notes += extract_frames(store, expert, decoder, on_progress)
+            return PreparedBackbone(name, model, notes)
         with Fence() as fence:
-            return PreparedBackbone(name, model, extract_frames(store, expert, fence, on_progress))
+            notes += extract_frames(store, expert, fence, on_progress)
+            return PreparedBackbone(name, model, notes)
 
 
 def install(
@@ -98,6 +101,15 @@ def install(
             NextStep("agree to the download", f"use {source} --yes", "Settings"),
         )
     return backbones.install(weights, plan, on_progress)
+
+
+def precision_notes(weights: WeightStore, name: str) -> list[str]:
+    """What the precision of an installed backbone costs its embeddings, as measured when it was installed."""
+    known = backbones.installed(weights).get(name)
+    if known is None or not known.losses:
+        return []
+    losses = " and ".join(f"{loss:.1g} for {tower}s" for tower, loss in known.losses.items())
+    return [f"{known.precision} costs embeddings {losses} (1 − cosine, measured on samples)"]
 
 
 def extract_frames(

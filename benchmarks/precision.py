@@ -1,6 +1,6 @@
 """What fp16 and int8 cost an embedding: file size, and 1 − cosine against fp32.
 
-    python benchmarks/precision.py [--names clip-vit-b-32,siglip-b-16] [--out results/precision.json]
+    python benchmarks/precision.py [--names clip-vit-b-32] [--out results/backbones/precision.json]
 
 Weights are random: "initial" ones have the scale that publishers initialise with; of "outlying" ones the
 gains of the layer norms are log-normal (σ = 0.5) and one channel in a hundred is 10 times as large, for it is

@@ -318,9 +318,9 @@ def test_what_is_missing_is_named(wordreel, tmp_path, monkeypatch):
     other = save(tmp_path / "b.pth", twin.state_dict(), ce_settings(use_ce="triplet"), monkeypatch)
     with pytest.raises(WeightsError, match="use_ce='triplet', which is not supported"):
         wordreel("use", other, "--text", words)
-    torch.save({"state_dict": {"clip.visual.proj": torch.zeros(2, 2)}}, tmp_path / "clip.pth")
+    torch.save({"state_dict": {"encoder.weight": torch.zeros(2, 2)}}, tmp_path / "other.pth")
     with pytest.raises(WeightsError, match="not a checkpoint of CE, MoEE or MMT"):
-        wordreel("use", tmp_path / "clip.pth", "--text", words)
+        wordreel("use", tmp_path / "other.pth", "--text", words)
     wordreel("use", "bridge", "--mode", "paper", code=2)
     assert not (tmp_path / "library" / ".converted").exists()
 

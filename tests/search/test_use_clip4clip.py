@@ -18,6 +18,7 @@ from wordreel.library import LibraryStore, add
 from wordreel.media import Fence
 from wordreel.models import model_store
 from wordreel.models.clip.zero_shot import CONSTANT, GAIN, LEVELS
+from wordreel.models.convert.checkpoint_file import ConversionOptions
 from wordreel.nets.clip.read_backbone import read_backbone
 from wordreel.weights import backbones
 
@@ -102,6 +103,22 @@ def test_what_has_no_vector_is_refused_and_nothing_changes(library, tmp_path, he
     path, _ = published(tmp_path, head)
     with pytest.raises(WeightsError, match=reason):
         library.use(str(path))
+    assert backbones.installed(library.weights) == {}
+    assert model_store.in_use(library.store) == "reel"
+
+
+def test_damaged_files_are_refused_and_options_of_others_too(library, tmp_path):
+    path, _ = published(tmp_path, "lstm")
+    arrays = torch.load(path, weights_only=True)
+    arrays.pop("clip.visual.ln_post.bias")
+    torch.save(arrays, path.parent / "lacking.bin")
+    with pytest.raises(WeightsError, match=r"it has no vision_model\.post_layernorm\.bias"):
+        library.use(str(path.parent / "lacking.bin"))
+    (tmp_path / "cut.bin").write_bytes(path.read_bytes()[:-5000])
+    with pytest.raises(WeightsError, match="damaged"):
+        library.use(str(tmp_path / "cut.bin"))
+    with pytest.raises(WeightsError, match="is a backbone"):
+        library.use(str(path), conversion=ConversionOptions(name="mine"))
     assert backbones.installed(library.weights) == {}
     assert model_store.in_use(library.store) == "reel"
 

@@ -72,6 +72,11 @@ def use(
     """
     notes: list[str] = []
     if name_or_path not in model_store.BUILT_IN and _is_backbone(store, weights, name_or_path):
+        if conversion not in (None, ConversionOptions()):
+            raise WeightsError(
+                f"{name_or_path} is a backbone; a configuration, mode, name or text encoder can be given for "
+                "checkpoints of CE, MoEE and MMT"
+            )
         prepared = prepare_backbone(store, weights, name_or_path, on_progress, confirm_download, precision)
         embedded = switch(store, prepared.model, prepared.name, on_progress, before_switch)
         store.set_setting(model_store.SOURCE_SETTING, backbones.installed(weights)[prepared.name].source)

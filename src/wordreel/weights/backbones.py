@@ -20,8 +20,7 @@ from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissi
 from wordreel.nets.clip import tokenizer_files
 from wordreel.nets.clip.backbone import CONFIG, Backbone
 from wordreel.nets.clip.config import BackboneConfig
-from wordreel.nets.clip.read_backbone import find_training, local_name, read_backbone
-from wordreel.nets.clip.read_clip4clip import NotSearchable
+from wordreel.nets.clip.read_backbone import find_training, local_name, names_backbone
 from wordreel.nets.clip.tokenizer import CLIP_VOCABULARY
 from wordreel.nets.runtime import Precision
 from wordreel.progress import Progress, ProgressCallback
@@ -115,7 +114,7 @@ def is_backbone(store: WeightStore, source: str) -> bool:
         described = (path / "open_clip_config.json").is_file() or find_training(path) is not None
         return described or "model_type" in _json_object(path / "config.json")
     if path.is_file():
-        return is_weight_file(path.name) and _holds_towers(path)
+        return is_weight_file(path.name) and names_backbone(path)
     return HUB_ID.fullmatch(source) is not None
 
 
@@ -284,15 +283,6 @@ def _json_object(path: Path) -> Mapping[str, Any]:
         return read_json(path)
     except WeightsError:
         return {}
-
-
-def _holds_towers(path: Path) -> bool:
-    try:
-        return bool(read_backbone(path))
-    except NotSearchable:  # its reason comes with the attempt to install it
-        return True
-    except WeightsError:
-        return False
 
 
 def _size(folder: Path) -> int:

@@ -35,6 +35,7 @@ OPEN_CLIP = (
 TRAINED, DESCRIPTION = "model.safetensors", "wordreel"  # of a training here, and the key of its header
 BEST = "best"  # the folder of a training's best checkpoint
 GENERIC = "pytorch_model"  # of files that their folder names
+IMAGE_TOWERS = ("visual.", "vision_model.")  # before the names of an image tower's weights
 WHOLE = NextStep("download the whole model")
 
 
@@ -58,6 +59,16 @@ def read_backbone(path: Path) -> tuple[BackboneConfig, State]:
     else:
         config, state = _read_file(path)
     return with_logits(config, state), state
+
+
+def names_backbone(path: Path) -> bool:
+    """Whether a checkpoint file names the weights of a joint picture-text model, good ones or not."""
+    try:
+        names = list(_state(path))
+    except WeightsError:
+        return False
+    towers = any(name.removeprefix(WRAPPER).startswith(IMAGE_TOWERS) for name in names)
+    return towers or is_clip4clip(names) or is_mobileclip(names)
 
 
 def with_logits(config: BackboneConfig, state: State) -> BackboneConfig:

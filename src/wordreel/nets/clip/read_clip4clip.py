@@ -36,10 +36,6 @@ REFUSED: Mapping[str, str] = {
 }
 
 
-class NotSearchable(WeightsError):
-    """A model on CLIP's towers that search cannot run."""
-
-
 def is_clip4clip(names: Iterable[str]) -> bool:
     """Whether names are those of a model on CLIP's towers: CLIP4Clip, or one that builds on it."""
     return any(name.removeprefix(WRAPPER).startswith(f"{TOWERS}visual.") for name in names)
@@ -87,9 +83,9 @@ def backbone_of(
     towers, head = split(state)
     kind = head_name(head)
     if kind == "tight" or kind == "ts2net":
-        raise NotSearchable(f"{name} {REFUSED[kind]}", USABLE)
+        raise WeightsError(f"{name} {REFUSED[kind]}", USABLE)
     if PATCH_3D in towers:
-        raise NotSearchable(
+        raise WeightsError(
             f"{name} has CLIP4Clip's 3-D patches, which read neighbouring frames together: there is no "
             "embedding of a single frame that could be stored",
             USABLE,

@@ -28,7 +28,8 @@ def use(
         typer.Argument(
             help="reel (the default), bridge (needs no training), a CLIP-like backbone (a name that "
             "`wordreel models` lists, a file, a folder in Hugging Face layout or a hub id), a folder with a "
-            "trained checkpoint, a published checkpoint of CE, MoEE or MMT (.pth), or a model used before.",
+            "trained checkpoint, a published checkpoint of CLIP4Clip or CLIP2Video (.bin) or of CE, MoEE or "
+            "MMT (.pth), or a model used before.",
             show_default="show which is in use",
         ),
     ] = None,

@@ -8,7 +8,7 @@ Weights are random: speed does not depend on their values. Each tower runs as wo
 by processor time: frames in a second of all cores, however busy the machine is with other programs. The bound
 is the multiply-adds of the tower's matrix products at the rate of one large float32 product in the same run.
 `--use` writes a ViT-B/32 in Hugging Face layout, builds the demo's library, and times the commands by the
-clock. JSON on standard output; `--out FILE` writes it, and a table beside it.
+clock. JSON on standard output; `--out FILE` adds to that file, and writes a table beside it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -120,27 +121,29 @@ def measure(config: BackboneConfig, folder: Path) -> dict[str, float]:
     return rows
 
 
-def use_time(folder: Path) -> dict[str, float]:
-    """Seconds of `wordreel use DIR` and of the first search after it, on the demo's library."""
+def use_time(folder: Path) -> dict[str, tuple[float, float]]:
+    """Clock and processor seconds of `wordreel use DIR` and of searches, on the demo's library."""
     model = write_model(folder / "vit-b-32")
     demo = folder / "demo"
     environment = {**os.environ, "WORDREEL_LIBRARY": str(demo / "library")}
 
-    def run(*arguments: str) -> float:
-        start = time.perf_counter()
+    def run(*arguments: str) -> tuple[float, float]:
+        start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         command = [sys.executable, "-m", "wordreel", *arguments]
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
-        return round(time.perf_counter() - start, 2)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return round(time.perf_counter() - start, 1), round(used, 1)
 
     run("demo", "--folder", str(demo), "--json")
-    before = run("search", "a red flower")
-    used = run("use", str(model))
-    first, second = run("search", "a red flower"), run("search", "a blue flower")
+    times = {
+        "a search with reel": run("search", "a red flower"),
+        "`wordreel use DIR`": run("use", str(model)),
+    }
+    times["the first search after it"] = run("search", "a red flower")
+    times["the second"] = run("search", "a blue flower")
     run("weights", "remove", model.name)
-    return {
-        "use": used, "first search": first, "second search": second, "search before": before,
-        "command to answer": round(used + first, 2),
-    }  # fmt: skip
+    return times
 
 
 def write_model(folder: Path) -> Path:
@@ -171,13 +174,15 @@ def table(report: dict) -> str:
         bound = f"{row['of_bound']:.0%}" if row.get("of_bound") else ""
         lines.append(f"| {name} | {size} | {speeds} | {bound} |")
     text = [
-        f"Frames a second (times real time at one frame a second) on {report['cores']} cores:",
+        f"Frames a second (times real time at one frame a second) of {report['cores']} cores, by processor "
+        "time, random weights:",
         "",
         *lines,
     ]
     if "use" in report:
         text += ["", "Seconds on the demo's library with a ViT-B/32 in Hugging Face layout:", ""]
-        text += [f"- {what}: {seconds:g}" for what, seconds in report["use"].items()]
+        text += ["| command | clock | processor |", "|---|--:|--:|"]
+        text += [f"| {what} | {clock:g} | {used:g} |" for what, (clock, used) in report["use"].items()]
     return "\n".join([*text, "", "Written by `python benchmarks/backbones.py --use --out FILE`.", ""])
 
 
@@ -199,21 +204,27 @@ def main() -> None:
     options = parser.parse_args()
     wanted = options.names.split(",")
     bound = product_rate()
-    report: dict = {"cores": len(os.sched_getaffinity(0)), "product_gmacs": round(bound / 1e9, 1)}
-    report["frames_per_second"] = {}
+    report: dict = {"cores": len(os.sched_getaffinity(0)), "frames_per_second": {}}
+    if options.out is not None and options.out.exists():
+        report |= json.loads(options.out.read_text())
     with tempfile.TemporaryDirectory() as scratch:
         for config in (config for config in CONFIGS if config.name in wanted):
             row = measure(config, Path(scratch))
-            macs = patches_macs(config)
-            row["of_bound"] = round(row["fp32"] * macs / bound, 3)
+            row["of_bound"] = round(row["fp32"] * patches_macs(config) / bound, 3)
             report["frames_per_second"][config.name] = row
             print(config.name, row, file=sys.stderr)
+            write(report, options.out)
         if options.use:
             report["use"] = use_time(Path(scratch))
+            write(report, options.out)
     print(json.dumps(report, indent=2))
-    if options.out is not None:
-        atomic_write(options.out, json.dumps(report, indent=2).encode() + b"\n")
-        atomic_write(options.out.with_suffix(".md"), table(report).encode())
+
+
+def write(report: dict, out: Path | None) -> None:
+    """The report and its table; later runs add to the same file."""
+    if out is not None:
+        atomic_write(out, json.dumps(report, indent=2).encode() + b"\n")
+        atomic_write(out.with_suffix(".md"), table(report).encode())
 
 
 if __name__ == "__main__":

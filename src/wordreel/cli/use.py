@@ -131,7 +131,8 @@ def use_with_progress(
         if isinstance(now, AddProgress):
             bars.update(tasks[stage], completed=now.bytes_done, total=now.bytes_total, note=files_note(now))
         else:
-            note = f"{now.done}/{now.total}" if now.stage.startswith("embedding") else size_of(now.total or 0)
+            sized = now.stage.startswith("downloading")
+            note = size_of(now.total or 0) if sized else f"{now.done}/{now.total}"
             bars.update(tasks[stage], completed=now.done, total=now.total, note=note)
 
     try:

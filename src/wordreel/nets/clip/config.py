@@ -17,8 +17,8 @@ Triple = tuple[float, float, float]
 class VisionTowerConfig:
     """The image tower: a vision transformer, or a FastViT of MobileCLIP named by `variant`.
 
-    `pooling` is what becomes the picture's embedding: the class token, a learnt query that attends over the
-    patches, or the mean of the patches. `projection` is whether a matrix leads into the joint space.
+    `pooling` is what becomes the picture's embedding: the class token, or a learnt query that attends
+    over the tokens. `projection` is whether a matrix leads into the joint space.
     """
 
     kind: Literal["vit", "fastvit"] = "vit"
@@ -33,7 +33,7 @@ class VisionTowerConfig:
     class_token: bool = True
     patch_bias: bool = False
     pre_norm: bool = True  # a layer norm before the first block
-    pooling: Literal["class", "attention", "mean"] = "class"
+    pooling: Literal["class", "attention"] = "class"
     pool_heads: int = 0  # of the attention pooling; 0: as in the blocks
     pool_mlp: int = 0
     projection: bool = True

@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -248,10 +249,10 @@ def main(words: Sequence[str] | None = None) -> None:
     for path in given.files:
         one = read(path)
         models.setdefault(one.model, []).append(one)
-    command = (
-        f"python studies/transductive.py {' '.join(path.name for path in given.files)} --v2t {given.v2t}"
-    )
-    facts = {name: measure_model(seeds, given.v2t, command) for name, seeds in models.items()}
+    command = f"python studies/transductive.py runs/seed-*/*.npz --v2t {given.v2t}"
+    with warnings.catch_warnings():  # β is on the scale of the logits
+        warnings.simplefilter("ignore", UserWarning)
+        facts = {name: measure_model(seeds, given.v2t, command) for name, seeds in models.items()}
     given.out.mkdir(parents=True, exist_ok=True)
     for name, each in facts.items():
         write_tables(given.out / name, each)

@@ -10,7 +10,7 @@ def test_an_interrupt_says_that_the_old_model_stays(shell, monkeypatch):
     from wordreel.api import Library
     from wordreel.progress import Progress
 
-    def interrupted(self, model, on_progress=None, conversion=None):
+    def interrupted(self, model, on_progress=None, **_):
         on_progress(Progress("embedding clips", 1, 2))
         raise KeyboardInterrupt
 

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.atomic import atomic_write
+from wordreel.nets.checkpoint import Array
 from wordreel.nets.clip.config import BackboneConfig, TextTowerConfig, VisionTowerConfig
 from wordreel.nets.clip.precision import precision_loss
 from wordreel.nets.clip.towers import TOWERS, tower_shapes, write_towers
-from wordreel.nets.graph import Array
 from wordreel.nets.runtime import Precision
 
 KINDS = ("initial", "outlying")

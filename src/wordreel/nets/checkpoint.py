@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wordreel.errors import WeightsError
-from wordreel.nets.graph import Array
 
+Array = NDArray[Any]
 Shape = tuple[int, ...]
 COUNTER = "num_batches_tracked"  # of training only
 WRAPPER = "module."  # put before every key by networks trained on several devices

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wordreel.nets.graph import Array
+from wordreel.nets.checkpoint import Array
 from wordreel.nets.net_builder import NetBuilder
 
 

@@ -24,9 +24,9 @@ import onnx.shape_inference
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from wordreel.nets.checkpoint import Array
 from wordreel.nets.runtime import Precision
 
-Array = NDArray[Any]
 OPSET = 18
 IR_VERSION = 9  # what opset 18 shipped with: readable by every onnxruntime we support
 

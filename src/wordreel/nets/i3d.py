@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.nets.graph import Array, Graph, fold_batch_norm
+from wordreel.nets.checkpoint import Array
+from wordreel.nets.graph import Graph, fold_batch_norm
 from wordreel.nets.time_filter import POINTS, same, time_plan
 
 CONVERTER_VERSION = 1

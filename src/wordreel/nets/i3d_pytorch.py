@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.nets.graph import Array
+from wordreel.nets.checkpoint import Array
 from wordreel.nets.s3d import KINETICS  # S3D has the widths of I3D
 
 Shape = tuple[int, ...]

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from wordreel.nets.graph import Array, Graph, fold_batch_norm
+from wordreel.nets.checkpoint import Array
+from wordreel.nets.graph import Graph, fold_batch_norm
 from wordreel.nets.runtime import Precision
 
 Shape = tuple[int, ...]

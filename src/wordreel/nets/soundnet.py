@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.nets.graph import Array, Graph, fold_batch_norm
+from wordreel.nets.checkpoint import Array
+from wordreel.nets.graph import Graph, fold_batch_norm
 
 CONVERTER_VERSION = 1
 GAIN = 256.0  # the network was trained on samples in [-256, 256]

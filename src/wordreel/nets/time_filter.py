@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordreel.nets.graph import Array
+from wordreel.nets.checkpoint import Array
 
 POINTS = (
     1.0,

@@ -24,7 +24,6 @@ from wordreel.training.session import Session
 from wordreel.training.state import read_facts
 from wordreel.training.training_data import TrainingData
 from wordreel.training.video.recipe import VideoRecipe
-from wordreel.training.video.session import VideoSession
 from wordreel.training.video.video_pairs import VideoData
 
 
@@ -72,6 +71,10 @@ def open_session(
 ) -> Session[Any]:
     """The session of a recipe: on features, or on frames."""
     if isinstance(recipe, VideoRecipe) and isinstance(data, VideoData):
+        from wordreel.training.video.session import (
+            VideoSession,  # decodes, which training on features need not
+        )
+
         return VideoSession(recipe, data, device, world)
     if isinstance(recipe, Recipe) and isinstance(data, TrainingData):
         return FeatureSession(recipe, data, device, world)

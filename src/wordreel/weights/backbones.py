@@ -3,6 +3,7 @@
 A source is a name of `NAMED`, a hub id (`OWNER/NAME` or `OWNER/NAME@REVISION`), a folder as the hub holds it,
 or a checkpoint file. It is read without executing anything, checked against the network it claims to be,
 converted once, run once, and renamed into the store as a whole; a refused source leaves the store as it was.
+What reads and converts is imported when it is used: search and training only ask what is installed.
 """
 
 from __future__ import annotations
@@ -20,12 +21,10 @@ from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissi
 from wordreel.nets.clip import tokenizer_files
 from wordreel.nets.clip.backbone import CONFIG, Backbone
 from wordreel.nets.clip.config import BackboneConfig
-from wordreel.nets.clip.read_backbone import find_training, local_name, names_backbone
 from wordreel.nets.clip.tokenizer import CLIP_VOCABULARY
 from wordreel.nets.runtime import Precision
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.weights import package_weights
-from wordreel.weights.convert_backbone import convert_backbone, is_weight_file, source_hashes
 from wordreel.weights.hub_download import (
     HUB_ID,
     HubModel,
@@ -109,6 +108,9 @@ def is_backbone(store: WeightStore, source: str) -> bool:
     """
     if source in NAMED or source in installed(store):
         return True
+    from wordreel.nets.clip.read_backbone import find_training, names_backbone
+    from wordreel.weights.convert_backbone import is_weight_file
+
     path = Path(source).expanduser()
     if path.is_dir():
         described = (path / "open_clip_config.json").is_file() or find_training(path) is not None
@@ -172,6 +174,8 @@ def install(store: WeightStore, plan: InstallPlan, on_progress: ProgressCallback
 def _install(
     store: WeightStore, plan: InstallPlan, source: Path, on_progress: ProgressCallback | None
 ) -> None:
+    from wordreel.weights.convert_backbone import convert_backbone
+
     stage, root = f"converting {plan.name}", store.root / FOLDER
     if on_progress:
         on_progress(Progress(stage, 0, 1))
@@ -216,6 +220,9 @@ def remove(store: WeightStore, name: str) -> int:
 def _plan_local(
     store: WeightStore, here: Mapping[str, InstalledBackbone], path: Path, precision: Precision
 ) -> InstallPlan:
+    from wordreel.nets.clip.read_backbone import find_training, local_name
+    from wordreel.weights.convert_backbone import source_hashes
+
     path = (find_training(path) or path) if path.is_dir() else path
     name = _name(local_name(path), precision)
     _check_free(here, name, str(path))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from math import isqrt
 
 from wordreel.errors import NextStep, WeightsError
+from wordreel.nets.checkpoint import Array
 from wordreel.nets.clip.config import (
     Activation,
     BackboneConfig,
@@ -19,7 +20,6 @@ from wordreel.nets.clip.config import (
     Triple,
     VisionTowerConfig,
 )
-from wordreel.nets.graph import Array
 
 State = Mapping[str, Array]
 VISION, TEXT = "vision_model", "text_model"

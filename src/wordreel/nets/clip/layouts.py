@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from wordreel.nets.checkpoint import WRAPPER
-from wordreel.nets.graph import Array
+from wordreel.nets.checkpoint import WRAPPER, Array
 from wordreel.weights.lazy_state import LazyState
 
 State = Mapping[str, Array]

@@ -14,7 +14,7 @@ from math import isqrt
 import numpy as np
 
 from wordreel.errors import NextStep, WeightsError
-from wordreel.nets.checkpoint import COUNTER, WRAPPER
+from wordreel.nets.checkpoint import COUNTER, WRAPPER, Array
 from wordreel.nets.clip.config import BackboneConfig, ImageTransform, TokenizerConfig, VisionTowerConfig
 from wordreel.nets.clip.fastvit import AT as TRUNK
 from wordreel.nets.clip.fastvit import VARIANTS
@@ -22,7 +22,6 @@ from wordreel.nets.clip.infer_config import infer_text
 from wordreel.nets.clip.layouts import to_huggingface
 from wordreel.nets.clip.reparameterise import reparameterise
 from wordreel.nets.clip.vision import STEM
-from wordreel.nets.graph import Array
 from wordreel.weights.lazy_state import LazyState
 
 State = Mapping[str, Array]

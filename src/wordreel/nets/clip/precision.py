@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from wordreel.nets.checkpoint import Array
 from wordreel.nets.clip.config import BackboneConfig
 from wordreel.nets.clip.towers import TOWERS, write_towers
-from wordreel.nets.graph import Array
 from wordreel.nets.runtime import Network
 from wordreel.types import Float32
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.errors import NextStep, WeightsError
-from wordreel.nets.checkpoint import WRAPPER
+from wordreel.nets.checkpoint import WRAPPER, Array
 from wordreel.nets.clip.config import BackboneConfig
 from wordreel.nets.clip.infer_config import infer_config
 from wordreel.nets.clip.layouts import to_huggingface
@@ -19,7 +19,6 @@ from wordreel.nets.clip.mobileclip import infer_mobileclip, is_mobileclip, to_to
 from wordreel.nets.clip.read_clip4clip import backbone_of, is_clip4clip
 from wordreel.nets.clip.read_config import Json, from_huggingface, read_json
 from wordreel.nets.clip.read_open_clip import from_open_clip
-from wordreel.nets.graph import Array
 from wordreel.weights.lazy_state import open_safetensors
 from wordreel.weights.lazy_torch import open_state_dict
 from wordreel.weights.torchscript import is_torchscript, read_torchscript

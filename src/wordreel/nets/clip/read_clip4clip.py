@@ -12,13 +12,12 @@ from functools import partial
 from typing import Any, Literal
 
 from wordreel.errors import NextStep, WeightsError
-from wordreel.nets.checkpoint import WRAPPER, unwrapped
+from wordreel.nets.checkpoint import WRAPPER, Array, unwrapped
 from wordreel.nets.clip.clip2video_head import CENTRES, row_count
 from wordreel.nets.clip.config import BackboneConfig, FrameHeadConfig
 from wordreel.nets.clip.frame_head import BLOCKS, HEAD, LSTM, FrameHead
 from wordreel.nets.clip.infer_config import infer_config
 from wordreel.nets.clip.layouts import to_huggingface
-from wordreel.nets.graph import Array
 from wordreel.weights.lazy_state import LazyState
 
 State = Mapping[str, Array]

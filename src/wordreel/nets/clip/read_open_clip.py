@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from wordreel.errors import WeightsError
+from wordreel.nets.checkpoint import Array
 from wordreel.nets.clip.config import (
     Activation,
     BackboneConfig,
@@ -31,7 +32,6 @@ from wordreel.nets.clip.read_config import (
     number,
     triple,
 )
-from wordreel.nets.graph import Array
 
 State = Mapping[str, Array]
 UNSUPPORTED = (

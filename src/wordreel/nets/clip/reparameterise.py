@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from wordreel.errors import WeightsError
-from wordreel.nets.graph import Array, fold_batch_norm
+from wordreel.nets.checkpoint import Array
+from wordreel.nets.graph import fold_batch_norm
 
 EPSILON = 1e-5  # of every batch norm
 BRANCH = re.compile(

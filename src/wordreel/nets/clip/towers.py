@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wordreel.nets.checkpoint import check
+from wordreel.nets.checkpoint import Array, check
 from wordreel.nets.clip.config import BackboneConfig
 from wordreel.nets.clip.fastvit import VARIANTS, FastViT
 from wordreel.nets.clip.frame_head import HEAD
 from wordreel.nets.clip.text import TextTransformer
 from wordreel.nets.clip.text_alignment import TextAlignment
 from wordreel.nets.clip.vision import VisionTransformer
-from wordreel.nets.graph import Array
 from wordreel.nets.net_builder import NetworkDefinition, Shape, build_onnx, weight_shapes
 from wordreel.nets.runtime import Precision
 

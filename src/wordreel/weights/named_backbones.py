@@ -132,11 +132,11 @@ _TABLE = (
     ),
     NamedBackbone(
         "mobileclip-s1", "MobileCLIP-S1",
-        "apple/MobileCLIP-S1-OpenCLIP", 341, APPLE, "fast",
+        "apple/MobileCLIP-S1-OpenCLIP", 341, APPLE, "medium",
     ),
     NamedBackbone(
         "mobileclip-s2", "MobileCLIP-S2",
-        "apple/MobileCLIP-S2-OpenCLIP", 398, APPLE, "fast",
+        "apple/MobileCLIP-S2-OpenCLIP", 398, APPLE, "medium",
     ),
     NamedBackbone(
         "mobileclip-b-lt", "MobileCLIP-B, trained longer",
@@ -148,7 +148,7 @@ _TABLE = (
     ),
     NamedBackbone(
         "mobileclip2-s2", "MobileCLIP2-S2",
-        "timm/MobileCLIP2-S2-OpenCLIP", 398, APPLE, "fast",
+        "timm/MobileCLIP2-S2-OpenCLIP", 398, APPLE, "medium",
     ),
     NamedBackbone(
         "mobileclip2-b", "MobileCLIP2-B",

@@ -15,6 +15,15 @@ def sync_dir(folder: Path) -> None:
         os.close(handle)
 
 
+def sync_file(path: Path) -> None:
+    """Flush a file that was written by somebody else to the disk; a directory as well."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def write_and_sync(path: Path, data: bytes) -> None:
     """Write a file and flush it to the disk."""
     with path.open("wb") as out:

@@ -13,11 +13,10 @@ import os
 import shutil
 import sqlite3
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wordreel.atomic import atomic_write, make_dir, sync_dir, write_and_sync
+from wordreel.atomic import atomic_write, make_dir, sync_dir, sync_file, write_and_sync
 from wordreel.errors import LibraryError, NextStep
 from wordreel.library.catalogue import NAME
 from wordreel.library.store import LibraryStore
@@ -70,21 +69,20 @@ def _backup(store: LibraryStore, folder: Path, on_progress: ProgressCallback | N
     fresh = folder / f"{NAME}{UNFINISHED}"
     if not (folder / MANIFEST).exists():  # so that a first backup that was stopped is recognised
         _write_manifest(folder, {"library": _identity(store), "finished": False})
-    copied: set[str] = set()
-    total_bytes = 0
+    copied = total_bytes = 0
     for _ in range(ROUNDS):
         wanted = _snapshot(store, fresh)
         gone = False
         for number, digest in enumerate(sorted(wanted)):
             if on_progress is not None:
                 on_progress(Progress("backup", number, len(wanted)))
-            if digest in copied or files.path(digest).is_file():
+            if files.path(digest).is_file():
                 continue
             size = _copy_track(store.track_files.path(digest), files, digest)
             if size is None:
                 gone = True  # removed since the snapshot, or lost: the next snapshot tells
             elif size > 0:
-                copied.add(digest)
+                copied += 1
                 total_bytes += size
         if not gone or wanted == _named(store):
             break
@@ -101,7 +99,7 @@ def _backup(store: LibraryStore, folder: Path, on_progress: ProgressCallback | N
             files.remove(digest)
     if on_progress is not None:
         on_progress(Progress("backup", len(wanted), len(wanted)))
-    return BackupReport(str(folder), len(wanted), len(copied), total_bytes, tuple(lost))
+    return BackupReport(str(folder), len(wanted), copied, total_bytes, tuple(lost))
 
 
 def restore(
@@ -122,7 +120,7 @@ def restore(
     try:
         make_dir(staging / "tracks" / STAGING)
         make_dir(staging / "cache")
-        _copy_database(origin / NAME, staging / NAME)
+        write_and_sync(staging / NAME, (origin / NAME).read_bytes())  # a plain file: a backup has no log
         wanted = _named_in(staging / NAME)
         old, new = TrackFiles(origin / "tracks"), TrackFiles(staging / "tracks")
         damaged: list[str] = []
@@ -152,12 +150,6 @@ def _snapshot(store: LibraryStore, path: Path) -> set[str]:
     path.unlink(missing_ok=True)
     store.catalogue.copy_to(path)
     return _named_in(path)
-
-
-def _copy_database(source: Path, target: Path) -> None:
-    """Copy a backup's catalogue: a plain file, since a backup has no log."""
-    with source.open("rb") as file:
-        write_and_sync(target, file.read())
 
 
 def _named_in(path: Path) -> set[str]:
@@ -205,18 +197,10 @@ def _copy_models(source: Path, target: Path) -> None:
         except FileNotFoundError:  # removed meanwhile
             shutil.rmtree(fresh, ignore_errors=True)
             continue
-        _sync_all(fresh.rglob("*"))
+        for path in fresh.rglob("*"):
+            sync_file(path)
         fresh.rename(target / folder.name)
     sync_dir(target)
-
-
-def _sync_all(paths: Iterable[Path]) -> None:
-    for path in paths:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _identity(store: LibraryStore) -> str:

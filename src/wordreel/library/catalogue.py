@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from wordreel.atomic import sync_file
 from wordreel.errors import LibraryError, NextStep
 from wordreel.library.migrations import check_version, migrate
 
@@ -134,11 +135,7 @@ class Catalogue:
                 target.close()
         except sqlite3.Error as error:
             raise explain(error, path) from error
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        sync_file(path)
 
     def digest(self) -> str:
         """A sha256 over all tables but ids, clocks and inodes: equal for two libraries of the same files."""

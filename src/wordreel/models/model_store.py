@@ -7,7 +7,6 @@ Nothing here needs torch until a trained model is opened.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from wordreel.atomic import atomic_write, make_dir, sync_dir
+from wordreel.atomic import atomic_write, make_dir, sync_dir, sync_file
 from wordreel.errors import LibraryError, NextStep, WeightsCorrupt, WeightsMissing, WordreelError
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import CheckpointModel, Model
@@ -189,7 +188,7 @@ def save_model(store: LibraryStore, model: CheckpointModel, weights: WeightStore
             for name in (WEIGHTS, *model.text_files):
                 make_dir((fresh / name).parent)
                 shutil.copyfile(folder / name, fresh / name)
-                _sync(fresh / name)
+                sync_file(fresh / name)
             atomic_write(fresh / FACTS, json.dumps(dict(model.facts), indent=2, ensure_ascii=False).encode())
             if open_checkpoint(fresh, weights).fingerprint != model.fingerprint:
                 raise WeightsCorrupt(f"{folder} changed while it was being copied", NextStep("try again"))
@@ -200,8 +199,3 @@ def save_model(store: LibraryStore, model: CheckpointModel, weights: WeightStore
                 f"the model cannot be copied into {target.parent}: {error.strerror or error}"
             ) from error
     return open_model(store, weights, model.fingerprint)
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

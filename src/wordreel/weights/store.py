@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from wordreel.atomic import sync_file
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import ProgressCallback
 from wordreel.weights.archive import extract_members, file_sha256
@@ -253,7 +254,7 @@ def writing(root: Path) -> Iterator[None]:
 def replace_folder(source: Path, target: Path) -> Path:
     """Flush the folder `source` to disk and rename it to `target`, where an older folder may be."""
     for path in (*sorted(source.rglob("*")), source):
-        _sync(path)
+        sync_file(path)
     for attempt in range(10):
         with suppress(FileNotFoundError):
             target.rename(source.with_name(f"aside{attempt}"))
@@ -262,7 +263,7 @@ def replace_folder(source: Path, target: Path) -> Path:
             break
     else:
         source.rename(target)
-    _sync(target.parent)
+    sync_file(target.parent)
     return target
 
 
@@ -275,14 +276,6 @@ def remove_folder(root: Path, name: str) -> int:
     with staging_folder(root, name) as staging:
         folder.rename(staging / "removed")
     return freed
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _cannot_write(root: Path, error: OSError) -> WeightsError:

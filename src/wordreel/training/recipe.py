@@ -128,17 +128,22 @@ def load(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
 
 def parse(name: str, values: Mapping[str, Any]) -> Recipe:
     """A recipe from its plain values."""
-    known = ["model", *WORDS, *SECTIONS]
+    arguments = read_sections(name, values, SECTIONS)
+    return Recipe(model=read_model(values["model"]), **arguments)
+
+
+def read_sections(name: str, values: Mapping[str, Any], sections: Mapping[str, type]) -> dict[str, Any]:
+    """Name, words and sections of a recipe's plain values; a recipe has a [model] and nothing unknown."""
+    known = ["model", *WORDS, *sections]
     for key in values:
         if key not in known:
             raise TrainingError(f"recipe {name} has an unknown {key!r}; {did_you_mean(key, known)}")
     if not isinstance(values.get("model"), Mapping):
         raise TrainingError(f"recipe {name} has no [model]")
-    arguments: dict[str, Any] = {"name": name, "model": read_model(values["model"])}
+    arguments: dict[str, Any] = {"name": name, "notes": tuple(map(str, values.get("notes", ())))}
     for key in ("title", "paper"):
         arguments[key] = str(values.get(key, ""))
-    arguments["notes"] = tuple(map(str, values.get("notes", ())))
-    for key, kind in SECTIONS.items():
+    for key, kind in sections.items():
         section = values.get(key, {})
         if not isinstance(section, Mapping):
             raise TrainingError(f"recipe {name}: {key} is a section, not {section!r}")
@@ -146,7 +151,7 @@ def parse(name: str, values: Mapping[str, Any]) -> Recipe:
             if old[0] == key and old[1] in section:
                 raise TrainingError(f"recipe {name}: {'.'.join(old)} is now {new}")
         arguments[key] = from_dict(kind, section, key)
-    return Recipe(**arguments)
+    return arguments
 
 
 def put(values: dict[str, Any], override: str) -> None:

@@ -24,7 +24,7 @@ from wordreel.models.clip.config import KINDS, VIT_B_16, VIT_B_32, VideoTextConf
 from wordreel.models.clip.registry import VIDEO_TEXT_MODELS
 from wordreel.nets.clip.config import BackboneConfig
 from wordreel.training.from_dict import did_you_mean, from_dict
-from wordreel.training.recipe import put
+from wordreel.training.recipe import put, read_sections
 from wordreel.training.settings import (
     DataSettings,
     LossSettings,
@@ -38,7 +38,6 @@ SECTIONS = {
     "frames": FrameSettings, "data": DataSettings, "loss": LossSettings, "optimiser": OptimiserSettings,
     "schedule": ScheduleSettings, "run": RunSettings, "start": VideoStartSettings,
 }  # fmt: skip
-WORDS = ("title", "paper", "notes")
 BACKBONES = {config.name: config for config in (VIT_B_32, VIT_B_16)}
 OF_FEATURES = {
     "data": ("words", "window", "segment_words", "until", "shorten_captions"),
@@ -121,20 +120,7 @@ def load(source: str | Path, overrides: Sequence[str] = ()) -> VideoRecipe:
 
 def parse(name: str, values: Mapping[str, Any]) -> VideoRecipe:
     """A recipe from its plain values."""
-    known = ["model", *WORDS, *SECTIONS]
-    for key in values:
-        if key not in known:
-            raise TrainingError(f"recipe {name} has an unknown {key!r}; {did_you_mean(key, known)}")
-    if not isinstance(values.get("model"), Mapping):
-        raise TrainingError(f"recipe {name} has no [model]")
-    arguments: dict[str, Any] = {"name": name, "notes": tuple(map(str, values.get("notes", ())))}
-    for key in ("title", "paper"):
-        arguments[key] = str(values.get(key, ""))
-    for key, kind in SECTIONS.items():
-        section = values.get(key, {})
-        if not isinstance(section, Mapping):
-            raise TrainingError(f"recipe {name}: {key} is a section, not {section!r}")
-        arguments[key] = from_dict(kind, section, key)
+    arguments = read_sections(name, values, SECTIONS)
     return VideoRecipe(model=read_video_model(values["model"], arguments["start"].backbone), **arguments)
 
 

@@ -1,15 +1,30 @@
-"""What every index takes and returns.
+"""`Index`: what every back end takes and returns. One file per back end.
 
-A query bank gives an index one number per item and, for the gated methods, one bit.
+Items are rows, numbered from 0 as they were embedded; a row never changes. New items are new rows at the end
+(`PartedIndex` searches those that a built index does not hold yet), and a deleted item is a row that is no
+longer `allowed`.
 
-A corrected score is s(q, v) − bias[v]: the inner product of `[v, −bias]` and `[q, 1]`. A gated correction
-holds for the queries whose plain best item is `active`; the others stay plain.
+A query bank gives an index one number per item and, for the gated methods, one bit. A corrected score is
+s(q, v) − bias[v]: the inner product of `[v, −bias]` and `[q, 1]`. A gated correction holds for the queries
+whose plain best item is `active`; the others stay plain.
+
+Within a group of items that have the same experts available, the mixture similarity is one inner product, of
+the item and the query rescaled for that group (`availability_groups`, `group_queries`).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.models.similarity import divide, flatten_queries
+from wordreel.progress import ProgressCallback
 from wordreel.types import Bool, Float32, Int64
 
 
@@ -24,10 +39,221 @@ class Correction:
         return self.bias.shape == (items,) and (self.active is None or self.active.shape == (items,))
 
 
-@dataclass(frozen=True)
-class IndexResult:
+@dataclass(frozen=True, eq=False)
+class Best:
     """The best items of each query, best first. Rows past the end of a short gallery are -1, scores -inf."""
 
     rows: Int64  # [queries, k]
     scores: Float32  # [queries, k]
+
+
+@dataclass(frozen=True, eq=False)
+class IndexResult(Best):
+    """The best items of each query, and whether the correction held for it."""
+
     corrected: Bool  # [queries]
+
+
+class Index(ABC):
+    """Items to search by similarity, with filters and a correction. Immutable; threads may share it."""
+
+    name: ClassVar[str]  # of the back end, as messages and settings spell it
+
+    @property
+    @abstractmethod
+    def exact(self) -> bool:
+        """Whether `best` returns the true best items; otherwise most of them (see `index.recall`)."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """The number of rows, deleted ones included."""
+
+    @abstractmethod
+    def scores(self, vectors: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
+        """Plain scores `[queries, len(rows)]` of some items, exact whatever the index."""
+
+    @abstractmethod
+    def best(
+        self,
+        vectors: Float32,
+        weights: Float32,
+        k: int,
+        allowed: Bool | None = None,
+        bias: Float32 | None = None,
+    ) -> Best:
+        """The `k` best items by s(q, v) − `bias [n]` for `vectors [q, experts, dim]`, `weights [q, experts]`.
+
+        Only the rows `allowed [n]` count, as if there were no others: a filter never costs results. Returned
+        scores are exact, with the bias subtracted; of equal scores the lower row comes first.
+        """
+
+    def search(
+        self,
+        vectors: Float32,
+        weights: Float32,
+        k: int,
+        allowed: Bool | None = None,
+        correction: Correction | None = None,
+    ) -> IndexResult:
+        """The `k` best items by corrected score: as `best`, with the gate of a gated correction.
+
+        A gated correction costs a second search for the queries that it holds for.
+        """
+        check_correction(correction, len(self))
+        if correction is None or correction.active is None:
+            bias = None if correction is None else correction.bias
+            found = self.best(vectors, weights, k, allowed, bias)
+            return IndexResult(found.rows, found.scores, np.full(len(vectors), correction is not None))
+        plain = self.best(vectors, weights, k, allowed)
+        opened = gate(plain, correction.active)
+        if not opened.any():
+            return IndexResult(plain.rows, plain.scores, opened)
+        fixed = self.best(vectors[opened], weights[opened], k, allowed, correction.bias)
+        rows, scores = plain.rows.copy(), plain.scores.copy()
+        rows[opened], scores[opened] = fixed.rows, fixed.scores
+        return IndexResult(rows, scores, opened)
+
+
+@dataclass(frozen=True, eq=False)
+class QuerySample:
+    """Queries like those to come, such as a bank's: they may guide the construction of an index."""
+
+    vectors: Float32  # [q, experts, dim]
+    weights: Float32  # [q, experts]
+
+
+class IndexBuilder(Protocol):
+    """Builds an index into a folder once and opens it from there; one object per back end with files.
+
+    The folder is a cache: its owner (`index.cached`) builds into a new folder, renames it when complete, and
+    remembers which rows it holds and how large its files are. A builder only writes and reads its files.
+    """
+
+    name: str
+
+    def build(
+        self,
+        folder: Path,
+        vectors: Float32,
+        available: Bool,
+        queries: QuerySample | None,
+        on_progress: ProgressCallback | None = None,
+    ) -> None:
+        """Write the index of memory-mapped `vectors [n, experts, dim]`, zeros where not `available`."""
+        ...
+
+    def open(self, folder: Path, vectors: Float32, available: Bool) -> Index:
+        """The index over the same rows, in milliseconds: files are mapped, not read.
+
+        Raises:
+            OSError, ValueError: The files are not what `build` wrote; the index is built again.
+        """
+        ...
+
+
+class PartedIndex(Index):
+    """Several indexes over consecutive rows, searched as one: what is built, and the rows added since."""
+
+    name = "parted"
+
+    def __init__(self, parts: Sequence[Index]) -> None:
+        self.parts = tuple(parts)
+        self._edges = np.cumsum([0, *map(len, self.parts)])
+
+    @property
+    def exact(self) -> bool:
+        return all(part.exact for part in self.parts)
+
+    def __len__(self) -> int:
+        return int(self._edges[-1])
+
+    def scores(self, vectors: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
+        wanted = np.arange(len(self))[rows]
+        scores = np.empty((len(vectors), len(wanted)), np.float32)
+        for part, low, high in zip(self.parts, self._edges, self._edges[1:], strict=False):
+            inside = (wanted >= low) & (wanted < high)
+            if inside.any():
+                scores[:, inside] = part.scores(vectors, weights, wanted[inside] - low)
+        return scores
+
+    def best(
+        self,
+        vectors: Float32,
+        weights: Float32,
+        k: int,
+        allowed: Bool | None = None,
+        bias: Float32 | None = None,
+    ) -> Best:
+        found = []
+        for part, low, high in zip(self.parts, self._edges, self._edges[1:], strict=False):
+            some = slice(low, high)
+            one = part.best(
+                vectors,
+                weights,
+                k,
+                None if allowed is None else allowed[some],
+                None if bias is None else bias[some],
+            )
+            found.append(Best(np.where(one.rows < 0, -1, one.rows + low), one.scores))
+        return merge_best(found, k)
+
+
+def check_correction(correction: Correction | None, items: int) -> None:
+    if correction is not None and not correction.fits(items):
+        raise ValueError(f"a correction of {len(correction.bias)} items does not fit {items} items")
+
+
+def gate(plain: Best, active: Bool) -> Bool:
+    """`[queries]`: whether the plain best item of each query is active."""
+    if not len(active) or not plain.rows.shape[1]:
+        return np.zeros(len(plain.rows), bool)
+    first = plain.rows[:, 0]
+    return np.asarray((first >= 0) & active[first])
+
+
+def merge_best(parts: Sequence[Best], k: int) -> Best:
+    """The `k` best of several lists over different items; of equal scores the lower row first.
+
+    >>> one = Best(np.array([[4, 0]]), np.array([[0.9, 0.2]], np.float32))
+    >>> two = Best(np.array([[1, -1]]), np.array([[0.9, -np.inf]], np.float32))
+    >>> merge_best([one, two], 3).rows.tolist()
+    [[1, 4, 0]]
+    """
+    rows = np.concatenate([part.rows for part in parts], axis=1)
+    scores = np.concatenate([part.scores for part in parts], axis=1)
+    order = np.lexsort((rows, -scores), axis=1)[:, :k]
+    rows, scores = np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
+    short = max(0, k - rows.shape[1])
+    rows = np.pad(rows, ((0, 0), (0, short)), constant_values=-1)
+    scores = np.pad(scores, ((0, 0), (0, short)), constant_values=-np.inf)
+    return Best(np.where(np.isneginf(scores), -1, rows), scores.astype(np.float32, copy=False))
+
+
+def availability_groups(available: Bool) -> list[tuple[Bool, Int64]]:
+    """Each pattern of available experts `[experts]` with its rows, in order; at most 2^experts groups.
+
+    >>> groups = availability_groups(np.array([[True, True], [True, False], [True, True]]))
+    >>> [(pattern.tolist(), rows.tolist()) for pattern, rows in groups]
+    [([True, False], [1]), ([True, True], [0, 2])]
+    """
+    if not len(available):
+        return []
+    bits = 1 << np.arange(available.shape[1] - 1, -1, -1, dtype=np.int64)
+    codes = available @ bits
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    return [(available[rows[0]], rows) for rows in np.split(order, starts[1:])]
+
+
+def group_queries(vectors: Float32, weights: Float32, pattern: Bool) -> Float32:
+    """Queries `[q, experts · dim]` whose inner product with an item of this pattern is the similarity.
+
+    Zeros where no expert is both wanted and available, as the similarity is 0 there.
+
+    >>> q, w = np.ones((1, 2, 1), np.float32), np.array([[1, 3]], np.float32)
+    >>> group_queries(q, w, np.array([True, False])).tolist()
+    [[1.0, 0.0]]
+    """
+    used = weights * pattern
+    total = used.sum(axis=1, keepdims=True)
+    return flatten_queries(vectors, divide(used, np.broadcast_to(total, used.shape)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.index.base import Correction, IndexResult
+from wordreel.index.base import Best, Correction, Index, IndexResult, check_correction, gate
 from wordreel.index.topk import topk_ids
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.types import Bool, Float32
@@ -18,8 +18,10 @@ from wordreel.types import Bool, Float32
 BLOCK = 16_384
 
 
-class ExactIndex:
+class ExactIndex(Index):
     """Items `vectors [n, experts, dim]` (zeros where not available) and `available [n, experts]`."""
+
+    name = "exact"
 
     def __init__(self, vectors: Float32, available: Bool) -> None:
         if vectors.ndim != 3 or available.shape != vectors.shape[:2]:
@@ -29,12 +31,25 @@ class ExactIndex:
         self._vectors = vectors.reshape(len(vectors), vectors.shape[1] * vectors.shape[2])
         self._available = available
 
+    @property
+    def exact(self) -> bool:
+        return True
+
     def __len__(self) -> int:
         return len(self._vectors)
 
     def scores(self, vectors: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
-        """Plain scores `[queries, len(rows)]` of some items."""
         return self._plain(flatten_queries(vectors, weights), weights, rows)
+
+    def best(
+        self,
+        vectors: Float32,
+        weights: Float32,
+        k: int,
+        allowed: Bool | None = None,
+        bias: Float32 | None = None,
+    ) -> Best:
+        return self.search(vectors, weights, k, allowed, None if bias is None else Correction(bias))
 
     def search(
         self,
@@ -45,22 +60,20 @@ class ExactIndex:
         correction: Correction | None = None,
         known: Float32 | None = None,
     ) -> IndexResult:
-        """The `k` best items for each of `vectors [q, experts, dim]` with `weights [q, experts]`.
+        """The `k` best items by corrected score, a gated correction in the same pass.
 
-        `allowed [n]` leaves items out before ranking, so a filter never costs results. `known [q, n]` are the
-        plain scores of all items, if known already.
+        `known [q, n]` are the plain scores of all items, if known already.
 
         >>> items = np.eye(3, dtype=np.float32)[:, None, :]
         >>> index = ExactIndex(items, np.ones((3, 1), bool))
         >>> index.search(items[1:2], np.ones((1, 1), np.float32), k=2).rows
         array([[1, 0]])
         """
-        if correction is not None and not correction.fits(len(self)):
-            raise ValueError(f"a correction of {len(correction.bias)} items does not fit {len(self)} items")
-        gate = None if correction is None else correction.active
+        check_correction(correction, len(self))
+        active = None if correction is None else correction.active
         flat = flatten_queries(vectors, weights)
-        plain = _Best(len(flat), k) if correction is None or gate is not None else None
-        fixed = _Best(len(flat), k) if correction is not None else None
+        plain = _Running(len(flat), k) if correction is None or active is not None else None
+        fixed = _Running(len(flat), k) if correction is not None else None
         for start in range(0, len(self), BLOCK):
             block = slice(start, min(start + BLOCK, len(self)))
             if allowed is not None and not allowed[block].any():
@@ -76,11 +89,10 @@ class ExactIndex:
         if plain is None and fixed is not None:
             return fixed.result(np.ones(len(flat), bool))
         assert plain is not None  # noqa: S101 - there is always one of the two
-        if fixed is None or gate is None or not len(self):
+        if fixed is None or active is None:
             return plain.result(np.zeros(len(flat), bool))
-        first = plain.rows[:, 0]
-        opened = (first >= 0) & gate[first]
-        merged = _Best(len(flat), k)
+        opened = gate(Best(plain.rows, plain.scores), active)
+        merged = _Running(len(flat), k)
         merged.rows = np.where(opened[:, None], fixed.rows, plain.rows)
         merged.scores = np.where(opened[:, None], fixed.scores, plain.scores)
         return merged.result(opened)
@@ -90,7 +102,7 @@ class ExactIndex:
         return divide(top, weights @ self._available[rows].T.astype(np.float32))
 
 
-class _Best:
+class _Running:
     """The running best of every query while blocks of scores go by."""
 
     def __init__(self, queries: int, k: int) -> None:

@@ -52,6 +52,9 @@ def _text(rows: list[dict[str, Any]], loading: list[dict[str, Any]]) -> str:
     if loading:
         lines += [
             "",
+            "Two seeds trained at the same time on one GPU and shared its clips per second; below, each",
+            "model had it alone.",
+            "",
             "Every video decoded in every epoch (no cache of decoded videos), 12 frames of each:",
             "",
             "| model | pixels | clips/s | waiting |",

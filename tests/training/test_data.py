@@ -14,7 +14,13 @@ from wordreel.models.batch import TokenBatch, masked_mean  # noqa: E402
 from wordreel.models.collate import ExpertRows, collate  # noqa: E402
 from wordreel.training.data import join  # noqa: E402
 from wordreel.training.data.caption_store import CaptionStore, shorten  # noqa: E402
-from wordreel.training.data.feature_store import FeatureStore, drop_experts, drop_tokens, smallest_keys  # noqa: E402
+from wordreel.training.data.feature_store import (  # noqa: E402
+    FeatureStore,
+    drop_experts,
+    drop_tokens,
+    show_alone,
+    smallest_keys,
+)
 from wordreel.training.data.packed import pack  # noqa: E402
 from wordreel.training.data.sampler import BatchSampler  # noqa: E402
 from wordreel.training.settings import DataSettings, RunSettings  # noqa: E402
@@ -114,6 +120,20 @@ def test_expert_dropout_leaves_every_video_something():
     assert (fewer <= had).all()
     assert fewer.any(dim=1).all()
     assert fewer.sum() < 0.6 * had.sum()
+
+
+def test_experts_are_shown_alone_where_a_video_has_them():
+    whole = FeatureStore(toy_pairs(400), CONFIGS["reel"], CPU).batch(torch.arange(400))
+    had = torch.stack([part.available for part in whole.values()], dim=1)
+    torch.manual_seed(0)
+    alone = torch.tensor([False, True, False])
+    left = torch.stack([p.available for p in show_alone(whole, 0.4, alone).values()], dim=1)
+    changed = (left != had).any(dim=1)
+    assert torch.equal(left[changed], had[changed] & alone)
+    assert left.any(dim=1).all()
+    others = had[:, 1] & had[:, [0, 2]].any(dim=1)
+    assert not changed[~others].any()
+    assert float(changed[others].float().mean()) == pytest.approx(0.4, abs=0.08)
 
 
 def test_spared_experts_and_single_rows_are_left():

@@ -54,9 +54,12 @@ def test_what_the_pack_was_not_made_for_is_refused(tmp_path):
     recipe = toy_recipe("ce")
     held = toy_data(recipe.model)
     save_pack(tmp_path / "pack", recipe, held)
-    other = replace(recipe, model=replace(recipe.model, experts=EXPERTS[:2]))
-    with pytest.raises(TrainingError, match=r"another model \(model.experts.face"):
-        load_pack(tmp_path / "pack", other)
+    wider = (*EXPERTS[:2], replace(EXPERTS[2], name="smell"))
+    with pytest.raises(TrainingError, match=r"another model \(model.experts.smell"):
+        load_pack(tmp_path / "pack", replace(recipe, model=replace(recipe.model, experts=wider)))
+    fewer = replace(EXPERTS[1], max_tokens=2)  # NetVLAD reads single rows, not segments
+    with pytest.raises(TrainingError, match=r"sound.max_tokens was 4 and is 2"):
+        load_pack(tmp_path / "pack", replace(recipe, model=replace(recipe.model, experts=(fewer,))))
     longer = replace(recipe, model=replace(recipe.model, text=replace(TEXT, max_tokens=7)))
     with pytest.raises(TrainingError, match="max_tokens was 5 and is 7"):
         load_pack(tmp_path / "pack", longer)
@@ -65,6 +68,20 @@ def test_what_the_pack_was_not_made_for_is_refused(tmp_path):
     (tmp_path / "bad").write_bytes(b"nothing")
     with pytest.raises(TrainingError, match="not packed training data"):
         load_pack(tmp_path / "bad", recipe)
+
+
+def test_a_pack_serves_models_with_fewer_experts_and_fewer_segments(tmp_path):
+    recipe = toy_recipe("reel")
+    scene, sound, face = recipe.model.experts
+    packed = replace(recipe, model=replace(recipe.model, experts=(replace(scene, max_tokens=6), sound, face)))
+    held = toy_data(packed.model)
+    save_pack(tmp_path / "pack", packed, held)
+    small = replace(recipe, model=replace(recipe.model, experts=(replace(scene, max_tokens=3), sound)))
+    result = train(small, load_pack(tmp_path / "pack", small), tmp_path / "run", device="cpu")
+    assert result.steps
+    more = replace(recipe, model=replace(recipe.model, experts=(replace(scene, max_tokens=7), sound)))
+    with pytest.raises(TrainingError, match=r"scene.max_tokens was 6 and is 7"):
+        load_pack(tmp_path / "pack", more)
 
 
 CAPTIONS = ["a dog runs", "two men talk in a kitchen", "a red car", "the crowd cheers at a concert"]

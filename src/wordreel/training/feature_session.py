@@ -54,7 +54,9 @@ class FeatureSession(Session[FeatureBatch]):
         val_words = data.val_words
         if is_frozen(text):
             val_words = val_words and frozen_states(self.module, val_words, text, device)
-        dropout = FeatureDropout(run.token_dropout, run.expert_dropout, run.expert_dropout_spares)
+        dropout = FeatureDropout(
+            run.token_dropout, run.expert_dropout, run.expert_dropout_spares, run.alone_chance, run.alone
+        )
         self.features = FeatureStore(
             data.train, recipe.model, device, dtype, run.compile, dropout, as_float32
         )

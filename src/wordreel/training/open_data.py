@@ -13,11 +13,13 @@ from wordreel.datasets.trees import open_tree
 from wordreel.datasets.trees.teachtext import TeachTextTree
 from wordreel.datasets.types import Split
 from wordreel.errors import NextStep, TrainingError
+from wordreel.library.store import LibraryStore
 from wordreel.models.checkpoint import read_facts
 from wordreel.models.config import from_json
 from wordreel.models.model_store import find_checkpoint
 from wordreel.training import teachers as teaching
 from wordreel.training.data import Pairs, from_library, from_tree, join
+from wordreel.training.data.class_captions import with_class_captions
 from wordreel.training.data.packed import Packed
 from wordreel.training.recipe import Recipe
 from wordreel.training.training_data import TrainingData
@@ -47,7 +49,13 @@ class LibrarySource:
         else:
             pairs = from_library(self.library, self._read_captions(recipe), experts, share=self.share)
         pairs = pairs.unique() if recipe.data.unique_captions else pairs
-        return pairs if validating else pairs.limited(recipe.data.limit)
+        if validating:
+            return pairs
+        pairs = pairs.limited(recipe.data.limit)
+        if not recipe.data.class_captions:
+            return pairs
+        with LibraryStore.open(self.library) as store:
+            return with_class_captions(pairs, store, recipe.data.class_captions)
 
     def _read_captions(self, recipe: Recipe) -> Split:
         split = registry.read(str(self.captions), self.split, self.folder)

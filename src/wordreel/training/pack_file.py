@@ -80,7 +80,10 @@ def needs_text_weights(recipe: Recipe) -> bool:
 
 
 def load_pack(path: str | Path, recipe: Recipe) -> TrainingData:
-    """Read what `save_pack` wrote, for a recipe with the same experts and the same text side."""
+    """Read what `save_pack` wrote, for a recipe with the same text side and the same or fewer experts.
+
+    Of experts that are pooled into segments the recipe may also use fewer than were packed.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -94,7 +97,7 @@ def load_pack(path: str | Path, recipe: Recipe) -> TrainingData:
         ) from None
     if facts.get("format") != FORMAT:
         raise TrainingError(f"{path} has format {facts.get('format')}, this program reads {FORMAT}")
-    changed = differences(facts["model"], json.loads(json.dumps(_model_facts(recipe))), "model")
+    changed = _changes(facts["model"], json.loads(json.dumps(_model_facts(recipe))))
     if changed:
         raise TrainingError(f"{path} was packed for another model ({', '.join(changed)}); pack it again")
     words = _words(arrays, f"train.{OWN}")
@@ -123,6 +126,17 @@ def _model_facts(recipe: Recipe) -> dict[str, Any]:
     text = {key: model["text"][key] for key in ("words", "dim", "source", "max_tokens", "stop_words")}
     experts = [{key: e[key] for key in ("name", "dim", "pool", "max_tokens")} for e in model["experts"]]
     return {"experts": {expert["name"]: expert for expert in experts}, "text": text}
+
+
+def _changes(packed: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """What a recipe needs and the pack does not have."""
+    experts = {}
+    for name, expert in wanted["experts"].items():
+        known = packed["experts"].get(name)
+        if known is not None and expert["pool"] == "segments" and expert["max_tokens"] <= known["max_tokens"]:
+            known = {**known, "max_tokens": expert["max_tokens"]}
+        experts[name] = known
+    return differences({**packed, "experts": experts}, wanted, "model")
 
 
 def _put_pairs(arrays: Arrays, split: str, pairs: Pairs, experts: tuple[ExpertConfig, ...]) -> None:

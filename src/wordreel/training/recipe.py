@@ -77,12 +77,14 @@ class Recipe:
                 "loss.soft_targets compare whole captions, and data.segment_words draws parts of them; "
                 "set one to 0"
             )
-        unknown = [name for name in self.run.expert_dropout_spares if name not in self.model.names]
-        if unknown:
-            raise TrainingError(
-                f"run.expert_dropout_spares names {unknown[0]}; "
-                f"{did_you_mean(unknown[0], list(self.model.names))}"
-            )
+        if self.data.class_captions and self.data.limit:
+            raise TrainingError("data.class_captions come behind all captions of a video; set data.limit=0")
+        for key in ("expert_dropout_spares", "alone"):
+            unknown = [name for name in getattr(self.run, key) if name not in self.model.names]
+            if unknown:
+                raise TrainingError(
+                    f"run.{key} names {unknown[0]}; {did_you_mean(unknown[0], list(self.model.names))}"
+                )
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, the model in full."""

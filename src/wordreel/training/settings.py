@@ -97,7 +97,8 @@ class DataSettings:
     are used (0: all).
     `captions` is what an epoch is: once over the videos with a random caption each ("one"), or once over all
     pairs ("all"). `shorten_captions` is the chance that a caption is cut to some of its words, as people type
-    (each word stays with one half).
+    (each word stays with one half). With `class_captions` above 0, the names of what the experts' classifiers
+    recognise with at least this probability are captions too, so that words no caption used are learned.
     """
 
     dataset: str = ""
@@ -116,10 +117,13 @@ class DataSettings:
     until: float = 0.0  # seconds: words of a transcript that begin later are left out; 0: none are
     shorten_captions: float = 0.0
     unique_captions: bool = False  # leave out captions that repeat another one of the same video
+    class_captions: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.shorten_captions <= 1:
             raise ValueError("shorten_captions is a chance, from 0 to 1")
+        if not 0 <= self.class_captions < 1:
+            raise ValueError("class_captions is a probability below 1")
         below = [
             n for n in ("limit", "val_limit", "window", "segment_words", "until") if getattr(self, n) < 0
         ]
@@ -132,8 +136,9 @@ class RunSettings:
     """`steps` in an epoch: 0 for once over the data. `select` is the figure that chooses the best epoch.
 
     `expert_dropout` hides whole experts of a video, but none of `expert_dropout_spares`; `token_dropout`
-    hides single rows of an expert, of which one always stays. `precision="auto"` is bfloat16 on a GPU and
-    float32 on a CPU.
+    hides single rows of an expert, of which one always stays. `alone_chance` is the chance that a video which
+    has some of the experts of `alone` shows these and no other, so that a model learns to do with them.
+    `precision="auto"` is bfloat16 on a GPU and float32 on a CPU.
     """
 
     epochs: int = 100
@@ -147,6 +152,8 @@ class RunSettings:
     expert_dropout: float = 0.0
     expert_dropout_spares: tuple[str, ...] = ()
     token_dropout: float = 0.0
+    alone: tuple[str, ...] = ()
+    alone_chance: float = 0.0
     precision: Literal["float32", "bfloat16", "float16", "auto"] = "float32"
     compile: bool = False
     save_minutes: float = 5.0
@@ -156,8 +163,12 @@ class RunSettings:
             raise ValueError(
                 "batch must be at least 2, validate_every at least 1, epochs and steps not below 0"
             )
-        if not 0 <= self.expert_dropout < 1 or not 0 <= self.token_dropout < 1:
-            raise ValueError("expert_dropout and token_dropout are chances below 1")
+        if not all(
+            0 <= chance < 1 for chance in (self.expert_dropout, self.token_dropout, self.alone_chance)
+        ):
+            raise ValueError("expert_dropout, token_dropout and alone_chance are chances below 1")
+        if bool(self.alone) != bool(self.alone_chance):
+            raise ValueError("alone and alone_chance go together: which experts, and how often")
         if self.seed < 0 or self.patience < 0 or self.save_minutes < 0:
             raise ValueError("seed, patience and save_minutes must not be below 0")
 

@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from wordreel.experts.base import Recogniser
 from wordreel.models.base import CheckpointModel, Explanation
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel.checkpoint import SHIPPED, load
+from wordreel.models.reel.class_inputs import recognisers, with_class_inputs
 from wordreel.models.reel.own_words import OwnWords
 from wordreel.models.reel.runtime import ROW, embed_sentences, embed_videos
 from wordreel.models.reel.segments import overlapping, scaled, segments
@@ -29,7 +31,9 @@ from wordreel.weights.store import WeightStore
 
 VERSION = 2  # raise it when any embedding would change
 WEIGHTS = {ROW: 1.0, "appearance": 0.5, "motion": 0.5, "sound": 0.3, "speech": 1.0, "ocr": 0.2}
-PICTURES = ("appearance", "motion")  # it was never trained on sound alone, and is silent there
+PICTURES = ("appearance", "motion")
+"""The learned row speaks where it has one of these, or one that it was trained on alone."""
+
 AT_ONCE = 256  # clips
 
 
@@ -71,6 +75,20 @@ class Reel(CheckpointModel):
         return np.stack([known.vectors for known in self._bridge.encode(texts)])
 
     @cached_property
+    def speaks_for(self) -> tuple[str, ...]:
+        """The experts of which one is enough for the learned row."""
+        run = self.checkpoint.card.get("training", {}).get("recipe", {}).get("run", {})
+        return (*PICTURES, *run.get("alone", ()))
+
+    def _speaks(self, tracks: Mapping[str, Track], clip: Clip) -> bool:
+        """Whether the learned row speaks of a clip."""
+        return any(name in tracks and overlapping(tracks[name], clip).any() for name in self.speaks_for)
+
+    @cached_property
+    def _recognisers(self) -> dict[str, Recogniser]:
+        return recognisers(self._config.names, self._store)
+
+    @cached_property
     def _encoder(self) -> SentenceEncoder:
         return text_encoder(self._store, self.checkpoint)
 
@@ -79,11 +97,11 @@ class Reel(CheckpointModel):
         vectors = np.zeros((len(clips), len(self.experts), self.dim), np.float32)
         available = np.zeros(vectors.shape[:2], bool)
         vectors[:, 1:], available[:, 1:] = self._bridge.embed(tracks, clips)
+        tokens = self.tokens(tracks, clips)
         for start in range(0, len(clips), AT_ONCE):
             span = slice(start, start + AT_ONCE)
-            inputs = [self.tokens(tracks, clip) for clip in clips[span]]
-            vectors[span, 0] = embed_videos(self.checkpoint.tower, self._config, inputs)
-            available[span, 0] = [any(name in tokens for name in PICTURES) for tokens in inputs]
+            vectors[span, 0] = embed_videos(self.checkpoint.tower, self._config, tokens[span])
+            available[span, 0] = [any(name in inputs for name in self.speaks_for) for inputs in tokens[span]]
         vectors[~available] = 0
         return vectors, available
 
@@ -98,29 +116,29 @@ class Reel(CheckpointModel):
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """What the bridge recognised; the learned row is explained with the labels of its inputs."""
         explanation = self._bridge.explain(query, tracks, clip)
-        return _with_learned(explanation) if _sees(tracks, clip) else explanation
+        return _with_learned(explanation) if self._speaks(tracks, clip) else explanation
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
     ) -> Explanation:
         """What two clips have in common, in the bridge's words."""
         common = self._bridge.compare(tracks, clip, other_tracks, other_clip)
-        return _with_learned(common) if _sees(tracks, clip) and _sees(other_tracks, other_clip) else common
+        both = self._speaks(tracks, clip) and self._speaks(other_tracks, other_clip)
+        return _with_learned(common) if both else common
 
-    def tokens(self, tracks: Mapping[str, Track], clip: Clip) -> dict[str, Float32]:
-        """What the learned row reads in a clip."""
+    def tokens(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> list[dict[str, Float32]]:
+        """What the learned row reads in each clip."""
+        inputs = with_class_inputs(tracks, self._recognisers)
+        return [self._clip_tokens(inputs, clip) for clip in clips]
+
+    def _clip_tokens(self, inputs: Mapping[str, Track], clip: Clip) -> dict[str, Float32]:
         tokens, scale = {}, self.checkpoint.scale
         for expert in self._config.experts:
             name = expert.name
-            rows = segments(tracks[name], clip, expert.max_tokens) if name in tracks else None
+            rows = segments(inputs[name], clip, expert.max_tokens) if name in inputs else None
             if rows is not None:
                 tokens[name] = scaled(rows, scale[f"{name}.mean"], scale[f"{name}.deviation"])
         return tokens
-
-
-def _sees(tracks: Mapping[str, Track], clip: Clip) -> bool:
-    """Whether the learned row speaks of a clip."""
-    return any(name in tracks and overlapping(tracks[name], clip).any() for name in PICTURES)
 
 
 def _with_learned(explanation: Explanation) -> Explanation:

@@ -41,11 +41,14 @@ class StoredExpert:
 
 @dataclass(frozen=True)
 class FeatureDropout:
-    """Chances that a training batch hides a single row, or all of an expert but those of `spares`."""
+    """Chances that a training batch hides a single row, all of an expert but those of `spares`, or all
+    experts but those of `alone`."""
 
     tokens: float = 0.0
     experts: float = 0.0
     spares: tuple[str, ...] = ()
+    alone_chance: float = 0.0
+    alone: tuple[str, ...] = ()
 
 
 class FeatureStore:
@@ -77,8 +80,9 @@ class FeatureStore:
         size = sum(prepared[0].values.size for prepared in packed.values()) * dtype.itemsize
         self.storage_device = device_for(size, device)
         # Created here: while a CUDA graph is captured nothing may be copied to the device.
-        self.spared = torch.tensor(
-            [name in self.dropout.spares for name in config.names], device=self.storage_device
+        self.spared, self.alone = (
+            torch.tensor([name in some for name in config.names], device=self.storage_device)
+            for some in (self.dropout.spares, self.dropout.alone)
         )
         self.experts = {
             expert.name: self._store(expert, *packed[expert.name], dtype) for expert in config.experts
@@ -126,6 +130,8 @@ class FeatureStore:
         }
         if training and self.dropout.tokens:
             batch = {name: drop_tokens(part, self.dropout.tokens) for name, part in batch.items()}
+        if training and self.dropout.alone_chance:
+            batch = show_alone(batch, self.dropout.alone_chance, self.alone)
         if training and self.dropout.experts:
             batch = drop_experts(batch, self.dropout.experts, self.spared)
         if self.storage_device != self.device:
@@ -226,9 +232,21 @@ def drop_experts(
     stays = had & ((keys >= chance) | spared)
     best = keys.masked_fill(~had, -1.0).argmax(dim=1, keepdim=True)
     stays = stays | (torch.zeros_like(had).scatter(1, best, True) & had & ~stays.any(dim=1, keepdim=True))
+    return _masked(batch, stays)
+
+
+def show_alone(batch: dict[str, ExpertFeatures], chance: float, alone: Tensor) -> dict[str, ExpertFeatures]:
+    """With this chance only the experts `alone [experts]`, for videos that have one of them."""
+    had = torch.stack([part.available for part in batch.values()], dim=1)  # [b, experts]
+    chosen = (torch.rand(len(had), 1, device=had.device) < chance) & (had & alone).any(dim=1, keepdim=True)
+    return _masked(batch, ~chosen | alone)
+
+
+def _masked(batch: dict[str, ExpertFeatures], stays: Tensor) -> dict[str, ExpertFeatures]:
+    """Only the experts that stay, `stays [b, experts]`."""
     return {
-        name: batch[name]._replace(mask=batch[name].mask & stays[:, number, None])
-        for number, name in enumerate(names)
+        name: part._replace(mask=part.mask & stays[:, number, None])
+        for number, (name, part) in enumerate(batch.items())
     }
 
 

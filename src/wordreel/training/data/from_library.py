@@ -9,8 +9,10 @@ import numpy as np
 
 from wordreel.datasets.types import Caption, Split
 from wordreel.errors import NextStep, TrainingError
+from wordreel.experts.base import Recogniser
 from wordreel.library.store import LibraryStore
 from wordreel.models.collate import ExpertRows, clip_rows
+from wordreel.models.reel.class_inputs import class_track, recognisers, track_of
 from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.pairs import Pairs
 from wordreel.types import Clip, Float32, Track
@@ -34,7 +36,8 @@ def from_library(
         captions: A `Split` (`wordreel.datasets.registry.read`), or sentences by id, an id being a file name
             with or without its suffix. By default the captions imported with the library (`split`,
             `dataset`). Files of the same bytes are one video, which gets the captions of all of them.
-        experts: The experts whose features to load; all by default.
+        experts: The experts whose features to load; all by default. "NAME-classes" are the probabilities of
+            the classes that an expert recognises.
         share: How often an epoch draws each video.
 
     Raises:
@@ -49,7 +52,7 @@ def from_library(
         raise TrainingError(f"no video of the library {store.path} has a caption", step)
     name = dataset or (captions.dataset if isinstance(captions, Split) else "") or store.path.name
     known = {row.expert for row in store.tracks() if row.present}
-    chosen = sorted(known) if experts is None else [expert for expert in experts if expert in known]
+    chosen = sorted(known) if experts is None else [expert for expert in experts if track_of(expert) in known]
     if not chosen:
         raise TrainingError(
             f"the library {store.path} has none of {', '.join(experts or ())}; it has "
@@ -58,8 +61,10 @@ def from_library(
     whole = {clip.content: clip.clip for clip in store.clips() if clip.whole}
     contents = [content for content in by_content if content in whole]
     rows: dict[str, Packed] = {}
+    classifiers = recognisers(chosen)
     for expert in chosen:
-        rows[expert] = _packed([_rows(store, content, expert, whole[content]) for content in contents])
+        head = classifiers.get(expert)
+        rows[expert] = _packed([_rows(store, content, expert, whole[content], head) for content in contents])
     wanted = len(captions.items) if isinstance(captions, Split) else len(captions or by_content)
     return Pairs(
         name,
@@ -71,9 +76,13 @@ def from_library(
     )
 
 
-def _rows(store: LibraryStore, content: str, expert: str, clip: Clip) -> ExpertRows | None:
-    track = store.track(content, expert)
-    return clip_rows(track, clip) if isinstance(track, Track) else None
+def _rows(
+    store: LibraryStore, content: str, expert: str, clip: Clip, recogniser: Recogniser | None
+) -> ExpertRows | None:
+    track = store.track(content, track_of(expert))
+    if not isinstance(track, Track):
+        return None
+    return clip_rows(track if recogniser is None else class_track(track, recogniser), clip)
 
 
 def _packed(tracks: Sequence[ExpertRows | None]) -> Packed:

@@ -91,7 +91,7 @@ def gather(
     for number, content in enumerate(contents):
         own = searcher.snapshot.rows(content)
         tracks = tracks_of(searcher.store, model, content)
-        tokens += [model.tokens(tracks, searcher.snapshot.items[row].clip) for row in own]
+        tokens += model.tokens(tracks, [searcher.snapshot.items[row].clip for row in own])
         entire = [index for index, row in enumerate(own) if searcher.snapshot.items[row].whole]
         whole.append(len(rows) + (entire[0] if entire else 0))
         rows += own

@@ -42,7 +42,7 @@ BACKBONES = {config.name: config for config in (VIT_B_32, VIT_B_16)}
 OF_FEATURES = {
     "data": ("words", "window", "segment_words", "until", "shorten_captions"),
     "loss": ("soft_targets",),
-    "run": ("expert_dropout", "expert_dropout_spares", "token_dropout", "compile"),
+    "run": ("expert_dropout", "expert_dropout_spares", "token_dropout", "alone", "alone_chance", "compile"),
 }
 """Settings that a model which reads frames has no use for."""
 

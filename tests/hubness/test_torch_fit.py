@@ -145,11 +145,3 @@ def test_small_banks_and_machines_without_a_gpu_stay_on_the_cpu(monkeypatch):
         make_method("is").fit(bank, device="cuda")
     with pytest.raises(HubnessError, match="no device 'tpu'"):
         make_method("is").fit(bank, device="tpu")
-
-
-def test_without_a_driver_torch_is_not_imported(monkeypatch):
-    import sys
-
-    monkeypatch.setattr(devices_of, "_has_driver", lambda: False)
-    monkeypatch.setitem(sys.modules, "torch", None)  # importing it would fail
-    assert devices_of.find_gpu() is None

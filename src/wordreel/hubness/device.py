@@ -6,13 +6,11 @@ it; torch is not imported to find out that there is no GPU.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
-from importlib.util import find_spec
-from pathlib import Path
 from typing import ClassVar, Protocol
 
 from wordreel.errors import HubnessError, NextStep
+from wordreel.gpu import find_gpu
 from wordreel.hubness.blocks import Blocks, as_source
 
 AUTO_FROM = 1 << 26  # similarities: fewer take NumPy less time than torch takes to start
@@ -54,19 +52,6 @@ def pick_gpu(device: str, banks: Iterable[Blocks], methods: Iterable[_Fitted] = 
     if gpu is None:
         raise HubnessError("there is no CUDA GPU that torch can use", USE_CPU)
     return device if gpu == "cuda" else gpu
-
-
-def find_gpu() -> str | None:
-    """`cuda` if torch can use a GPU; looks for a driver before it imports torch."""
-    if not _has_driver() or find_spec("torch") is None:
-        return None
-    import torch  # type: ignore[import-not-found, unused-ignore]
-
-    return "cuda" if torch.cuda.is_available() else None
-
-
-def _has_driver() -> bool:
-    return Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi") is not None
 
 
 def _size(banks: Iterable[Blocks]) -> int:

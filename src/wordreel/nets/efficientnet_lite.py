@@ -26,6 +26,11 @@ Weights = Mapping[str, NDArray[Any]]
 CONVERTER_VERSION = 1
 SIZE = 260
 EPSILON = 1e-3
+NORMS = {
+    "_conv_stem": "_bn0", "_expand_conv": "_bn0", "_depthwise_conv": "_bn1", "_project_conv": "_bn2",
+    "_conv_head": "_bn1",
+}  # fmt: skip
+"""The batch norm after each convolution."""
 HALVING = frozenset({1, 4, 7, 15})
 """Blocks of stride 2: the first of stages 2, 3, 4 and 6, whose depths are 1, 3, 3, 4, 4, 5, 1."""
 
@@ -39,13 +44,39 @@ def convert(files: Mapping[str, Path], out: Path) -> None:
 
     (path,) = files.values()
     weights = read_state_dict(path)
-    onnx.save(build(weights), out / "network.onnx")
+    onnx.save(build(fold(weights)), out / "network.onnx")
     head = {"weight": weights["_fc.weight"], "bias": weights["_fc.bias"]}
     save_file({name: np.ascontiguousarray(value) for name, value in head.items()}, out / "head.safetensors")
 
 
-def build(weights: Weights, halving: Collection[int] = HALVING) -> Any:
-    """The model: `images [n, height, width, 3]` uint8 RGB to `features [n, 1280]` float32."""
+def fold(weights: Weights) -> dict[str, NDArray[Any]]:
+    """Weight and bias of every convolution, with the batch norm after it folded in, in float64."""
+    from wordreel.nets.graph import fold_batch_norm
+
+    folded: dict[str, NDArray[Any]] = {}
+    for name in weights:
+        conv = name.removesuffix(".weight")
+        block, _, layer = conv.rpartition(".")
+        if name == conv or layer not in NORMS:
+            continue
+        norm = f"{block}.{NORMS[layer]}" if block else NORMS[layer]
+        folded[name], folded[f"{conv}.bias"] = fold_batch_norm(
+            weights[name].astype(np.float64),
+            None,
+            weights[f"{norm}.running_mean"].astype(np.float64),
+            weights[f"{norm}.running_var"].astype(np.float64),
+            weights[f"{norm}.weight"].astype(np.float64),
+            weights[f"{norm}.bias"].astype(np.float64),
+            EPSILON,
+        )
+    return folded
+
+
+def build(folded: Weights, halving: Collection[int] = HALVING) -> Any:
+    """The model: `images [n, height, width, 3]` uint8 RGB to `features [n, 1280]` float32.
+
+    `folded` is what `fold` returns.
+    """
     from onnx import TensorProto
 
     from wordreel.nets.graph import Graph
@@ -55,41 +86,29 @@ def build(weights: Weights, halving: Collection[int] = HALVING) -> Any:
     centred = graph.op("Sub", graph.op("Cast", images, to=TensorProto.FLOAT), graph.constant(np.float32(127)))
     scaled = graph.op("Div", centred, graph.constant(np.float32(128)))
     x = graph.op("Transpose", scaled, perm=[0, 3, 1, 2])
-    x = _relu6(graph, _conv(graph, x, weights, "_conv_stem", "_bn0", stride=2))
-    blocks = {int(name.split(".")[1]) for name in weights if name.startswith("_blocks.")}
+    x = _relu6(graph, _conv(graph, x, folded, "_conv_stem", stride=2))
+    blocks = {int(name.split(".")[1]) for name in folded if name.startswith("_blocks.")}
     for number in sorted(blocks):
-        x = _block(graph, x, weights, f"_blocks.{number}.", 2 if number in halving else 1)
-    x = _relu6(graph, _conv(graph, x, weights, "_conv_head", "_bn1"))
+        x = _block(graph, x, folded, f"_blocks.{number}.", 2 if number in halving else 1)
+    x = _relu6(graph, _conv(graph, x, folded, "_conv_head"))
     return graph.finish({"features": graph.op("Flatten", graph.op("GlobalAveragePool", x))})
 
 
-def _block(graph: Graph, x: str, weights: Weights, at: str, stride: int) -> str:
+def _block(graph: Graph, x: str, folded: Weights, at: str, stride: int) -> str:
     y = x
-    if f"{at}_expand_conv.weight" in weights:
-        y = _relu6(graph, _conv(graph, y, weights, f"{at}_expand_conv", f"{at}_bn0"))
-    depthwise = weights[f"{at}_depthwise_conv.weight"]
-    y = _conv(graph, y, weights, f"{at}_depthwise_conv", f"{at}_bn1", stride=stride, groups=len(depthwise))
-    y = _conv(graph, _relu6(graph, y), weights, f"{at}_project_conv", f"{at}_bn2")
-    first = weights.get(f"{at}_expand_conv.weight", depthwise)
+    if f"{at}_expand_conv.weight" in folded:
+        y = _relu6(graph, _conv(graph, y, folded, f"{at}_expand_conv"))
+    depthwise = folded[f"{at}_depthwise_conv.weight"]
+    y = _conv(graph, y, folded, f"{at}_depthwise_conv", stride=stride, groups=len(depthwise))
+    y = _conv(graph, _relu6(graph, y), folded, f"{at}_project_conv")
+    first = folded.get(f"{at}_expand_conv.weight", depthwise)
     width_in = first.shape[1] if first is not depthwise else len(depthwise)
-    keeps = stride == 1 and width_in == len(weights[f"{at}_project_conv.weight"])
+    keeps = stride == 1 and width_in == len(folded[f"{at}_project_conv.weight"])
     return graph.op("Add", y, x) if keeps else y
 
 
-def _conv(
-    graph: Graph, x: str, weights: Weights, conv: str, norm: str, stride: int = 1, groups: int = 1
-) -> str:
-    from wordreel.nets.graph import fold_batch_norm
-
-    kernel, bias = fold_batch_norm(
-        weights[f"{conv}.weight"].astype(np.float64),
-        None,
-        weights[f"{norm}.running_mean"].astype(np.float64),
-        weights[f"{norm}.running_var"].astype(np.float64),
-        weights[f"{norm}.weight"].astype(np.float64),
-        weights[f"{norm}.bias"].astype(np.float64),
-        EPSILON,
-    )
+def _conv(graph: Graph, x: str, folded: Weights, conv: str, stride: int = 1, groups: int = 1) -> str:
+    kernel, bias = folded[f"{conv}.weight"], folded[f"{conv}.bias"]
     return graph.conv(x, kernel, bias, stride=stride, pad="SAME", groups=groups)
 
 

@@ -1,7 +1,7 @@
 """Prepared training data in one small file, to train where there are no libraries, media or weight store.
 
 A safetensors file. Features and the sentence encoder's matrices are bytes with a scale per row
-(`models/reel/checkpoint.py`), word vectors float16, token numbers and captions exact. Experts that a model
+(`weights/quantise.py`), word vectors float16, token numbers and captions exact. Experts that a model
 pools into segments are packed as segments.
 """
 
@@ -20,7 +20,6 @@ from wordreel.atomic import atomic_write
 from wordreel.datasets.types import Caption
 from wordreel.errors import NextStep, TrainingError
 from wordreel.models.config import ExpertConfig, to_json
-from wordreel.models.reel.checkpoint import dequantise, quantise
 from wordreel.training.data.feature_store import segmented
 from wordreel.training.data.packed import Packed
 from wordreel.training.data.pairs import Pairs
@@ -28,6 +27,7 @@ from wordreel.training.recipe import Recipe
 from wordreel.training.state import differences
 from wordreel.training.training_data import TrainingData
 from wordreel.types import Float32
+from wordreel.weights.quantise import dequantise, quantise
 
 FORMAT, KEY = 1, "wordreel.pack"
 SCALES, COUNTS, TIMES = "/scales", "/counts", "/times"

@@ -4,18 +4,12 @@ import numpy as np
 import pytest
 
 from wordreel.errors import WeightsError
-from wordreel.models.reel.checkpoint import (
-    ReelCheckpoint,
-    dequantise,
-    export,
-    from_state,
-    load,
-    quantise,
-)
+from wordreel.models.reel.checkpoint import ReelCheckpoint, export, from_state, load
 from wordreel.models.reel.runtime import embed_sentences, embed_videos
 from wordreel.models.reel.segments import scaled, segments
 from wordreel.models.registry import reel
 from wordreel.types import Clip, Track
+from wordreel.weights.quantise import dequantise, quantise
 
 torch = pytest.importorskip("torch")
 

@@ -1,11 +1,9 @@
 """The default model's weights for the NumPy runtime: from a training's folder, or from the exported file.
 
-The exported file is one safetensors file, matrices as bytes with a scale per row, the rest as float16:
-
-    W[i, j] ≈ scale[i] · q[i, j],   scale[i] = max |W[i]| / 127
-
-Parts: `tower.…` (both sides), `encoder.…` (the layers of the sentence encoder that were trained further), and
-`scale.…` (mean and deviation of each expert's rows). The header says what it was trained on.
+The exported file is one safetensors file, matrices as bytes with a scale per row (`weights/quantise.py`), the
+rest as float16. Parts: `tower.…` (both sides), `encoder.…` (the layers of the sentence encoder that were
+trained further), and `scale.…` (mean and deviation of each expert's rows). The header says what it was
+trained on.
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissi
 from wordreel.models.config import MINILM, ReelConfig, from_json, to_json
 from wordreel.models.registry import reel
 from wordreel.types import Float32
+from wordreel.weights.quantise import dequantise, quantise
 
 FORMAT = 1
 BYTES, SCALES = "/bytes", "/scales"
@@ -153,13 +152,3 @@ def _check_text(config: ReelConfig) -> None:
 def is_quantised(array: Float32) -> bool:
     """Whether the exported file stores an array as bytes: large matrices only."""
     return array.ndim == 2 and array.size > 10_000
-
-
-def quantise(array: Float32) -> tuple[np.ndarray[Any, np.dtype[np.int8]], Float32]:
-    """Bytes and a scale per row."""
-    scales = np.maximum(np.abs(array).max(axis=1), 1e-12) / 127
-    return np.rint(array / scales[:, None]).astype(np.int8), scales.astype(np.float32)
-
-
-def dequantise(small: np.ndarray[Any, Any], scales: Float32) -> Float32:
-    return np.asarray(small.astype(np.float32) * scales[:, None], np.float32)

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wordreel.models.reel.checkpoint import dequantise, is_quantised, quantise
+from wordreel.models.reel.checkpoint import is_quantised
 from wordreel.models.reel.own_words import TABLE, added
 from wordreel.types import Float32, Int64
+from wordreel.weights.quantise import dequantise, quantise
 
 NAMES = {
     "straight": "caption.straight.weight",

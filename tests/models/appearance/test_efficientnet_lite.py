@@ -3,8 +3,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from wordreel.models.picture_text.efficientnet_lite import LITE2, Block, EfficientNetLite
-from wordreel.nets.efficientnet_lite import build
+from wordreel.models.appearance.efficientnet_lite import LITE2, Block, EfficientNetLite
+from wordreel.nets.efficientnet_lite import build, fold
 from wordreel.nets.runtime import Network
 
 
@@ -25,7 +25,7 @@ def test_the_module_equals_the_network_that_searches(tmp_path, size):
     stages = ((1, 3, 4, 1), (2, 5, 6, 6))
     module = randomised(EfficientNetLite(stages, stem=8, features=12, classes=3, halving={1}))
     state = {name: value.numpy() for name, value in module.state_dict().items()}
-    (tmp_path / "network.onnx").write_bytes(build(state, {1}).SerializeToString())
+    (tmp_path / "network.onnx").write_bytes(build(fold(state), {1}).SerializeToString())
     images = np.random.default_rng(0).integers(0, 256, (2, *size, 3), np.uint8)
     expected = Network(tmp_path / "network.onnx")(images=images)["features"]
     pixels = (torch.from_numpy(images).permute(0, 3, 1, 2).float() - 127) / 128

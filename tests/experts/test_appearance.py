@@ -4,7 +4,21 @@ import cv2
 import numpy as np
 import pytest
 
-from wordreel.experts.appearance import CARD, WEIGHTS, load
+from wordreel.errors import WeightsCorrupt
+from wordreel.experts import appearance
+from wordreel.experts.appearance import (
+    CARD,
+    FILE,
+    PUBLISHED,
+    SHA256,
+    SHIPPED,
+    SOURCE,
+    WEIGHTS,
+    AppearanceExpert,
+    load,
+    recogniser,
+    source_card,
+)
 from wordreel.experts.base import fingerprint
 from wordreel.experts.class_head import class_names
 from wordreel.experts.preprocess import resize_crop
@@ -12,10 +26,14 @@ from wordreel.media.types import Frames, Sound
 from wordreel.types import Absent
 from wordreel.weights.store import WeightStore
 
-GOLDEN = Path(__file__).parent / "golden" / "appearance.npz"
+GOLDEN = Path(__file__).parent / "golden"
 needs_weights = pytest.mark.skipif(
     not WeightStore().has(WEIGHTS), reason=f"weights are not here: run `wordreel weights fetch {WEIGHTS}`"
 )
+SOURCES = {
+    "shipped": pytest.param(SHIPPED, "appearance_shipped.npz", id="shipped"),
+    "published": pytest.param(PUBLISHED, "appearance.npz", id="published", marks=needs_weights),
+}
 
 
 def picture(height=240, width=320):
@@ -33,12 +51,14 @@ def picture(height=240, width=320):
 
 @pytest.fixture(scope="module")
 def expert():
-    return load(WeightStore())
+    """With the file that ships: no weights are fetched."""
+    return AppearanceExpert(WeightStore(Path("/nowhere")), SHIPPED)
 
 
-@needs_weights
-def test_the_golden_picture(expert):
-    golden = np.load(GOLDEN)
+@pytest.mark.parametrize(("source", "file"), SOURCES.values())
+def test_the_golden_picture(source, file):
+    golden = np.load(GOLDEN / file)
+    expert = AppearanceExpert(WeightStore(), source)
     track = expert.extract(Frames(picture()[None], np.zeros(1), 1.0))
     np.testing.assert_allclose(track.values[0, :16], golden["features"], atol=1e-3)
     labels = expert.labels(track)
@@ -47,7 +67,6 @@ def test_the_golden_picture(expert):
     np.testing.assert_allclose(labels.scores[0, best], golden["logits"], atol=1e-2)
 
 
-@needs_weights
 def test_batches_do_not_matter_and_rows_keep_their_times(expert):
     rng = np.random.default_rng(0)
     images = np.stack([np.roll(picture(), int(shift), axis=1) for shift in rng.integers(0, 320, 19)])
@@ -61,7 +80,6 @@ def test_batches_do_not_matter_and_rows_keep_their_times(expert):
         np.testing.assert_allclose(alone.values[0], track.values[number], atol=1e-4)
 
 
-@needs_weights
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3000), (720, 404), (260, 260)])
 def test_any_shape_of_frame(expert, shape):
     track = expert.extract(Frames(np.full((1, *shape, 3), 90, np.uint8), np.zeros(1), 1.0))
@@ -69,7 +87,6 @@ def test_any_shape_of_frame(expert, shape):
     assert track.values.std() > 0
 
 
-@needs_weights
 def test_nothing_to_see(expert):
     assert isinstance(expert.extract(Frames(np.zeros((0, 4, 4, 3), np.uint8), np.zeros(0), 1.0)), Absent)
     assert isinstance(expert.extract(Sound(np.zeros(10, np.float32), 10)), Absent)
@@ -77,7 +94,22 @@ def test_nothing_to_see(expert):
 
 @needs_weights
 def test_the_fingerprint_is_of_card_and_weights(expert):
-    assert expert.fingerprint == fingerprint(CARD, WeightStore().source_hash(WEIGHTS))
+    assert expert.fingerprint == fingerprint(source_card(SHIPPED), SHA256)
+    published = AppearanceExpert(WeightStore(), PUBLISHED)
+    assert published.fingerprint == fingerprint(source_card(PUBLISHED), WeightStore().source_hash(WEIGHTS))
+
+
+@needs_weights
+def test_the_expert_in_use_has_the_source_in_use():
+    assert source_card(SOURCE) == CARD
+    assert load(WeightStore()).fingerprint == recogniser(WeightStore()).fingerprint
+
+
+def test_another_file_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "other").write_bytes(FILE.read_bytes()[:-1])
+    monkeypatch.setattr(appearance, "FILE", tmp_path / "other")
+    with pytest.raises(WeightsCorrupt, match="expected hash"):
+        AppearanceExpert(WeightStore(), SHIPPED)
 
 
 def test_class_names():

@@ -45,9 +45,12 @@ def shared_by(count: int) -> Iterator[None]:
 
 
 class Network:
-    """A loaded ONNX file. Call it with arrays by input name, get arrays by output name."""
+    """A loaded ONNX model, from its file or its bytes.
 
-    def __init__(self, path: Path) -> None:
+    Call it with arrays by input name, get arrays by output name.
+    """
+
+    def __init__(self, model: Path | bytes) -> None:
         import onnxruntime as ort
 
         options = ort.SessionOptions()
@@ -58,7 +61,8 @@ class Network:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         wanted = ("CUDAExecutionProvider", "CPUExecutionProvider")
         usable = [name for name in wanted if name in ort.get_available_providers()]
-        self._session = ort.InferenceSession(str(path), options, providers=usable)
+        source = model if isinstance(model, bytes) else str(model)
+        self._session = ort.InferenceSession(source, options, providers=usable)
         self._outputs = [output.name for output in self._session.get_outputs()]
 
     def __call__(self, **inputs: NDArray[Any]) -> dict[str, NDArray[np.float32]]:

@@ -1,6 +1,6 @@
 """Matrices as bytes with a scale per row, a quarter of the size of float32.
 
-    W[i, j] ≈ scale[i] · q[i, j],   scale[i] = max |W[i]| / 127
+W[i, j] ≈ scale[i] · q[i, j],   scale[i] = max |W[i]| / 127
 """
 
 from __future__ import annotations

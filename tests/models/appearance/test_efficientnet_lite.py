@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 from wordreel.models.appearance.efficientnet_lite import LITE2, Block, EfficientNetLite
 from wordreel.nets.efficientnet_lite import build, fold

@@ -17,7 +17,8 @@ from wordreel.nets.efficientnet_lite import EPSILON, HALVING
 
 LITE2 = (
     # (blocks, kernel, width, expansion) of each stage
-    (1, 3, 16, 1), (3, 3, 24, 6), (3, 5, 48, 6), (4, 3, 88, 6), (4, 5, 120, 6), (5, 5, 208, 6), (1, 3, 352, 6),
+    (1, 3, 16, 1), (3, 3, 24, 6), (3, 5, 48, 6), (4, 3, 88, 6), (4, 5, 120, 6), (5, 5, 208, 6),
+    (1, 3, 352, 6),
 )  # fmt: skip
 STEM, FEATURES, CLASSES = 32, 1280, 1000
 MOMENTUM = 0.01  # of the batch norms, as published
@@ -90,7 +91,8 @@ class Block(nn.Module):
         y = F.relu6(self._bn0(self._expand_conv(x))) if self.expands else x
         y = F.relu6(self._bn1(self._depthwise_conv(y)))
         y = self._bn2(self._project_conv(y))
-        return x + y if self.residual else y
+        out: Tensor = x + y if self.residual else y
+        return out
 
 
 class SameConv2d(nn.Conv2d):

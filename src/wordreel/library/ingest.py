@@ -6,13 +6,14 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wordreel.experts.base import Expert
 from wordreel.library.add_report import AddProgress, AddProgressCallback, AddReport
 from wordreel.library.catalogue import Catalogue
-from wordreel.library.extract import ExpertRunner, MediaDecoder
+from wordreel.library.extract import MediaDecoder
+from wordreel.library.extractor import Extractor, LocalExtractor
 from wordreel.library.ingest_file import (
     AddTask,
     ContentLocks,
@@ -33,7 +34,6 @@ from wordreel.library.paths import canonical_path, from_blob, may_exist, prefix_
 from wordreel.library.remove import drop_tracks, drop_unreferenced
 from wordreel.library.scan import FileStamp, IgnoredFile, ScannedFile, scan
 from wordreel.library.store import LibraryStore
-from wordreel.media.types import Window
 
 STOP_TIMEOUT = 5.0  # seconds a worker gets to notice that it should stop
 CLOCK_TICK_NS = 50_000_000  # file times tick this coarsely at worst
@@ -86,26 +86,32 @@ def add(
     >>> len(report.added), report.failed
     (1, [])
     """
+    extractor = LocalExtractor(experts, decoder, store.track_files)
+    return add_with(
+        extractor, store, paths, jobs or default_jobs(), on_progress, retry_failed, within, keep_clips
+    )
+
+
+def add_with(
+    extractor: Extractor,
+    store: LibraryStore,
+    paths: Sequence[str | os.PathLike[str]],
+    jobs: int,
+    on_progress: AddProgressCallback | None = None,
+    retry_failed: bool = False,
+    within: Sequence[str | os.PathLike[str]] | None = None,
+    keep_clips: bool = False,
+) -> AddReport:
+    """`add` wherever the extractor works; only this process writes to the catalogue."""
     started = time.monotonic()
     report = AddReport()
     with store.writing():
-        fingerprints = {expert.card.name: expert.fingerprint for expert in experts}
-        tasks = _plan(store, paths, fingerprints, retry_failed, within, report)
+        tasks = _plan(store, paths, extractor.fingerprints, retry_failed, within, report)
         remove_lost_failures(store, paths)
         store.track_files.clear_staging()
         if tasks:
-            run = _AddRun(
-                store,
-                tasks,
-                ExpertRunner(experts),
-                decoder,
-                fingerprints,
-                report,
-                on_progress,
-                started,
-                keep_clips,
-            )
-            run.run(max(1, min(jobs or default_jobs(), len(tasks))))
+            run = _AddRun(store, tasks, extractor, report, on_progress, started, keep_clips)
+            run.run(max(1, min(jobs, len(tasks))))
         drop_unreferenced(store.catalogue, store.track_files)
     report.seconds = time.monotonic() - started
     return report
@@ -119,7 +125,7 @@ def default_jobs() -> int:
 def _plan(
     store: LibraryStore,
     paths: Sequence[str | os.PathLike[str]],
-    fingerprints: dict[str, str],
+    fingerprints: Mapping[str, str],
     retry_failed: bool,
     within: Sequence[str | os.PathLike[str]] | None,
     report: AddReport,
@@ -142,7 +148,7 @@ def _plan(
 
 
 def _task(
-    catalogue: Catalogue, item: ScannedFile, fingerprints: dict[str, str], retry: bool, report: AddReport
+    catalogue: Catalogue, item: ScannedFile, fingerprints: Mapping[str, str], retry: bool, report: AddReport
 ) -> AddTask | None:
     """The task for one file; None if it is up to date or failed before in the same way."""
     now = time.time_ns()
@@ -196,9 +202,7 @@ class _AddRun:
 
     store: LibraryStore
     tasks: list[AddTask]
-    experts: ExpertRunner
-    decoder: MediaDecoder
-    fingerprints: dict[str, str]
+    extractor: Extractor
     report: AddReport
     on_progress: AddProgressCallback | None
     started: float
@@ -239,14 +243,7 @@ class _AddRun:
 
     def _work(self) -> None:
         processor = FileProcessor(
-            self.store,
-            self.decoder,
-            self.experts,
-            self.fingerprints,
-            self.locks,
-            self.stop,
-            self._on_window,
-            self.keep_clips,
+            self.store, self.extractor, self.locks, self.stop, self._on_position, self.keep_clips
         )
         while (task := self.todo.get()) is not None and not self.stop.is_set():
             self.messages.put(_Started(task))
@@ -255,9 +252,9 @@ class _AddRun:
             except BaseException as error:
                 self.messages.put(error)
 
-    def _on_window(self, task: AddTask, window: Window, duration: float) -> None:
-        fraction = min(1.0, window.start / duration) if duration > 0 else 0.0
-        self.messages.put(_Advanced(task, window.start, fraction))
+    def _on_position(self, task: AddTask, seconds: float, duration: float) -> None:
+        fraction = min(1.0, seconds / duration) if duration > 0 else 0.0
+        self.messages.put(_Advanced(task, seconds, fraction))
 
     def _handle(self, message: _Message) -> None:
         if isinstance(message, BaseException):
@@ -286,7 +283,7 @@ class _AddRun:
             self._count(outcome)
         elif isinstance(outcome, FailedFile):
             content = outcome.content
-            record_failure(self.store, outcome, expert_set_id(self.fingerprints))
+            record_failure(self.store, outcome, expert_set_id(self.extractor.fingerprints))
             self.report.failed.append((task.path, outcome.reason))
         else:
             remove_not_media(self.store, task)

@@ -1,6 +1,7 @@
-"""Process one file (hash, decode, run the experts) in a worker thread, then record it from the writer thread.
+"""Process one file in a worker thread, then record it from the writer thread.
 
-`FileProcessor` writes no catalogue; each `record_*` and `remove_*` function is one transaction.
+`FileProcessor` decides what a file needs and lets an `Extractor` do it; it only reads the catalogue. Each
+`record_*` and `remove_*` function is one transaction.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -17,15 +18,13 @@ from typing import Literal
 from wordreel.errors import LibraryError, MediaError, NextStep, NotMedia, WeightsError
 from wordreel.library.catalogue import Catalogue
 from wordreel.library.clips import SHOTS_EXPERT, ClipBounds, cut_clips, shots_of
-from wordreel.library.extract import ExpertFailed, ExpertRunner, Extracted, MediaDecoder, extract
+from wordreel.library.extract import ExpertFailed
+from wordreel.library.extractor import ExpertResult, Extractor, FileTracks
 from wordreel.library.paths import canonical_path, from_blob, may_exist, prefix_bounds, to_blob
 from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
-from wordreel.library.tracks import StagedTrack
-from wordreel.media.types import MediaInfo, Window
+from wordreel.media.types import MediaInfo
 from wordreel.types import Absent, Track
-
-CHUNK = 1 << 22
 
 FileChange = Literal["added", "changed", "updated", "unchanged", "moved", "duplicate"]
 
@@ -70,16 +69,6 @@ class AddTask:
 
 
 @dataclass(frozen=True)
-class ExpertResult:
-    """One expert's output; a present track is staged on disk."""
-
-    expert: str
-    fingerprint: str
-    output: Track | Absent
-    staged: StagedTrack | None
-
-
-@dataclass(frozen=True)
 class ProcessedFile:
     """Everything to record about a file. `info` is None if the content is already in the library."""
 
@@ -118,12 +107,12 @@ class NotMediaFile:
 ProcessOutcome = ProcessedFile | Deferred | FailedFile | NotMediaFile
 
 
-def expert_set_id(fingerprints: dict[str, str]) -> str:
+def expert_set_id(fingerprints: Mapping[str, str]) -> str:
     """Identify a set of experts: a failed file is tried again when the experts change."""
     return hashlib.sha256(repr(sorted(fingerprints.items())).encode()).hexdigest()[:16]
 
 
-def missing_experts(catalogue: Catalogue, content: str, fingerprints: dict[str, str]) -> list[str]:
+def missing_experts(catalogue: Catalogue, content: str, fingerprints: Mapping[str, str]) -> list[str]:
     """Experts whose track of a content is absent from the library or from another version of the expert."""
     have: dict[str, str] = dict(
         catalogue.rows("SELECT expert, fingerprint FROM tracks WHERE content = ?", content)
@@ -133,15 +122,13 @@ def missing_experts(catalogue: Catalogue, content: str, fingerprints: dict[str, 
 
 @dataclass(frozen=True)
 class FileProcessor:
-    """Hashes, decodes and runs experts on files; one per worker thread, over shared state."""
+    """Decides what files need and has it done; one per worker thread, over shared state."""
 
     store: LibraryStore
-    decoder: MediaDecoder
-    experts: ExpertRunner
-    fingerprints: dict[str, str]
+    extractor: Extractor
     locks: ContentLocks
     stop: threading.Event
-    on_window: Callable[[AddTask, Window, float], None]  # the last is the duration in the file's header
+    on_position: Callable[[AddTask, float, float], None]  # seconds read, duration in the file's header
     keep_clips: bool
 
     def process(self, task: AddTask) -> ProcessOutcome:
@@ -151,10 +138,10 @@ class FileProcessor:
             content = task.content
             info: MediaInfo | None = None
             if content is None and self.store.has_content_of_size(task.stamp.size):
-                content = self._hash(task.path)  # it may have moved here: then it needs no decoding
+                content = self._hash(task)  # it may have moved here: then it needs no decoding
             if content is None or self.store.info(content) is None:
-                info = self.decoder.probe(Path(task.path))
-                content = content or self._hash(task.path)
+                info = self.extractor.probe(Path(task.path))
+                content = content or self._hash(task)
             if not self.locks.acquire(content):
                 return Deferred(task, content)
             locked = content
@@ -181,48 +168,32 @@ class FileProcessor:
 
     def _run_experts(self, task: AddTask, content: str, info: MediaInfo | None) -> ProcessOutcome:
         known = self.store.info(content)  # a copy may have been recorded since this file was opened
-        names = list(self.fingerprints)
+        names = list(self.extractor.fingerprints)
         if known:
-            names = missing_experts(self.store.catalogue, content, self.fingerprints)
-        media: MediaInfo = known or info or self.decoder.probe(Path(task.path))
+            names = missing_experts(self.store.catalogue, content, self.extractor.fingerprints)
+        media: MediaInfo = known or info or self.extractor.probe(Path(task.path))
         duration = media.duration
 
-        def on_window(window: Window) -> None:
+        def on_position(seconds: float) -> None:
             self._check_stop()
-            self.on_window(task, window, duration)
+            self.on_position(task, seconds, duration)
 
-        extracted = extract(self.decoder, Path(task.path), self.experts, names, on_window)
-        if FileStamp.of(Path(task.path).stat()) != task.stamp:
-            return FailedFile(task, "changed while it was being read; add it again", content)
-        if known is None and media.kind != "image" and extracted.end > 0:
-            media = replace(media, duration=extracted.end)  # the header's duration may be wrong
+        tracks = self.extractor.extract(Path(task.path), task.stamp, names, on_position)
+        if known is None and media.kind != "image" and tracks.end > 0:
+            media = replace(media, duration=tracks.end)  # the header's duration may be wrong
         clips: Sequence[ClipBounds] = ()
         if known is None or (names and not self.keep_clips):
-            clips = cut_clips(media, shots_of(self._shots_track(content, extracted), media.duration))
+            clips = cut_clips(media, shots_of(self._shots_track(content, names, tracks), media.duration))
         self._check_stop()
-        results = tuple(
-            ExpertResult(name, self.fingerprints[name], output, self._stage(output))
-            for name, output in extracted.outputs.items()
-        )
         new_info = media if known is None else None
-        return ProcessedFile(task, content, new_info, results, tuple(clips), media.duration if names else 0.0)
+        seconds = media.duration if names else 0.0
+        return ProcessedFile(task, content, new_info, tracks.results, tuple(clips), seconds)
 
-    def _shots_track(self, content: str, extracted: Extracted) -> Track | Absent | None:
-        if SHOTS_EXPERT in extracted.outputs:
-            return extracted.outputs[SHOTS_EXPERT]
-        return self.store.track(content, SHOTS_EXPERT)
+    def _shots_track(self, content: str, names: Sequence[str], tracks: FileTracks) -> Track | Absent | None:
+        return tracks.shots if SHOTS_EXPERT in names else self.store.track(content, SHOTS_EXPERT)
 
-    def _stage(self, output: Track | Absent) -> StagedTrack | None:
-        return self.store.track_files.stage(output) if isinstance(output, Track) else None
-
-    def _hash(self, path: str) -> str:
-        digest = hashlib.sha256()
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-        with os.fdopen(handle, "rb", buffering=0) as source:
-            while block := source.read(CHUNK):
-                self._check_stop()
-                digest.update(block)
-        return digest.hexdigest()
+    def _hash(self, task: AddTask) -> str:
+        return self.extractor.hash(Path(task.path), self._check_stop)
 
     def _check_stop(self) -> None:
         if self.stop.is_set():
@@ -267,15 +238,14 @@ def _insert_track(catalogue: Catalogue, content: str, result: ExpertResult) -> N
     # Deleting a track deletes its words too.
     catalogue.run("DELETE FROM tracks WHERE content = ? AND expert = ?", content, result.expert)
     insert = "INSERT INTO tracks VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-    key, output = (content, result.expert, result.fingerprint), result.output
-    if not isinstance(output, Track) or result.staged is None:
-        reason = "" if isinstance(output, Track) else output.reason
-        catalogue.run(insert, *key, "absent", None, reason, 0, 0)
+    key = (content, result.expert, result.fingerprint)
+    if result.staged is None:
+        catalogue.run(insert, *key, "absent", None, result.reason, 0, 0)
         return
-    catalogue.run(insert, *key, "present", result.staged.hash, "", len(output), output.dim)
+    catalogue.run(insert, *key, "present", result.staged.hash, "", result.rows, result.dim)
     catalogue.run_many(
         "INSERT INTO words (content, expert, start, end, text, score) VALUES (?, ?, ?, ?, ?, ?)",
-        [(content, result.expert, w.start, w.end, w.text, w.score) for w in output.words],
+        [(content, result.expert, w.start, w.end, w.text, w.score) for w in result.words],
     )
 
 

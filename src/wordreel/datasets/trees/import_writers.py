@@ -15,9 +15,9 @@ from wordreel.datasets.types import Caption, Item, Missing
 from wordreel.errors import DatasetError, NextStep, UnsafePickle
 from wordreel.library.captions import Line, put_captions, same_captions
 from wordreel.library.clips import FEATURES, cut_clips
+from wordreel.library.extractor import ExpertResult
 from wordreel.library.ingest_file import (
     AddTask,
-    ExpertResult,
     FailedFile,
     ProcessedFile,
     missing_experts,
@@ -208,7 +208,7 @@ class FeatureWriter:
         self, item: str, features: _ItemFeatures, next_staged: Iterator[StagedTrack]
     ) -> ProcessedFile:
         results = tuple(
-            ExpertResult(
+            ExpertResult.of(
                 name,
                 self._fingerprints[name],
                 result,

@@ -1,0 +1,123 @@
+"""Read one file and run the experts on it: the part of an `add` that any process can do.
+
+An `Extractor` knows no catalogue. It writes tracks to the library's track store and returns what the one
+writer has to record, so it may run in this process, in another or on another machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from wordreel.errors import MediaError
+from wordreel.experts.base import Expert
+from wordreel.library.clips import SHOTS_EXPERT
+from wordreel.library.extract import ExpertRunner, MediaDecoder, extract
+from wordreel.library.scan import FileStamp
+from wordreel.library.tracks import StagedTrack, TrackFiles
+from wordreel.media.types import MediaInfo, Window
+from wordreel.types import Absent, Track, Words
+
+CHUNK = 1 << 22
+
+OnPosition = Callable[[float], None]
+"""Called with the seconds of media read so far; what it raises ends the reading."""
+
+
+@dataclass(frozen=True)
+class ExpertResult:
+    """One expert's output on a file: a staged track and what the catalogue says of it, or why there is none."""
+
+    expert: str
+    fingerprint: str
+    staged: StagedTrack | None
+    reason: str = ""
+    rows: int = 0
+    dim: int = 0
+    words: tuple[Words, ...] = ()
+
+    @classmethod
+    def of(
+        cls, expert: str, fingerprint: str, output: Track | Absent, staged: StagedTrack | None
+    ) -> ExpertResult:
+        if isinstance(output, Absent):
+            return cls(expert, fingerprint, None, output.reason)
+        return cls(expert, fingerprint, staged, "", len(output), output.dim, output.words)
+
+
+@dataclass(frozen=True)
+class FileTracks:
+    """What the experts found in a file; `end` is where its media really ended (0 if nothing was decoded).
+
+    `shots` is the output of the shots expert if it was among those that ran: clips are cut from it.
+    """
+
+    results: tuple[ExpertResult, ...]
+    shots: Track | Absent | None
+    end: float
+
+
+class Extractor(Protocol):
+    """Where files are read and experts run. Threads share it."""
+
+    @property
+    def fingerprints(self) -> Mapping[str, str]:
+        """Of every expert, by name."""
+        ...
+
+    def probe(self, path: Path) -> MediaInfo: ...
+
+    def hash(self, path: Path, check_stop: Callable[[], None]) -> str:
+        """The hash of a file's bytes; `check_stop` raises to end it."""
+        ...
+
+    def extract(
+        self, path: Path, stamp: FileStamp, names: Sequence[str], on_position: OnPosition
+    ) -> FileTracks:
+        """Run these experts; a MediaError if the file no longer has this stamp."""
+        ...
+
+
+class LocalExtractor:
+    """Reads files and runs experts in this process."""
+
+    def __init__(self, experts: Sequence[Expert], decoder: MediaDecoder, track_files: TrackFiles) -> None:
+        self.fingerprints = {expert.card.name: expert.fingerprint for expert in experts}
+        self._runner = ExpertRunner(experts)
+        self._decoder = decoder
+        self._track_files = track_files
+
+    def probe(self, path: Path) -> MediaInfo:
+        return self._decoder.probe(path)
+
+    def hash(self, path: Path, check_stop: Callable[[], None]) -> str:
+        digest = hashlib.sha256()
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        with os.fdopen(handle, "rb", buffering=0) as source:
+            while block := source.read(CHUNK):
+                check_stop()
+                digest.update(block)
+        return digest.hexdigest()
+
+    def extract(
+        self, path: Path, stamp: FileStamp, names: Sequence[str], on_position: OnPosition
+    ) -> FileTracks:
+        def on_window(window: Window) -> None:
+            on_position(window.start)
+
+        extracted = extract(self._decoder, path, self._runner, names, on_window)
+        if FileStamp.of(path.stat()) != stamp:
+            raise MediaError("changed while it was being read; add it again")
+        on_position(extracted.end)
+        results = tuple(
+            ExpertResult.of(name, self.fingerprints[name], output, self._stage(output))
+            for name, output in extracted.outputs.items()
+        )
+        return FileTracks(results, extracted.outputs.get(SHOTS_EXPERT), extracted.end)
+
+    def _stage(self, output: Track | Absent) -> StagedTrack | None:
+        return self._track_files.stage(output) if isinstance(output, Track) else None

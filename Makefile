@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 REFERENCE := .venv-reference
+RAY := .venv-ray
 
-.PHONY: demo test test-slow test-reference bench docs clean
+.PHONY: demo test test-slow test-reference test-ray bench docs clean
 
 # MODEL=NAME, a folder or a hub id lets that model answer, and downloads it where it must: MODEL=clip-vit-b-32.
 demo: $(VENV)/.demo
@@ -30,6 +31,12 @@ test-slow: $(VENV)/.dev
 # WORDREEL_TEST_CAPTIONS=FOLDER compares the tokenizers on the captions.json files below that folder.
 test-reference: $(REFERENCE)/.ready
 	$(REFERENCE)/bin/python -m pytest -m slow tests/reference
+
+# A real Ray cluster on this machine, with workers and nodes killed, in an environment of its own.
+# WORDREEL_TEST_VIDEOS=FOLDER adds real videos.
+test-ray: $(RAY)/.ready
+	$(RAY)/bin/wordreel weights fetch
+	$(RAY)/bin/python -m pytest -m slow tests/scale
 
 # The documentation, at build/site/index.html.
 docs: $(VENV)/.dev
@@ -62,5 +69,10 @@ $(REFERENCE)/.ready: pyproject.toml $(wildcard tests/reference/requirements*.txt
 	$(REFERENCE)/bin/python -m pip install --quiet --no-deps --requirement tests/reference/requirements-no-deps.txt
 	touch $@
 
+$(RAY)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python -m pip install --quiet --editable '.[dev,ray,train]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(REFERENCE) .demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(REFERENCE) $(RAY) .demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

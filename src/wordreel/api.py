@@ -23,7 +23,7 @@ from wordreel.weights.store import WeightStore
 
 if TYPE_CHECKING:
     from wordreel.banks.manager import BankManager
-    from wordreel.library.add_report import AddProgress, AddReport
+    from wordreel.library.add_report import AddProgress, AddProgressCallback, AddReport
     from wordreel.library.backup import BackupReport
     from wordreel.library.records import Video
     from wordreel.models.base import Model
@@ -310,6 +310,7 @@ class Library:
         jobs: int | None = None,
         retry_failed: bool = False,
         within: Sequence[str | PathLike[str]] | None = None,
+        on: str | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> AddReport:
         """Add files and folders, or bring them up to date. Interrupted, the same call resumes.
@@ -321,6 +322,8 @@ class Library:
             jobs: How many files to analyse at once.
             retry_failed: Try files again that failed before and have not changed.
             within: Refuse files that, links resolved, are in none of these folders.
+            on: Where to analyse: in this process if None, in worker processes if `local`, on a Ray cluster if
+                `ray` or its address.
             on_progress: Called with `AddProgress` while files are analysed and `Progress` while clips are
                 embedded.
 
@@ -335,17 +338,9 @@ class Library:
         >>> library.add(folder / "new films", experts=["shots"]).added
         []
         """
-        from wordreel.experts import registry
-        from wordreel.library import ingest
-        from wordreel.media import Fence
-        from wordreel.nets.runtime import shared_by
-
         first = not self.store.clip_ids()
         names = list(experts) if experts else self._default_experts()
-        jobs = jobs or ingest.default_jobs()
-        # Several files at once, each with a thread or two, finish sooner than one with all of them.
-        with shared_by(jobs):
-            loaded = [registry.load(name, self.weights) for name in names]
+        files = [Path(path).expanduser() for path in paths]
         embedded = time.monotonic()
 
         def advanced(now: AddProgress) -> None:
@@ -356,22 +351,54 @@ class Library:
                 self.embed()
                 embedded = time.monotonic()
 
-        with Fence() as fence:
-            report = ingest.add(
-                self.store,
-                [Path(path).expanduser() for path in paths],
-                loaded,
-                fence,
-                jobs=jobs,
-                on_progress=advanced,
-                retry_failed=retry_failed,
-                within=within,
-            )
+        if on is None:
+            report = self._add_here(files, names, jobs, advanced, retry_failed, within)
+        else:
+            report = self._add_on(on, files, names, jobs, advanced, retry_failed, within)
         self.embed(on_progress)
         if first:
             self.banks.build_everyday()
         self.banks.update()
         return report
+
+    def _add_here(
+        self,
+        files: Sequence[Path],
+        experts: Sequence[str],
+        jobs: int | None,
+        on_progress: AddProgressCallback,
+        retry_failed: bool,
+        within: Sequence[str | PathLike[str]] | None,
+    ) -> AddReport:
+        from wordreel.experts import registry
+        from wordreel.library import ingest
+        from wordreel.media import Fence
+        from wordreel.nets.runtime import shared_by
+
+        jobs = jobs or ingest.default_jobs()
+        # Several files at once, each with a thread or two, finish sooner than one with all of them.
+        with shared_by(jobs):
+            loaded = [registry.load(name, self.weights) for name in experts]
+        with Fence() as fence:
+            return ingest.add(self.store, files, loaded, fence, jobs, on_progress, retry_failed, within)
+
+    def _add_on(
+        self,
+        on: str,
+        files: Sequence[Path],
+        experts: Sequence[str],
+        jobs: int | None,
+        on_progress: AddProgressCallback,
+        retry_failed: bool,
+        within: Sequence[str | PathLike[str]] | None,
+    ) -> AddReport:
+        from wordreel.scale.add import add_on
+        from wordreel.scale.extraction import ExtractSetup, LoadFrom
+        from wordreel.scale.open_executor import open_executor
+
+        setup = ExtractSetup.of(self.store, experts, LoadFrom(self.weights.root))
+        with open_executor(on, jobs) as executor:
+            return add_on(executor, self.store, files, setup, on_progress, retry_failed, within)
 
     def remove(self, *paths: str | PathLike[str]) -> list[str]:
         """Remove files and folders from the library; the media themselves stay.

@@ -12,6 +12,7 @@ import typer
 from wordreel.cli.common import (
     JsonOption,
     LibraryOption,
+    OnOption,
     long_time,
     names_in,
     print_json,
@@ -37,6 +38,7 @@ def add(
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Files processed at once.")] = None,
     retry_failed: Annotated[bool, typer.Option(help="Also try unchanged files that failed before.")] = False,
+    on: OnOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add videos, pictures and sounds to the library, or update it after they changed.
@@ -50,7 +52,7 @@ def add(
 
     names = names_in(experts)
     fetch_missing(names, quiet=as_json)
-    report = run(Library(library), paths, names, jobs, retry_failed, quiet=as_json)
+    report = run(Library(library), paths, names, jobs, retry_failed, on, quiet=as_json)
     if as_json:
         print_json(asdict(report))
     if report.failed and not (report.added or report.skipped or report.updated or report.moved):
@@ -63,6 +65,7 @@ def run(
     experts: list[str] | None = None,
     jobs: int | None = None,
     retry_failed: bool = False,
+    on: str | None = None,
     quiet: bool = False,
 ) -> AddReport:
     """Add with a progress bar and a summary at the end."""
@@ -84,6 +87,7 @@ def run(
             experts=experts,
             jobs=jobs,
             retry_failed=retry_failed,
+            on=on,
             on_progress=lambda now: on_file(now) if isinstance(now, AddProgress) else on_embed(now),
         )
     if not quiet:

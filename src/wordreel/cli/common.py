@@ -38,6 +38,14 @@ LibraryOption = Annotated[
         help="The library's folder.",
     ),
 ]
+OnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="local|ray|ADDRESS",
+        help="Spread the work over processes of this machine, or over a Ray cluster.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script to read.")]
 
 

@@ -30,7 +30,7 @@ OnPosition = Callable[[float], None]
 
 @dataclass(frozen=True)
 class ExpertResult:
-    """One expert's output on a file: a staged track and what the catalogue says of it, or why there is none."""
+    """One expert's output on a file: a staged track with its catalogue entry, or why there is none."""
 
     expert: str
     fingerprint: str

@@ -1,0 +1,28 @@
+"""Open the executor that `--on` names."""
+
+from __future__ import annotations
+
+from wordreel.scale.executor import Executor
+
+LOCAL, RAY = "local", "ray"
+
+
+def open_executor(on: str, count: int | None = None) -> Executor:
+    """The executor that a word or an address names.
+
+    Args:
+        on: `local` for processes of this machine, `ray` for the Ray cluster of this machine or of
+            `$RAY_ADDRESS`, or the address of a Ray cluster.
+        count: How many workers; one for each core if None.
+
+    Raises:
+        WordreelError: Ray is not installed, or the cluster cannot be reached.
+    """
+    if on == LOCAL:
+        from wordreel.nets.runtime import cores
+        from wordreel.scale.local_worker import local_executor
+
+        return local_executor(count or cores())
+    from wordreel.scale.ray_worker import ray_executor
+
+    return ray_executor(None if on == RAY else on, count)

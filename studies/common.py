@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from parts import parts_of
 
 from wordreel import __version__
 from wordreel.datasets.json_address import read_ids
@@ -33,7 +34,7 @@ from wordreel.types import Float32, Float64, Int64
 CACHE = Path.home() / ".cache" / "wordreel" / "studies"
 SHIPPED = "default"  # the label of weights that were given none
 CHUNK = 4_096  # captions encoded between two writes
-LIBRARIES = ("msvd", "flickr8k", "msrvtt")
+LIBRARIES = ("msvd", "flickr8k", "msrvtt", "coco")
 T2V, V2T = Direction.TEXT_TO_VIDEO, Direction.VIDEO_TO_TEXT
 DIRECTIONS = {T2V: "text → video", V2T: "video → text"}
 Told = dict[str, list[str]]
@@ -60,7 +61,7 @@ def parser(description: str | None, name: str) -> argparse.ArgumentParser:
         type=Path,
         required=True,
         metavar="FOLDER",
-        help="folder with msvd/captions.json and splits.json, flickr8k/captions.json, msrvtt/captions.json",
+        help="folder with msvd/captions.json and splits.json, and captions.json in flickr8k, msrvtt and coco",
     )
     for library in LIBRARIES:
         made.add_argument(
@@ -95,10 +96,13 @@ def parse_weights(given: Sequence[str] | None) -> list[Weights]:
 
 
 def captions_of(data: Path, name: str) -> dict[str, Told]:
-    """Split → id → captions of `msvd`, `flickr8k` or `msrvtt`, as the data folder has them."""
+    """Split → id → captions of one of the `LIBRARIES`, as the data folder has them; COCO's by `parts`."""
     address = str(data / name / "captions.json")
     if name == "flickr8k":
         return {split: read_captions(f"{address}:{split}") for split in ("train", "dev")}
+    if name == "coco":
+        told = read_captions(f"{address}:train")
+        return {part: {i: told[i] for i in ids} for part, ids in parts_of(data)["coco"].items()}
     said = read_captions(address)
     if name == "msrvtt":
         return {"all": said}

@@ -1,7 +1,8 @@
 """How good is the default model? Text to video and video to text, plain and with a query bank, over seeds.
 
     python studies/default_model.py --data DATA --msvd msvd.lib --flickr8k flickr8k.lib --msrvtt msrvtt.lib \\
-        --weights reel0.safetensors --weights reel1.safetensors --weights "without MSVD=other.safetensors"
+        --coco coco.lib --weights reel0.safetensors --weights reel1.safetensors \\
+        --weights "without MSVD=other.safetensors"
 
 Checkpoints of one label are seeds of one model: their figures are averaged, ± the deviation of a sample.
 Those "without" some videos are measured on these alone.
@@ -81,6 +82,9 @@ COLLECTIONS = (
         known_to="MSR-VTT",
         most=5_000,  # as the paper takes of another domain
     ),
+    Collection(
+        "coco-test", "COCO, 1,000 pictures held out", "coco", "test", ("coco", "train"), "val", most=5_000
+    ),
 )
 
 
@@ -154,7 +158,7 @@ def asked_of(collection: Collection, label: str) -> bool:
     """Whether a model is measured on a collection: one "without" some videos on those alone.
 
     >>> [asked_of(collection, "without MSR-VTT") for collection in COLLECTIONS]
-    [False, False, False, True]
+    [False, False, False, True, False]
     """
     plain = label.casefold().replace("-", "")
     return not plain.startswith("without") or collection.library in plain

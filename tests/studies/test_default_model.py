@@ -72,4 +72,6 @@ def test_a_model_without_some_videos_is_asked_about_those_alone():
 
     assert asked("without MSVD") == ["msvd-test", "msvd-val"]
     assert asked("without MSR-VTT") == ["msrvtt-240"]
+    assert asked("without COCO") == ["coco-test"]
+    assert asked("without Flickr8k") == ["flickr8k-dev"]
     assert asked("default") == asked(BRIDGE) == list(BY_NAME)

@@ -16,6 +16,7 @@ from wordreel.banks import everyday
 from wordreel.evaluate.metrics import RetrievalMetrics, retrieval_metrics
 from wordreel.evaluate.ranks import ranks_of
 from wordreel.evaluate.significance import Comparison, compare
+from wordreel.models.base import Model
 from wordreel.models.clip.zero_shot import ZeroShot
 from wordreel.models.similarity import divide
 from wordreel.progress import Progress, ProgressCallback
@@ -126,7 +127,7 @@ def best_weights(data: RowData, captions: Int64, start: Float32) -> Float32:
 
 def gather_rows(
     searcher: Searcher,
-    model: ZeroShot,
+    model: Model,
     captions: Mapping[str, Sequence[str]],
     seed: int = 0,
     on_progress: ProgressCallback | None = None,
@@ -146,19 +147,20 @@ def gather_rows(
     if len(texts) > most:
         some = np.sort(np.random.default_rng(seed).permutation(len(texts))[:most])
         texts, owner = [texts[number] for number in some], owner[some]
-    scores = _scores(searcher, model, texts, at, edges, on_progress)
-    usual = _scores(searcher, model, everyday.queries()[:most], at, edges, None)
+    scores = row_scores(searcher, model, texts, at, edges, on_progress)
+    usual = row_scores(searcher, model, everyday.queries()[:most], at, edges)
     return RowData(scores, usual, owner.astype(np.int64), len(with_words), len(contents))
 
 
-def _scores(
+def row_scores(
     searcher: Searcher,
-    model: ZeroShot,
+    model: Model,
     texts: Sequence[str],
     at: Int64,
     edges: Int64,
-    on_progress: ProgressCallback | None,
+    on_progress: ProgressCallback | None = None,
 ) -> RowScores:
+    """Compare texts with the items in rows `at` of the snapshot, which stand video by video."""
     gallery = searcher.snapshot.gallery
     vectors, available = np.asarray(gallery.vectors[at]), np.asarray(gallery.available[at])
     rows = np.empty((len(model.experts), len(texts), len(at)), np.float32)

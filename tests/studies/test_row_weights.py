@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+from row_weights import GRID, Strangers, choose, cost, left_out, study, text_of
+
+from wordreel.models.reel.model import WEIGHTS
+from wordreel.training.tune.row_weights import RowScores
+
+ROWS = list(WEIGHTS)
+
+
+def some(collection, good, seed=0):
+    """Captions whose row `good` knows their video; the other rows are noise."""
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(12), 3)
+    rows = rng.normal(0, 0.3, (len(ROWS), 36, 12)).astype(np.float32)
+    rows[ROWS.index(good), np.arange(36), owner] += 1.5
+    available = np.ones((12, len(ROWS)), bool)
+    return Strangers(
+        collection, RowScores(rows, available, np.zeros((36, 12), np.float32), np.arange(12)), owner
+    )
+
+
+def test_the_row_that_knows_counts_most():
+    chosen = choose([some("msvd", "motion")])
+    assert chosen["motion"] == max(chosen.values()) > 1
+    assert all(value in GRID for row, value in chosen.items() if value != WEIGHTS[row])
+    assert chosen["seen"] == WEIGHTS["seen"]
+    assert cost([some("msvd", "motion")], chosen) < cost([some("msvd", "motion")], WEIGHTS)
+
+
+def test_a_collection_counts_once_however_many_checkpoints_answer_it():
+    one, two = some("msvd", "motion"), some("coco", "appearance", 1)
+    assert cost([one, one, two], WEIGHTS) == pytest.approx(cost([one, two], WEIGHTS))
+    expected = (cost([one], WEIGHTS) + cost([two], WEIGHTS)) / 2
+    assert cost([one, two], WEIGHTS) == pytest.approx(expected)
+
+
+def test_the_report_has_weights_chosen_without_the_collection():
+    result = study([some("msvd", "motion"), some("coco", "appearance", 1)])
+    here = {row["label"]: row for row in result["rows"] if row["collection"] == "coco"}
+    assert here["chosen on the others"]["weights"] == choose([some("msvd", "motion")])
+    assert here["learned row alone"]["weights"]["appearance"] == 0
+    text = text_of(result)
+    assert "## coco" in text
+    assert "| chosen here |" in text
+
+
+def test_labels_name_what_was_left_out():
+    assert [left_out(f"without {name}") for name in ("COCO", "Flickr8k", "MSVD", "films")] == [
+        "coco", "flickr8k", "msvd", "",
+    ]  # fmt: skip

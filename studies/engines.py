@@ -70,8 +70,11 @@ class View(LibraryStore):
     def clips(self, content: str | None = None) -> list[StoredClip]:
         return [clip for clip in super().clips(content) if clip.content in self._contents]
 
-    def clip_ids(self) -> list[int]:
-        return [clip.id for clip in self.clips()]
+    def clip_ids(self, after: int = 0) -> list[int]:
+        return [clip.id for clip in self.clips() if clip.id > after]
+
+    def start_clip_log(self) -> None:
+        """The library is only read."""
 
     def tracks(self, content: str | None = None) -> list[TrackRow]:
         found = [row for row in super().tracks(content) if row.content in self._contents]

@@ -338,7 +338,7 @@ class Library:
         >>> library.add(folder / "new films", experts=["shots"]).added
         []
         """
-        first = not self.store.clip_ids()
+        first = not self.store.has_clips()
         names = list(experts) if experts else self._default_experts()
         files = [Path(path).expanduser() for path in paths]
         embedded = time.monotonic()
@@ -687,7 +687,7 @@ class Library:
         from wordreel.search.embedding import embedding_cache
 
         missing = embedding_cache(self.store, self.model).missing()
-        nothing = len(missing) == self.store.stats().clips
         if missing:
+            nothing = not len(embedding_cache(self.store, self.model).raw())
             with suppress(LibraryBusy, *(() if nothing else NOT_WRITABLE)):
                 self.embed()

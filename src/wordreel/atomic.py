@@ -32,6 +32,17 @@ def write_and_sync(path: Path, data: bytes) -> None:
         os.fsync(out.fileno())
 
 
+def append_and_sync(path: Path, size: int, data: bytes) -> None:
+    """Write after the first `size` bytes of a file and flush it; what else stood there is truncated."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    with os.fdopen(handle, "r+b") as out:
+        out.truncate(size)
+        out.seek(size)
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+
+
 def make_dir(folder: Path) -> None:
     """Create a directory and its parents, flushed to the disk."""
     if not folder.is_dir():

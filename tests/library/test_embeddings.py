@@ -88,7 +88,7 @@ def test_interrupted_append_counts_for_nothing(filled, monkeypatch, stop):
 
         return run
 
-    for name in ("_append", "sync_dir", "atomic_write"):
+    for name in ("append_and_sync", "sync_dir", "atomic_write"):
         monkeypatch.setattr(module, name, step(getattr(module, name)))
     with pytest.raises(KeyboardInterrupt):
         cache.append(everything[3:], *rows(everything[3:]))

@@ -1,5 +1,8 @@
 """Filters about whole videos let through what a slow look at each video lets through."""
 
+import os
+import shutil
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 
@@ -51,16 +54,46 @@ def test_filters_equal_the_slow_look(store):
                 and (kind is None or kind == store.info(file.content).kind)
             ):
                 expected.setdefault(file.content, file.path)
-        assert chosen.paths(files, store.video_facts) == expected
+        assert store.first_paths(chosen.conditions) == expected
+        assert store.passing_contents(chosen.conditions) == sorted(expected)
+        assert store.first_paths(chosen.conditions, list(expected)[:2]) == dict(list(expected.items())[:2])
         kept.add(len(expected))
     assert len(kept) > 3
 
 
-def test_facts_are_not_asked_without_need(store):
-    def never():
-        raise AssertionError("nobody needs to know")
-
-    assert len(Filters().paths(store.files(), never)) == 5
+def test_folders_and_times_equal_the_slow_look(store, tmp_path):
+    (tmp_path / "media" / "deep").mkdir()
+    shutil.copy(tmp_path / "media" / "film0.mp4", tmp_path / "media" / "deep" / "copy.mp4")
+    for number, path in enumerate(sorted((tmp_path / "media").rglob("*.*"))):
+        os.utime(path, (1_000_000.25 + number, 1_000_000.25 + number))
+    add(store, [tmp_path / "media"], [Colour(), Talk("speech"), Talk("ocr", span=15.0)], FakeFence())
+    files = store.files()
+    folders = [
+        None,
+        tmp_path,
+        tmp_path / "media" / "deep",
+        tmp_path / "media" / "film1.mp4",
+        tmp_path / "med",
+    ]
+    times = [None, *(datetime.fromtimestamp(1_000_000.25 + number, tz=UTC) for number in (0, 2, 4))]
+    kept = set()
+    for folder, after, before in product(folders, times, times):
+        if after and before and after >= before:
+            continue
+        expected = {}
+        for file in files:
+            inside = folder is None or Path(file.path) == folder or folder in Path(file.path).parents
+            if (
+                inside
+                and (after is None or file.mtime_ns / 1e9 >= after.timestamp())
+                and (before is None or file.mtime_ns / 1e9 < before.timestamp())
+            ):
+                expected.setdefault(file.content, file.path)
+        chosen = Filters(folder, after, before).conditions
+        assert store.first_paths(chosen) == expected
+        assert chosen.empty == (folder is None and after is None and before is None)
+        kept.add(len(expected))
+    assert len(kept) > 3
 
 
 def test_durations_that_exclude_each_other():

@@ -6,6 +6,7 @@ from tests.search.helpers import find
 
 from wordreel.errors import QueryError
 from wordreel.index.base import Correction
+from wordreel.search import then as module
 from wordreel.search.filters import Filters
 from wordreel.search.scoring import PLAIN, FittedNorm
 from wordreel.search.then import best_pairs
@@ -34,7 +35,7 @@ def test_pairs_equal_the_naive_ones(searcher):
         expected = naive(searcher, scores, allowed)
         found = {
             searcher.snapshot.items[p.first].content: (p.score, p.first, p.second)
-            for p in best_pairs(searcher.snapshot, scores, allowed)
+            for p in best_pairs(searcher.snapshot, np.arange(len(searcher)), scores, allowed)
         }
         assert {c: (pytest.approx(s), a, b) for c, (s, a, b) in expected.items()} == found
     assert expected
@@ -42,7 +43,8 @@ def test_pairs_equal_the_naive_ones(searcher):
 
 def test_equal_scores_give_the_earliest_pair(searcher):
     scores = np.ones((2, len(searcher)))
-    for pair in best_pairs(searcher.snapshot, scores, np.ones((2, len(searcher)), bool)):
+    rows = np.arange(len(searcher))
+    for pair in best_pairs(searcher.snapshot, rows, scores, np.ones((2, len(searcher)), bool)):
         content = searcher.snapshot.items[pair.first].content
         clips = sorted(
             (r for r in searcher.snapshot.rows(content) if not searcher.snapshot.items[r].whole),
@@ -51,8 +53,10 @@ def test_equal_scores_give_the_earliest_pair(searcher):
         assert (pair.first, pair.second) == (clips[0], clips[1])
 
 
+@pytest.mark.parametrize("candidates", [1_000, 1])
 @pytest.mark.parametrize("corrected", [False, True])
-def test_ranking_equals_the_naive_one(searcher, corrected, tmp_path):
+def test_ranking_equals_the_naive_one(searcher, corrected, candidates, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "CANDIDATES", candidates)  # so that the search has to go deeper
     bias = np.linspace(0, 1, len(searcher)).astype(np.float32)
     norm = FittedNorm("test", Correction(bias, None)) if corrected else PLAIN
     scores = np.concatenate([next(searcher.item_scores([t], [norm])) for t in ("red dogs", "blue")])

@@ -74,7 +74,10 @@ def test_only_some_videos(library, tmp_path):
     model = ColourModel()
     view = View(library, tmp_path / "cache", only=["film1", "film3.mp4"])
     searcher = searcher_of(view, model)
-    assert sorted(Path(file.path).name for file in searcher.snapshot.files) == ["film1.mp4", "film3.mp4"]
+    assert sorted(Path(path).name for path in searcher.snapshot.paths().values()) == [
+        "film1.mp4",
+        "film3.mp4",
+    ]
     whole = searcher_of(View(library, tmp_path / "cache"), model)
     few = {"film1": 0, "film3": 0}
     np.testing.assert_array_equal(scores(searcher, TEXTS, few)[0], scores(whole, TEXTS, few)[0])

@@ -24,14 +24,15 @@ def unlabelled_beta(embedded: EmbeddedBank) -> float:
 
     The choice is cached until the bank changes; new videos alone do not change it.
     """
-    if len(embedded.bank) < FEWEST or not len(embedded.gallery.ids):
+    if len(embedded.bank) < FEWEST or not len(embedded.searcher):
         return FALLBACK
     path = bank_cache_dir(embedded.searcher.store, embedded.searcher.model, embedded.bank.name) / "beta.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
         known = json.loads(path.read_bytes())
         if known["revision"] == embedded.bank.revision:
             return float(known["beta"])
-    queries, items = _spread(len(embedded.bank), QUERIES), _spread(len(embedded.gallery.ids), ITEMS)
+    live = embedded.gallery.live_rows
+    queries, items = _spread(len(embedded.bank), QUERIES), live[_spread(len(live), ITEMS)]
     some = embedded.current()
     sims = mixtures(
         some.vectors[queries],

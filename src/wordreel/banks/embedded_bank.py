@@ -19,7 +19,7 @@ from wordreel.index.base import Correction
 from wordreel.library.banks import Bank
 from wordreel.library.embeddings import Gallery
 from wordreel.progress import ProgressCallback
-from wordreel.search.scoring import PLAIN, FittedNorm, check_norm
+from wordreel.search.scoring import PLAIN, FittedNorm, RivalScores, check_norm
 from wordreel.search.searcher import Searcher
 from wordreel.types import Float32, Float64, Int64
 
@@ -53,7 +53,7 @@ class EmbeddedBank:
 
     def confidence(self) -> SearchConfidence | None:
         """The confidence of this searcher's hits; None where the bank is too small."""
-        if len(self.bank) < FEWEST_FOR_CONFIDENCE or not len(self.gallery.ids):
+        if len(self.bank) < FEWEST_FOR_CONFIDENCE or not len(self.searcher):
             return None
         fitted = self.fit(StandardScore())
         calibration = self.searcher.model.calibration or CHECKED
@@ -68,7 +68,7 @@ class EmbeddedBank:
         if method.name == "none":
             return PLAIN
         check_norm(method.name)
-        if not len(self.gallery.ids):
+        if not len(self.searcher):
             return PLAIN
         label = self.label(method)
         if isinstance(method, GloballyCorrected):
@@ -83,11 +83,13 @@ class SearchConfidence:
     """A `Confidence` for the items of one searcher; all its videos compete for a query."""
 
     confidence: Confidence
-    rows: Int64  # where each item of the searcher is in the state
+    rows: Int64  # where each row of the searcher is in the state; -1 for those that are not live
 
-    def __call__(self, scores: Float32, best: Int64) -> Float32:
-        rivals = self.confidence.rivals(scores[best], self.rows[best])
-        return self.confidence.of(scores, self.rows, rivals)
+    def __call__(self, scores: Float32, rows: Int64, rivals: RivalScores) -> Float32:
+        if not len(rows):
+            return np.zeros(0, np.float32)
+        known = self.confidence.rivals(rivals.scores, self.rows[rivals.rows])
+        return self.confidence.of(scores, self.rows[rows], replace(known, count=rivals.videos))
 
 
 @dataclass(frozen=True, eq=False)

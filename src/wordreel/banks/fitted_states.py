@@ -27,6 +27,7 @@ from wordreel.library.store import LibraryStore
 from wordreel.types import Bool, Float32, Int64
 
 AT_ONCE = 4_096  # new items fitted in one step
+FITTED_AT_ONCE = 32_768  # items of a fit from the start
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,18 +39,33 @@ class FittedState:
     queries: Int64
 
     def rows_of(self, ids: Int64) -> Int64:
-        """Where the clips `ids` are in the state."""
-        order = np.argsort(self.items)
-        return np.asarray(order[np.searchsorted(self.items, ids, sorter=order)], np.int64)
+        """Where the clips `ids` are in the state; -1 for others."""
+        if np.array_equal(self.items, ids):
+            return np.arange(len(ids))
+        return find_ids(self.items, ids)
 
     def bias(self, ids: Int64) -> Float32:
-        """What the index subtracts, for clips in this order."""
-        return self.state.bias()[self.rows_of(ids)]
+        """What the index subtracts, for clips in this order; 0 for those that are not in the state."""
+        rows = self.rows_of(ids)
+        return np.where(rows >= 0, self.state.bias()[rows], np.float32(0))
 
     def active(self, ids: Int64) -> Bool:
         """Which clips open the gate, in this order."""
-        opened: Bool = self.state.activation[self.rows_of(ids)]
-        return opened
+        rows = self.rows_of(ids)
+        return np.asarray((rows >= 0) & self.state.activation[rows])
+
+
+def find_ids(ids: Int64, wanted: Int64) -> Int64:
+    """Where each of `wanted` is in `ids`; -1 where it is not.
+
+    >>> find_ids(np.array([7, 3, 5]), np.array([5, 4, 7])).tolist()
+    [2, -1, 0]
+    """
+    if not len(ids):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(ids, kind="stable")
+    at = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
+    return np.where(ids[at] == wanted, at, -1)
 
 
 def load_or_fit(
@@ -72,27 +88,38 @@ def update_or_fit(
     """`before` itself if nothing changed; what a new fit would give, to rounding, otherwise."""
     wanted = np.array(bank.ids, np.int64)
     if before is not None:
-        same = np.array_equal(np.sort(before.items), np.sort(gallery.ids))
+        items = gallery.live_ids
+        same = np.array_equal(before.items, items) or np.array_equal(np.sort(before.items), np.sort(items))
         if same and np.array_equal(np.sort(before.queries), np.sort(wanted)):
             return before
         if method.streaming:
             with suppress(KeyError, HubnessError):  # a query left with its embedding, say: fit again
                 return _Follower(vectors, gallery).follow(before, wanted)
-    sims = _Follower(vectors, gallery).sims(wanted, gallery.ids)
-    return FittedState(method.fit(sims, device="auto"), gallery.ids, wanted)
+    return fit_all(bank, vectors, gallery, [method])[0]
 
 
 def fit_all(
     bank: Bank, vectors: BankEmbeddings, gallery: Gallery, methods: Sequence[Method]
 ) -> list[FittedState]:
-    """Every method fitted from the start, those that can in one pass over the similarities."""
-    wanted = np.array(bank.ids, np.int64)
-    sims = _Follower(vectors, gallery).sims(wanted, gallery.ids)
-    shared = [method for method in methods if method.single_pass]
-    states = iter(fit_many(shared, sims, device="auto"))
+    """Every method fitted from the start, those that can in one pass over the similarities.
+
+    A method that can follow sees `FITTED_AT_ONCE` items at a time: the items need not fit into memory.
+    """
+    wanted, follower = np.array(bank.ids, np.int64), _Follower(vectors, gallery)
+    items = gallery.live_ids
+    shared = [method for method in methods if method.single_pass and method.streaming]
+    first = follower.sims(wanted, items[:FITTED_AT_ONCE])
+    states = fit_many(shared, first, device="auto") if shared else []
+    for start in range(FITTED_AT_ONCE, len(items), FITTED_AT_ONCE):
+        if shared:
+            sims = follower.sims(wanted, items[start : start + FITTED_AT_ONCE])
+            states = [state.extend(sims) for state in states]
+    fitted = iter(states)
     return [
         FittedState(
-            next(states) if method.single_pass else method.fit(sims, device="auto"), gallery.ids, wanted
+            next(fitted) if method in shared else method.fit(follower.sims(wanted, items), device="auto"),
+            items,
+            wanted,
         )
         for method in methods
     ]
@@ -106,10 +133,7 @@ class _Follower:
     def sims(self, queries: Int64, items: Int64) -> SimilaritySource:
         """Similarities `[queries, items]`, both named by id, computed as they are read."""
         some = self.vectors.of(queries)
-        if np.array_equal(items, self.gallery.ids):
-            return mixtures(some.vectors, some.weights, self.gallery.vectors, self.gallery.available)
-        row_of = {int(number): row for row, number in enumerate(self.gallery.ids)}
-        rows = np.array([row_of[int(number)] for number in items], np.int64)
+        rows = find_ids(self.gallery.ids, items)
         return mixtures(some.vectors, some.weights, self.gallery.vectors[rows], self.gallery.available[rows])
 
     def block(self, queries: Int64, items: Int64) -> Float32:
@@ -117,9 +141,10 @@ class _Follower:
         return np.asarray(source.read(0, len(queries)), np.float32)
 
     def follow(self, before: FittedState, wanted: Int64) -> FittedState:
-        gone = ~np.isin(before.items, self.gallery.ids)
-        fresh = self.gallery.ids[~np.isin(self.gallery.ids, before.items)]
-        if gone.all() or len(fresh) > len(self.gallery.ids) // 2:
+        items = self.gallery.live_ids
+        gone = ~np.isin(before.items, items)
+        fresh = items[~np.isin(items, before.items)]
+        if gone.all() or len(fresh) > len(items) // 2:
             raise HubnessError("mostly new: a fit from the start is cheaper")
         now = before
         if gone.any():

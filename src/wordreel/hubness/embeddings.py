@@ -130,8 +130,10 @@ def mixtures(queries: Float32, weights: Float32, items: Float32, available: Bool
         )
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise HubnessError("mixture weights must be finite and not negative")
-    masked = np.where(available[:, :, None], items, 0).reshape(len(items), -1)
-    return MixtureSource(queries, weights, masked.astype(np.float32), available.astype(np.float32))
+    masked = np.where(available[:, :, None], items, np.float32(0)).reshape(len(items), -1)
+    return MixtureSource(
+        queries, weights, masked.astype(np.float32, copy=False), available.astype(np.float32)
+    )
 
 
 def fit_embeddings(

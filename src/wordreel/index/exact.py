@@ -58,11 +58,8 @@ class ExactIndex(Index):
         k: int,
         allowed: Bool | None = None,
         correction: Correction | None = None,
-        known: Float32 | None = None,
     ) -> IndexResult:
         """The `k` best items by corrected score, a gated correction in the same pass.
-
-        `known [q, n]` are the plain scores of all items, if known already.
 
         >>> items = np.eye(3, dtype=np.float32)[:, None, :]
         >>> index = ExactIndex(items, np.ones((3, 1), bool))
@@ -78,7 +75,7 @@ class ExactIndex(Index):
             block = slice(start, min(start + BLOCK, len(self)))
             if allowed is not None and not allowed[block].any():
                 continue
-            scores = self._plain(flat, weights, block) if known is None else known[:, block].copy()
+            scores = self._plain(flat, weights, block)
             if allowed is not None:
                 scores[:, ~allowed[block]] = -np.inf
             if plain is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import zlib
 from collections.abc import Iterable, Sequence
@@ -13,14 +12,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.atomic import atomic_write, make_dir, sync_dir
+from wordreel.atomic import append_and_sync, atomic_write, make_dir, sync_dir
 from wordreel.errors import FingerprintMismatch, LibraryError, NextStep
 from wordreel.library.catalogue import disk_full
+from wordreel.library.columns import ClipColumns, ColumnCache
 from wordreel.library.store import LibraryStore
 from wordreel.types import Bool, Float32
 
 FOLDER = "embeddings"
 PARTS = ("ids", "vectors", "available")
+REWRITTEN_AT_ONCE = 16_384  # rows
 REINDEX = NextStep("embed the library again", "reindex", "Library")
 
 
@@ -28,12 +29,22 @@ REINDEX = NextStep("embed the library again", "reindex", "Library")
 class Gallery:
     """Embeddings of clips: `ids [n]`, `vectors [n, experts, dim]` (memory-mapped), `available [n, experts]`.
 
-    Row i of each belongs to clip `ids[i]`; rows are in the order they were embedded.
+    Row i of each belongs to clip `ids[i]`; rows are in the order they were embedded. `live [n]` says which of
+    the clips are still in the library; all are where it is None.
     """
 
     ids: NDArray[np.int64]
     vectors: Float32
     available: Bool
+    live: Bool | None = None
+
+    @property
+    def live_rows(self) -> NDArray[np.int64]:
+        return np.arange(len(self)) if self.live is None else np.flatnonzero(self.live)
+
+    @property
+    def live_ids(self) -> NDArray[np.int64]:
+        return self.ids if self.live is None else self.ids[self.live]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -70,8 +81,8 @@ class EmbeddingCache:
 
     def missing(self) -> list[int]:
         """Ids of clips of the library that are not embedded yet, in order."""
-        have = set(self._ids(self._manifest()).tolist())
-        return [clip for clip in self.store.clip_ids() if clip not in have]
+        now = self._manifest()
+        return self._columns(now, self._ids(now)).missing()
 
     def append(
         self, ids: Sequence[int], vectors: Float32, available: Bool, fingerprint: str | None = None
@@ -88,56 +99,65 @@ class EmbeddingCache:
         if not np.isfinite(vectors).all():
             raise ValueError("embeddings must be finite numbers")
         fresh = np.asarray(ids, np.int64)
-        blocks = _blocks(fresh, vectors, available)
         with self.store.writing():
             now = self._manifest()
-            if len(np.unique(fresh)) != len(fresh) or np.isin(fresh, self._ids(now)).any():
+            if len(np.unique(fresh)) != len(fresh) or _any_known(fresh, self._ids(now)):
                 raise ValueError("a clip cannot be embedded twice by the same model")
             try:
                 make_dir(self.folder)
-                for part, block, width in zip(PARTS, blocks, self._widths(), strict=True):
-                    _append(self._file(part, now.generation), now.rows * width, block)
+                written = self._write(now, fresh, vectors, available)
                 sync_dir(self.folder)
-                sums = tuple(zlib.crc32(b, c) for b, c in zip(blocks, now.checksums, strict=True))
-                self._commit(replace(now, rows=now.rows + len(ids), checksums=(sums[0], sums[1], sums[2])))
+                self._commit(written)
             except OSError as error:
                 raise disk_full(self.folder, str(error)) from error
 
     def load(self) -> Gallery:
-        """The embeddings of all clips still in the library, memory-mapped unless some clips are gone."""
-        whole = self.raw()
-        alive = np.isin(whole.ids, np.asarray(self.store.clip_ids(), np.int64))
-        if alive.all():
+        """The embeddings of all clips still in the library, copied if some clips are gone."""
+        whole, columns = self.open()
+        if not len(columns.dead):
             return whole
-        return Gallery(whole.ids[alive], whole.vectors[alive], whole.available[alive])
+        live = columns.live
+        return Gallery(whole.ids[live], whole.vectors[live], whole.available[live])
+
+    def open(self) -> tuple[Gallery, ClipColumns]:
+        """Every valid row, memory-mapped, and the columns that say of which clip and whether it is gone."""
+        now = self._manifest()
+        whole = self._rows(now)
+        columns = self._columns(now, whole.ids).load()
+        return (replace(whole, live=columns.live) if len(columns.dead) else whole), columns
 
     def raw(self) -> Gallery:
-        """Every valid row, also of clips that are gone."""
-        now = self._manifest()
+        """Every valid row, memory-mapped, also of clips that are gone."""
+        return self._rows(self._manifest())
+
+    def _rows(self, now: Manifest) -> Gallery:
         shape = (now.rows, len(self.experts), self.dim)
         if not now.rows:
             return Gallery(np.zeros(0, np.int64), np.zeros(shape, np.float32), np.zeros(shape[:2], bool))
         ids = self._ids(now)
         try:
             vectors = np.memmap(self._file("vectors", now.generation), np.float32, "r", shape=shape)
-            available = np.fromfile(self._file("available", now.generation), np.uint8, shape[0] * shape[1])
-            flags = available.reshape(shape[:2]).astype(bool)
+            flags = np.memmap(self._file("available", now.generation), np.uint8, "r", shape=shape[:2])
         except (OSError, ValueError) as error:
             raise _damaged(self.folder) from error
-        return Gallery(ids, vectors, flags)
+        return Gallery(ids, vectors, np.asarray(flags) != 0)
+
+    def _columns(self, now: Manifest, ids: NDArray[np.int64]) -> ColumnCache:
+        return ColumnCache(self.store, self.folder, now.generation, ids)
 
     def drop(self, ids: Iterable[int]) -> None:
         """Remove the rows of these clips by rewriting the files."""
         whole = self.raw()
         self._rewrite(whole, ~np.isin(whole.ids, np.asarray(list(ids), np.int64)))
 
-    def compact(self) -> int:
-        """Remove the rows of clips no longer in the library; returns how many there were."""
-        whole = self.raw()
-        alive = np.isin(whole.ids, np.asarray(self.store.clip_ids(), np.int64))
-        if not alive.all():
-            self._rewrite(whole, alive)
-        return int((~alive).sum())
+    def compact(self, waste: float = 0.0) -> int:
+        """Remove the rows of clips no longer in the library, if they are more than this share of all rows;
+        returns how many it removed."""
+        whole, columns = self.open()
+        if len(columns.dead) <= waste * len(whole):
+            return 0
+        self._rewrite(whole, columns.live)
+        return len(columns.dead)
 
     def clear(self) -> None:
         """Delete all embeddings of this model."""
@@ -155,19 +175,18 @@ class EmbeddingCache:
                 problems.append(f"{path} has {size} bytes instead of {now.rows * width}")
             elif now.rows and _checksum(path, now.rows * width) != checksum:
                 problems.append(f"{path} does not match its checksum")
-        return problems
+        return problems if problems else self._columns(now, self._ids(now)).problems()
 
     def _rewrite(self, whole: Gallery, alive: Bool) -> None:
         with self.store.writing():
             now = self._manifest()
-            blocks = _blocks(whole.ids[alive], whole.vectors[alive], whole.available[alive])
-            fresh = replace(
-                now, generation=now.generation + 1, rows=int(alive.sum()), checksums=_sums(blocks)
-            )
+            fresh = replace(now, generation=now.generation + 1, rows=0, checksums=(0, 0, 0))
+            keep = np.flatnonzero(alive)
             try:
                 make_dir(self.folder)
-                for part, block in zip(PARTS, blocks, strict=True):
-                    _append(self._file(part, fresh.generation), 0, block)
+                for start in range(0, max(1, len(keep)), REWRITTEN_AT_ONCE):
+                    some = keep[start : start + REWRITTEN_AT_ONCE]
+                    fresh = self._write(fresh, whole.ids[some], whole.vectors[some], whole.available[some])
                 sync_dir(self.folder)
                 self._commit(fresh)
             except OSError as error:
@@ -176,16 +195,22 @@ class EmbeddingCache:
                 if not path.name.endswith(f"-{fresh.generation}.bin"):
                     path.unlink(missing_ok=True)
 
+    def _write(self, now: Manifest, ids: NDArray[np.int64], vectors: Float32, available: Bool) -> Manifest:
+        """Write rows after the valid ones; they count once the manifest that is returned is committed."""
+        blocks = _blocks(ids, vectors, available)
+        for part, block, width in zip(PARTS, blocks, self._widths(), strict=True):
+            append_and_sync(self._file(part, now.generation), now.rows * width, block)
+        sums = [zlib.crc32(b, c) for b, c in zip(blocks, now.checksums, strict=True)]
+        return replace(now, rows=now.rows + len(ids), checksums=(sums[0], sums[1], sums[2]))
+
     def _ids(self, now: Manifest) -> NDArray[np.int64]:
         if not now.rows:
             return np.zeros(0, np.int64)
         try:
-            ids = np.fromfile(self._file("ids", now.generation), np.int64, now.rows)
-        except OSError as error:
+            ids = np.memmap(self._file("ids", now.generation), np.int64, "r", shape=(now.rows,))
+        except (OSError, ValueError) as error:
             raise _damaged(self.folder) from error
-        if len(ids) != now.rows:
-            raise _damaged(self.folder)
-        return ids
+        return np.asarray(ids)
 
     def _widths(self) -> tuple[int, int, int]:
         return 8, len(self.experts) * self.dim * 4, len(self.experts)
@@ -250,19 +275,10 @@ def _blocks(ids: NDArray[np.int64], vectors: Float32, available: Bool) -> tuple[
     return ids.astype("<i8").tobytes(), clean.tobytes(), available.astype(np.uint8).tobytes()
 
 
-def _sums(blocks: tuple[bytes, bytes, bytes]) -> tuple[int, int, int]:
-    return zlib.crc32(blocks[0]), zlib.crc32(blocks[1]), zlib.crc32(blocks[2])
-
-
-def _append(path: Path, size: int, block: bytes) -> None:
-    """Truncate what an interrupted append left after the valid rows, and write there."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    with os.fdopen(handle, "r+b") as out:
-        out.truncate(size)
-        out.seek(size)
-        out.write(block)
-        out.flush()
-        os.fsync(out.fileno())
+def _any_known(fresh: NDArray[np.int64], ids: NDArray[np.int64]) -> bool:
+    if not len(ids) or not len(fresh) or fresh.min() > ids.max():
+        return False
+    return bool(np.isin(fresh, ids).any())
 
 
 def _checksum(path: Path, size: int) -> int:

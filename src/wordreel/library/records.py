@@ -96,25 +96,6 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class VideoFacts:
-    """The fields that filters compare: a video's length and kind, its experts with a track, and those of
-    them that recognised words. `kind` is "video", "audio" or "image"."""
-
-    duration: float
-    experts: frozenset[str] = frozenset()
-    experts_with_words: frozenset[str] = frozenset()
-    kind: str = "video"
-
-    @property
-    def has_speech(self) -> bool:
-        return "speech" in self.experts_with_words
-
-    @property
-    def has_text(self) -> bool:
-        return "ocr" in self.experts_with_words
-
-
-@dataclass(frozen=True)
 class Stats:
     """Counts and sizes of a library."""
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from wordreel.atomic import make_dir
-from wordreel.errors import LibraryError, LibraryReadOnly, NextStep
+from wordreel.errors import NOT_WRITABLE, LibraryError, LibraryReadOnly, NextStep
 from wordreel.library import full_text
 from wordreel.library.captions import read_captions
 from wordreel.library.catalogue import NAME, Catalogue
+from wordreel.library.clip_log import create_clip_log
+from wordreel.library.file_conditions import FileConditions, first_paths, passing_contents
 from wordreel.library.lock import writer_lock
 from wordreel.library.paths import IMPORTED, from_blob, library_path, to_blob
 from wordreel.library.records import (
@@ -25,7 +27,6 @@ from wordreel.library.records import (
     StoredFile,
     TrackRow,
     Video,
-    VideoFacts,
     WordRow,
 )
 from wordreel.library.remove import drop_unreferenced, remove_missing, remove_paths, sweep
@@ -38,6 +39,7 @@ _INFO = (
 )
 _CLIP = "id, content, start, end, whole, shot"
 _HAS_FILE = "EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
+VALUES_AT_ONCE = 900  # in one statement; SQLite allows 999 at least
 
 
 class LibraryStore:
@@ -226,8 +228,29 @@ class LibraryStore:
         row = self.catalogue.one(f"SELECT {_CLIP} FROM clips WHERE id = ?", clip)  # noqa: S608
         return _clip(row) if row else None
 
-    def clip_ids(self) -> list[int]:
-        return [i for (i,) in self.catalogue.rows(f"SELECT id FROM clips c WHERE {_HAS_FILE} ORDER BY id")]  # noqa: S608
+    def clips_by_id(self, ids: Sequence[int]) -> list[StoredClip]:
+        """The clips with these ids that there are, in any order."""
+        found: list[StoredClip] = []
+        for start in range(0, len(ids), VALUES_AT_ONCE):
+            some = ids[start : start + VALUES_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            rows = self.catalogue.rows(f"SELECT {_CLIP} FROM clips WHERE id IN ({marks})", *some)  # noqa: S608
+            found += map(_clip, rows)
+        return found
+
+    def clip_ids(self, after: int = 0) -> list[int]:
+        """Ids of all clips that have a file, in order, or of those after one."""
+        query = f"SELECT id FROM clips c WHERE id > ? AND {_HAS_FILE} ORDER BY id"  # noqa: S608
+        return [i for (i,) in self.catalogue.rows(query, after)]
+
+    def has_clips(self) -> bool:
+        """Whether some clip has a file."""
+        return self.catalogue.one(f"SELECT 1 FROM clips c WHERE {_HAS_FILE} LIMIT 1") is not None  # noqa: S608
+
+    def start_clip_log(self) -> None:
+        """Log from now on which clips leave, unless that is done already or cannot be written now."""
+        with suppress(*NOT_WRITABLE), self.writing():
+            create_clip_log(self.catalogue)
 
     def words(
         self, content: str, expert: str | None = None, start: float | None = None, end: float | None = None
@@ -287,18 +310,15 @@ class LibraryStore:
             cache_bytes=sum(p.stat().st_size for p in self.cache.rglob("*") if p.is_file()),
         )
 
-    def video_facts(self) -> dict[str, VideoFacts]:
-        """What filters ask of every content, in three queries of one transaction."""
-        with self.catalogue.transaction(reading=True):
-            contents = self.catalogue.rows("SELECT content, duration, kind FROM contents")
-            present = self.catalogue.rows("SELECT content, expert FROM tracks WHERE state = 'present'")
-            words = self.catalogue.rows("SELECT DISTINCT content, expert FROM words")
-        experts, with_words = _grouped(present), _grouped(words)
-        none: frozenset[str] = frozenset()
-        return {
-            content: VideoFacts(duration, experts.get(content, none), with_words.get(content, none), kind)
-            for content, duration, kind in contents
-        }
+    def passing_contents(self, conditions: FileConditions) -> list[str]:
+        """Contents with a file that meets the conditions, in order of the hash."""
+        return passing_contents(self.catalogue, conditions)
+
+    def first_paths(
+        self, conditions: FileConditions, contents: Sequence[str] | None = None
+    ) -> dict[str, str]:
+        """The first path of each of these contents (or of all) that meets the conditions, in order."""
+        return first_paths(self.catalogue, conditions, contents)
 
     def expert_names(self) -> set[str]:
         """Every expert that was run on some content, also where its output is absent."""
@@ -328,12 +348,10 @@ class LibraryStore:
 
     def only_imported(self) -> int:
         """The number of items if all were imported from datasets; 0 if any is a file, or there is none."""
-        row = self.catalogue.one(
-            "SELECT count(*), sum(path >= ? AND path < ?) FROM files",
-            IMPORTED.encode(),
-            IMPORTED.encode() + b"\xff",
-        )
-        return int(row[0]) if row is not None and row[0] == row[1] else 0
+        low, high = IMPORTED.encode(), IMPORTED.encode() + b"\xff"
+        if self.catalogue.one("SELECT 1 FROM files WHERE path < ? OR path >= ? LIMIT 1", low, high):
+            return 0
+        return self._count("files")
 
     def data_version(self) -> int:
         """Changes whenever another connection has written to the catalogue."""
@@ -371,10 +389,3 @@ class LibraryStore:
 
 def _clip(row: tuple[Any, ...]) -> StoredClip:
     return StoredClip(row[0], row[1], row[2], row[3], bool(row[4]), row[5])
-
-
-def _grouped(rows: list[tuple[Any, ...]]) -> dict[str, frozenset[str]]:
-    groups: dict[str, set[str]] = {}
-    for content, expert in rows:
-        groups.setdefault(content, set()).add(expert)
-    return {content: frozenset(experts) for content, experts in groups.items()}

@@ -23,7 +23,7 @@ from wordreel.models.similarity import mixture
 from wordreel.search.explain import expert_reasons, strongest_first
 from wordreel.search.hits import CaptionMatch, Reason
 from wordreel.search.query import check_limit
-from wordreel.search.segments import concat_segments, segment_max
+from wordreel.search.segments import segment_max, take_segments
 from wordreel.search.video_query import VideoQuery
 from wordreel.types import Float32, Float64, QueryEmbedding
 
@@ -118,18 +118,15 @@ def _normalised(
 
 def video_bank(searcher: Searcher, video: VideoQuery, queries: Sequence[QueryEmbedding]) -> Float32:
     """`[captions, videos]`: how well each caption fits each of the library's other videos."""
-    rows: dict[str, list[int]] = {}
-    for row, item in enumerate(searcher.snapshot.items):
-        if item.content != video.content:
-            rows.setdefault(item.content, []).append(row)
-    if not rows:
+    numbers = searcher.snapshot.video_numbers
+    others = np.flatnonzero(numbers != searcher.snapshot.columns.numbers([video.content])[0])
+    if not len(others):
         raise QueryError(
             "the library's other videos make the bank, and there are none",
             NextStep("rank with the normalisation 'none'"),
         )
-    others = list(rows.values())
     spread = np.unique(np.linspace(0, len(others) - 1, min(BANK, len(others))).round().astype(int))
-    at, starts = concat_segments(others[number] for number in spread.tolist())
+    at, starts = take_segments(*searcher.snapshot.segments, others[spread])
     index = ExactIndex(
         np.asarray(searcher.snapshot.gallery.vectors[at]), searcher.snapshot.gallery.available[at]
     )

@@ -12,6 +12,7 @@ from wordreel.progress import Progress, ProgressCallback
 from wordreel.types import Track
 
 BATCH = 256  # clips between two commits
+WASTE = 0.1  # share of rows of removed clips at which the files are rewritten without them
 
 
 def embedding_cache(store: LibraryStore, model: Model) -> EmbeddingCache:
@@ -26,14 +27,13 @@ def embed_library(store: LibraryStore, model: Model, on_progress: ProgressCallba
     """
     with store.writing():
         cache = embedding_cache(store, model)
-        cache.compact()
-        missing = set(cache.missing())
+        cache.compact(WASTE)
+        missing = cache.missing()
         todo: dict[str, list[int]] = {}
         clips = {}
-        for clip in store.clips():
-            if clip.id in missing:
-                todo.setdefault(clip.content, []).append(clip.id)
-                clips[clip.id] = clip.clip
+        for clip in sorted(store.clips_by_id(missing), key=lambda clip: clip.id):
+            todo.setdefault(clip.content, []).append(clip.id)
+            clips[clip.id] = clip.clip
         done = 0
         ids: list[int] = []
         vectors, available = [], []
@@ -48,6 +48,8 @@ def embed_library(store: LibraryStore, model: Model, on_progress: ProgressCallba
                 ids, vectors, available = [], [], []
                 if on_progress:
                     on_progress(Progress("embedding clips", done, len(missing)))
+        if done:
+            cache.open()  # writes the columns now, so that no search waits for them
         return done
 
 
@@ -76,7 +78,7 @@ def check_model_fits(store: LibraryStore, model: Model) -> None:
             ),
         )
     for expert, fingerprint in model.track_fingerprints.items():
-        if store.clip_ids() and not store.has_track_by(expert, fingerprint):
+        if store.has_clips() and not store.has_track_by(expert, fingerprint):
             raise QueryError(
                 f"no frame of this library was embedded by {expert} as it is installed now",
                 NextStep("embed the frames", command=f"use {model.name}", page="Settings"),

@@ -1,19 +1,25 @@
-"""`Filters`: which videos a search may return. A new filter is a field here and its test in `paths`."""
+"""`Filters`: which videos a search may return. A new filter is a field here and in `FileConditions`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from wordreel.errors import QueryError
+from wordreel.library.file_conditions import FileConditions
 from wordreel.library.paths import is_imported
-from wordreel.library.records import StoredFile, VideoFacts
+from wordreel.types import Bool
 
-FactsOf = Callable[[], Mapping[str, VideoFacts]]
+if TYPE_CHECKING:
+    from wordreel.search.snapshot import LibrarySnapshot
 
 
 @dataclass(frozen=True)
@@ -59,29 +65,13 @@ class Filters:
                 f"nothing lasts at least {low:g} and at most {high:g} seconds; swap the two",
             )
 
-    def paths(self, files: Sequence[StoredFile], facts: FactsOf) -> dict[str, str]:
-        """Content hash to its first path that passes, in the order of paths.
-
-        `facts` is called only if a filter needs more than the file itself.
-        """
-        known = facts() if self._needs_facts() else {}
-        root = None if self.folder is None else _real_path(Path(self.folder))
-        passed: dict[str, str] = {}
-        for file in files:
-            if root is not None and not _under(file.path, root):
-                continue
-            modified = file.mtime_ns / 1e9
-            if self.after and modified < self.after.timestamp():
-                continue
-            if self.before and modified >= self.before.timestamp():
-                continue
-            if file.content in passed or (known and not self._passes(known.get(file.content))):
-                continue
-            passed[file.content] = file.path
-        return passed
-
-    def _needs_facts(self) -> bool:
-        values = (
+    @property
+    def conditions(self) -> FileConditions:
+        """The same for the catalogue, with the folder as it is spelled there."""
+        return FileConditions(
+            None if self.folder is None else _real_path(Path(self.folder)),
+            self.after.timestamp() if self.after else None,
+            self.before.timestamp() if self.before else None,
             self.min_duration,
             self.max_duration,
             self.has_speech,
@@ -89,23 +79,45 @@ class Filters:
             self.expert,
             self.kind,
         )
-        return any(value is not None for value in values)
 
-    def _passes(self, video: VideoFacts | None) -> bool:
-        return video is not None and (
-            (self.min_duration is None or video.duration >= self.min_duration)
-            and (self.max_duration is None or video.duration <= self.max_duration)
-            and (self.has_speech is None or video.has_speech == self.has_speech)
-            and (self.has_text is None or video.has_text == self.has_text)
-            and (self.expert is None or self.expert in video.experts)
-            and (self.kind is None or video.kind == self.kind)
-        )
+
+@dataclass(frozen=True, eq=False)
+class PassingVideos:
+    """The videos of a snapshot that pass some filters, evaluated by the catalogue."""
+
+    snapshot: LibrarySnapshot
+    conditions: FileConditions
+    passed: Bool | None  # by number of the video; None if all pass
+
+    @classmethod
+    def of(cls, snapshot: LibrarySnapshot, filters: Filters) -> PassingVideos:
+        conditions = filters.conditions
+        if conditions.empty:
+            return cls(snapshot, conditions, None)
+        numbers = snapshot.columns.numbers(snapshot.store.passing_contents(conditions))
+        passed = np.zeros(len(snapshot.columns.contents), bool)
+        passed[numbers[numbers >= 0]] = True
+        return cls(snapshot, conditions, passed)
+
+    @cached_property
+    def count(self) -> int:
+        """How many videos pass."""
+        if self.passed is None:
+            return self.snapshot.video_count()
+        return int(self.passed[self.snapshot.video_numbers].sum())
+
+    @cached_property
+    def allowed(self) -> Bool | None:
+        """`[rows]`: which items are of these videos; None if all rows are."""
+        if self.passed is None:
+            return self.snapshot.live if len(self.snapshot.columns.dead) else None
+        return np.asarray(self.passed[self.snapshot.columns.video] & self.snapshot.live)
+
+    def paths(self, contents: Sequence[str]) -> dict[str, str]:
+        """The first path of each of these videos that passes; none for videos that were removed since."""
+        return self.snapshot.store.first_paths(self.conditions, contents)
 
 
 def _real_path(folder: Path) -> str:
     """The one spelling of a folder; of imported items, the dataset they came from."""
     return str(folder) if is_imported(str(folder)) else os.path.realpath(folder.expanduser())
-
-
-def _under(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)

@@ -12,11 +12,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from wordreel.library.records import StoredClip, WordRow
+from wordreel.search.segments import take_segments
+from wordreel.types import Float32, Int64
 
 if TYPE_CHECKING:
     from wordreel.search.snapshot import LibrarySnapshot
@@ -66,6 +71,15 @@ class LexicalMatches:
     rows: Mapping[str, list[WordRow]]
     bonus: Mapping[int, float]
 
+    @cached_property
+    def items(self) -> Int64:
+        """The gallery rows that have a bonus, in order."""
+        return np.array(sorted(self.bonus), np.int64)
+
+    def of(self, rows: Int64) -> Float32:
+        """The bonus of each of these gallery rows, 0 where there is none."""
+        return np.array([self.bonus.get(row, 0.0) for row in rows.tolist()], np.float32)
+
     def best_line(self, item: StoredClip) -> WordRow:
         """The line of an item that contains the most query terms."""
         lines = Counter(
@@ -86,14 +100,32 @@ def lexical_matches(snapshot: LibrarySnapshot, text: str) -> LexicalMatches:
 def item_bonus(snapshot: LibrarySnapshot, rows: Mapping[str, list[WordRow]]) -> dict[int, float]:
     """The bonus of every item in which some query term is spoken or on screen, by gallery row."""
     counts = {term: len({row.content for row in matches}) for term, matches in rows.items()}
-    matched: dict[int, set[str]] = {}
-    for term, matches in rows.items():
-        for word in matches:
-            for row in snapshot.rows_by_content.get(word.content, ()):
-                if _overlaps(snapshot.items[row], word):
-                    matched.setdefault(row, set()).add(term)
-    videos = len(snapshot.rows_by_content)
-    return {row: bonus(counts, terms, videos) for row, terms in matched.items()}
+    holding = {term: _rows_holding(snapshot, matches) for term, matches in rows.items() if matches}
+    if not holding:
+        return {}
+    every = np.unique(np.concatenate(list(holding.values())))
+    matched = np.stack([np.isin(every, some, assume_unique=True) for some in holding.values()], axis=1)
+    patterns, which = np.unique(matched, axis=0, return_inverse=True)
+    terms, videos = np.array(list(holding)), snapshot.video_count()
+    values = np.array([bonus(counts, terms[pattern].tolist(), videos) for pattern in patterns])
+    return dict(zip(every.tolist(), values[which.ravel()].tolist(), strict=True))
+
+
+def _rows_holding(snapshot: LibrarySnapshot, words: Sequence[WordRow]) -> Int64:
+    """The rows of the items that overlap some of these words, each once, in order."""
+    numbers = snapshot.columns.numbers([word.content for word in words])
+    order, starts = snapshot.segments
+    at = np.searchsorted(snapshot.video_numbers, numbers)
+    known = at < len(snapshot.video_numbers)
+    known[known] = snapshot.video_numbers[at[known]] == numbers[known]
+    at = at[known]
+    spans = np.array([(word.start, word.end) for word in words])[known]
+    # The rows of each word's video, one after the other: word `of[i]` may overlap item `rows[i]`.
+    rows, _ = take_segments(order, starts, at)
+    of = np.repeat(np.arange(len(at)), starts[at + 1] - starts[at])
+    clips = snapshot.columns.clips[rows]
+    overlaps = (spans[of, 0] < clips["end"]) & (spans[of, 1] > clips["start"])
+    return np.unique(rows[overlaps | (clips["whole"] != 0)])
 
 
 def _overlaps(item: StoredClip, word: WordRow) -> bool:

@@ -7,6 +7,7 @@ expert with it cannot be compared and are left out. The moments displayed are th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,8 +24,7 @@ from wordreel.types import Bool, Float32, Int64
 if TYPE_CHECKING:
     from wordreel.search.searcher import Searcher
 
-BLOCK = 16_384  # items compared at once ...
-AT_ONCE = 256  # ... with so many clips of the query
+AT_ONCE = 256  # clips of the query searched for together
 
 
 def find_look_alikes(searcher: Searcher, video: VideoQuery, query: Query) -> Results[Hit]:
@@ -34,53 +34,91 @@ def find_look_alikes(searcher: Searcher, video: VideoQuery, query: Query) -> Res
     library holds too, byte for byte, comes first.
     """
     snapshot = searcher.snapshot
-    paths = query.filters.paths(snapshot.files, snapshot.facts)
-    total = len(paths)
+    passing = snapshot.passing(query.filters)
+    allowed = snapshot.live if passing.allowed is None else passing.allowed
+    own = snapshot.rows(video.content)
+    pairs: list[LikePair] = []
     if query.image is None:
-        paths.pop(video.content, None)
-    allowed = np.zeros(len(snapshot), bool)
-    for content in paths:
-        allowed[snapshot.rows(content)] = True
-    best, pairs = best_pairs(searcher, video, allowed)
-    ranked: dict[str, int] = {}
-    own = (
-        [row for row in snapshot.rows(video.content) if best[row] > -np.inf] if video.content in paths else []
-    )
-    if own:
-        ranked[video.content] = max(own, key=lambda row: float(best[row]))
-    for row in np.argsort(-best, kind="stable").tolist():
-        if len(ranked) == query.offset + query.limit or np.isneginf(best[row]):
-            break
-        ranked.setdefault(snapshot.items[row].content, row)
-    hits = [
-        _match(searcher, video, rank, row, int(pairs[row]), paths[content])
-        for rank, (content, row) in enumerate(ranked.items(), start=1)
-        if rank > query.offset
+        allowed = allowed.copy()
+        allowed[own] = False
+    elif allowed[own].any():
+        pairs = [pair for pair in [_best_pair(searcher, video, own)] if np.isfinite(pair.score)]
+    wanted = query.offset + query.limit
+    taken = {int(snapshot.columns.video[pair.row]) for pair in pairs}
+    pairs += [
+        pair
+        for pair in best_pairs(searcher, video, allowed, wanted)
+        if int(snapshot.columns.video[pair.row]) not in taken
     ]
-    return Results(tuple(hits), total=total)
+    displayed = pairs[query.offset : wanted]
+    paths = passing.paths([snapshot.items[pair.row].content for pair in displayed])
+    hits = [
+        _match(searcher, video, rank, pair.row, pair.clip, paths[snapshot.items[pair.row].content])
+        for rank, pair in enumerate(displayed, start=query.offset + 1)
+        if snapshot.items[pair.row].content in paths  # not removed since the snapshot
+    ]
+    return Results(tuple(hits), total=passing.count)
 
 
-def best_pairs(searcher: Searcher, video: VideoQuery, allowed: Bool) -> tuple[Float32, Int64]:
-    """For every item its best similarity to any clip of the query, and which clip that was, the first of
-    equals; −inf for items that are not allowed or cannot be compared."""
-    gallery = searcher.snapshot.gallery
+@dataclass(frozen=True)
+class LikePair:
+    """An item by row, the clip of the query that it is most like, and how much."""
+
+    row: int
+    clip: int
+    score: float
+
+
+def best_pairs(searcher: Searcher, video: VideoQuery, allowed: Bool, count: int) -> list[LikePair]:
+    """The best pair of each of the `count` best videos, best first; of equals the lower row and clip.
+
+    Every clip of the query is searched for, deeper until no item that was not seen can be among the best.
+    """
+    snapshot = searcher.snapshot
+    rows = len(snapshot.columns)
+    depth = 4 * count
+    while True:
+        best, unseen = _search_clips(searcher, video, allowed, min(depth, rows))
+        videos: dict[int, LikePair] = {}
+        for pair in best:
+            videos.setdefault(int(snapshot.columns.video[pair.row]), pair)
+        ranked = list(videos.values())[:count]
+        if depth >= rows or (len(ranked) == count and ranked[-1].score > unseen):
+            return ranked
+        depth *= 4
+
+
+def _search_clips(
+    searcher: Searcher, video: VideoQuery, allowed: Bool, depth: int
+) -> tuple[list[LikePair], float]:
+    """The `depth` best items of every clip of the query that can be compared with it, best first, each with
+    its best clip, and the score that no other item exceeds."""
+    index, available = searcher.snapshot.index, searcher.snapshot.gallery.available
     weights = mixture_weights(searcher.model)
-    best: Float32 = np.full(len(allowed), -np.inf, np.float32)
-    pairs = np.zeros(len(allowed), np.int64)
-    for start in range(0, len(allowed), BLOCK):
-        rows = start + np.flatnonzero(allowed[start : start + BLOCK])
-        if not len(rows):
-            continue
-        vectors, available = np.asarray(gallery.vectors[rows]), gallery.available[rows]
-        for first in range(0, len(video.clips), AT_ONCE):
-            some = slice(first, first + AT_ONCE)
-            scores = _comparable(video.vectors[some], video.available[some], vectors, available, weights)
-            top = scores.argmax(axis=0)
-            value = np.take_along_axis(scores, top[None], axis=0)[0]
-            better = value > best[rows]
-            best[rows[better]] = value[better]
-            pairs[rows[better]] = first + top[better]
-    return best, pairs
+    best: dict[int, LikePair] = {}
+    unseen = -np.inf
+    for first in range(0, len(video.clips), AT_ONCE):
+        some = slice(first, first + AT_ONCE)
+        wanted = video.available[some] * weights
+        found = index.best(video.vectors[some], wanted, depth, allowed)
+        unseen = max(unseen, float(found.scores[:, -1].max(initial=-np.inf)))
+        common = np.einsum("qe,qke->qk", wanted, available[found.rows].astype(np.float32))
+        clips, at = np.nonzero((found.rows >= 0) & (common > 0))
+        for clip, row, score in zip(
+            clips.tolist(), found.rows[clips, at].tolist(), found.scores[clips, at].tolist(), strict=True
+        ):
+            if row not in best or score > best[row].score:
+                best[row] = LikePair(row, first + clip, score)
+    return sorted(best.values(), key=lambda pair: (-pair.score, pair.row)), unseen
+
+
+def _best_pair(searcher: Searcher, video: VideoQuery, rows: Int64) -> LikePair:
+    """The best pair of a clip of the query and one of some items; −inf if none can be compared."""
+    gallery, weights = searcher.snapshot.gallery, mixture_weights(searcher.model)
+    vectors, available = np.asarray(gallery.vectors[rows]), gallery.available[rows]
+    scores = _comparable(video.vectors, video.available, vectors, available, weights)
+    item, clip = np.unravel_index(int(scores.T.argmax()), scores.T.shape)
+    return LikePair(int(rows[item]), int(clip), float(scores[clip, item]))
 
 
 def _match(searcher: Searcher, video: VideoQuery, rank: int, row: int, clip: int, path: str) -> Match:
@@ -109,7 +147,7 @@ def _moments(searcher: Searcher, video: VideoQuery, content: str) -> tuple[int, 
     pieces, vectors = video.some(mine), np.asarray(gallery.vectors[theirs])
     scores = _comparable(pieces.vectors, pieces.available, vectors, gallery.available[theirs], weights)
     first, second = np.unravel_index(int(scores.argmax()), scores.shape)
-    return mine[int(first)], theirs[int(second)]
+    return mine[int(first)], int(theirs[int(second)])
 
 
 def _comparable(videos: Float32, available: Bool, others: Float32, also: Bool, weights: Float32) -> Float32:

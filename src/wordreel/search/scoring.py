@@ -27,11 +27,20 @@ class Rescorer(Protocol):
         ...
 
 
-class ConfidenceFunction(Protocol):
-    """The confidence of each item as an answer to one query, in [0, 1]."""
+@dataclass(frozen=True, eq=False)
+class RivalScores:
+    """What competes for a query: the plain scores `[m]` of the best items, by row, of a sample of videos."""
 
-    def __call__(self, scores: Float32, best: Int64) -> Float32:
-        """Confidences `[items]` from the plain scores of all items and the best item of every video."""
+    scores: Float32
+    rows: Int64
+    videos: int  # that the sample stands for
+
+
+class ConfidenceFunction(Protocol):
+    """The confidence of items as answers to one query, in [0, 1]."""
+
+    def __call__(self, scores: Float32, rows: Int64, rivals: RivalScores) -> Float32:
+        """Confidences `[n]` of the items `rows [n]` from their plain scores and what competes with them."""
         ...
 
 

@@ -209,7 +209,10 @@ class Searcher:
         return self.snapshot.best_items(next(self.item_scores(texts, [norm])))
 
     def item_scores(self, texts: Sequence[str], norms: Sequence[FittedNorm]) -> Iterator[Scores]:
-        """`[texts, items]` under each norm in turn; float64 where one rescores, float32 elsewhere."""
+        """`[texts, rows]` under each norm in turn; float64 where one rescores, float32 elsewhere.
+
+        Scores of rows that are not live mean nothing.
+        """
         return self.encoded_item_scores(self.encode_texts(texts), norms)
 
     def encoded_item_scores(
@@ -219,13 +222,16 @@ class Searcher:
         vectors = np.stack([text.embedding.vectors for text in encoded])
         weights = np.stack([text.embedding.weights for text in encoded])
         plain = self.snapshot.index.scores(vectors, weights, slice(None))
-        first = plain.argmax(axis=1) if len(self) else np.zeros(len(encoded), np.int64)
+        live = self.snapshot.live
+        first = np.zeros(len(encoded), np.int64)
+        if len(self):
+            first = (plain if live.all() else np.where(live, plain, -np.inf)).argmax(axis=1)
         for row, text in enumerate(encoded):
-            for item, extra in text.lexical.bonus.items():
-                plain[row, item] += extra
+            plain[row, text.lexical.items] += text.lexical.of(text.lexical.items)
         for norm in norms:
             if norm.rescore is not None:
-                parts = np.split(np.arange(len(self)), range(RESCORED_AT_ONCE, len(self), RESCORED_AT_ONCE))
+                rows = plain.shape[1]
+                parts = np.split(np.arange(rows), range(RESCORED_AT_ONCE, rows, RESCORED_AT_ONCE))
                 yield np.concatenate([norm.rescore(plain[:, some], some) for some in parts], axis=1)
             elif norm.correction is None or not len(self):
                 yield plain.copy()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,19 @@ from wordreel.types import Int64
 Scores = NDArray[np.floating[Any]]
 
 
-def concat_segments(segments: Iterable[Sequence[int]]) -> tuple[Int64, Int64]:
-    """The members of all segments in one array, and where each segment starts.
+def take_segments(members: Int64, edges: Int64, chosen: Int64) -> tuple[Int64, Int64]:
+    """The members of some segments in one array, and where each of these starts.
 
-    >>> [array.tolist() for array in concat_segments([[4, 0], [2], [1, 3]])]
-    [[4, 0, 2, 1, 3], [0, 2, 3]]
+    `edges` are where each segment of `members` starts and the last one ends.
+
+    >>> members, edges = np.array([4, 0, 2, 1, 3]), np.array([0, 2, 3, 5])
+    >>> [array.tolist() for array in take_segments(members, edges, np.array([2, 0]))]
+    [[1, 3, 4, 0], [0, 2]]
     """
-    members = [np.array(segment, np.int64) for segment in segments]
-    return np.concatenate(members), np.cumsum([0, *map(len, members)])[:-1]
+    sizes = edges[chosen + 1] - edges[chosen]
+    starts = np.cumsum(sizes) - sizes
+    at = np.repeat(edges[chosen] - starts, sizes) + np.arange(sizes.sum())
+    return members[at], starts
 
 
 def segment_max(values: Scores, starts: Int64) -> Scores:

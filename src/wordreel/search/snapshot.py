@@ -2,99 +2,178 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import overload
 
 import numpy as np
 
+from wordreel.index.base import Index
 from wordreel.index.exact import ExactIndex
+from wordreel.library.columns import ClipColumns
 from wordreel.library.embeddings import Gallery
-from wordreel.library.records import StoredClip, StoredFile, VideoFacts
+from wordreel.library.file_conditions import FileConditions
+from wordreel.library.records import StoredClip
 from wordreel.library.store import LibraryStore
+from wordreel.lru_cache import LRUCache
 from wordreel.models.base import Model
 from wordreel.search.embedding import embedding_cache
-from wordreel.search.segments import Scores, concat_segments, segment_argmax, segment_max
-from wordreel.types import Int64
+from wordreel.search.filters import Filters, PassingVideos
+from wordreel.search.sample import VideoSample, draw_sample
+from wordreel.search.segments import Scores, segment_argmax, segment_max
+from wordreel.types import Bool, Int64
+
+CACHED_FILTERS = 16
 
 
 @dataclass(frozen=True, eq=False)
 class LibrarySnapshot:
-    """The embedded items of a library, row by row of `gallery`. Clips and whole videos are items alike."""
+    """The embedded items of a library, row by row of `gallery`. Clips and whole videos are items alike.
+
+    Rows are memory-mapped, and those of clips that have left the library stay among them: `live` says which
+    rows count. Nothing here is read or computed for every item before something asks for it.
+    """
 
     store: LibraryStore
-    items: Sequence[StoredClip]
     gallery: Gallery
-    files: Sequence[StoredFile]  # of all videos that can be found, by path
+    columns: ClipColumns
+    _filtered: LRUCache[Filters, PassingVideos] = field(
+        default_factory=lambda: LRUCache(CACHED_FILTERS), repr=False
+    )
 
     @classmethod
     def take(cls, store: LibraryStore, model: Model) -> LibrarySnapshot:
         """The library now, as far as the model has embedded it."""
-        known = {clip.id: clip for clip in store.clips()}
-        gallery = embedding_cache(store, model).load()
-        # Another process may add or remove videos between the two reads: use only what both returned.
-        if not all(int(number) in known for number in gallery.ids):
-            both = np.isin(gallery.ids, list(known))
-            gallery = Gallery(gallery.ids[both], gallery.vectors[both], gallery.available[both])
-        items = [known[int(number)] for number in gallery.ids]
-        contents = {item.content for item in items}
-        return cls(store, items, gallery, [file for file in store.files() if file.content in contents])
+        gallery, columns = embedding_cache(store, model).open()
+        return cls(store, gallery, columns)
 
     def __len__(self) -> int:
-        return len(self.items)
+        """The number of items that can be found."""
+        return len(self.columns) - len(self.columns.dead)
+
+    @property
+    def live(self) -> Bool:
+        """`[rows]`: whether the item is in the library."""
+        return self.columns.live
+
+    @property
+    def items(self) -> Sequence[StoredClip]:
+        """The clip of each row; those of rows that are not live mean nothing."""
+        return _Items(self.columns)
 
     @cached_property
-    def index(self) -> ExactIndex:
+    def index(self) -> Index:
         return ExactIndex(self.gallery.vectors, self.gallery.available)
 
     @cached_property
-    def rows_by_content(self) -> Mapping[str, list[int]]:
-        """The rows of each video's items."""
-        rows: dict[str, list[int]] = {}
-        for row, item in enumerate(self.items):
-            rows.setdefault(item.content, []).append(row)
-        return rows
+    def sample(self) -> VideoSample:
+        """The videos that stand for all of them where a query is judged by what competes for it."""
+        return draw_sample(self)
 
-    def rows(self, content: str) -> list[int]:
-        """The rows of one video's items."""
-        return self.rows_by_content[content]
+    # Videos
 
-    def clip_rows(self, content: str) -> list[int]:
-        """The rows of one video's clips; of its whole where it has no clips."""
-        rows = self.rows(content)
-        return [row for row in rows if not self.items[row].whole] or rows
+    @property
+    def video(self) -> Int64:
+        """`[rows]`: the number of each item's video."""
+        return np.asarray(self.columns.video)
 
     def __contains__(self, content: str) -> bool:
-        return content in self.rows_by_content
+        return len(self.rows(content)) > 0
+
+    def rows(self, content: str) -> Int64:
+        """The rows of one video's items, in order."""
+        return self.video_rows(int(self.columns.numbers([content])[0]))
+
+    def video_rows(self, number: int) -> Int64:
+        order, starts, numbers = self._by_video
+        at = int(np.searchsorted(numbers, number))
+        if at == len(numbers) or numbers[at] != number:
+            return np.zeros(0, np.int64)
+        return order[starts[at] : starts[at + 1]]
+
+    def clip_rows(self, content: str) -> Int64:
+        """The rows of one video's clips; of its whole where it has no clips."""
+        rows = self.rows(content)
+        clips = rows[self.columns.clips["whole"][rows] == 0]
+        return clips if len(clips) else rows
+
+    def video_count(self) -> int:
+        """How many videos can be found."""
+        return len(self._by_video[2])
 
     def contents(self) -> list[str]:
         """Every video that can be found, in the order of the columns of `Searcher.scores`."""
-        return list(self.rows_by_content)
+        return [self.columns.content(number) for number in self._by_video[2].tolist()]
 
-    def facts(self) -> Mapping[str, VideoFacts]:
-        """What filters ask of every video; read once."""
-        return self._facts
-
-    @cached_property
-    def _facts(self) -> Mapping[str, VideoFacts]:
-        return self.store.video_facts()
+    def passing(self, filters: Filters) -> PassingVideos:
+        """The videos that a search may return; evaluated once for each `filters`."""
+        known = self._filtered.get(filters)
+        if known is None:
+            known = PassingVideos.of(self, filters)
+            self._filtered.put(filters, known)
+        return known
 
     def best_items(self, items: Scores) -> Scores:
-        """Scores `[texts, items]` to `[texts, videos]`, by the best item of each video."""
-        order, starts = self._by_video
-        return segment_max(items[:, order], starts)
+        """Scores `[texts, rows]` to `[texts, videos]`, by the best item of each video."""
+        order, starts, _ = self._by_video
+        return segment_max(items[:, order], starts[:-1])
 
     def best_rows(self, items: Scores) -> Int64:
-        """Scores `[texts, items]` to rows `[texts, videos]`: the best item of each video, first of equals."""
-        order, starts = self._by_video
-        return np.asarray(order[segment_argmax(items[:, order], starts)[1]], np.int64)
+        """Scores `[texts, rows]` to rows `[texts, videos]`: the best item of each video, first of equals."""
+        order, starts, _ = self._by_video
+        return np.asarray(order[segment_argmax(items[:, order], starts[:-1])[1]], np.int64)
+
+    @property
+    def segments(self) -> tuple[Int64, Int64]:
+        """The rows of all items, video by video, and where each video starts and the last one ends."""
+        return self._by_video[:2]
 
     @cached_property
-    def _by_video(self) -> tuple[Int64, Int64]:
-        """The rows of all items, video by video, and where each video starts."""
-        return concat_segments(self.rows_by_content.values())
+    def _by_video(self) -> tuple[Int64, Int64, Int64]:
+        """`segments`, and the number of each video."""
+        video = self.columns.video
+        rows = np.flatnonzero(self.live) if len(self.columns.dead) else np.arange(len(video))
+        video = video[rows]
+        if (np.diff(video) < 0).any():  # nearly always, the items of a video were embedded together
+            order = np.argsort(video, kind="stable")
+            rows, video = rows[order], video[order]
+        first = np.flatnonzero(np.diff(video, prepend=-1))
+        return rows, np.append(first, len(rows)), np.asarray(video[first], np.int64)
 
     def coverage(self, experts: Sequence[str], contents: Sequence[str]) -> dict[str, float]:
         """The share of these videos that each expert has features of."""
         present = np.array([self.gallery.available[self.rows(content)].any(axis=0) for content in contents])
         return dict(zip(experts, present.mean(axis=0).round(4).tolist(), strict=True))
+
+    @property
+    def video_numbers(self) -> Int64:
+        """The number of every video that can be found, in the order of `contents`."""
+        return self._by_video[2]
+
+    def paths(self) -> dict[str, str]:
+        """The first path of every video that can be found, by content, in order of path."""
+        found = set(self.contents())
+        paths = self.store.first_paths(FileConditions())
+        return {content: path for content, path in paths.items() if content in found}
+
+
+class _Items(Sequence[StoredClip]):
+    """The records of all rows, read one by one from the columns."""
+
+    def __init__(self, columns: ClipColumns) -> None:
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    @overload
+    def __getitem__(self, row: int) -> StoredClip: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[StoredClip]: ...
+    def __getitem__(self, row: int | slice) -> StoredClip | Sequence[StoredClip]:
+        if isinstance(row, slice):
+            return [self._columns.clip(at) for at in range(*row.indices(len(self)))]
+        if not -len(self) <= row < len(self):
+            raise IndexError(row)
+        return self._columns.clip(int(row))

@@ -2,32 +2,33 @@
 
 A video is as good as its best item; the moment displayed is its best clip. Spoken and on-screen words add
 a bonus (`lexical`) to the items they fall into. Only those items can gain, so the best items are among the
-index's best and them, and the result is exact.
+index's best and them, and the result is as exact as the index.
 
 A `FittedNorm` corrects the ranking by a query bank: inside the index where the method allows it, otherwise by
-scoring the plain best `CANDIDATES` again.
+scoring the plain best `CANDIDATES` again. Confidences compare a hit with a sample of the videos (`sample`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.index.exact import BLOCK
 from wordreel.library.records import StoredClip
 from wordreel.search.explain import explain_item
+from wordreel.search.filters import PassingVideos
 from wordreel.search.hits import Hit, Results, hit_of
 from wordreel.search.query import Query, needs_confidence
-from wordreel.search.scoring import PLAIN, FittedNorm, Scoring
-from wordreel.types import Bool, Float32, Int64
+from wordreel.search.scoring import PLAIN, RivalScores, Scoring
+from wordreel.types import Float32, Int64
 
 if TYPE_CHECKING:
     from wordreel.search.searcher import EncodedText, Searcher
 
-CANDIDATES = 1_000  # items that a rescoring method sees
+CANDIDATES = 1_000  # items that a rescoring method sees, or that are searched for confident ones at first
 
 
 @dataclass(frozen=True)
@@ -42,51 +43,51 @@ def search_text(
     """The best videos for some words, or the best moments of any video. Skipped hits are not explained."""
     if query.min_confidence > 0 and scoring.confidence is None:
         raise needs_confidence()
-    snapshot = searcher.snapshot
-    paths = query.filters.paths(snapshot.files, snapshot.facts)
+    passing = searcher.snapshot.passing(query.filters)
     (text,) = encoded
     hits: tuple[Hit, ...] = ()
-    if paths:
-        hits = tuple(_hits(_TextSearch(searcher, text, scoring.norm), query, scoring, paths))
+    if passing.count:
+        hits = tuple(_hits(TextSearch(searcher, text, scoring), query, passing))
     weights = tuple(text.embedding.weights.tolist())
-    return Results(hits, scoring.norm.label, scoring.note, len(paths), weights)
+    return Results(hits, scoring.norm.label, scoring.note, passing.count, weights)
 
 
-def _hits(search: _TextSearch, query: Query, scoring: Scoring, paths: Mapping[str, str]) -> list[Hit]:
-    snapshot, text = search.searcher.snapshot, search.text
-    allowed = np.full(len(snapshot), len(paths) == len(snapshot.rows_by_content))
-    if not allowed.all():
-        for content in paths:
-            allowed[snapshot.rows(content)] = True
-    confidence: Float32 | None = None
-    known: Float32 | None = None
-    if scoring.confidence is not None and len(snapshot):
-        every = snapshot.index.scores(search.vectors, search.weights, slice(None))
-        plain = every[0].copy()
-        plain[list(text.lexical.bonus)] += np.array(list(text.lexical.bonus.values()), np.float32)
-        confidence = scoring.confidence(plain, snapshot.best_rows(plain[None])[0])
-        allowed &= confidence >= query.min_confidence
-        # A product over more than one block may round a few items differently from the blocks that rank.
-        known = every if len(snapshot) <= BLOCK else None
-    ranked, corrected = search.rank(known, allowed, query.offset + query.limit, query.moments)
-    label = scoring.norm.label if corrected else PLAIN.label
-    return [
-        search.hit(
-            scored,
-            paths,
-            rank=rank,
-            confidence=None if confidence is None else float(confidence[scored.row]),
-            norm=label,
+def _hits(search: TextSearch, query: Query, passing: PassingVideos) -> list[Hit]:
+    ranked, corrected = search.rank(passing, query)
+    displayed = ranked[query.offset :]
+    items = search.searcher.snapshot.items
+    paths = passing.paths([items[scored.row].content for scored in displayed])
+    label = search.scoring.norm.label if corrected else PLAIN.label
+    confidences = search.confidences(np.array([scored.row for scored in displayed], np.int64))
+    hits: list[Hit] = []
+    for number, scored in enumerate(displayed):
+        item = items[scored.row]
+        if item.content not in paths:  # removed since the snapshot
+            continue
+        hits.append(
+            hit_of(
+                Hit,
+                search.searcher.store,
+                item,
+                search.moment(scored.row, item),
+                paths[item.content],
+                rank=query.offset + len(hits) + 1,
+                score=scored.score,
+                why=explain_item(search.searcher, scored.row, search.text),
+                confidence=None if confidences is None else float(confidences[number]),
+                norm=label,
+            )
         )
-        for rank, scored in enumerate(ranked[query.offset :], start=query.offset + 1)
-    ]
+    return hits
 
 
 @dataclass(frozen=True, eq=False)
-class _TextSearch:
+class TextSearch:
+    """One text under one scoring."""
+
     searcher: Searcher
     text: EncodedText
-    norm: FittedNorm
+    scoring: Scoring
 
     @property
     def vectors(self) -> Float32:
@@ -98,22 +99,38 @@ class _TextSearch:
 
     def plain(self, rows: Int64) -> Float32:
         """Similarity and bonus of some items, without any correction."""
-        bonus = self.text.lexical.bonus
-        extra = np.array([bonus.get(row, 0.0) for row in rows.tolist()], np.float32)
-        plain = self.searcher.snapshot.index.scores(self.vectors, self.weights, rows)[0] + extra
-        return np.asarray(plain, np.float32)
+        similar = self.searcher.snapshot.index.scores(self.vectors, self.weights, rows)[0]
+        return np.asarray(similar + self.text.lexical.of(rows), np.float32)
 
-    def rank(
-        self, known: Float32 | None, allowed: Bool, limit: int, moments: bool
-    ) -> tuple[list[_Scored], bool]:
+    @cached_property
+    def rivals(self) -> RivalScores:
+        """The best items of the sampled videos."""
+        sample = self.searcher.snapshot.sample
+        scores = sample.scores(self.vectors, self.weights)[0] + self.text.lexical.of(sample.rows)
+        best = sample.best(scores)
+        return RivalScores(scores[best].astype(np.float32), sample.rows[best], sample.videos)
+
+    def confidences(self, rows: Int64) -> Float32 | None:
+        """How sure each of these items is; None without a query bank that can tell."""
+        if self.scoring.confidence is None:
+            return None
+        return self.scoring.confidence(self.plain(rows), rows, self.rivals)
+
+    def rank(self, passing: PassingVideos, query: Query) -> tuple[list[_Scored], bool]:
         """The best item of each video (or the best moments), searching deeper until there are enough, and
-        whether the norm held for this query. `known [1, items]` are the similarities, if computed already."""
-        norm, snapshot = self.norm, self.searcher.snapshot
-        extra = np.array([row for row in self.text.lexical.bonus if allowed[row]], np.int64)
-        depth = 4 * limit if norm.rescore is None else max(CANDIDATES, 4 * limit)
+        whether the norm held for this query.
+
+        With a minimum confidence, the search ends where three quarters of what it saw are too uncertain.
+        """
+        norm, snapshot, limit = self.scoring.norm, self.searcher.snapshot, query.offset + query.limit
+        allowed, extra = passing.allowed, self.text.lexical.items
+        if allowed is not None:
+            extra = extra[allowed[extra]]
+        many = norm.rescore is not None or query.min_confidence > 0
+        depth = max(CANDIDATES, 4 * limit) if many else 4 * limit
         while True:
-            k = min(depth, len(snapshot))
-            best = snapshot.index.search(self.vectors, self.weights, k, allowed, norm.correction, known)
+            k = min(depth, len(snapshot.columns))
+            best = snapshot.index.search(self.vectors, self.weights, k, allowed, norm.correction)
             rows = best.rows[0][best.rows[0] >= 0]
             scores = dict(zip(rows.tolist(), best.scores[0].tolist(), strict=False))
             if len(extra):
@@ -126,40 +143,44 @@ class _TextSearch:
                 plain = np.array(list(scores.values()), np.float32)
                 scores = dict(zip(some.tolist(), norm.rescore(plain[None], some)[0].tolist(), strict=True))
             everything = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
-            chosen = self._moments(everything) if moments else self._videos(everything)
-            if len(chosen) >= limit or len(rows) < depth:
+            sure = self._confident(everything, query.min_confidence)
+            chosen = self._moments(sure) if query.moments else self._videos(sure)
+            last = everything[-1:] if query.min_confidence <= 0 else everything[len(everything) // 4 :]
+            if len(chosen) >= limit or len(rows) < depth or not set(last) & set(sure):
                 return chosen[:limit], norm.rescore is not None or bool(best.corrected[0])
             depth *= 4
 
+    def _confident(self, ordered: list[tuple[int, float]], least: float) -> list[tuple[int, float]]:
+        if least <= 0 or not ordered:
+            return ordered
+        confidences = self.confidences(np.array([row for row, _ in ordered], np.int64))
+        if confidences is None:
+            return []
+        return [pair for pair, sure in zip(ordered, confidences >= least, strict=True) if sure]
+
     def _videos(self, ordered: list[tuple[int, float]]) -> list[_Scored]:
-        best: dict[str, _Scored] = {}
+        video = self.searcher.snapshot.columns.video
+        best: dict[int, _Scored] = {}
         for row, score in ordered:
-            best.setdefault(self.searcher.snapshot.items[row].content, _Scored(row, score))
+            best.setdefault(int(video[row]), _Scored(row, score))
         return list(best.values())
 
     def _moments(self, ordered: list[tuple[int, float]]) -> list[_Scored]:
-        snapshot = self.searcher.snapshot
+        columns, snapshot = self.searcher.snapshot.columns, self.searcher.snapshot
         return [
             _Scored(row, score)
             for row, score in ordered
-            if not snapshot.items[row].whole or len(snapshot.rows(snapshot.items[row].content)) == 1
+            if not columns.clips["whole"][row] or len(snapshot.video_rows(int(columns.video[row]))) == 1
         ]
 
-    def hit(self, scored: _Scored, paths: Mapping[str, str], **more: Any) -> Hit:
-        item = self.searcher.snapshot.items[scored.row]
-        moment = self._moment(item)
-        reasons = explain_item(self.searcher, scored.row, self.text)
-        path = paths[item.content]
-        return hit_of(Hit, self.searcher.store, item, moment, path, score=scored.score, why=reasons, **more)
-
-    def _moment(self, item: StoredClip) -> StoredClip:
+    def moment(self, row: int, item: StoredClip) -> StoredClip:
         """What to display of an item: itself, and of a whole video its best clip."""
         snapshot = self.searcher.snapshot
-        clips = [row for row in snapshot.rows(item.content) if not snapshot.items[row].whole]
-        if not item.whole or not clips:
+        rows = snapshot.video_rows(int(snapshot.columns.video[row]))
+        rows = rows[snapshot.columns.clips["whole"][rows] == 0]
+        if not item.whole or not len(rows):
             return item
-        rows = np.array(clips, np.int64)
         total = self.plain(rows)
-        if self.norm.correction is not None:
-            total = total - self.norm.correction.bias[rows]
-        return snapshot.items[clips[int(np.argmax(total))]]
+        if self.scoring.norm.correction is not None:
+            total = total - self.scoring.norm.correction.bias[rows]
+        return snapshot.items[int(rows[int(np.argmax(total))])]

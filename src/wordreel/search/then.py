@@ -4,8 +4,7 @@
 
 s is the score that ranks a search, with its correction and its bonus for words. Clips of a video cover it in
 order without overlap, so "after" means that b starts where a ends or later. A video of one clip has no pair
-and is never a hit. The best `a` before every clip is a running maximum over ranks, exact in whole numbers;
-the cost is that of scoring all items for two queries and one sort.
+and is never a hit. The best `a` before every clip is a running maximum over ranks, exact in whole numbers.
 """
 
 from __future__ import annotations
@@ -16,13 +15,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordreel.index.base import Best
 from wordreel.search.explain import explain_item
+from wordreel.search.filters import PassingVideos
 from wordreel.search.hits import Hit, Results, SequenceHit, hit_of
 from wordreel.search.query import Query, needs_confidence
-from wordreel.search.scoring import PLAIN, ConfidenceFunction, Scoring
-from wordreel.search.segments import Scores, segment_argmax
+from wordreel.search.scoring import Scoring
+from wordreel.search.segments import Scores, segment_argmax, take_segments
 from wordreel.search.snapshot import LibrarySnapshot
-from wordreel.types import Bool, Float32, Int64
+from wordreel.search.text_search import CANDIDATES, TextSearch
+from wordreel.types import Bool, Float32, Float64, Int64
 
 if TYPE_CHECKING:
     from wordreel.search.searcher import EncodedText, Searcher
@@ -47,26 +49,19 @@ def search_sequence(
     if query.min_confidence > 0 and scoring.confidence is None:
         raise needs_confidence()
     snapshot = searcher.snapshot
-    paths = query.filters.paths(snapshot.files, snapshot.facts)
+    passing = snapshot.passing(query.filters)
     weights = tuple(encoded[0].embedding.weights.tolist())
-    if not paths or not len(snapshot):
-        return Results((), scoring.norm.label, scoring.note, len(paths), weights)
-    scored = searcher.encoded_item_scores(encoded, [scoring.norm, PLAIN])
-    scores = next(scored).astype(np.float64)
-    confidence = None
-    if scoring.confidence is not None:
-        confidence = _confidences(snapshot, next(scored), scoring.confidence)
-    usable = np.array([not item.whole and item.content in paths for item in snapshot.items])
-    allowed = np.stack([usable, usable])
-    if confidence is not None:
-        allowed &= confidence >= query.min_confidence
-    pairs = sorted(best_pairs(snapshot, scores, allowed), key=lambda pair: (-pair.score, pair.first))
-    hits = []
-    for rank, pair in enumerate(pairs[query.offset : query.offset + query.limit], start=query.offset + 1):
+    if not passing.count:
+        return Results((), scoring.norm.label, scoring.note, 0, weights)
+    parts = [_Part.of(TextSearch(searcher, text, scoring)) for text in encoded]
+    pairs = _ranked_pairs(parts, query, passing)[query.offset : query.offset + query.limit]
+    paths = passing.paths([snapshot.items[pair.first].content for pair in pairs])
+    hits: list[Hit] = []
+    for pair in pairs:
         one, two = snapshot.items[pair.first], snapshot.items[pair.second]
-        lower = None
-        if confidence is not None:
-            lower = float(min(confidence[0, pair.first], confidence[1, pair.second]))
+        if one.content not in paths:  # removed since the snapshot
+            continue
+        sure = [parts[0].confidence(pair.first), parts[1].confidence(pair.second)]
         hits.append(
             hit_of(
                 SequenceHit,
@@ -74,34 +69,99 @@ def search_sequence(
                 one,
                 one,
                 paths[one.content],
-                rank=rank,
+                rank=query.offset + len(hits) + 1,
                 score=pair.score,
                 why=explain_item(searcher, pair.first, encoded[0]),
-                confidence=lower,
+                confidence=min((value for value in sure if value is not None), default=None),
                 norm=scoring.norm.label,
                 then=(two.start, two.end),
-                then_score=float(scores[1, pair.second]),
+                then_score=float(parts[1].scores(np.array([pair.second]))[0]),
             )
         )
-    return Results(tuple(hits), scoring.norm.label, scoring.note, len(paths), weights)
+    return Results(tuple(hits), scoring.norm.label, scoring.note, passing.count, weights)
 
 
-def best_pairs(snapshot: LibrarySnapshot, scores: Scores, allowed: Bool) -> list[ClipPair]:
-    """The best pair of every video that has one, from `scores [2, items]` and `allowed [2, items]`.
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One of the two texts: `bias` is what the norm subtracts for it, if it does."""
+
+    search: TextSearch
+    bias: Float32 | None
+
+    @classmethod
+    def of(cls, search: TextSearch) -> _Part:
+        correction, snapshot = search.scoring.norm.correction, search.searcher.snapshot
+        if correction is None:
+            return cls(search, None)
+        live = snapshot.live if len(snapshot.columns.dead) else None
+        held = snapshot.index.search(search.vectors, search.weights, 1, live, correction).corrected[0]
+        return cls(search, correction.bias if held else None)
+
+    def best(self, depth: int, allowed: Bool) -> Best:
+        index = self.search.searcher.snapshot.index
+        return index.best(self.search.vectors, self.search.weights, depth, allowed, self.bias)
+
+    def scores(self, rows: Int64) -> Float64:
+        """The scores that rank a search."""
+        plain, rescore = self.search.plain(rows), self.search.scoring.norm.rescore
+        if rescore is not None:
+            return np.asarray(rescore(plain[None], rows)[0])
+        return np.asarray(plain if self.bias is None else plain - self.bias[rows], np.float64)
+
+    def confidence(self, row: int) -> float | None:
+        found = self.search.confidences(np.array([row], np.int64))
+        return None if found is None else float(found[0])
+
+
+def _ranked_pairs(parts: Sequence[_Part], query: Query, passing: PassingVideos) -> list[ClipPair]:
+    """The best pair of each video, best first.
+
+    Only videos with a clip among the best of either text, or with its words, are paired. The two last scores
+    seen bound those of all other videos, so the search goes deeper until the bound is passed (the threshold
+    algorithm of Fagin et al., 2001). A norm that rescores has no bound: it sees the first candidates.
+    """
+    snapshot = passing.snapshot
+    clips = snapshot.columns.clips["whole"] == 0
+    allowed = clips & (snapshot.live if passing.allowed is None else passing.allowed)
+    limit, depth, before = query.offset + query.limit, max(CANDIDATES, 4 * query.limit), -1
+    while True:
+        k = min(depth, len(snapshot.columns))
+        found = [part.best(k, allowed) for part in parts]
+        seen = [best.rows[0][best.rows[0] >= 0] for best in found]
+        seen += [part.search.text.lexical.items for part in parts]
+        videos = np.unique(snapshot.columns.video[np.concatenate(seen)])
+        at = np.searchsorted(snapshot.video_numbers, videos)
+        rows, _ = take_segments(*snapshot.segments, at)
+        rows = rows[allowed[rows]]
+        scores = np.stack([part.scores(rows) for part in parts])
+        sure = np.ones(scores.shape, bool)
+        if query.min_confidence > 0:
+            known = [part.search.confidences(rows) for part in parts]
+            sure = np.stack([some >= query.min_confidence for some in known if some is not None])
+        pairs = sorted(best_pairs(snapshot, rows, scores, sure), key=lambda pair: (-pair.score, pair.first))
+        bound = sum(float(best.scores[0, -1]) if k else -np.inf for best in found)
+        certain = len(pairs) >= limit and pairs[limit - 1].score >= bound
+        barren = query.min_confidence > 0 and len(pairs) == before  # deeper, and no pair more
+        if certain or barren or np.isneginf(bound) or parts[0].search.scoring.norm.rescore is not None:
+            return pairs
+        depth, before = 4 * depth, len(pairs)
+
+
+def best_pairs(snapshot: LibrarySnapshot, rows: Int64, scores: Scores, allowed: Bool) -> list[ClipPair]:
+    """The best pair of every video that has one, from the `scores [2, n]` of its clips `rows [n]` and whether
+    each is `allowed [2, n]`. Wholes are left out.
 
     Of equal pairs the one with the earliest clips counts.
     """
-    clips = [row for row, item in enumerate(snapshot.items) if not item.whole]
-    if not clips:
+    columns = snapshot.columns
+    at = np.flatnonzero(columns.clips["whole"][rows] == 0)
+    if not len(at):
         return []
-    numbers = {content: number for number, content in enumerate(snapshot.contents())}
-    rows = np.array(clips, np.int64)
-    video = np.array([numbers[snapshot.items[row].content] for row in clips], np.int64)
-    start = np.array([snapshot.items[row].start for row in clips])
-    order = np.lexsort((start, video))
-    rows, video = rows[order], video[order]
-    leads = np.where(allowed[0, rows], scores[0, rows], -np.inf)
-    follows = np.where(allowed[1, rows], scores[1, rows], -np.inf)
+    at = at[np.lexsort((columns.clips["start"][rows[at]], columns.video[rows[at]]))]
+    rows, scores, allowed = rows[at], scores[:, at], allowed[:, at]
+    video = columns.video[rows].astype(np.int64)
+    leads = np.where(allowed[0], scores[0], -np.inf)
+    follows = np.where(allowed[1], scores[1], -np.inf)
     best = _best_so_far(leads, video)
     before = np.concatenate([[0], best[:-1]])
     paired = np.concatenate([[False], video[1:] == video[:-1]])
@@ -109,8 +169,8 @@ def best_pairs(snapshot: LibrarySnapshot, scores: Scores, allowed: Bool) -> list
     starts = np.flatnonzero(np.concatenate([[True], video[1:] != video[:-1]]))
     most, chosen = segment_argmax(total, starts)
     return [
-        ClipPair(int(rows[before[at]]), int(rows[at]), float(total[at]))
-        for at, value in zip(chosen.tolist(), most.tolist(), strict=True)
+        ClipPair(int(rows[before[here]]), int(rows[here]), float(total[here]))
+        for here, value in zip(chosen.tolist(), most.tolist(), strict=True)
         if np.isfinite(value)
     ]
 
@@ -124,8 +184,3 @@ def _best_so_far(scores: Scores, video: Int64) -> Int64:
     position = np.empty(count, np.int64)
     position[rank] = np.arange(count)
     return np.asarray(position[np.maximum.accumulate(video * count + rank) % count], np.int64)
-
-
-def _confidences(snapshot: LibrarySnapshot, scores: Scores, confidence: ConfidenceFunction) -> Float32:
-    plain = np.asarray(scores, np.float32)
-    return np.stack([confidence(row, snapshot.best_rows(row[None])[0]) for row in plain])

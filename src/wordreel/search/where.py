@@ -2,35 +2,60 @@
 
     score(clip) = (s(clip) − m) / (M − m), clipped to [0, 1]
 
-s is the score that ranks a search, m its median over all items of the library and M its maximum: a video that
-has nothing to do with the words stays near 0 everywhere.
+s is the score that ranks a search, M its maximum over all items of the library and m its median over a sample
+of them (`sample`, all items of a small library): a video that has nothing to do with the words stays near 0
+everywhere.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from wordreel.search.hits import MatchTimeline
-from wordreel.search.scoring import PLAIN, FittedNorm
+from wordreel.search.scoring import PLAIN, FittedNorm, Scoring
+from wordreel.search.text_search import TextSearch
+from wordreel.types import Float64, Int64
 
 if TYPE_CHECKING:
-    from wordreel.search.searcher import Searcher
+    from wordreel.search.searcher import EncodedText, Searcher
 
 MOST_STEPS = 400
 SHORTEST_STEP = 0.5  # seconds
 MOMENTS = 5
 
 
+def row_scores(
+    searcher: Searcher, text: EncodedText, norm: FittedNorm, wanted: Sequence[Int64]
+) -> tuple[list[Float64], float]:
+    """The scores of some rows, each array of `wanted` in turn, and the best score of any item."""
+    search = TextSearch(searcher, text, Scoring(norm))
+    snapshot, extra = searcher.snapshot, text.lexical.items
+    live = snapshot.live if len(snapshot.columns.dead) else None
+    found = snapshot.index.search(search.vectors, search.weights, 1, live, norm.correction)
+    bias = norm.correction.bias if norm.correction is not None and found.corrected[0] else None
+
+    def scores(rows: Int64) -> Float64:
+        plain = search.plain(rows)
+        if norm.rescore is not None:
+            return np.asarray(norm.rescore(plain[None], rows)[0])
+        return np.asarray(plain if bias is None else plain - bias[rows], np.float64)
+
+    best = scores(np.append(found.rows[0], extra[snapshot.live[extra]]))
+    return [scores(rows) for rows in wanted], float(best.max())
+
+
 def match_timeline(searcher: Searcher, content: str, text: str, norm: FittedNorm = PLAIN) -> MatchTimeline:
     """How well some words match one video over time."""
     snapshot = searcher.snapshot
-    scores = next(searcher.item_scores([text], [norm]))[0].astype(np.float64)
+    (encoded,) = searcher.encode_texts([text])
     rows = snapshot.clip_rows(content)
     clips = [snapshot.items[row] for row in rows]
-    low, high = float(np.median(scores)), float(scores.max())
-    values = np.clip((scores[rows] - low) / (high - low), 0, 1) if high > low else np.ones(len(rows))
+    everything, most = row_scores(searcher, encoded, norm, [snapshot.sample.rows, rows])
+    low, high = float(np.median(everything[0])), max(most, *(float(some.max()) for some in everything))
+    values = np.clip((everything[1] - low) / (high - low), 0, 1) if high > low else np.ones(len(rows))
     duration = max(clip.end for clip in clips)
     step = max(SHORTEST_STEP, duration / MOST_STEPS)
     middles = (np.arange(max(1, int(np.ceil(duration / step - 1e-9)))) + 0.5) * step

@@ -83,7 +83,8 @@ def _best(work: EmbeddedBank, norm: FittedNorm) -> Int64:
             scores = norm.rescore(plain, np.arange(plain.shape[1]))
         elif norm.correction is not None:
             bias, gate = norm.correction.bias, norm.correction.active
-            opened = np.ones(len(plain), bool) if gate is None else gate[plain.argmax(axis=1)]
+            live = np.where(searcher.snapshot.live, plain, -np.inf)
+            opened = np.ones(len(plain), bool) if gate is None else gate[live.argmax(axis=1)]
             scores = plain - np.where(opened[:, None], bias, np.float32(0))
         videos = searcher.snapshot.best_items(scores)
         best.append(topk_ids(videos, best_of(videos.shape[1])))

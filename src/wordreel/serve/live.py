@@ -74,7 +74,7 @@ class LiveSearcher:
             model = self._current_model()
             self._version_opened = self._version(model)
             searcher = Searcher.open(self._store, model, choose_scoring, self._analyse)
-            missing = max(0, len(self._store.clip_ids()) - len(searcher))
+            missing = len(embedding_cache(self._store, model).missing())
             state = LiveState(searcher, self._problem(searcher, missing), missing)
             if state.problem is None and len(searcher):
                 # So that the first search does not wait for the bank, nor for what a model loads lazily.

@@ -40,7 +40,7 @@ def _status(service: Service) -> StatusResponse:
     state, options = service.live.now, service.options
     videos, seconds = count_videos(service.store)
     library = str(service.store.path)
-    paths = (file.path for file in state.searcher.snapshot.files)
+    paths = state.searcher.snapshot.paths
     return StatusResponse(
         version=__version__,
         library=display_path(library),
@@ -55,7 +55,7 @@ def _status(service: Service) -> StatusResponse:
         unembedded=state.missing,
         problem=service.search_problem(),
         experts=state.cached(("experts",), lambda: present_experts(service.store)),
-        folders=state.cached(("folders",), lambda: largest_folders(paths, library)),
+        folders=state.cached(("folders",), lambda: largest_folders(paths().values(), library)),
         seconds=seconds,
         banks=listed(service),
         jobs_running=service.jobs.waiting(),

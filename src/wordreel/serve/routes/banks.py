@@ -134,7 +134,7 @@ def _hubness(service: Service, bank: str | None, norm: str) -> HubnessResponse:
     counts = state.cached(
         ("hubness", name, norm, work.bank.revision), lambda: count_occurrences(work, scoring.norm)
     )
-    paths = {file.content: file.path for file in reversed(state.searcher.snapshot.files)}
+    paths = state.searcher.snapshot.paths()
     return HubnessResponse(
         bank=name,
         queries=len(work.bank),

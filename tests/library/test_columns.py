@@ -1,0 +1,159 @@
+"""Columns of clips: whatever happens to a library, they say what its catalogue says."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.library.fakes import FakeFence, experts, write_media
+
+from wordreel.library import EmbeddingCache, LibraryStore, add, verify
+from wordreel.library import columns as module
+from wordreel.library.clip_log import changes_since
+
+
+def rows(ids):
+    return np.ones((len(ids), 1, 2), np.float32), np.ones((len(ids), 1), bool)
+
+
+def cache_of(store):
+    return EmbeddingCache(store, "f", ("all",), 2)
+
+
+def embed(store, some=None):
+    cache = cache_of(store)
+    missing = cache.missing()[:some]
+    cache.append(missing, *rows(missing))
+
+
+def check(store):
+    """The columns against a walk over all clips of the catalogue."""
+    gallery, columns = cache_of(store).open()
+    known = {clip.id: clip for clip in store.clips()}
+    live = [int(number) in known for number in gallery.ids]
+    assert columns.live.tolist() == live
+    assert columns.dead.tolist() == [row for row, alive in enumerate(live) if not alive]
+    for row, number in enumerate(gallery.ids.tolist()):
+        if live[row]:
+            assert columns.clip(row) == known[number]
+    contents = sorted({clip.content for clip in known.values()})
+    numbers = columns.numbers([*contents, "nothing", "z" * 80])
+    assert numbers[len(contents) :].tolist() == [-1, -1]
+    for content, number in zip(contents, numbers.tolist(), strict=False):
+        mine = [row for row, at in enumerate(live) if at and columns.clip(row).content == content]
+        assert np.flatnonzero((columns.video == number) & columns.live).tolist() == mine
+        assert not mine or columns.content(number) == content
+    have = set(gallery.ids.tolist())
+    assert cache_of(store).missing() == [number for number in store.clip_ids() if number not in have]
+    return columns
+
+
+@pytest.fixture
+def filled(store, media):
+    for i in range(4):
+        write_media(media / f"{i}.mp4", seconds=50.0, seed=i)
+    add(store, [media], experts(), FakeFence())
+    return store
+
+
+def saved(store):
+    return json.loads((cache_of(store).folder / module.FOLDER / "manifest.json").read_bytes())
+
+
+def test_adds_and_removals_change_only_what_they_concern(filled, media, monkeypatch):
+    embed(filled)
+    check(filled)
+    build = saved(filled)["build"]
+    monkeypatch.setattr(module.ColumnCache, "_build", None)  # from here on nothing is built from the start
+    check(filled)
+    assert saved(filled)["edit"] == 1, "nothing changed, nothing was written"
+    write_media(media / "new.mp4", seconds=40.0, seed=9)
+    add(filled, [media], experts(), FakeFence())
+    check(filled)
+    embed(filled, 2)  # a video whose clips come in two appends stays one video
+    check(filled)
+    embed(filled)
+    check(filled)
+    filled.remove([media / "2.mp4", media / "new.mp4"])
+    check(filled)
+    write_media(media / "0.mp4", seconds=30.0, seed=20)  # another content under the same path
+    add(filled, [media], experts(), FakeFence())
+    embed(filled)
+    check(filled)
+    assert saved(filled)["build"] == build
+    assert verify(filled) == []
+
+
+def test_a_content_without_a_file_is_hidden_until_it_has_one_again(filled):
+    embed(filled, 5)
+    check(filled)
+    path, content, *rest = filled.catalogue.one("SELECT * FROM files ORDER BY path LIMIT 1")
+    filled.catalogue.run("DELETE FROM files WHERE path = ?", path)
+    before = check(filled)
+    embed(filled)
+    filled.catalogue.run(f"INSERT INTO files VALUES (?, ?{', ?' * len(rest)})", path, content, *rest)  # noqa: S608
+    after = check(filled)  # its clips that were not embedded are missing
+    assert len(after.dead) < len(before.dead)
+
+
+@pytest.mark.parametrize("harm", ["manifest", "short", "gone", "dead", "version", "rewritten"])
+def test_a_damaged_cache_is_written_again(filled, media, harm):
+    embed(filled)
+    check(filled)
+    filled.remove([media / "1.mp4"])
+    check(filled)
+    folder = cache_of(filled).folder / module.FOLDER
+    manifest = folder / "manifest.json"
+    if harm == "manifest":
+        manifest.write_text("{")
+    elif harm == "version":
+        manifest.write_text(json.dumps({**saved(filled), "version": 99}))
+    elif harm == "rewritten":
+        cache_of(filled).compact()
+    else:
+        victim = next(folder.glob("dead-*.bin" if harm == "dead" else "clips-*.bin"))
+        data = victim.read_bytes()
+        if harm == "gone":
+            victim.unlink()
+        else:
+            victim.write_bytes(data[:-1] if harm == "short" else bytes(len(data)))
+    check(filled)
+    check(filled)
+    assert verify(filled) == []
+
+
+def test_verify_finds_columns_that_are_not_what_was_written(filled):
+    embed(filled)
+    check(filled)
+    victim = next((cache_of(filled).folder / module.FOLDER).glob("clips-*.bin"))
+    victim.write_bytes(bytes(victim.stat().st_size))
+    assert [problem.kind for problem in verify(filled)] == ["cache"]
+
+
+def test_a_reader_works_while_another_process_writes(filled, media):
+    embed(filled)
+    check(filled)
+    with LibraryStore.open(filled.path) as other, other.writing():
+        filled_now = saved(filled)
+        other.remove([media / "3.mp4"])
+        check(filled)
+        assert saved(filled) == filled_now, "the writer holds the lock: nothing is saved"
+    check(filled)
+    assert saved(filled) != filled_now
+
+
+def test_the_log_starts_with_the_first_columns(filled, media):
+    assert changes_since(filled.catalogue, 0) is None
+    embed(filled)
+    check(filled)
+    gone = [clip.id for clip in filled.clips(filled.file(media / "1.mp4").content)]
+    filled.remove([media / "1.mp4"])
+    changes = changes_since(filled.catalogue, 0)
+    assert sorted(changes.removed) == gone
+    assert changes.hidden == []
+    assert changes_since(filled.catalogue, changes.number + 1) is None, "a log of another catalogue"
+
+
+def test_many_clips_are_read_in_pieces(filled, monkeypatch):
+    monkeypatch.setattr(module, "AT_ONCE", 3)
+    embed(filled)
+    check(filled)

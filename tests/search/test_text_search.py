@@ -1,0 +1,181 @@
+"""A search that looks only at the best items finds what a look at every item finds."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.search.helpers import find
+
+from wordreel.index import exact
+from wordreel.index.base import Correction
+from wordreel.library.embeddings import Gallery
+from wordreel.search import sample, text_search
+from wordreel.search.lexical import lexical_matches
+from wordreel.search.query import Query
+from wordreel.search.scoring import PLAIN, FittedNorm
+from wordreel.types import QueryEmbedding
+
+DIM = 384  # so long that the order of a sum's terms shows in its last bits
+
+
+@pytest.fixture
+def searcher(searcher, model, monkeypatch):
+    """The searcher of the small library, over vectors that nothing rounds by chance."""
+    rng = np.random.default_rng(0)
+
+    def queries(texts):
+        seeds = [np.random.default_rng(list(text.encode())) for text in texts]
+        return [
+            QueryEmbedding(
+                seed.normal(size=(2, DIM)).astype(np.float32),
+                seed.random(2).astype(np.float32),
+                text,
+            )
+            for seed, text in zip(seeds, texts, strict=True)
+        ]
+
+    monkeypatch.setattr(model, "encode", queries, raising=False)
+    available = searcher.snapshot.gallery.available
+    vectors = rng.normal(size=(len(searcher), 2, DIM)).astype(np.float32) / DIM**0.5 * available[..., None]
+    gallery = Gallery(searcher.snapshot.gallery.ids, vectors, available)
+    return replace(searcher, snapshot=replace(searcher.snapshot, gallery=gallery))
+
+
+def norms(searcher):
+    rng = np.random.default_rng(1)
+    bias = rng.normal(size=len(searcher)).astype(np.float32) / 10
+    return [
+        PLAIN,
+        FittedNorm("folded", Correction(bias)),
+        FittedNorm("gated", Correction(bias, rng.random(len(searcher)) < 0.5)),
+        FittedNorm("rescored", rescore=lambda scores, rows: scores.astype(np.float64) - bias[rows]),
+    ]
+
+
+def sure(scores, rows, rivals):
+    return np.asarray(1 / (1 + np.exp(rivals.scores.max() - 2 * scores)), np.float32)
+
+
+def everything(searcher, text, limit, moments, norm, least):
+    """Every item scored, for its confidence and for the ranking, whatever the rank."""
+    query, bonus = searcher.model.encode([text])[0], lexical_matches(searcher.snapshot, text).bonus
+    vectors, weights = query.vectors[None], query.weights[None]
+    snapshot, count = searcher.snapshot, len(searcher)
+    extra = np.array([bonus.get(row, 0.0) for row in range(count)], np.float32)
+    plain = snapshot.index.scores(vectors, weights, slice(None))[0] + extra
+    best = plain[snapshot.best_rows(plain[None])[0]].max()
+    confident = 1 / (1 + np.exp(best - 2 * plain))
+    opened = snapshot.index.search(vectors, weights, 1, None, norm.correction).corrected[0]
+    scores = plain - norm.correction.bias if opened else plain
+    if norm.rescore is not None:
+        scores = norm.rescore(plain[None], np.arange(count))[0]
+    chosen, seen = [], set()
+    for row in sorted(range(count), key=lambda row: (-scores[row], row)):
+        item = snapshot.items[row]
+        if confident[row] < least or (moments and item.whole and len(snapshot.rows(item.content)) > 1):
+            continue
+        if moments or item.content not in seen:
+            seen.add(item.content)
+            chosen.append((item.content, pytest.approx(scores[row], abs=1e-6), pytest.approx(confident[row])))
+    return chosen[:limit], norm.label if opened or norm.rescore is not None else "none"
+
+
+@pytest.mark.parametrize("block", [exact.BLOCK, 7])
+@pytest.mark.parametrize("candidates", [text_search.CANDIDATES, 2])
+def test_a_search_finds_what_a_look_at_every_item_finds(searcher, block, candidates, monkeypatch):
+    monkeypatch.setattr(exact, "BLOCK", block)
+    labels = set()
+    for norm in norms(searcher):
+        if norm.rescore is None:  # which sees the first candidates only
+            monkeypatch.setattr(text_search, "CANDIDATES", candidates)
+        for text in ("red", "blue dogs 2", "dogs", "nothing named here"):
+            for limit, moments, least in (
+                (1, False, 0.0),
+                (3, True, 0.0),
+                (100, False, 0.4),
+                (5, True, 0.45),
+            ):
+                expected, label = everything(searcher, text, limit, moments, norm, least)
+                hits = find(
+                    searcher, text, limit, moments=moments, norm=norm, confidence=sure, min_confidence=least
+                )
+                assert [(hit.content, hit.score, hit.confidence) for hit in hits] == expected
+                assert {hit.norm for hit in hits} <= {label}
+                labels.add(label)
+        monkeypatch.setattr(text_search, "CANDIDATES", 1_000)
+    assert labels == {"none", "folded", "gated", "rescored"}
+
+
+def test_a_search_without_a_bank_scores_all_items_once(searcher, monkeypatch):
+    passes = []
+    plain = exact.ExactIndex._plain
+
+    def counted(self, flat, weights, rows):
+        passes.append(rows)
+        return plain(self, flat, weights, rows)
+
+    monkeypatch.setattr(exact.ExactIndex, "_plain", counted)
+    for norm in norms(searcher):
+        passes.clear()
+        find(searcher, "nothing named here", 6, norm=norm)
+        assert sum(isinstance(rows, slice) for rows in passes) == 1
+
+
+def test_removed_videos_leave_no_trace_in_a_search(store, model, films):
+    """Rows of removed clips stay among the embeddings; searches equal those over embeddings without them."""
+    from wordreel.search.embedding import embed_library, embedding_cache
+    from wordreel.search.searcher import Searcher
+
+    embed_library(store, model)
+    store.remove(films[:2])
+    with_dead = Searcher.open(store, model)
+    assert len(with_dead.snapshot.columns.dead) > 0
+    embedding_cache(store, model).compact()
+    clean = Searcher.open(store, model)
+    assert len(clean.snapshot.columns.dead) == 0
+    assert len(with_dead) == len(clean) == len(with_dead.snapshot.live.nonzero()[0])
+    for text in ("red", "blue dogs 2", "dogs"):
+        for fields in ({}, {"moments": True}, {"then": "green"}, {"min_confidence": 0.45}):
+            found = [find(one, text, 20, confidence=sure, **fields) for one in (with_dead, clean)]
+            assert found[0] == found[1]
+        np.testing.assert_array_equal(with_dead.scores([text]), clean.scores([text]))
+        content = clean.snapshot.contents()[0]
+        assert with_dead.where(content, Query(text)) == clean.where(content, Query(text))
+    assert with_dead.snapshot.contents() == clean.snapshot.contents()
+    for one in (with_dead, clean):
+        assert one.search(Query(like=films[3])).total == clean.snapshot.video_count()
+    assert list(with_dead.search(Query(like=films[3]))) == list(clean.search(Query(like=films[3])))
+
+
+def test_a_video_removed_since_the_snapshot_is_no_hit(searcher, films):
+    before = find(searcher, "red", 20)
+    searcher.store.remove([before[0].path])
+    after = find(searcher, "red", 20)
+    assert [hit.content for hit in after] == [hit.content for hit in before[1:]]
+    assert [hit.rank for hit in after] == list(range(1, len(after) + 1))
+
+
+def test_the_sample_of_a_small_library_is_all_of_it(searcher):
+    drawn = searcher.snapshot.sample
+    assert sorted(drawn.rows.tolist()) == list(range(len(searcher)))
+    assert drawn.videos == searcher.snapshot.video_count() == len(drawn.starts)
+
+
+def test_the_sample_of_a_larger_library_is_fixed_and_holds_whole_videos(searcher, monkeypatch):
+    monkeypatch.setattr(sample, "ROWS", len(searcher) // 2)
+    drawn, again = sample.draw_sample(searcher.snapshot), sample.draw_sample(searcher.snapshot)
+    np.testing.assert_array_equal(drawn.rows, again.rows)
+    assert 0 < len(drawn.rows) <= len(searcher) // 2
+    assert drawn.videos == searcher.snapshot.video_count() > len(drawn.starts)
+    bounds = [*drawn.starts.tolist(), len(drawn.rows)]
+    for start, end in itertools.pairwise(bounds):
+        rows = drawn.rows[start:end]
+        content = searcher.snapshot.items[int(rows[0])].content
+        np.testing.assert_array_equal(rows, searcher.snapshot.rows(content))
+    query = searcher.model.encode(["red"])[0]
+    scores = drawn.scores(query.vectors[None], query.weights[None])[0]
+    every = searcher.snapshot.index.scores(query.vectors[None], query.weights[None], slice(None))[0]
+    np.testing.assert_allclose(scores, every[drawn.rows], atol=1e-6)
+    best = drawn.rows[drawn.best(scores)]
+    assert set(best.tolist()) <= set(searcher.snapshot.best_rows(every[None])[0].tolist())

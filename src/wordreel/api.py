@@ -594,10 +594,10 @@ class Library:
         return tuned
 
     def embed(self, on_progress: ProgressCallback | None = None) -> int:
-        """Embed the clips that are not embedded yet, from stored tracks.
+        """Embed the clips that are not embedded yet, from stored tracks; index a large library anew.
 
         Args:
-            on_progress: Called as clips are embedded.
+            on_progress: Called as clips are embedded and the index is built.
 
         Returns:
             How many clips there were.
@@ -608,10 +608,13 @@ class Library:
         >>> library.embed()
         0
         """
+        from wordreel.banks.search_index import build_index
         from wordreel.search.embedding import embed_library
 
         self._searcher = None
-        return embed_library(self.store, self.model, on_progress)
+        embedded = embed_library(self.store, self.model, on_progress)
+        build_index(self.store, self.model, on_progress)
+        return embedded
 
     def reindex(self, on_progress: ProgressCallback | None = None) -> int:
         """Embed all clips again, from stored tracks. No video is decoded.
@@ -684,10 +687,11 @@ class Library:
 
     def _embed_missing(self) -> None:
         """Embed what is missing, unless that cannot be written now: then search what there is."""
+        from wordreel.banks.search_index import index_is_stale
         from wordreel.search.embedding import embedding_cache
 
         missing = embedding_cache(self.store, self.model).missing()
-        if missing:
+        if missing or index_is_stale(self.store, self.model):
             nothing = not len(embedding_cache(self.store, self.model).raw())
             with suppress(LibraryBusy, *(() if nothing else NOT_WRITABLE)):
                 self.embed()

@@ -20,6 +20,7 @@ from wordreel.weights.store import WeightStore
 
 PACKAGES = ("av", "faster-whisper", "numpy", "onnx", "onnxruntime", "opencv-python-headless", "rapidocr")
 MIN_FREE_BYTES = 2 * 2**30
+MOST_CHECKED = 20_000  # embeddings, evenly spread over the library
 REINDEX = NextStep("embed the library again", "reindex")
 FETCH = NextStep("fetch the weights", "weights fetch")
 
@@ -100,8 +101,10 @@ def _sentences(store: WeightStore) -> Iterator[Finding]:
 
 def _library(path: Path, weight_store: WeightStore) -> Iterator[Finding]:
     from wordreel.api import Library
+    from wordreel.banks.search_index import index_is_stale
     from wordreel.library.verify import verify
     from wordreel.search.embedding import embedding_cache
+    from wordreel.search.snapshot import index_cache, open_index
 
     if not (path / NAME).is_file():
         step = NextStep("add a folder of videos", "add FOLDER")
@@ -128,13 +131,22 @@ def _library(path: Path, weight_store: WeightStore) -> Iterator[Finding]:
     missing = len(cache.missing())
     if missing:
         yield Finding("note", "embeddings", f"{missing} clips are not embedded yet", REINDEX)
-    yield from degenerate(cache.load(), cache.experts)
+    gallery, _ = cache.open()
+    index = open_index(gallery, index_cache(store, opened.model, gallery))
+    if index.built is None and index_is_stale(store, opened.model):
+        yield Finding("note", "index", f"{index}: the index of a library of this size is missing", REINDEX)
+    elif len(gallery):
+        yield Finding("ok", "index", str(index))
+    yield from degenerate(gallery, cache.experts)
 
 
 def degenerate(gallery: Gallery, experts: tuple[str, ...]) -> Iterator[Finding]:
     """Find constant or duplicate vectors: an expert whose output never varies finds nothing."""
+    live = gallery.live_rows
+    some = live[np.linspace(0, len(live) - 1, min(len(live), MOST_CHECKED)).round().astype(np.int64)]
+    vectors, available = np.asarray(gallery.vectors[some]), gallery.available[some]
     for index, expert in enumerate(experts):
-        rows = np.asarray(gallery.vectors[gallery.available[:, index], index])
+        rows = vectors[available[:, index], index]
         if len(rows) < 2:
             continue
         what = f"embeddings of {expert}"

@@ -80,7 +80,6 @@ def test_alike_equals_its_twin():
 @pytest.mark.parametrize("number", [0, 4])
 @pytest.mark.parametrize("weights", [None, (1.0, 0.25)])
 def test_ranking_equals_the_naive_one(searcher, store, model, films, number, weights, monkeypatch):
-    monkeypatch.setattr(like_module, "BLOCK", 5)
     monkeypatch.setattr(like_module, "AT_ONCE", 2)
     if weights:
         model.expert_weights = weights

@@ -82,7 +82,7 @@ def test_the_bonus_of_words_comes_on_top_of_a_corrected_score(work):
 
 
 def test_a_least_confidence_leaves_items_out_before_ranking(work):
-    def sure(scores, best):
+    def sure(scores, rows, rivals):
         return np.clip(scores, 0, 1)
 
     every = find(work.searcher, "green", limit=100, confidence=sure)

@@ -76,11 +76,12 @@ def test_ranking_equals_the_naive_one(searcher, corrected, candidates, tmp_path,
 
 
 def test_confidences_are_those_of_the_less_sure(searcher):
-    def sure(scores, best):
-        return np.linspace(0, 1, len(scores)).astype(np.float32)
+    def sure(scores, rows, rivals):
+        return np.linspace(0, 1, len(searcher)).astype(np.float32)[rows]
 
-    for hit in find(searcher, "red", then="blue", confidence=sure, min_confidence=0.3):
-        assert hit.confidence >= 0.3
+    hits = find(searcher, "red", then="blue", confidence=sure, min_confidence=0.3)
+    assert hits
+    assert all(hit.confidence >= 0.3 for hit in hits)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ class Gallery:
     vectors: Float32
     available: Bool
     live: Bool | None = None
+    generation: int = 0  # rows keep their numbers as long as it stays the same
 
     @property
     def live_rows(self) -> NDArray[np.int64]:
@@ -140,7 +141,7 @@ class EmbeddingCache:
             flags = np.memmap(self._file("available", now.generation), np.uint8, "r", shape=shape[:2])
         except (OSError, ValueError) as error:
             raise _damaged(self.folder) from error
-        return Gallery(ids, vectors, np.asarray(flags) != 0)
+        return Gallery(ids, vectors, np.asarray(flags) != 0, generation=now.generation)
 
     def _columns(self, now: Manifest, ids: NDArray[np.int64]) -> ColumnCache:
         return ColumnCache(self.store, self.folder, now.generation, ids)

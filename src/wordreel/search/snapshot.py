@@ -10,6 +10,8 @@ from typing import overload
 import numpy as np
 
 from wordreel.index.base import Index
+from wordreel.index.cached import BuiltIndex, IndexCache
+from wordreel.index.choose import builder_for
 from wordreel.index.exact import ExactIndex
 from wordreel.library.columns import ClipColumns
 from wordreel.library.embeddings import Gallery
@@ -38,6 +40,7 @@ class LibrarySnapshot:
     store: LibraryStore
     gallery: Gallery
     columns: ClipColumns
+    indexes: IndexCache
     _filtered: LRUCache[Filters, PassingVideos] = field(
         default_factory=lambda: LRUCache(CACHED_FILTERS), repr=False
     )
@@ -46,7 +49,7 @@ class LibrarySnapshot:
     def take(cls, store: LibraryStore, model: Model) -> LibrarySnapshot:
         """The library now, as far as the model has embedded it."""
         gallery, columns = embedding_cache(store, model).open()
-        return cls(store, gallery, columns)
+        return cls(store, gallery, columns, index_cache(store, model, gallery))
 
     def __len__(self) -> int:
         """The number of items that can be found."""
@@ -64,7 +67,13 @@ class LibrarySnapshot:
 
     @cached_property
     def index(self) -> Index:
-        return ExactIndex(self.gallery.vectors, self.gallery.available)
+        """The index that fits the size of the library, if it is built; an exact scan otherwise."""
+        return self.opened_index.index
+
+    @cached_property
+    def opened_index(self) -> OpenedIndex:
+        """The index, and what was measured of it."""
+        return open_index(self.gallery, self.indexes)
 
     @cached_property
     def sample(self) -> VideoSample:
@@ -156,6 +165,36 @@ class LibrarySnapshot:
         found = set(self.contents())
         paths = self.store.first_paths(FileConditions())
         return {content: path for content, path in paths.items() if content in found}
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedIndex:
+    """An index over all rows; `built` is the part of it that comes from files."""
+
+    index: Index
+    built: BuiltIndex | None = None
+
+    def __str__(self) -> str:
+        rows = f"{len(self.index):,} clips"
+        if self.built is None:
+            return f"exact scan of {rows}"
+        quality = "; ".join(f"{kind}: {recall}" for kind, recall in self.built.recall.items()) or "exact"
+        late = len(self.index) - self.built.rows
+        return f"{self.built.name} over {rows} ({quality})" + (f", {late:,} of them scanned" if late else "")
+
+
+def index_cache(store: LibraryStore, model: Model, gallery: Gallery) -> IndexCache:
+    """The index files beside the embeddings."""
+    return IndexCache(embedding_cache(store, model).folder / "index", gallery.generation)
+
+
+def open_index(gallery: Gallery, cache: IndexCache) -> OpenedIndex:
+    """The index for the size of a gallery, if it is built; an exact scan otherwise."""
+    builder = builder_for(gallery.vectors)
+    index = None if builder is None else cache.open(builder, gallery.vectors, gallery.available)
+    if builder is None or index is None:
+        return OpenedIndex(ExactIndex(gallery.vectors, gallery.available))
+    return OpenedIndex(index, cache.read(builder.name))
 
 
 class _Items(Sequence[StoredClip]):

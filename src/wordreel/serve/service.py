@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from wordreel.api import Library
+from wordreel.banks.search_index import index_is_stale
 from wordreel.errors import WordreelError
 from wordreel.library.jobs import DONE, Job
 from wordreel.library.uploads import upload_names
@@ -92,7 +93,8 @@ class Service:
         if not self.options.read_only:
             self.uploads.sweep()
             self.jobs.start()
-            if not self.jobs.waiting() and embedding_cache(self.store, self.model).missing():
+            missing = embedding_cache(self.store, self.model).missing()
+            if not self.jobs.waiting() and (missing or index_is_stale(self.store, self.model)):
                 self.jobs.put("embed", "embedding videos added before", {})
         self._watching = asyncio.create_task(self._watch())
 

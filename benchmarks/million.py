@@ -1,0 +1,203 @@
+"""One machine, up to a million clips: what it costs to open a library, search it, and change it.
+
+    python benchmarks/million.py --library LIBRARY [--sizes 10000,100000,1000000] [--folder build]
+        [--queries 200] [--out results/million]
+
+Libraries are synthetic (`synthetic_library`), made from the real LIBRARY, which is only read. A search ranks
+with a query bank, with reasons and confidences, and includes encoding its words. Each size is measured in a
+process of its own; its memory is what it allocates beyond the page cache. Writes FILE.json and FILE.svg; the
+slope of a line is the exponent of its growth with the number of clips.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from synthetic_library import CLIPS, Originals, add_videos, read_originals
+
+from wordreel.api import Library
+from wordreel.banks import everyday
+from wordreel.banks.choose_scoring import choose_scoring
+from wordreel.banks.embedded_bank import EmbeddedBank
+from wordreel.hubness import make_method
+from wordreel.index.exact import ExactIndex
+from wordreel.library.banks import create_bank, list_banks, read_bank
+from wordreel.plots.charts import Series, line_chart
+from wordreel.search.query import Query
+from wordreel.search.searcher import Searcher
+
+NORM = "dis"
+FOLDED = ("is", "csls", "nnn", "cent", "dis")
+CLIENTS = 16
+RECALL_QUERIES = 64
+K = 10
+BARS = {"open_ms": 100, "search_p50_ms": 50, "memory_mb": 1024}
+
+
+def measure(folder: Path, source: Path, clips: int, queries: int) -> dict[str, Any]:
+    """Fill a library up to `clips` clips if it is not there, and measure it."""
+    library = Library(folder)
+    model, store = library.model, library.store
+    originals = _fill(library, source, clips)
+    texts = everyday.queries()
+    held_out = texts[::3]
+    if not list_banks(store):
+        create_bank(store, "everyday", [text for text in texts if text not in set(held_out)], "benchmark")
+    _search_once(Searcher.open(store, model, choose_scoring))  # fits the bank and fills the page cache
+    library.close()
+
+    fresh = Library(folder)
+    fresh.model.encode(["warm"])
+    memory = _PeakMemory()
+    opened, seconds = _timed(lambda: Searcher.open(fresh.store, fresh.model, choose_scoring))
+    report: dict[str, Any] = {"clips": len(opened), "videos": opened.snapshot.video_count()}
+    report["index"] = opened.snapshot.index.name
+    report["open_ms"] = 1e3 * seconds
+    report["first_search_ms"] = 1e3 * _timed(lambda: _search_once(opened))[1]
+    asked = [held_out[number % len(held_out)] for number in range(queries)]
+    times = [_timed(lambda text=text: opened.search(Query(text, norm=NORM)))[1] for text in asked]
+    encoding = [_timed(lambda text=text: fresh.model.encode([text]))[1] for text in asked[:50]]
+    plain = [_timed(lambda text=text: opened.search(Query(text, norm="none")))[1] for text in asked]
+    report |= {
+        "search_p50_ms": 1e3 * float(np.median(times)),
+        "search_p95_ms": 1e3 * float(np.quantile(times, 0.95)),
+        "encode_p50_ms": 1e3 * float(np.median(encoding)),
+        "plain_p50_ms": 1e3 * float(np.median(plain)),
+    }
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        _, seconds = _timed(lambda: list(pool.map(lambda text: opened.search(Query(text, norm=NORM)), asked)))
+    report["answers_per_second_16_clients"] = len(asked) / seconds
+    report["memory_mb"] = memory.stop()
+    report["recall_at_10"] = _recall(opened, held_out[:RECALL_QUERIES])
+    report["disk_mb"] = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
+
+    first = clips // CLIPS
+    paths, seconds = _timed(lambda: add_videos(fresh.store, fresh.model, originals, first, 10))
+    report["add_100_s"] = seconds
+    again, seconds = _timed(lambda: Searcher.open(fresh.store, fresh.model, choose_scoring))
+    report["open_after_add_ms"] = 1e3 * seconds
+    report["search_after_add_s"] = _timed(lambda: _search_once(again))[1]
+    assert len(again) == len(opened) + 100
+    report["delete_100_s"] = _timed(lambda: fresh.store.remove(paths))[1]
+    again, seconds = _timed(lambda: Searcher.open(fresh.store, fresh.model, choose_scoring))
+    report["open_after_delete_ms"] = 1e3 * seconds
+    report["search_after_delete_s"] = _timed(lambda: _search_once(again))[1]
+    assert len(again) == len(opened)
+    fresh.close()
+    return report
+
+
+def _fill(library: Library, source: Path, clips: int) -> Originals:
+    with Library(source, create=False) as real:
+        originals = read_originals(real.store, library.store, library.model)
+    have = len(library.store.files())
+    add_videos(library.store, library.model, originals, have, max(0, clips // CLIPS - have))
+    return originals
+
+
+def _search_once(searcher: Searcher) -> None:
+    assert len(searcher.search(Query("a man plays the guitar", norm=NORM))) == K
+
+
+def _recall(searcher: Searcher, texts: list[str]) -> dict[str, float]:
+    """The share of the true ten best items that the index returns, plain and under every foldable norm."""
+    gallery, snapshot = searcher.snapshot.gallery, searcher.snapshot
+    index, exact = snapshot.index, ExactIndex(gallery.vectors, gallery.available)
+    embedded = EmbeddedBank.open(searcher, read_bank(searcher.store, "everyday"))
+    encoded = searcher.model.encode(texts)
+    vectors, weights = (np.stack([getattr(q, part) for q in encoded]) for part in ("vectors", "weights"))
+    recalls = {}
+    for name in ("none", *FOLDED):
+        correction = None if name == "none" else embedded.norm(make_method(name)).correction
+        true = exact.search(vectors, weights, K, snapshot.live, correction).rows
+        found = index.search(vectors, weights, K, snapshot.live, correction).rows
+        hits = [len(set(a.tolist()) & set(b.tolist())) for a, b in zip(true, found, strict=True)]
+        recalls[name] = float(np.mean(hits)) / K
+    return recalls
+
+
+class _PeakMemory:
+    """The most memory that this process held beyond mapped files, sampled every few milliseconds."""
+
+    def __init__(self) -> None:
+        self._most, self._stop = 0.0, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.005):
+            self._most = max(self._most, _anonymous_mb())
+
+    def stop(self) -> float:
+        self._stop.set()
+        self._thread.join()
+        return self._most
+
+
+def _anonymous_mb() -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
+
+
+def _timed(work: Any) -> tuple[Any, float]:
+    start = time.perf_counter()
+    value = work()
+    return value, time.perf_counter() - start
+
+
+def _slope(sizes: list[int], values: list[float]) -> float | None:
+    if len(sizes) < 2:
+        return None
+    return float(np.polyfit(np.log(sizes), np.log(np.maximum(values, 1e-9)), 1)[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", type=Path, required=True, help="a real library to make copies of")
+    parser.add_argument("--sizes", default="10000,100000,1000000")
+    parser.add_argument("--folder", type=Path, default=Path("build"), help="where the synthetic ones go")
+    parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--out", type=Path, default=Path("results/million"))
+    parser.add_argument("--keep", action="store_true", help="do not delete the synthetic libraries")
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        folder = given.folder / f"million-{given.one}"
+        print(json.dumps(measure(folder, given.library, given.one, given.queries)))
+        return
+    sizes, reports = [int(size) for size in given.sizes.split(",")], []
+    for size in sizes:
+        command = [sys.executable, __file__, "--library", str(given.library), "--one", str(size)]
+        command += ["--folder", str(given.folder), "--queries", str(given.queries)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+        reports.append(json.loads(done.stdout.splitlines()[-1]))
+        print(json.dumps(reports[-1], indent=2), flush=True)
+        if not given.keep:
+            shutil.rmtree(given.folder / f"million-{size}")
+    lines = ("open_ms", "search_p50_ms", "search_p95_ms", "memory_mb", "add_100_s", "delete_100_s")
+    slopes = {name: _slope(sizes, [report[name] for report in reports]) for name in lines}
+    result = {"bars_at_1000000": BARS, "sizes": reports, "slopes": slopes}
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    given.out.with_suffix(".json").write_text(json.dumps(result, indent=2) + "\n")
+    names = {
+        name: f"{name} (slope {slopes[name]:.2f})" if slopes[name] is not None else name for name in lines
+    }
+    series = [Series(names[name], sizes, [report[name] for report in reports]) for name in lines]
+    chart = line_chart(
+        series, "A library of up to a million clips", "clips", log_x=True, log_y=True, zero=False
+    )
+    given.out.with_suffix(".svg").write_text(chart)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""A library of any number of clips, made from the tracks of a real one without decoding anything.
+
+A video has its whole and nine clips. It has the tracks and the words of a real video, under another name; its
+embeddings are those of random real clips with noise, which keeps their clusters, hubs and missing experts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from wordreel.library.clips import ClipBounds
+from wordreel.library.extractor import ExpertResult
+from wordreel.library.ingest_file import AddTask, ProcessedFile, record_file
+from wordreel.library.scan import FileStamp
+from wordreel.library.store import LibraryStore
+from wordreel.library.tracks import StagedTrack
+from wordreel.media.types import MediaInfo
+from wordreel.models.base import Model
+from wordreel.search.embedding import embedding_cache, tracks_of
+from wordreel.types import Bool, Float32
+
+CLIPS = 10  # of a video, its whole among them
+REAL = 400  # videos that the others are copies of
+NOISE = 0.5  # its length, of unit vectors
+AT_ONCE = 8_000  # clips between two commits
+
+
+@dataclass(frozen=True, eq=False)
+class Originals:
+    """Real videos: what the catalogue says of each, and the embeddings of all their clips."""
+
+    infos: Sequence[MediaInfo]
+    results: Sequence[tuple[ExpertResult, ...]]
+    vectors: Float32
+    available: Bool
+
+
+def read_originals(source: LibraryStore, target: LibraryStore, model: Model) -> Originals:
+    """Read real videos, and copy their tracks into the library that is to be filled."""
+    infos, results, vectors, available = [], [], [], []
+    for video in source.videos()[:REAL]:
+        tracks = tracks_of(source, model, video.content)
+        clips = [clip.clip for clip in source.clips(video.content)]
+        if not tracks or not clips:
+            continue
+        made, present = model.embed(tracks, clips)
+        vectors.append(made)
+        available.append(present)
+        infos.append(video.info)
+        results.append(tuple(_copied(source, target, video.content)))
+    return Originals(infos, results, np.concatenate(vectors), np.concatenate(available))
+
+
+def _copied(source: LibraryStore, target: LibraryStore, content: str) -> list[ExpertResult]:
+    results = []
+    for row in source.tracks(content):
+        if row.hash is None:
+            results.append(ExpertResult(row.expert, row.fingerprint, None, row.reason))
+            continue
+        track = source.track_files.load(row.hash)
+        staged = target.track_files.stage(track)
+        target.track_files.commit(staged)
+        words = track.words
+        staged = StagedTrack(staged.hash, Path())
+        results.append(ExpertResult(row.expert, row.fingerprint, staged, "", row.rows, row.dim, words))
+    return results
+
+
+def add_videos(store: LibraryStore, model: Model, originals: Originals, first: int, count: int) -> list[str]:
+    """Add the videos `first` … `first + count` and their embeddings; returns their paths."""
+    rng = np.random.default_rng(first)
+    cache, paths = embedding_cache(store, model), []
+    with store.writing():
+        for start in range(first, first + count, AT_ONCE // CLIPS):
+            numbers = range(start, min(start + AT_ONCE // CLIPS, first + count))
+            with store.catalogue.transaction():
+                paths += [_record(store, originals, number) for number in numbers]
+            wanted = cache.missing()
+            vectors, available = perturbed(originals, rng, len(wanted))
+            cache.append(wanted, vectors, available)
+            cache.open()  # the columns grow with the embeddings
+    return paths
+
+
+def perturbed(originals: Originals, rng: np.random.Generator, count: int) -> tuple[Float32, Bool]:
+    """Embeddings of random real clips, each moved a little and of unit length again."""
+    chosen = rng.integers(len(originals.vectors), size=count)
+    vectors = originals.vectors[chosen]
+    vectors = vectors + rng.standard_normal(vectors.shape, np.float32) * (NOISE / vectors.shape[2] ** 0.5)
+    vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
+    return vectors, originals.available[chosen]
+
+
+def _record(store: LibraryStore, originals: Originals, number: int) -> str:
+    which = number % len(originals.infos)
+    info = originals.infos[which]
+    content = hashlib.sha256(f"synthetic {number}".encode()).hexdigest()
+    edges = np.linspace(0, max(info.duration, 1.0), CLIPS)
+    pieces = [ClipBounds(float(a), float(b), shot=0) for a, b in itertools.pairwise(edges)]
+    clips = (ClipBounds(0.0, float(edges[-1]), whole=True), *pieces)
+    path = f"/synthetic/{number // 1000:04}/{number}.mp4"
+    task = AddTask(path, FileStamp(1000 + number, number, number, number), False, 0)
+    record_file(
+        store, ProcessedFile(task, content, info, originals.results[which], clips, 0.0), commit_tracks=False
+    )
+    return path

@@ -1,0 +1,87 @@
+"""Build the index that a library of its size is searched with, guided by its queries, and measure its recall.
+
+Queries are words and items are video, so recall is measured on words (the queries of the largest bank, or
+everyday ones) and on look-alikes apart.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wordreel.banks import everyday
+from wordreel.banks.query_embeddings import embed_queries
+from wordreel.index.base import QuerySample
+from wordreel.index.cached import BuiltIndex
+from wordreel.index.choose import builder_for
+from wordreel.index.exact import ExactIndex
+from wordreel.index.recall import MeasuredRecall, measure_recall
+from wordreel.library.banks import list_banks, read_bank
+from wordreel.library.embeddings import Gallery
+from wordreel.library.store import LibraryStore
+from wordreel.models.base import Model, mixture_weights
+from wordreel.progress import ProgressCallback
+from wordreel.search.embedding import embedding_cache
+from wordreel.search.snapshot import index_cache
+
+GUIDING = 1_024  # queries, at most
+MEASURED = 64
+
+
+def index_is_stale(store: LibraryStore, model: Model) -> bool:
+    """Whether the library is large enough for an index with files, and has none that holds most of it."""
+    gallery = embedding_cache(store, model).raw()
+    builder = builder_for(gallery.vectors)
+    return builder is not None and index_cache(store, model, gallery).stale(builder, len(gallery))
+
+
+def build_index(
+    store: LibraryStore, model: Model, on_progress: ProgressCallback | None = None
+) -> BuiltIndex | None:
+    """Build the index if the library is large enough for one and has none that holds most of it."""
+    gallery, _ = embedding_cache(store, model).open()
+    builder = builder_for(gallery.vectors)
+    cache = index_cache(store, model, gallery)
+    if builder is None or not cache.stale(builder, len(gallery)):
+        return None
+    with store.writing():
+        texts = text_sample(store, model)
+        built = cache.build(builder, gallery.vectors, gallery.available, texts, on_progress)
+        index = cache.open(builder, gallery.vectors, gallery.available)
+        if index is not None and not index.exact:
+            exact = ExactIndex(gallery.vectors, gallery.available)
+            recall: dict[str, MeasuredRecall] = {
+                kind: measure_recall(index, exact, spread(queries), gallery.live)
+                for kind, queries in (("text", texts), ("look-alike", look_alikes(model, gallery)))
+            }
+            cache.state_recall(built, recall)
+    return cache.read(builder.name)
+
+
+def text_sample(store: LibraryStore, model: Model) -> QuerySample:
+    """Queries of the largest bank; everyday ones where there is none."""
+    banks = list_banks(store)
+    if banks:
+        bank = read_bank(store, max(banks, key=lambda row: (row.size, row.name)).name)
+        embedded = embed_queries(store, model, bank)
+        return spread(QuerySample(embedded.vectors, embedded.weights), GUIDING)
+    texts = everyday.queries()
+    queries = model.encode([texts[number] for number in _evenly(len(texts), GUIDING).tolist()])
+    return QuerySample(np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries]))
+
+
+def look_alikes(model: Model, gallery: Gallery) -> QuerySample:
+    """Items as queries for what is like them."""
+    live = gallery.live_rows
+    rows = live[_evenly(len(live), MEASURED)]
+    weights = gallery.available[rows] * mixture_weights(model)
+    return QuerySample(np.asarray(gallery.vectors[rows]), weights.astype(np.float32))
+
+
+def spread(queries: QuerySample, most: int = MEASURED) -> QuerySample:
+    """At most so many queries, evenly spread over all."""
+    some = _evenly(len(queries.vectors), most)
+    return QuerySample(queries.vectors[some], queries.weights[some])
+
+
+def _evenly(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.linspace(0, count - 1, min(count, most)).round().astype(np.int64)

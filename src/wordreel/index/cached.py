@@ -1,0 +1,120 @@
+"""Indexes with files: built into a folder beside the embeddings, opened from it, built again if damaged.
+
+    index/<name>-<generation>-<rows>/    what the builder wrote
+    index/manifest.json                  which of them is valid, replaced last
+
+An index holds the first rows of one generation of the embeddings, which never change; rows added since are
+searched exactly (`PartedIndex`), and too many of them are a reason to build again. Deleted rows are not
+allowed in a search. A cache: never trusted where its sizes or its embeddings differ from the manifest.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from wordreel.atomic import atomic_write, make_dir, sync_dir, sync_file
+from wordreel.index.base import Index, IndexBuilder, PartedIndex, QuerySample
+from wordreel.index.exact import ExactIndex
+from wordreel.index.recall import MeasuredRecall
+from wordreel.progress import ProgressCallback
+from wordreel.types import Bool, Float32
+
+VERSION = 1
+TAIL = 0.05  # share of rows that are not in the index at which it is built again
+
+
+@dataclass(frozen=True)
+class BuiltIndex:
+    """An index on disk: the rows that it holds, the sizes of its files, and its measured recall by kind of
+    query ("text", "look-alike"), none where it is exact."""
+
+    version: int
+    name: str
+    generation: int
+    rows: int
+    folder: str
+    sizes: dict[str, int]
+    recall: dict[str, MeasuredRecall] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class IndexCache:
+    """The index of one generation of a model's embeddings."""
+
+    folder: Path
+    generation: int
+
+    def read(self, name: str) -> BuiltIndex | None:
+        """What the manifest says of an index of this back end; None if there is none that is whole."""
+        try:
+            raw = json.loads((self.folder / "manifest.json").read_bytes())
+            recall = {kind: MeasuredRecall(**values) for kind, values in raw.pop("recall").items()}
+            built = BuiltIndex(**raw, recall=recall)
+            fits = (built.version, built.name, built.generation) == (VERSION, name, self.generation)
+            whole = _sizes(self.folder / built.folder) == built.sizes
+            return built if fits and whole else None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def open(self, builder: IndexBuilder, vectors: Float32, available: Bool) -> Index | None:
+        """The index, with the rows that it does not hold searched exactly; None if it must be built."""
+        built = self.read(builder.name)
+        if built is None or not 0 < built.rows <= len(vectors):
+            return None
+        head, tail = slice(built.rows), slice(built.rows, None)
+        try:
+            index = builder.open(self.folder / built.folder, vectors[head], available[head])
+        except (OSError, ValueError):
+            return None
+        if built.rows == len(vectors):
+            return index
+        return PartedIndex([index, ExactIndex(vectors[tail], available[tail])])
+
+    def stale(self, builder: IndexBuilder, rows: int) -> bool:
+        """Whether the index is missing, damaged, or holds too few of so many rows."""
+        built = self.read(builder.name)
+        return built is None or rows - built.rows > TAIL * rows
+
+    def build(
+        self,
+        builder: IndexBuilder,
+        vectors: Float32,
+        available: Bool,
+        queries: QuerySample | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> BuiltIndex:
+        """Build the index of all rows; readers use the old one until this is complete."""
+        make_dir(self.folder)
+        name = f"{builder.name}-{self.generation}-{len(vectors)}"
+        fresh = self.folder / f"{name}.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir()
+        builder.build(fresh, vectors, available, queries, on_progress)
+        for path in fresh.rglob("*"):
+            sync_file(path)
+        sync_dir(fresh)
+        shutil.rmtree(self.folder / name, ignore_errors=True)
+        fresh.rename(self.folder / name)
+        sizes = _sizes(self.folder / name)
+        built = BuiltIndex(VERSION, builder.name, self.generation, len(vectors), name, sizes)
+        self._commit(built)
+        for path in self.folder.iterdir():
+            if path.is_dir() and path.name != name:
+                shutil.rmtree(path, ignore_errors=True)
+        return built
+
+    def state_recall(self, built: BuiltIndex, recall: dict[str, MeasuredRecall]) -> None:
+        """Save what was measured with the index."""
+        self._commit(BuiltIndex(**{**built.__dict__, "recall": recall}))
+
+    def _commit(self, built: BuiltIndex) -> None:
+        atomic_write(self.folder / "manifest.json", json.dumps(asdict(built)).encode())
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    return {
+        str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()
+    }

@@ -1,0 +1,34 @@
+"""Which index a library of some size is searched with.
+
+A scan of float32 vectors reads some 8 GB a second: up to `EXACT_BYTES` it answers in about 30 ms and needs no
+files. Above, an index is built beside the embeddings (`cached`).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from wordreel.index.base import IndexBuilder
+from wordreel.types import Float32
+
+EXACT_BYTES = 256 * 2**20
+LARGER: tuple[tuple[float, str], ...] = ()
+"""Back ends with files, each with the bytes of vectors up to which it is chosen and the module of its
+`BUILDER`."""
+
+
+def builder_for(vectors: Float32) -> IndexBuilder | None:
+    """The back end for `vectors [n, experts, dim]`; None for the exact scan.
+
+    >>> import numpy as np
+    >>> builder_for(np.zeros((10, 1, 4), np.float32)) is None
+    True
+    """
+    size = vectors.size * vectors.itemsize
+    if size <= EXACT_BYTES:
+        return None
+    for limit, module in LARGER:
+        if size <= limit:
+            builder: IndexBuilder = import_module(module).BUILDER
+            return builder
+    return None

@@ -78,7 +78,14 @@ class LexicalMatches:
 
     def of(self, rows: Int64) -> Float32:
         """The bonus of each of these gallery rows, 0 where there is none."""
-        return np.array([self.bonus.get(row, 0.0) for row in rows.tolist()], np.float32)
+        if not self.bonus:
+            return np.zeros(len(rows), np.float32)
+        at = np.minimum(np.searchsorted(self.items, rows), len(self.items) - 1)
+        return np.where(self.items[at] == rows, self._values[at], np.float32(0))
+
+    @cached_property
+    def _values(self) -> Float32:
+        return np.array([self.bonus[row] for row in self.items.tolist()], np.float32)
 
     def best_line(self, item: StoredClip) -> WordRow:
         """The line of an item that contains the most query terms."""

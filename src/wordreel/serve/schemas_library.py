@@ -95,6 +95,7 @@ class StatusResponse(BaseModel):
     videos: int
     clips: int = Field(description="those that can be found")
     unembedded: int = Field(description="clips that the model has not embedded and that cannot be found")
+    index: str = Field(description="the index of searches: exact, or its measured recall")
     problem: str | None = Field(description="why searches find nothing or not everything; what to do")
     seconds: float
     experts: list[str] = Field(description="experts that have something to say of some file")

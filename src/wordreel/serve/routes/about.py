@@ -53,6 +53,7 @@ def _status(service: Service) -> StatusResponse:
         videos=videos,
         clips=len(state.searcher),
         unembedded=state.missing,
+        index=str(state.searcher.snapshot.opened_index),
         problem=service.search_problem(),
         experts=state.cached(("experts",), lambda: present_experts(service.store)),
         folders=state.cached(("folders",), lambda: largest_folders(paths().values(), library)),

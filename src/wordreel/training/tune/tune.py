@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +31,7 @@ from wordreel.search.use import use
 from wordreel.training.settings import TuneSettings
 from wordreel.training.tune.cross_validation import CrossValidation, cross_validate, without_idle_words
 from wordreel.training.tune.match_captions import MatchedCaptions, match
-from wordreel.training.tune.row_weights import choose_row_weights, gather_rows
+from wordreel.training.tune.row_weights import RowChoice, choose_row_weights, gather_rows
 from wordreel.training.tune.tune_data import gather
 from wordreel.weights.store import WeightStore
 
@@ -87,105 +87,130 @@ def tune(
         with store.writing():  # an error about permissions comes before the work, not after
             pass
     matched = match(store.files(), captions, settings.seed)
-    if backbone is not None:
-        zero_shot = model_store.open_zero_shot(weights, backbone)
-        return _tune_rows(store, weights, zero_shot, matched, settings, started, dry_run, on_progress)
-    base = Reel(weights)
-    check_model_fits(store, base)
-    if embedding_cache(store, base).missing():
-        embed_library(store, base, on_progress)
-    data = gather(Searcher.open(store, base), base, matched.texts, settings.seed, on_progress)
-    result = cross_validate(data, settings, on_progress)
-    heads, words = without_idle_words(result.heads, data.words)
-    model, name, fingerprint, embedded = None, "", "", 0
-    if result.better and not dry_run:
-        tower = heads.into(base.checkpoint.tower)
-        if not words:
-            del tower[TABLE]
-        card = _card(base, words, matched, result, settings)
-        card["name"] = name = free_name(store, card)
+    attempt = (
+        _tune_heads(store, weights, matched, settings, on_progress)
+        if backbone is None
+        else (
+            _tune_rows(store, model_store.open_zero_shot(weights, backbone), matched, settings, on_progress)
+        )
+    )
+    name, measured = "", attempt.measured
+    model, used = None, None
+    if measured.better and not dry_run:
+        name = free_name(store, attempt.card, attempt.name)
         with TemporaryDirectory() as folder:
-            export(Path(folder) / model_store.WEIGHTS, replace(base.checkpoint, tower=tower, card=card))
+            attempt.write(Path(folder) / model_store.WEIGHTS, {**attempt.card, "name": name})
             model, used = use(store, weights, folder, on_progress)
-        fingerprint, embedded = used.fingerprint, used.embedded
     return model, TuneResult(
-        better=result.better,
+        better=measured.better,
         model=name,
-        fingerprint=fingerprint,
-        embedded=embedded,
-        videos=data.captioned,
-        captions=len(data.owner),
-        gallery=data.videos,
+        fingerprint=used.fingerprint if used else "",
+        embedded=used.embedded if used else 0,
+        videos=attempt.videos,
+        captions=attempt.captions,
+        gallery=attempt.gallery,
         missing=matched.missing,
         blank=matched.blank,
         left=matched.left,
-        before=_figures(result.before),
-        after=_figures(result.after),
-        gain=round(result.gain.difference, 2),
-        low=round(result.gain.low, 2),
-        high=round(result.gain.high, 2),
-        p_value=result.gain.p_value,
+        before=_figures(measured.before),
+        after=_figures(measured.after),
+        gain=round(measured.gain.difference, 2),
+        low=round(measured.gain.low, 2),
+        high=round(measured.gain.high, 2),
+        p_value=measured.gain.p_value,
+        strengths=attempt.strengths,
+        words=attempt.words,
+        everyday_kept=round(measured.everyday_kept, 3),
+        seconds=round(time.monotonic() - started, 1),
+        weights=attempt.weights,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Attempt:
+    """What was fitted and measured; `write` stores it in a file with this card."""
+
+    measured: CrossValidation | RowChoice
+    videos: int
+    captions: int
+    gallery: int
+    card: dict[str, Any]
+    name: str
+    write: Callable[[Path, dict[str, Any]], object]
+    strengths: tuple[float, ...] = ()
+    words: int = 0
+    weights: dict[str, float] = field(default_factory=dict)
+
+
+def _tune_heads(
+    store: LibraryStore,
+    weights: WeightStore,
+    matched: MatchedCaptions,
+    settings: TuneSettings,
+    on_progress: ProgressCallback | None,
+) -> _Attempt:
+    """Fit the last matrices of the default model and a table of words."""
+    base = Reel(weights)
+    searcher = _open_embedded(store, base, on_progress)
+    data = gather(searcher, base, matched.texts, settings.seed, on_progress)
+    result = cross_validate(data, settings, on_progress)
+    heads, words = without_idle_words(result.heads, data.words)
+
+    def write(path: Path, card: dict[str, Any]) -> None:
+        tower = heads.into(base.checkpoint.tower)
+        if not words:
+            del tower[TABLE]
+        export(path, replace(base.checkpoint, tower=tower, card=card))
+
+    return _Attempt(
+        measured=result,
+        videos=data.captioned,
+        captions=len(data.owner),
+        gallery=data.videos,
+        card=_card(base, words, matched, result, settings),
+        name=NAME,
+        write=write,
         strengths=result.strengths,
         words=len(words),
-        everyday_kept=round(result.everyday_kept, 3),
-        seconds=round(time.monotonic() - started, 1),
     )
 
 
 def _tune_rows(
     store: LibraryStore,
-    weights: WeightStore,
     base: ZeroShot,
     matched: MatchedCaptions,
     settings: TuneSettings,
-    started: float,
-    dry_run: bool,
     on_progress: ProgressCallback | None,
-) -> tuple[Model | None, TuneResult]:
-    """The same for the weights of the rows beside a backbone."""
-    check_model_fits(store, base)
-    if embedding_cache(store, base).missing():
-        embed_library(store, base, on_progress)
-    data = gather_rows(Searcher.open(store, base), base, matched.texts, settings.seed, on_progress)
+) -> _Attempt:
+    """Choose the weights of the rows beside a backbone."""
+    searcher = _open_embedded(store, base, on_progress)
+    data = gather_rows(searcher, base, matched.texts, settings.seed, on_progress)
     chosen = choose_row_weights(data, base, settings, on_progress)
-    model, name, fingerprint, embedded = None, "", "", 0
-    if chosen.better and not dry_run:
-        card = {
-            BACKBONE: base.backbone,
-            "captions": _digest(matched),
-            "videos": len(matched.texts),
-            "before": _figures(chosen.before),
-            "after": _figures(chosen.after),
-            "weights": chosen.weights,
-        }
-        card["name"] = name = free_name(store, card, f"{base.backbone}-tuned")
-        with TemporaryDirectory() as folder:
-            write_weights(Path(folder) / model_store.WEIGHTS, card, chosen.weights)
-            model, used = use(store, weights, folder, on_progress)
-        fingerprint, embedded = used.fingerprint, used.embedded
-    return model, TuneResult(
-        better=chosen.better,
-        model=name,
-        fingerprint=fingerprint,
-        embedded=embedded,
+    card = {
+        BACKBONE: base.backbone,
+        "captions": _digest(matched),
+        "videos": len(matched.texts),
+        "before": _figures(chosen.before),
+        "after": _figures(chosen.after),
+        "weights": chosen.weights,
+    }
+    return _Attempt(
+        measured=chosen,
         videos=data.videos,
         captions=len(data.owner),
         gallery=data.gallery,
-        missing=matched.missing,
-        blank=matched.blank,
-        left=matched.left,
-        before=_figures(chosen.before),
-        after=_figures(chosen.after),
-        gain=round(chosen.gain.difference, 2),
-        low=round(chosen.gain.low, 2),
-        high=round(chosen.gain.high, 2),
-        p_value=chosen.gain.p_value,
-        strengths=(),
-        words=0,
-        everyday_kept=round(chosen.everyday_kept, 3),
-        seconds=round(time.monotonic() - started, 1),
+        card=card,
+        name=f"{base.backbone}-tuned",
+        write=lambda path, named: write_weights(path, named, chosen.weights),
         weights=chosen.weights,
     )
+
+
+def _open_embedded(store: LibraryStore, base: Model, on_progress: ProgressCallback | None) -> Searcher:
+    check_model_fits(store, base)
+    if embedding_cache(store, base).missing():
+        embed_library(store, base, on_progress)
+    return Searcher.open(store, base)
 
 
 def check_model(store: LibraryStore) -> str | None:

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from wordreel.errors import TrainingError
-from wordreel.models.config import ModelConfig, to_json
+from wordreel.models.clip.config import VideoTextConfig
+from wordreel.models.config import ModelConfig
 from wordreel.training.from_dict import did_you_mean, from_dict
 from wordreel.training.model_section import read_model
 from wordreel.training.settings import (
@@ -50,9 +51,11 @@ RENAMED = {
 
 
 @dataclass(frozen=True)
-class Recipe:
+class BaseRecipe:
+    """What recipes of models that read features and of models that read frames have in common."""
+
     name: str
-    model: ModelConfig
+    model: ModelConfig | VideoTextConfig
     title: str = ""
     paper: str = ""
     notes: tuple[str, ...] = ()
@@ -61,6 +64,18 @@ class Recipe:
     optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     run: RunSettings = field(default_factory=RunSettings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, the model in full."""
+        return {**asdict(self), "notes": list(self.notes)}
+
+    def with_seed(self, seed: int) -> Self:
+        return replace(self, run=replace(self.run, seed=seed))
+
+
+@dataclass(frozen=True)
+class Recipe(BaseRecipe):
+    model: ModelConfig
     teach: TeachSettings = field(default_factory=TeachSettings)
     start: StartSettings = field(default_factory=StartSettings)
 
@@ -85,15 +100,6 @@ class Recipe:
                 raise TrainingError(
                     f"run.{key} names {unknown[0]}; {did_you_mean(unknown[0], list(self.model.names))}"
                 )
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, the model in full."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        values = {key: asdict(value) if key in SECTIONS else value for key, value in values.items()}
-        return {**values, "notes": list(self.notes), "model": to_json(self.model)}
-
-    def with_seed(self, seed: int) -> Recipe:
-        return replace(self, run=replace(self.run, seed=seed))
 
 
 def names() -> list[str]:

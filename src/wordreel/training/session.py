@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -14,30 +14,15 @@ from torch import Tensor, nn
 from wordreel.training.distributed import World
 from wordreel.training.logs import Row
 from wordreel.training.measure import ValidationMetrics
-from wordreel.training.settings import OptimiserSettings, RunSettings, ScheduleSettings
+from wordreel.training.recipe import BaseRecipe
 
 Batch = TypeVar("Batch")
-
-
-class RunRecipe(Protocol):
-    """The part of a recipe that a run reads."""
-
-    @property
-    def run(self) -> RunSettings: ...
-
-    @property
-    def schedule(self) -> ScheduleSettings: ...
-
-    @property
-    def optimiser(self) -> OptimiserSettings: ...
-
-    def to_json(self) -> dict[str, Any]: ...
 
 
 class Session(ABC, Generic[Batch]):
     """One training of one module. `has_validation` says whether `measure` has anything to measure."""
 
-    recipe: RunRecipe
+    recipe: BaseRecipe
     device: torch.device
     world: World
     module: nn.Module

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from wordreel.errors import NextStep, TrainingError
-from wordreel.models.clip.config import KINDS, VIT_B_16, VIT_B_32, VideoTextConfig, small_clip, to_json
+from wordreel.models.clip.config import KINDS, VIT_B_16, VIT_B_32, VideoTextConfig, small_clip
 from wordreel.models.clip.registry import VIDEO_TEXT_MODELS
 from wordreel.nets.clip.config import BackboneConfig
 from wordreel.training.from_dict import did_you_mean, from_dict
-from wordreel.training.recipe import put, read_sections
+from wordreel.training.recipe import BaseRecipe, put, read_sections
 from wordreel.training.settings import (
     DataSettings,
     LossSettings,
@@ -48,18 +48,9 @@ OF_FEATURES = {
 
 
 @dataclass(frozen=True)
-class VideoRecipe:
-    name: str
+class VideoRecipe(BaseRecipe):
     model: VideoTextConfig
-    title: str = ""
-    paper: str = ""
-    notes: tuple[str, ...] = ()
     frames: FrameSettings = field(default_factory=FrameSettings)
-    data: DataSettings = field(default_factory=DataSettings)
-    loss: LossSettings = field(default_factory=LossSettings)
-    optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)
-    schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
-    run: RunSettings = field(default_factory=RunSettings)
     start: VideoStartSettings = field(default_factory=VideoStartSettings)
 
     def __post_init__(self) -> None:
@@ -69,15 +60,6 @@ class VideoRecipe:
             used = [name for name in names if getattr(section, name) != getattr(plain, name)]
             if used:
                 raise TrainingError(f"{key}.{used[0]} is for models of features; this one reads frames")
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, the model in full."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        values = {key: asdict(value) if key in SECTIONS else value for key, value in values.items()}
-        return {**values, "notes": list(self.notes), "model": to_json(self.model)}
-
-    def with_seed(self, seed: int) -> VideoRecipe:
-        return replace(self, run=replace(self.run, seed=seed))
 
 
 def names() -> list[str]:

@@ -1,12 +1,58 @@
-"""The examples in the docstrings of the public API run on a small library of synthetic films."""
+"""What all tests share: networks loaded once, and a small library of synthetic films for the examples in the
+docstrings of the public API."""
 
 import shutil
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
 from _pytest.doctest import DoctestItem
 
 EXAMPLES = ("wordreel.api", "wordreel")
+NETWORKS = 16  # that stay loaded
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _load_networks_once():
+    """A network's file is loaded once for all tests of a process: loading takes longer than most of them."""
+    from wordreel.nets import runtime
+
+    load, loaded = runtime.Network.__init__, OrderedDict()
+
+    def load_once(self, path):
+        status = Path(path).stat()
+        key = (str(path), status.st_ino, status.st_mtime_ns, status.st_size, runtime.threads())
+        if key not in loaded:
+            load(self, path)
+            loaded[key] = dict(vars(self))
+        loaded.move_to_end(key)
+        vars(self).update(loaded[key])
+        if len(loaded) > NETWORKS:
+            loaded.popitem(last=False)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runtime.Network, "__init__", load_once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _encode_banks_once():
+    """The same long list of sentences is encoded once: every new library has the same bank of queries."""
+    from wordreel.nets import sentences
+
+    encode, known = sentences.SentenceEncoder._encode, {}
+
+    def encode_once(self, given, batch):
+        if len(given) <= sentences.MAX_CACHED_BATCH:
+            return encode(self, given, batch)
+        key = (self.fingerprint, tuple(given), batch)
+        if key not in known:
+            known[key] = encode(self, given, batch)
+        return known[key].copy()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sentences.SentenceEncoder, "_encode", encode_once)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -23,8 +23,8 @@ def named_report(videos=12, each=3, seed=0):
     """As a library's, with names that try to break out of the page."""
     rng = np.random.default_rng(seed)
     captions = arrange(videos, videos * each)
-    sims = rng.normal(size=(videos * each, videos)) + 2 * np.repeat(np.eye(videos), each, axis=0)
-    bank = rng.normal(size=(40, videos))
+    sims = rng.normal(0, 0.2, (videos * each, videos)) + 0.4 * np.repeat(np.eye(videos), each, axis=0)
+    bank = rng.normal(0, 0.2, (40, videos))
     texts = [f"query {n} {HOSTILE}" for n in range(videos * each)]
     names = [f"clip{n}{HOSTILE}" for n in range(videos)]
     runs = measure(sims, captions, normalisations=[Normalisation(make_method("is"), bank, HOSTILE)])

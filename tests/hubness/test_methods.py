@@ -1,7 +1,5 @@
 """Every method against its slow twin, on thousands of small awkward cases."""
 
-import warnings
-
 import numpy as np
 import pytest
 from tests.hubness import naive
@@ -10,15 +8,9 @@ from tests.hubness.cases import case
 from wordreel.errors import HubnessError
 from wordreel.hubness import METHODS, make_method, ranking_scores
 
+pytestmark = pytest.mark.usefixtures("logits_on_purpose")
+
 SEEDS = 231  # 7 kinds of similarities x 3 dtypes x 11: every kind with every dtype and a bank of one
-
-
-@pytest.fixture(autouse=True)
-def _quiet():
-    """Half of the cases are logits on purpose; the warning has tests of its own."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield
 
 
 def scores(method, given, gallery=None, bank=None):

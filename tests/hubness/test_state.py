@@ -17,7 +17,7 @@ ONE_BANK = {
     "none": {},
     "dsl": {"beta": 3.0},
 }
-pytestmark = pytest.mark.filterwarnings("ignore:similarities max_abs")
+pytestmark = pytest.mark.usefixtures("logits_on_purpose")
 
 
 def same(state, other, rows, near):

@@ -22,7 +22,7 @@ import torch.utils.tensorboard  # as above
 from safetensors import safe_open
 from tests.training import kill_cases
 
-import wordreel.plots  # noqa: F401 - as above
+import wordreel.plots
 from wordreel import atomic
 from wordreel.training import logs, loop
 from wordreel.training import run as running
@@ -215,6 +215,7 @@ def proved(name, folder, seed=0, kills=4):
 def main():
     root, seed, kills, *names = sys.argv[1:]
     torch.set_num_threads(1)
+    wordreel.plots.line_chart = lambda *given, **named: "<svg/>"  # charts are not compared
     for name in names or kill_cases.CASES:
         folder = Path(root) / name.replace(" ", "_")
         shutil.rmtree(folder, ignore_errors=True)

@@ -50,15 +50,22 @@ assert not torch.distributed.is_initialized()  # what was joined has been left
 """
 
 
-def test_the_gathered_gradient_is_that_of_one_process_with_the_whole_batch():
-    codes, outputs = together(GATHERED)
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """Both scripts, one after the other in the same two processes: the folder and the lines of each."""
+    folder = tmp_path_factory.mktemp("world")
+    codes, outputs = together(GATHERED + TRAINED, str(folder))
     assert codes == [0, 0], outputs
-    assert [out for out, _ in outputs] == ["the same\n"] * 2
+    return folder, [out.splitlines() for out, _ in outputs]
 
 
-def test_two_processes_train_one_model(tmp_path):
-    codes, outputs = together(TRAINED, str(tmp_path))
-    assert codes == [0, 0], outputs
-    assert outputs[0][0].split()[1] == outputs[1][0].split()[1] == "3"
-    assert outputs[0][0].split()[2] == outputs[1][0].split()[2]  # the loss of all pairs is everybody's
-    assert (tmp_path / "best" / "model.safetensors").is_file()
+def test_the_gathered_gradient_is_that_of_one_process_with_the_whole_batch(ran):
+    assert [lines[0] for lines in ran[1]] == ["the same"] * 2
+
+
+def test_two_processes_train_one_model(ran):
+    folder, outputs = ran
+    first, second = (lines[1].split() for lines in outputs)
+    assert first[1] == second[1] == "3"
+    assert first[2] == second[2]  # the loss of all pairs is everybody's
+    assert (folder / "best" / "model.safetensors").is_file()

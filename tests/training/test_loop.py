@@ -129,7 +129,7 @@ def test_resuming_another_recipe_or_other_data_is_refused(tmp_path):
         train(recipe, toy_data(recipe.model, many=13), tmp_path, device="cpu", resume=True)
 
 
-def test_what_a_run_leaves_behind(tmp_path):
+def test_what_a_run_leaves_behind(tmp_path, real_charts):
     recipe = toy_recipe("ce", epochs=3)
     heard = []
     result = train(recipe, toy_data(recipe.model), tmp_path, device="cpu", name="pets", on_epoch=heard.append,

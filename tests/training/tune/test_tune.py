@@ -22,6 +22,7 @@ from wordreel.models.reel import checkpoint
 from wordreel.models.reel.text_encoder import network_name
 from wordreel.search.embedding import embedding_cache
 from wordreel.training.settings import TuneSettings
+from wordreel.training.tune import tune as tuning
 from wordreel.training.tune.tune import free_name, tune
 from wordreel.types import Track
 
@@ -93,13 +94,29 @@ def library(made, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def tuned(made, tmp_path_factory):
-    """A library after tuning, and what was said about it; to be looked at only."""
+def measured(made, tmp_path_factory):
+    """A library after tuning, what was said about it, and what the folds gave."""
     place = tmp_path_factory.mktemp("tuned") / "library"
     shutil.copytree(made / "library", place)
     library = Library(place, create=False)
-    model, report = tune(library.store, library.weights, captions(), QUICK)
-    return Library(place, create=False), model, report
+    folds = []
+    with pytest.MonkeyPatch.context() as patch:
+        fit = tuning.cross_validate
+        patch.setattr(tuning, "cross_validate", lambda *given: folds.append(fit(*given)) or folds[0])
+        model, report = tune(library.store, library.weights, captions(), QUICK)
+    return Library(place, create=False), model, report, folds[0]
+
+
+@pytest.fixture(scope="module")
+def tuned(measured):
+    """A library after tuning, and what was said about it; to be looked at only."""
+    return measured[:3]
+
+
+@pytest.fixture
+def _fitted(measured, monkeypatch):
+    """For tests of what surrounds the fit: it gives what it gave for the same captions."""
+    monkeypatch.setattr(tuning, "cross_validate", lambda *given: measured[3])
 
 
 def share_right(library):
@@ -195,6 +212,7 @@ def test_nonsense_is_refused(library):
     assert library.store.digest() == before
 
 
+@pytest.mark.usefixtures("_fitted")
 def test_a_dry_run_changes_nothing(library):
     model, report = tune(library.store, library.weights, captions(), QUICK, dry_run=True)
     assert model is None
@@ -203,6 +221,7 @@ def test_a_dry_run_changes_nothing(library):
     assert not (library.path / model_store.FOLDER).exists()
 
 
+@pytest.mark.usefixtures("_fitted")
 def test_stopped_while_embedding_the_old_model_works(library):
     def stop(now):
         if now.stage == "embedding clips":
@@ -234,6 +253,7 @@ def write(place, told):
     return str(place)
 
 
+@pytest.mark.usefixtures("_fitted")
 def test_the_verb(library, tmp_path, monkeypatch):
     monkeypatch.setattr("wordreel.training.settings.TuneSettings", lambda seed: QUICK)
     told = write(tmp_path / "captions.csv", {**captions(), "gone.mp4": ["not here"]})

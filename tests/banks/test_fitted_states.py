@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from wordreel.banks import fitted_states
 from wordreel.banks.fitted_states import fit_all, update_or_fit
 from wordreel.banks.query_embeddings import BankEmbeddings
 from wordreel.hubness import HubnessError, make_method, mixtures
@@ -123,3 +124,33 @@ def test_all_methods_at_once_are_each_by_itself():
         alone = update_or_fit(None, *given, method)
         np.testing.assert_array_equal(one.bias(ids), alone.bias(ids))
         assert one.state.method == method
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_fit_of_some_items_at_a_time_is_that_of_all(name, monkeypatch):
+    world, bank, method = World(3), bank_of(range(12)), make_method(name)
+    given = (bank, world.vectors(range(12)), world.gallery(range(40)))
+    monkeypatch.setattr(fitted_states, "FITTED_AT_ONCE", 7)
+    found = update_or_fit(None, *given, method)
+    want = expected(world, bank, range(40), method)
+    np.testing.assert_allclose(found.bias(np.arange(40)), want.bias(), atol=1e-5)
+    if method.gated:
+        np.testing.assert_array_equal(found.active(np.arange(40)), want.activation)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_that_are_not_live_do_not_count(name):
+    world, bank, method = World(4), bank_of(range(12)), make_method(name)
+    ids, live = np.arange(40), np.arange(40) % 3 > 0
+    gallery = Gallery(ids, world.items[ids], world.available[ids], live)
+    vectors, before = world.vectors(range(12)), None
+    for start in (None, world.gallery(range(40))):  # fitted anew, and following one with all rows
+        if start is not None:
+            before = update_or_fit(None, bank, vectors, start, method)
+        found = update_or_fit(before, bank, vectors, gallery, method)
+        want = expected(world, bank, ids[live], method)
+        np.testing.assert_allclose(found.bias(ids)[live], want.bias(), atol=2e-5)
+        assert not found.bias(ids)[~live].any()
+        if method.gated:
+            np.testing.assert_array_equal(found.active(ids)[live], want.activation)
+            assert not found.active(ids)[~live].any()

@@ -41,18 +41,19 @@ class VideoSample:
         return segment_argmax(scores, self.starts)[1]
 
 
-def draw_sample(snapshot: LibrarySnapshot) -> VideoSample:
-    """The sample of a snapshot."""
+def draw_sample(snapshot: LibrarySnapshot, most: int | None = None) -> VideoSample:
+    """The sample of a snapshot, of at most `ROWS` items or so many."""
+    limit = most or ROWS
     order, starts = snapshot.segments
     videos = len(starts) - 1
     rows, first = order, starts[:-1]
-    if len(order) > ROWS:
+    if len(order) > limit:
         sizes = np.diff(starts)
         hashes = mix(np.asarray(snapshot.columns.ids[order[starts[:-1]]]))
-        most = min(ROWS, videos) - 1
-        lowest = np.argpartition(hashes, most)[: most + 1]
+        last = min(limit, videos) - 1
+        lowest = np.argpartition(hashes, last)[: last + 1]
         lowest = lowest[np.argsort(hashes[lowest])]
-        fitting = int(np.searchsorted(np.cumsum(sizes[lowest]), ROWS, side="right"))
+        fitting = int(np.searchsorted(np.cumsum(sizes[lowest]), limit, side="right"))
         chosen = np.sort(lowest[: max(1, fitting)])
         rows, first = take_segments(order, starts, chosen)
     gallery = snapshot.gallery

@@ -10,7 +10,6 @@ import hashlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -19,14 +18,13 @@ from wordreel.library.extractor import ExpertResult
 from wordreel.library.ingest_file import AddTask, ProcessedFile, record_file
 from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
-from wordreel.library.tracks import StagedTrack
 from wordreel.media.types import MediaInfo
 from wordreel.models.base import Model
 from wordreel.search.embedding import embedding_cache, tracks_of
 from wordreel.types import Bool, Float32
 
 CLIPS = 10  # of a video, its whole among them
-REAL = 400  # videos that the others are copies of
+REAL = 200  # videos that the others are copies of
 NOISE = 0.5  # its length, of unit vectors
 AT_ONCE = 8_000  # clips between two commits
 
@@ -58,18 +56,16 @@ def read_originals(source: LibraryStore, target: LibraryStore, model: Model) -> 
 
 
 def _copied(source: LibraryStore, target: LibraryStore, content: str) -> list[ExpertResult]:
-    results = []
-    for row in source.tracks(content):
-        if row.hash is None:
-            results.append(ExpertResult(row.expert, row.fingerprint, None, row.reason))
-            continue
-        track = source.track_files.load(row.hash)
-        staged = target.track_files.stage(track)
-        target.track_files.commit(staged)
-        words = track.words
-        staged = StagedTrack(staged.hash, Path())
-        results.append(ExpertResult(row.expert, row.fingerprint, staged, "", row.rows, row.dim, words))
-    return results
+    rows = source.tracks(content)
+    tracks = {row.expert: source.track_files.load(row.hash) for row in rows if row.hash is not None}
+    staged = dict(zip(tracks, target.track_files.stage_all(list(tracks.values())), strict=True))
+    target.track_files.commit_all(staged.values())
+    return [
+        ExpertResult.of(row.expert, row.fingerprint, tracks[row.expert], staged[row.expert])
+        if row.expert in tracks
+        else ExpertResult(row.expert, row.fingerprint, None, row.reason)
+        for row in rows
+    ]
 
 
 def add_videos(store: LibraryStore, model: Model, originals: Originals, first: int, count: int) -> list[str]:

@@ -36,7 +36,7 @@ test-reference: $(REFERENCE)/.ready
 # WORDREEL_TEST_VIDEOS=FOLDER adds real videos.
 test-ray: $(RAY)/.ready
 	$(RAY)/bin/wordreel weights fetch
-	$(RAY)/bin/python -m pytest -m slow tests/scale
+	$(RAY)/bin/python -m pytest -m slow tests/scale tests/library/test_track_objects.py
 
 # The documentation, at build/site/index.html.
 docs: $(VENV)/.dev
@@ -71,7 +71,7 @@ $(REFERENCE)/.ready: pyproject.toml $(wildcard tests/reference/requirements*.txt
 
 $(RAY)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(RAY)
-	$(RAY)/bin/python -m pip install --quiet --editable '.[dev,ray,train]'
+	$(RAY)/bin/python -m pip install --quiet --editable '.[dev,ray,s3,train]' 'moto[server]>=5'
 	touch $@
 
 clean:

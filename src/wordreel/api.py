@@ -433,6 +433,29 @@ class Library:
         self._searcher = None
         return self.store.remove_missing()
 
+    def move_tracks(self, address: str, on_progress: ProgressCallback | None = None) -> int:
+        """Keep the tracks in an object store from now on, or in the library's folder again.
+
+        Args:
+            address: `s3://bucket/folder`, which must hold nothing else, or `folder`.
+            on_progress: Called as tracks are copied.
+
+        Returns:
+            How many tracks there are.
+
+        Raises:
+            LibraryBusy: Another process writes to the library.
+            LibraryError: The place cannot be used, or a track is missing or damaged.
+
+        >>> tracks = library.move_tracks("memory://films/tracks")
+        >>> library.move_tracks("folder") == tracks
+        True
+        """
+        from wordreel.library.move_tracks import move_tracks
+
+        self._searcher = None
+        return move_tracks(self.store, address, on_progress)
+
     def backup(
         self, folder: str | PathLike[str], on_progress: ProgressCallback | None = None
     ) -> BackupReport:

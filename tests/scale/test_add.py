@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.scale import calls
 
 from wordreel.errors import LibraryError, WeightsError
 from wordreel.library import LibraryStore, add, verify
+from wordreel.library.move_tracks import move_tracks
 from wordreel.library.scan import FileStamp
 from wordreel.scale.add import add_on
 from wordreel.scale.executor import Executor
@@ -92,10 +94,10 @@ def test_a_poisoned_file_is_reported_and_the_rest_is_added(executor, store, medi
 
 
 def test_a_worker_that_does_not_see_the_library_ends_the_run(executor, store, media, tmp_path):
-    elsewhere = ExtractSetup(tuple(NAMES), calls.load_fake, calls.fence, tmp_path / "nowhere", 1)
+    elsewhere = replace(setup(store), library=tmp_path / "nowhere")
     with pytest.raises(LibraryError, match="does not see the library"):
         add_on(executor, store, [media], elsewhere)
-    other_file = ExtractSetup(tuple(NAMES), calls.load_fake, calls.fence, store.path, 1)
+    other_file = replace(setup(store), inode=1)
     with pytest.raises(LibraryError, match="does not see the library"):
         ClusterExtractor(executor, other_file)
 
@@ -142,3 +144,14 @@ def test_killed_in_the_middle_the_same_call_resumes(executor, store, media, tmp_
     assert report.skipped == before or before == 7
     assert contents(store) == alone(tmp_path, media)
     assert verify(store) == []
+
+
+def test_tracks_in_an_object_store(executor, store, media, tmp_path):
+    """Workers write objects; the library's folder need not be shared."""
+    move_tracks(store, f"file://{tmp_path}/bucket/tracks")
+    elsewhere = replace(setup(store), library=tmp_path / "not mounted")
+    report = add_on(executor, store, [media], elsewhere)
+    assert len(report.added) + len(report.duplicates) == 7
+    assert contents(store) == alone(tmp_path, media)
+    assert (verify(store), list((store.path / "tracks").glob("??"))) == ([], [])
+    assert list((tmp_path / "bucket" / "tracks").glob("??/*.safetensors"))

@@ -19,7 +19,7 @@ from wordreel.serve.encoder import CachedQueryModel, Encoder
 from wordreel.serve.live import LiveSearcher
 from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
-from wordreel.serve.track_cache import CachedTrackFiles
+from wordreel.serve.track_cache import TrackCache
 
 
 class Counting(Model):
@@ -155,10 +155,10 @@ def test_metrics_of_a_server(site):
 
 def test_tracks_in_memory_are_the_files(library):
     store = opened(library).store
-    remembered = CachedTrackFiles(store.track_files.root, max_bytes=2000)
+    remembered = TrackCache(store.track_files.load, max_bytes=2000)
     digests = list(store.track_files.all())
     for digest in digests * 2:
-        np.testing.assert_array_equal(remembered.load(digest).values, store.track_files.load(digest).values)
+        np.testing.assert_array_equal(remembered(digest).values, store.track_files.load(digest).values)
         assert remembered._bytes <= 2000
 
 

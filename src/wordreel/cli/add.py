@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -82,14 +84,15 @@ def run(
             note = f"{now.done}/{now.total} clips"
             bars.update(clips, completed=now.done, total=now.total, note=note, visible=True)
 
-        report = library.add(
-            *paths,
-            experts=experts,
-            jobs=jobs,
-            retry_failed=retry_failed,
-            on=on,
-            on_progress=lambda now: on_file(now) if isinstance(now, AddProgress) else on_embed(now),
-        )
+        with redirect_stdout(sys.stderr):  # Ray prints that a worker died; standard output is for the report
+            report = library.add(
+                *paths,
+                experts=experts,
+                jobs=jobs,
+                retry_failed=retry_failed,
+                on=on,
+                on_progress=lambda now: on_file(now) if isinstance(now, AddProgress) else on_embed(now),
+            )
     if not quiet:
         summarise(report, library)
     return report

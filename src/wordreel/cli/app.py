@@ -29,6 +29,7 @@ from wordreel.cli import (
     results,
     search,
     serve,
+    tracks,
     train,
     tune,
     use,
@@ -77,6 +78,7 @@ app.command("remove")(library.remove)
 app.command("verify")(verify.verify)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
+app.command("tracks")(tracks.tracks)
 app.command("reindex")(reindex.reindex)
 app.command("doctor")(doctor.doctor)
 app.command("experts")(experts.experts)

@@ -13,6 +13,7 @@ import os
 import shutil
 import sqlite3
 import uuid
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from wordreel.atomic import atomic_write, make_dir, sync_dir, sync_file, write_a
 from wordreel.errors import LibraryError, NextStep
 from wordreel.library.catalogue import NAME
 from wordreel.library.store import LibraryStore
+from wordreel.library.track_store import TRACKS_SETTING, TrackStore
 from wordreel.library.tracks import STAGING, TrackFiles
 from wordreel.progress import Progress, ProgressCallback
 
@@ -78,7 +80,7 @@ def _backup(store: LibraryStore, folder: Path, on_progress: ProgressCallback | N
                 on_progress(Progress("backup", number, len(wanted)))
             if files.path(digest).is_file():
                 continue
-            size = _copy_track(store.track_files.path(digest), files, digest)
+            size = _copy_track(store.track_files, files, digest)
             if size is None:
                 gone = True  # removed since the snapshot, or lost: the next snapshot tells
             elif size > 0:
@@ -128,7 +130,7 @@ def restore(
         for number, digest in enumerate(sorted(wanted)):
             if on_progress is not None:
                 on_progress(Progress("restore", number, len(wanted)))
-            size = _copy_track(old.path(digest), new, digest)
+            size = _copy_track(old, new, digest)
             if size:
                 total += size
             else:
@@ -146,9 +148,16 @@ def restore(
 
 
 def _snapshot(store: LibraryStore, path: Path) -> set[str]:
-    """Copy the catalogue as of one moment, without its log, and flush it; the tracks that it names."""
+    """Copy the catalogue as of one moment, without its log, and flush it; the tracks that it names.
+
+    The copy has its tracks beside it, wherever those of the library are.
+    """
     path.unlink(missing_ok=True)
     store.catalogue.copy_to(path)
+    if store.setting(TRACKS_SETTING) is not None:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("DELETE FROM settings WHERE name = ?", (TRACKS_SETTING,))
+        sync_file(path)
     return _named_in(path)
 
 
@@ -168,17 +177,15 @@ def _named(store: LibraryStore) -> set[str]:
     return {row.hash for row in store.tracks() if row.hash is not None}
 
 
-def _copy_track(source: Path, files: TrackFiles, digest: str) -> int | None:
+def _copy_track(source: TrackStore, files: TrackFiles, digest: str) -> int | None:
     """Copy one track if its bytes are right: its size, 0 if they are not, None if it is not there."""
     try:
-        data = source.read_bytes()
+        data = source.read(digest)
     except FileNotFoundError:
         return None
     if hashlib.sha256(data).hexdigest() != digest:
         return 0
-    target = files.path(digest)
-    make_dir(target.parent)
-    atomic_write(target, data)
+    files.put(digest, data)
     return len(data)
 
 

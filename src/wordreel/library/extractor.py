@@ -18,7 +18,8 @@ from wordreel.experts.base import Expert
 from wordreel.library.clips import SHOTS_EXPERT
 from wordreel.library.extract import ExpertRunner, MediaDecoder, extract
 from wordreel.library.scan import FileStamp
-from wordreel.library.tracks import StagedTrack, TrackFiles
+from wordreel.library.track_store import TrackStore
+from wordreel.library.tracks import StagedTrack
 from wordreel.media.types import MediaInfo, Window
 from wordreel.types import Absent, Track, Words
 
@@ -85,11 +86,11 @@ class Extractor(Protocol):
 class LocalExtractor:
     """Reads files and runs experts in this process."""
 
-    def __init__(self, experts: Sequence[Expert], decoder: MediaDecoder, track_files: TrackFiles) -> None:
+    def __init__(self, experts: Sequence[Expert], decoder: MediaDecoder, tracks: TrackStore) -> None:
         self.fingerprints = {expert.card.name: expert.fingerprint for expert in experts}
         self._runner = ExpertRunner(experts)
         self._decoder = decoder
-        self._track_files = track_files
+        self._tracks = tracks
 
     def probe(self, path: Path) -> MediaInfo:
         return self._decoder.probe(path)
@@ -120,4 +121,4 @@ class LocalExtractor:
         return FileTracks(results, extracted.outputs.get(SHOTS_EXPERT), extracted.end)
 
     def _stage(self, output: Track | Absent) -> StagedTrack | None:
-        return self._track_files.stage(output) if isinstance(output, Track) else None
+        return self._tracks.stage(output) if isinstance(output, Track) else None

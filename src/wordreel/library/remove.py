@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from wordreel.library.catalogue import Catalogue
 from wordreel.library.paths import from_blob, library_path, may_exist, prefix_bounds, to_blob
-from wordreel.library.tracks import TrackFiles
+from wordreel.library.track_store import TrackStore
 
 
 def remove_paths(catalogue: Catalogue, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -38,7 +38,7 @@ def remove_missing(catalogue: Catalogue) -> list[str]:
     return gone
 
 
-def drop_unreferenced(catalogue: Catalogue, track_files: TrackFiles) -> int:
+def drop_unreferenced(catalogue: Catalogue, track_files: TrackStore) -> int:
     """Remove contents without a file, then delete those of their track files that nothing else uses.
 
     The commit comes first: killed in between, files are left that nobody points at, which the next writer
@@ -56,14 +56,14 @@ def drop_unreferenced(catalogue: Catalogue, track_files: TrackFiles) -> int:
     return dropped
 
 
-def drop_tracks(catalogue: Catalogue, track_files: TrackFiles, hashes: Iterable[str]) -> None:
+def drop_tracks(catalogue: Catalogue, track_files: TrackStore, hashes: Iterable[str]) -> None:
     """Delete those of these track files that the catalogue no longer names."""
     for digest in hashes:
         if catalogue.one("SELECT 1 FROM tracks WHERE hash = ? LIMIT 1", digest) is None:
             track_files.remove(digest)
 
 
-def sweep(catalogue: Catalogue, track_files: TrackFiles) -> int:
+def sweep(catalogue: Catalogue, track_files: TrackStore) -> int:
     """Delete what killed writers left behind; the number of files deleted."""
     referenced = {
         digest for (digest,) in catalogue.rows("SELECT DISTINCT hash FROM tracks WHERE hash IS NOT NULL")
@@ -72,6 +72,6 @@ def sweep(catalogue: Catalogue, track_files: TrackFiles) -> int:
     strays = track_files.strays()
     for digest in orphans:
         track_files.remove(digest)
-    for path in strays:
-        path.unlink(missing_ok=True)
+    for name in strays:
+        track_files.remove_stray(name)
     return len(orphans) + len(strays)

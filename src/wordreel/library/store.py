@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -30,7 +30,8 @@ from wordreel.library.records import (
     WordRow,
 )
 from wordreel.library.remove import drop_unreferenced, remove_missing, remove_paths, sweep
-from wordreel.library.tracks import STAGING, TrackFiles
+from wordreel.library.track_store import TRACKS_SETTING, TrackStore, open_tracks
+from wordreel.library.tracks import STAGING
 from wordreel.media.types import MediaInfo
 from wordreel.types import Absent, Track
 
@@ -55,9 +56,9 @@ class LibraryStore:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.realpath(path))
-        self.track_files = TrackFiles(self.path / "tracks")
         self.cache = self.path / "cache"
         self.catalogue = Catalogue(self.path / NAME)
+        self.use_tracks(open_tracks(self.setting(TRACKS_SETTING) or str(self.path / "tracks")))
         self._writer: int | None = None
 
     @classmethod
@@ -92,6 +93,11 @@ class LibraryStore:
                 ),
             )
         return cls(folder) if not os.access(folder, os.W_OK) else cls.create_or_open(folder)
+
+    def use_tracks(self, tracks: TrackStore) -> None:
+        """Read and write tracks there."""
+        self.track_files = tracks
+        self.load_track: Callable[[str], Track] = tracks.load
 
     @property
     def read_only(self) -> bool:
@@ -200,7 +206,7 @@ class LibraryStore:
         )
         if row is None:
             return None
-        return Absent(row[1]) if row[0] is None else self.track_files.load(row[0])
+        return Absent(row[1]) if row[0] is None else self.load_track(row[0])
 
     def present_tracks(
         self, content: str, experts: Iterable[str], fingerprints: Mapping[str, str] | None = None
@@ -213,7 +219,7 @@ class LibraryStore:
         rows = self.tracks(content)
         held = {r.expert: r.hash for r in rows if wanted.get(r.expert, r.fingerprint) == r.fingerprint}
         hashes = {name: held.get(name) for name in experts}
-        return {name: self.track_files.load(digest) for name, digest in hashes.items() if digest is not None}
+        return {name: self.load_track(digest) for name, digest in hashes.items() if digest is not None}
 
     def clips(self, content: str | None = None) -> list[StoredClip]:
         """The clips of one content (or of all that have a file), in order of id."""

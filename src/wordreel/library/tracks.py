@@ -1,18 +1,19 @@
-"""Track files: `tracks/ab/<sha256>.safetensors`, named after their own bytes."""
+"""The bytes of tracks, and track files: `tracks/ab/<sha256>.safetensors`, named after their own bytes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
-from wordreel.atomic import make_dir, sync_dir, write_and_sync
+from wordreel.atomic import atomic_write, make_dir, sync_dir, write_and_sync
 from wordreel.errors import LibraryError
 from wordreel.library.catalogue import REPAIR, disk_full
 from wordreel.types import Track, Words
@@ -56,12 +57,32 @@ def decode(data: bytes) -> Track:
     return Track(parts["values"].astype(np.float32, copy=False), parts["times"], words)
 
 
+class ReadsTracks(Protocol):
+    """The part of a track store that `decode_named` needs."""
+
+    @property
+    def address(self) -> str: ...
+
+    def read(self, digest: str) -> bytes: ...
+
+
+def decode_named(tracks: ReadsTracks, digest: str) -> Track:
+    """The track of this name; a LibraryError if it is missing or damaged."""
+    name = f"the track {digest} in {tracks.address}"
+    try:
+        return decode(tracks.read(digest))
+    except FileNotFoundError as error:
+        raise LibraryError(f"{name} is missing", REPAIR) from error
+    except Exception as error:
+        raise LibraryError(f"{name} cannot be read ({error})", REPAIR) from error
+
+
 @dataclass(frozen=True)
 class StagedTrack:
-    """A track on disk under a temporary name, not yet committed."""
+    """A track that is written and not yet committed; without a temporary file where objects appear whole."""
 
     hash: str
-    path: Path
+    temporary: Path | None = None
 
 
 class TrackFiles:
@@ -71,56 +92,60 @@ class TrackFiles:
         self.root = root
         self.staging = root / STAGING
 
+    @property
+    def address(self) -> str:
+        return str(self.root)
+
     def path(self, digest: str) -> Path:
         return self.root / digest[:2] / f"{digest}{SUFFIX}"
 
     def stage(self, track: Track) -> StagedTrack:
         data = encode(track)
-        staged = StagedTrack(hashlib.sha256(data).hexdigest(), self.staging / uuid.uuid4().hex)
+        temporary = self.staging / uuid.uuid4().hex
         try:
-            write_and_sync(staged.path, data)
+            write_and_sync(temporary, data)
         except OSError as error:
-            staged.path.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise disk_full(self.root, str(error)) from error
-        return staged
+        return StagedTrack(hashlib.sha256(data).hexdigest(), temporary)
 
     def commit(self, staged: StagedTrack) -> None:
         """Move a staged track to its final name; the catalogue may point at it afterwards."""
-        target = self.path(staged.hash)
-        try:
-            make_dir(target.parent)
-            staged.path.replace(target)
-            sync_dir(target.parent)
-        except OSError as error:
-            raise disk_full(self.root, str(error)) from error
+        self.commit_all([staged])
 
     def stage_all(self, tracks: Sequence[Track]) -> list[StagedTrack]:
         """Stage many tracks in parallel: a disk syncs many files in about the time of one."""
         with ThreadPoolExecutor(WRITERS) as pool:
             return list(pool.map(self.stage, tracks))
 
-    def commit_all(self, staged: Iterable[StagedTrack]) -> None:
+    def commit_all(self, staged: Sequence[StagedTrack]) -> None:
         """Commit many staged tracks and sync each folder once."""
         try:
             folders = set()
             for one in staged:
                 target = self.path(one.hash)
                 make_dir(target.parent)
-                one.path.replace(target)
+                if one.temporary is not None:
+                    one.temporary.replace(target)
                 folders.add(target.parent)
-            with ThreadPoolExecutor(WRITERS) as pool:
-                list(pool.map(sync_dir, folders))
+            _sync_all(folders)
         except OSError as error:
             raise disk_full(self.root, str(error)) from error
 
+    def put(self, digest: str, data: bytes) -> None:
+        """Write a track under its name at once, whole or not at all."""
+        make_dir(self.path(digest).parent)
+        atomic_write(self.path(digest), data)
+
+    def exists(self, digest: str) -> bool:
+        return self.path(digest).is_file()
+
+    def read(self, digest: str) -> bytes:
+        """The bytes of a track, unchecked; FileNotFoundError if there are none."""
+        return self.path(digest).read_bytes()
+
     def load(self, digest: str) -> Track:
-        path = self.path(digest)
-        try:
-            return decode(path.read_bytes())
-        except FileNotFoundError as error:
-            raise LibraryError(f"the track file {path} is missing", REPAIR) from error
-        except Exception as error:
-            raise LibraryError(f"the track file {path} cannot be read ({error})", REPAIR) from error
+        return decode_named(self, digest)
 
     def remove(self, digest: str) -> None:
         self.path(digest).unlink(missing_ok=True)
@@ -132,13 +157,16 @@ class TrackFiles:
                 p.name.removesuffix(SUFFIX) for p in folder.iterdir() if p.name.endswith(SUFFIX)
             )
 
-    def strays(self) -> list[Path]:
+    def strays(self) -> list[str]:
         """Files left behind by writers that were killed."""
         misnamed = (
             p for folder in self.root.glob("??") for p in folder.iterdir() if not p.name.endswith(SUFFIX)
         )
         staged = self.staging.iterdir() if self.staging.is_dir() else ()
-        return sorted([*staged, *misnamed])
+        return sorted(map(str, [*staged, *misnamed]))
+
+    def remove_stray(self, name: str) -> None:
+        Path(name).unlink(missing_ok=True)
 
     def clear_staging(self) -> None:
         for path in self.staging.iterdir():
@@ -146,3 +174,11 @@ class TrackFiles:
 
     def bytes(self) -> int:
         return sum(self.path(digest).stat().st_size for digest in self.all())
+
+
+def _sync_all(folders: set[Path]) -> None:
+    if len(folders) == 1:  # the usual case; threads would cost more than they save
+        sync_dir(folders.pop())
+        return
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(sync_dir, folders))

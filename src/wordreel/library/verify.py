@@ -81,7 +81,7 @@ def repair(store: LibraryStore, problems: Sequence[LibraryProblem]) -> list[Libr
         "track": _drop_track,
         "clips": _cut_again,
         "orphan": lambda s, p: drop_tracks(s.catalogue, s.track_files, p.key),
-        "stray": lambda s, p: Path(p.key[0]).unlink(missing_ok=True),
+        "stray": lambda s, p: s.track_files.remove_stray(p.key[0]),
         "unreferenced": lambda s, p: drop_unreferenced(s.catalogue, s.track_files),
         "words": lambda s, p: s.catalogue.run("INSERT INTO words_fts (words_fts) VALUES ('rebuild')"),
         "cache": lambda s, p: remove_cache(Path(p.key[0])),
@@ -135,8 +135,8 @@ def _orphans(store: LibraryStore) -> Iterator[LibraryProblem]:
     for digest in store.track_files.all():
         if digest not in named:
             yield LibraryProblem("orphan", f"track file {digest} is used by nothing", key=(digest,))
-    for path in store.track_files.strays():
-        yield LibraryProblem("stray", f"{path} was left by an interrupted run", key=(str(path),))
+    for name in store.track_files.strays():
+        yield LibraryProblem("stray", f"{name} was left by an interrupted run", key=(name,))
 
 
 def _contents(store: LibraryStore) -> Iterator[LibraryProblem]:
@@ -212,8 +212,9 @@ def _files(store: LibraryStore) -> Iterator[LibraryProblem]:
 
 
 def _tracks_exist(store: LibraryStore) -> Iterator[LibraryProblem]:
+    present = set(store.track_files.all())
     for row in store.tracks():
-        if row.hash and not store.track_files.path(row.hash).is_file():
+        if row.hash and row.hash not in present:
             yield _broken(row, "is missing")
 
 
@@ -230,7 +231,7 @@ def _tracks(store: LibraryStore) -> Iterator[LibraryProblem]:
         if row.hash is None:
             continue
         try:
-            data = store.track_files.path(row.hash).read_bytes()
+            data = store.track_files.read(row.hash)
         except OSError:
             yield _broken(row, "is missing")
             continue

@@ -18,7 +18,7 @@ from wordreel.library.extract import MediaDecoder
 from wordreel.library.extractor import FileTracks, LocalExtractor, OnPosition
 from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
-from wordreel.library.tracks import TrackFiles
+from wordreel.library.track_store import is_object_address, open_tracks
 from wordreel.media import Fence
 from wordreel.media.types import MediaInfo
 from wordreel.scale.executor import CallFailed, Executor
@@ -46,6 +46,7 @@ class ExtractSetup:
     experts: tuple[str, ...]
     load_expert: Callable[[str], Expert]
     open_decoder: Callable[[], AbstractContextManager[MediaDecoder]]
+    tracks: str  # the address of the library's tracks
     library: Path
     inode: int  # of the catalogue: the same file has the same one on every node
 
@@ -58,7 +59,8 @@ class ExtractSetup:
         open_decoder: Callable[[], AbstractContextManager[MediaDecoder]] = Fence,
     ) -> ExtractSetup:
         inode = (store.path / NAME).stat().st_ino
-        return cls(tuple(experts), load_expert, open_decoder, store.path, inode)
+        tracks = store.track_files.address
+        return cls(tuple(experts), load_expert, open_decoder, tracks, store.path, inode)
 
 
 @lru_cache(maxsize=1)  # a worker serves one library at a time, and keeps its networks loaded
@@ -66,11 +68,13 @@ def _extractor(setup: ExtractSetup) -> LocalExtractor:
     _check_shared(setup)
     experts = [setup.load_expert(name) for name in setup.experts]
     decoder = setup.open_decoder().__enter__()  # left open: it ends with the worker
-    return LocalExtractor(experts, decoder, TrackFiles(setup.library / "tracks"))
+    return LocalExtractor(experts, decoder, open_tracks(setup.tracks))
 
 
 def _check_shared(setup: ExtractSetup) -> None:
     """Refuse to write tracks where the writer would not find them."""
+    if is_object_address(setup.tracks):
+        return
     try:
         shared = (setup.library / NAME).stat().st_ino == setup.inode
     except OSError:
@@ -78,7 +82,7 @@ def _check_shared(setup: ExtractSetup) -> None:
     if not shared:
         raise LibraryError(
             f"{socket.gethostname()} does not see the library at {setup.library}",
-            NextStep("mount the library's folder at the same path on every node"),
+            NextStep("mount its folder at the same path on every node, or move its tracks", "tracks s3://…"),
         )
 
 

@@ -32,7 +32,7 @@ from wordreel.serve.options import Options
 from wordreel.serve.problems import Problem, page_message
 from wordreel.serve.query_log import QueryLog
 from wordreel.serve.thumbnails import Thumbnails
-from wordreel.serve.track_cache import CachedTrackFiles
+from wordreel.serve.track_cache import TrackCache
 from wordreel.serve.uploads import Uploads
 from wordreel.serve.verified_files import VerifiedFiles
 
@@ -57,7 +57,7 @@ class Service:
     ) -> None:
         self.library, self.options = library, options
         self.store = library.store
-        self.store.track_files = CachedTrackFiles(self.store.track_files.root)
+        self.store.load_track = TrackCache(self.store.load_track)
         self.current_model = CurrentModel(library.store, library.weights, library.model)
         self.metrics = Metrics()
         self.sessions = Sessions()

@@ -1,32 +1,31 @@
-"""An LRU cache of track files, bounded by bytes: every hit is explained from its tracks."""
+"""An LRU cache of tracks, bounded by bytes: every hit is explained from its tracks."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from pathlib import Path
+from collections.abc import Callable
 
-from wordreel.library.tracks import TrackFiles
 from wordreel.types import Track
 
 MAX_BYTES = 256 * 2**20
 
 
-class CachedTrackFiles(TrackFiles):
-    """Files are named by the hash of their content, so a cached one never goes stale."""
+class TrackCache:
+    """Loads tracks by hash. They are named by the hash of their bytes, so a cached one never goes stale."""
 
-    def __init__(self, root: Path, max_bytes: int = MAX_BYTES) -> None:
-        super().__init__(root)
+    def __init__(self, load: Callable[[str], Track], max_bytes: int = MAX_BYTES) -> None:
+        self._load = load
         self._max, self._bytes = max_bytes, 0
         self._cached: OrderedDict[str, Track] = OrderedDict()
         self._lock = threading.Lock()
 
-    def load(self, digest: str) -> Track:
+    def __call__(self, digest: str) -> Track:
         with self._lock:
             if digest in self._cached:
                 self._cached.move_to_end(digest)
                 return self._cached[digest]
-        track = super().load(digest)
+        track = self._load(digest)
         with self._lock:
             if digest not in self._cached:
                 self._cached[digest] = track

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wordreel.cli.common import JsonOption, beta_number, print_json, printable
+from wordreel.cli.common import JsonOption, OnOption, beta_number, print_json, printable
 from wordreel.cli.evaluate_inputs import DeviceOption, caption_counts
 from wordreel.cli.hubness import KeyOption, PlotOption, check_plot, draw, formatted
 from wordreel.cli.option_groups import expand_options
 
 if TYPE_CHECKING:
-    from wordreel.evaluate.rankings import NormalisedRankings
+    from wordreel.evaluate.rankings import FitBank, NormalisedRankings
     from wordreel.evaluate.retrieval import Captions
     from wordreel.hubness import Method
 
@@ -92,6 +96,7 @@ class NormOptions:
         Literal["t2v", "v2t"], typer.Option(help="Direction: text to video (t2v) or video to text (v2t).")
     ] = "t2v"
     device: DeviceOption = "auto"
+    on: OnOption = None
 
     def build(self, has_bank: bool, has_gallery_bank: bool) -> Method:
         """The method with its parameters, if the banks it needs are there."""
@@ -103,6 +108,8 @@ class NormOptions:
         )
         if self.method.startswith("dual-") != has_gallery_bank:
             raise typer.BadParameter("--gallery-bank goes with the dual methods, and they need it.")
+        if self.on is not None and (not has_bank or has_gallery_bank):
+            raise typer.BadParameter("--on fits one bank: give --bank, and no --gallery-bank.")
         if not has_bank and not (method.transductive or self.method == "none"):
             raise typer.BadParameter("--bank is needed, unless the method is transductive.")
         return method
@@ -179,9 +186,18 @@ def _normalise(
             columns = captions.valid if direction is Direction.VIDEO_TO_TEXT else None
             method = rankings.with_automatic_beta(method, rows, columns)
         second = read_matrix(matrices.gallery_bank, matrices.key) if matrices.gallery_bank else None
-        result = rankings.rank_normalised(
-            method, rows, sims, captions, direction, gallery_bank=second, save=save, device=norm.device
-        )
+        with _fitting(norm.on, matrices) as fit:
+            result = rankings.rank_normalised(
+                method,
+                rows,
+                sims,
+                captions,
+                direction,
+                gallery_bank=second,
+                save=save,
+                device=norm.device,
+                fit=fit,
+            )
     notes += dict.fromkeys(str(warning.message) for warning in caught)
     seen = matrices.bank is not None and matrices.bank.samefile(test)
     source = "" if matrices.bank is None else printable(matrices.bank.name)
@@ -191,6 +207,19 @@ def _normalise(
         "transductive": seen or method.transductive,
     }
     return label | facts, result, notes
+
+
+@contextmanager
+def _fitting(on: str | None, matrices: MatrixOptions) -> Iterator[FitBank | None]:
+    """What fits the bank on workers; None to fit it in this process."""
+    if on is None or matrices.bank is None:
+        yield None
+        return
+    from wordreel.scale.fit import fit_on
+    from wordreel.scale.open_executor import open_executor
+
+    with redirect_stdout(sys.stderr), open_executor(on) as executor:
+        yield partial(fit_on, executor, matrices.bank, matrices.key)
 
 
 def _facts(result: NormalisedRankings, method: Method, direction: str, bank: int) -> dict[str, Any]:

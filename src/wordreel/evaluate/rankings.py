@@ -41,6 +41,9 @@ from wordreel.types import Bool, Float64
 
 BETA_SAMPLE = 4096  # bank queries looked at to choose β
 
+FitBank = Callable[[Method, Bool | None], State]
+"""Fits a method to the bank, of which only some columns are gallery items (all if None)."""
+
 ScoreBlocks = Callable[[int, int], Iterable[Array]]
 """Scores `[stop - start, items]` of queries `[start, stop)`, one array per ranking."""
 
@@ -242,6 +245,7 @@ def rank_normalised(
     save: Path | None = None,
     k: int = 10,
     device: str = "cpu",
+    fit: FitBank | None = None,
 ) -> NormalisedRankings:
     """Rank `test` as it is and normalised by `bank`.
 
@@ -257,6 +261,7 @@ def rank_normalised(
         save: Write the corrected scores to this `.npy` file.
         k: Of the k-occurrences.
         device: Where to fit: `cpu`, `cuda` or `auto`.
+        fit: Fits the bank somewhere else than in this process.
 
     Raises:
         HubnessError: The matrices do not fit together, or the file cannot be written.
@@ -270,7 +275,7 @@ def rank_normalised(
     answers: RightAnswers = RightItem(captions.owner)
     if backwards:
         answers = OwnItems(owner) if protocol == "ce" else OwnGroups(owner)
-    state = _fit(method, bank, gallery_bank, source, asks, device)
+    state = fit(method, columns) if fit else _fit(method, bank, gallery_bank, source, asks, device)
     queries, items = source.shape
     corrected = np.zeros(queries, bool)
 

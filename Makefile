@@ -36,7 +36,7 @@ test-reference: $(REFERENCE)/.ready
 # WORDREEL_TEST_VIDEOS=FOLDER adds real videos.
 test-ray: $(RAY)/.ready
 	$(RAY)/bin/wordreel weights fetch
-	$(RAY)/bin/python -m pytest -m slow tests/scale tests/library/test_track_objects.py
+	$(RAY)/bin/python -m pytest -m slow tests/scale tests/library/test_track_objects.py tests/cli/test_train_faults.py
 
 # The documentation, at build/site/index.html.
 docs: $(VENV)/.dev

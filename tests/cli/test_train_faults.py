@@ -88,6 +88,8 @@ def test_what_is_printed_before_and_while_training(arguments, tmp_path):
     (("--share", "0"), "between 0 and 1000"),
     (("--share", "nan"), "between 0 and 1000"),
     (("--seed", "-1"), "greater than or equal to 0"),
+    (("--workers", "2"), "--workers goes with --on"),
+    (("--on", "local", "--search", "ce"), "leave out --search and --pack"),
 ])  # fmt: skip
 def test_options_that_make_no_sense(arguments, tmp_path, more, said):
     done = run(*arguments, *more, "--out", tmp_path / "run")
@@ -155,3 +157,14 @@ def test_without_torch_one_line_says_what_to_install(tmp_path):
     )
     assert done.returncode == 1
     assert done.stderr == "wordreel: training needs PyTorch: pip install 'wordreel[train]'\n"
+
+
+@pytest.mark.slow
+def test_training_in_two_processes(arguments, tmp_path):
+    """What one of torchrun's worlds gives is tested with `training.distributed`; here it is reached."""
+    more = ("--batch", "4", "--on", "local", "--workers", "2", "--json")
+    done = run(*arguments, *more, "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)[0]["best"] == str(tmp_path / "run" / "best")
+    assert "epoch 2" in done.stderr
+    assert (tmp_path / "run" / "best" / "model.safetensors").exists()

@@ -8,16 +8,20 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.library.fakes import FakeFence, experts, write_media
 from tests.scale import calls
 from tests.scale.test_add import alone, contents, setup
 
 from wordreel.api import Library
+from wordreel.hubness import make_method
 from wordreel.library import LibraryStore, add, verify
 from wordreel.scale.add import add_on
 from wordreel.scale.executor import ATTEMPTS, CallFailed
+from wordreel.scale.fit import fit_on
 from wordreel.scale.ray_worker import ray_executor
+from wordreel.scale.world import run_world
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray", reason="make test-ray sets up Ray")
@@ -70,6 +74,22 @@ def test_calls(executor, tmp_path):
     with pytest.raises(CallFailed, match=f"died {ATTEMPTS} times"):
         executor.run(calls.die)
     assert executor.run(calls.count_to, 3, on_event=lambda step: None) == 3
+
+
+def test_a_world_that_loses_a_worker_starts_again(executor, tmp_path):
+    pytest.importorskip("torch")
+    marker, lines = tmp_path / "died", []
+    printed = run_world(executor, calls.add_ranks, (marker, False), (marker, True), lines.append)
+    assert printed == "total 3 of 2, resumed True\n"
+    assert lines[0] == "a worker was lost; starting again from the last saved state"
+
+
+def test_a_bank_is_fitted_in_blocks(executor, tmp_path):
+    values = np.tanh(np.random.default_rng(0).normal(size=(200, 30))).astype(np.float32)
+    np.save(tmp_path / "bank.npy", values)
+    method = make_method("is")
+    state = fit_on(executor, tmp_path / "bank.npy", None, method, None)
+    np.testing.assert_allclose(state.bias(), method.fit(values).bias(), rtol=1e-5, atol=1e-6)
 
 
 def when_added(store: LibraryStore, count: int, action) -> threading.Thread:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,11 +67,40 @@ def train(
         import torch  # noqa: F401
     except ImportError:
         raise TrainingError("training needs PyTorch: pip install 'wordreel[train]'") from None
+    run.check(out, changes.seed, pack)
+    if run.on is None:
+        _train_here(recipe, out, data, changes, run, pack, as_json)
+        return
+    from wordreel.scale.open_executor import open_executor
+    from wordreel.scale.world import run_world
+
+    first = replace(run, on=None, workers=None)
+    again = replace(first, resume=True, overwrite=False)
+    with redirect_stdout(sys.stderr), open_executor(run.on, run.workers, own_gpus=True) as executor:
+        printed = run_world(
+            executor,
+            _train_here,
+            (recipe, out, data, changes, first, pack, as_json),
+            (recipe, out, data, changes, again, pack, as_json),
+            lambda line: typer.echo(line, err=True),
+        )
+    typer.echo(printed, nl=False)
+
+
+def _train_here(
+    recipe: str,
+    out: Path | None,
+    data: DataOptions,
+    changes: RecipeOptions,
+    run: RunOptions,
+    pack: PackOptions,
+    as_json: bool,
+) -> None:
+    """Train in this process, which may be one of many."""
     from wordreel.training import recipe as recipes
     from wordreel.training.video import recipe as video_recipes
 
     overrides = changes.overrides()
-    run.check(out, changes.seed, pack)
     if video_recipes.is_video_recipe(recipe):
         check_video_options(data, changes, run, pack)
         video_recipe = video_recipes.load(recipe, overrides)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wordreel.cli.common import OnOption
+
 if TYPE_CHECKING:
     from wordreel.training.open_data import LibrarySource
 
@@ -210,6 +212,13 @@ class RunOptions:
         ),
     ] = None
     trials: Annotated[int, typer.Option(help="Trials of a search.", min=1)] = 20
+    on: OnOption = None
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="How many processes train together.", show_default="one for each core or GPU", min=1
+        ),
+    ] = None
 
     def check(self, out: Path | None, seed: list[int] | None, pack: PackOptions) -> None:
         """Refuse options that have no effect: a command packs, searches or trains."""
@@ -232,6 +241,10 @@ class RunOptions:
                 f"{', '.join(unused)} cannot be used with --search: the same command continues a search; "
                 "--set run.seed=N sets its seed."
             )
+        if self.on is None and self.workers is not None:
+            raise typer.BadParameter("--workers goes with --on.")
+        if self.on is not None and (self.search or pack.pack is not None):
+            raise typer.BadParameter("--on trains: leave out --search and --pack.")
         if self.resume and self.overwrite:
             raise typer.BadParameter("--resume continues the run that --overwrite would replace: give one.")
 

@@ -86,38 +86,46 @@ class Executor:
         self._idle: queue.SimpleQueue[tuple[int, Worker] | BaseException] = queue.SimpleQueue()
         self._workers: dict[int, Worker] = {}
         self._lock = threading.Lock()
+        self._busy: dict[int, Worker] = {}
         self._failed_starts = 0
         self._closed = False
         for number in range(count):
             self._begin(number)
 
-    def run(self, function: Callable[..., T], *args: Any, on_event: OnEvent | None = None) -> T:
+    def run(
+        self, function: Callable[..., T], *args: Any, on_event: OnEvent | None = None, retry: bool = True
+    ) -> T:
         """Run a function on the next free worker, and again on another if that one dies.
 
         Args:
             function: A function of a module.
             args: Its arguments.
             on_event: Called with what the function reports; the function then takes `report=`.
+            retry: Whether to run it again if its worker dies.
 
         Raises:
-            CallFailed: The worker died every time, and not with its machine.
+            CallFailed: The worker died every time, and not with its machine; once, without `retry`.
             Exception: What the function raised.
         """
         losses = 0
         while True:
             number, worker = self._take()
+            self._busy[number] = worker
             try:
                 outcome = worker.call(function, args, on_event)
             except WorkerLost as lost:
                 self._begin(number)
                 losses += not lost.node_lost
-                if losses >= ATTEMPTS:
-                    raise CallFailed(f"the process that ran it died {losses} times ({lost})") from lost
+                if losses >= ATTEMPTS or not retry:
+                    times = f"{losses} times" if retry else "in the middle"
+                    raise CallFailed(f"the process that ran it died {times} ({lost})") from lost
                 continue
             except BaseException:  # `on_event` raised: the worker is busy with a call that nobody wants
                 worker.stop()
                 self._begin(number)
                 raise
+            finally:
+                self._busy.pop(number, None)
             self._idle.put((number, worker))
             if outcome.error is not None:
                 raise outcome.error
@@ -137,6 +145,11 @@ class Executor:
                 yield pending.popleft().result()
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
+
+    def stop_calls(self) -> None:
+        """End the workers of all calls under way, as if they had died."""
+        for worker in list(self._busy.values()):
+            worker.stop()
 
     def close(self) -> None:
         """Stop all workers; calls that are waiting or under way raise."""

@@ -7,13 +7,14 @@ from wordreel.scale.executor import Executor
 LOCAL, RAY = "local", "ray"
 
 
-def open_executor(on: str, count: int | None = None) -> Executor:
+def open_executor(on: str, count: int | None = None, *, own_gpus: bool = False) -> Executor:
     """The executor that a word or an address names.
 
     Args:
         on: `local` for processes of this machine, `ray` for the Ray cluster of this machine or of
             `$RAY_ADDRESS`, or the address of a Ray cluster.
         count: How many workers; one for each core if None.
+        own_gpus: Give each worker a GPU of its own, where there are GPUs, instead of sharing them.
 
     Raises:
         WordreelError: Ray is not installed, or the cluster cannot be reached.
@@ -23,6 +24,6 @@ def open_executor(on: str, count: int | None = None) -> Executor:
         from wordreel.scale.local_worker import local_executor
 
         return local_executor(count or cores())
-    from wordreel.scale.ray_worker import ray_executor
+    from wordreel.scale.ray_worker import PER_GPU, ray_executor
 
-    return ray_executor(None if on == RAY else on, count)
+    return ray_executor(None if on == RAY else on, count, 1 if own_gpus else PER_GPU)

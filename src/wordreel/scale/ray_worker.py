@@ -14,13 +14,14 @@ POLL = 1.0  # seconds between looks at how far a call is
 PER_GPU = 2  # workers that share a GPU: one decodes while the other computes
 
 
-def ray_executor(address: str | None = None, count: int | None = None) -> Executor:
+def ray_executor(address: str | None = None, count: int | None = None, per_gpu: int = PER_GPU) -> Executor:
     """An executor over the workers of a Ray cluster.
 
     Args:
         address: `host:port` or `ray://host:port`; if None the cluster of `$RAY_ADDRESS`, else one that runs
             on this machine, else a new one that ends with the executor.
-        count: How many workers; one for each core of the cluster if None.
+        count: How many workers; as many as the cluster has room for if None.
+        per_gpu: Workers that share a GPU; with 1, all workers have one where there are GPUs.
 
     Raises:
         WordreelError: Ray is not installed, or the cluster cannot be reached.
@@ -38,24 +39,31 @@ def ray_executor(address: str | None = None, count: int | None = None) -> Execut
         except Exception as error:
             step = NextStep("start one with `ray start --head`, or check the address and the token")
             raise WordreelError(f"no Ray cluster at {address or 'this machine'}: {error}", step) from error
-    shares = worker_shares(ray.cluster_resources(), count)
+    shares = worker_shares(ray.cluster_resources(), count, per_gpu)
     actor = ray.remote(_Actor)
     return Executor(
         lambda number: RayWorker(actor, *shares[number]), len(shares), ray.shutdown if ours else lambda: None
     )
 
 
-def worker_shares(resources: Mapping[str, float], count: int | None = None) -> list[tuple[int, float]]:
+def worker_shares(
+    resources: Mapping[str, float], count: int | None = None, per_gpu: int = PER_GPU
+) -> list[tuple[int, float]]:
     """The cores and the part of a GPU of each worker: GPUs first, then one worker for each other core.
+
+    Where each worker has a GPU of its own, there are none without.
 
     >>> worker_shares({"CPU": 4.0, "GPU": 1.0})
     [(1, 0.5), (1, 0.5), (1, 0.0), (1, 0.0)]
     >>> worker_shares({"CPU": 2.0}, count=1)
     [(1, 0.0)]
+    >>> worker_shares({"CPU": 8.0, "GPU": 2.0}, per_gpu=1)
+    [(1, 1.0), (1, 1.0)]
     """
-    wanted = count or max(1, int(resources.get("CPU", 1)))
-    on_gpu = min(wanted, PER_GPU * int(resources.get("GPU", 0)))
-    return [(1, 1 / PER_GPU)] * on_gpu + [(1, 0.0)] * (wanted - on_gpu)
+    cores, gpus = max(1, int(resources.get("CPU", 1))), int(resources.get("GPU", 0))
+    wanted = count or (gpus if per_gpu == 1 and gpus else cores)
+    on_gpu = min(wanted, per_gpu * gpus)
+    return [(1, 1 / per_gpu)] * on_gpu + [(1, 0.0)] * (wanted - on_gpu)
 
 
 class _Actor:

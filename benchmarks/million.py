@@ -4,8 +4,8 @@
         [--queries 200] [--out results/million]
 
 Libraries are synthetic (`synthetic_library`), made from the real LIBRARY, which is only read. A search ranks
-with a query bank, with reasons and confidences, and includes encoding its words. Each size is measured in a
-process of its own; its memory is what it allocates beyond the page cache. Writes FILE.json and FILE.svg; the
+with a query bank, with reasons and confidences, and includes encoding its words. Each step is a process of
+its own; memory is what the searching one allocates beyond the page cache. Writes FILE.json and FILE.svg; the
 slope of a line is the exponent of its growth with the number of clips.
 """
 
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from synthetic_library import CLIPS, Originals, add_videos, read_originals
+from synthetic_library import CLIPS, add_videos, originals_of, read_originals
 
 from wordreel.api import Library
 from wordreel.banks import everyday
@@ -50,61 +50,69 @@ K = 10
 BARS = {"open_ms": 100, "search_p50_ms": 50, "memory_mb": 1024}
 
 
-def measure(folder: Path, source: Path, clips: int, queries: int) -> dict[str, Any]:
-    """Fill a library up to `clips` clips if it is not there, and measure it."""
-    library = Library(folder)
-    model, store = library.model, library.store
-    originals, seconds = _timed(lambda: _fill(library, source, clips))
-    report: dict[str, Any] = {"fill_s": seconds}
-    texts = everyday.queries()
-    held_out = texts[::3]
-    if not list_banks(store):
-        create_bank(store, "everyday", texts[1::3], "benchmark")
-    report["build_index_s"] = _timed(lambda: build_index(store, model))[1]
-    report["fit_bank_s"] = _timed(lambda: _search_once(Searcher.open(store, model, choose_scoring)))[1]
-    library.close()
+def fill(folder: Path, source: Path, clips: int) -> dict[str, Any]:
+    """Make a library of `clips` clips with a query bank and an index, as far as it is not there."""
+    with Library(folder) as library:
+        model, store = library.model, library.store
+        have = store.stats().files
+        report = {"fill_s": 0.0}
+        if have < clips // CLIPS:
+            with Library(source, create=False) as real:
+                originals = read_originals(real.store, store, model)
+            report["fill_s"] = _timed(
+                lambda: add_videos(store, model, originals, have, clips // CLIPS - have)
+            )[1]
+        if not list_banks(store):
+            create_bank(store, "everyday", everyday.queries()[1::3], "benchmark")
+        report["build_index_s"] = _timed(lambda: build_index(store, model))[1]
+        report["fit_bank_s"] = _timed(lambda: _search_once(Searcher.open(store, model, choose_scoring)))[1]
+        return report
 
-    fresh = Library(folder)
-    fresh.model.encode(["warm"])
+
+def search(folder: Path, queries: int) -> dict[str, Any]:
+    """Open the library and search it."""
+    library = Library(folder)
+    library.model.encode(["warm"])
     memory = _PeakMemory()
-    opened, seconds = _timed(lambda: Searcher.open(fresh.store, fresh.model, choose_scoring))
-    report |= {"clips": len(opened), "videos": opened.snapshot.video_count()}
-    report["open_ms"] = 1e3 * seconds
+    opened, seconds = _timed(lambda: Searcher.open(library.store, library.model, choose_scoring))
+    report: dict[str, Any] = {"clips": len(opened), "open_ms": 1e3 * seconds}
     report["first_search_ms"] = 1e3 * _timed(lambda: _search_once(opened))[1]
+    held_out = everyday.queries()[::3]
     asked = [held_out[number % len(held_out)] for number in range(queries)]
     before = time.process_time()
     times = [_timed(lambda text=text: opened.search(Query(text, norm=NORM)))[1] for text in asked]
     busy = time.process_time() - before
-    encoding = [_timed(lambda text=text: fresh.model.encode([text]))[1] for text in asked[:50]]
     plain = [_timed(lambda text=text: opened.search(Query(text, norm="none")))[1] for text in asked]
     report |= {
         "search_p50_ms": 1e3 * float(np.median(times)),
         "search_p95_ms": 1e3 * float(np.quantile(times, 0.95)),
         "search_cpu_ms": 1e3 * busy / len(asked),  # of all cores: what other programs take is not in it
-        "encode_p50_ms": 1e3 * float(np.median(encoding)),
         "plain_p50_ms": 1e3 * float(np.median(plain)),
+        "answers_per_second_16_clients": len(asked) / _clients(opened, asked),
     }
-    report["answers_per_second_16_clients"] = len(asked) / _clients(opened, asked)
-    report["memory_mb"] = memory.stop()
-    report["memory_before_mb"] = memory.before
+    report["memory_mb"], report["memory_before_open_mb"] = memory.stop(), memory.before
     report["index"] = str(opened.snapshot.opened_index)
+    report["videos"] = opened.snapshot.video_count()
     report["recall_at_10"] = _recall(opened, held_out[:RECALL_QUERIES])
     report["confidence"] = _confidence_differences(opened, held_out[:COMPARED])
     report["disk_mb"] = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
+    return report
 
-    first = clips // CLIPS
-    paths, seconds = _timed(lambda: add_videos(fresh.store, fresh.model, originals, first, 10))
-    report["add_100_s"] = seconds
-    again, seconds = _timed(lambda: Searcher.open(fresh.store, fresh.model, choose_scoring))
-    report["open_after_add_ms"] = 1e3 * seconds
-    report["search_after_add_s"] = _timed(lambda: _search_once(again))[1]
-    assert len(again) == len(opened) + 100
-    report["delete_100_s"] = _timed(lambda: fresh.store.remove(paths))[1]
-    again, seconds = _timed(lambda: Searcher.open(fresh.store, fresh.model, choose_scoring))
-    report["open_after_delete_ms"] = 1e3 * seconds
-    report["search_after_delete_s"] = _timed(lambda: _search_once(again))[1]
-    assert len(again) == len(opened)
-    fresh.close()
+
+def change(folder: Path, clips: int) -> dict[str, Any]:
+    """Add ten videos of ten clips and delete them again."""
+    report = {}
+    with Library(folder) as library:
+        store, model = library.store, library.model
+        originals = originals_of(store, model)
+        paths, report["add_100_s"] = _timed(lambda: add_videos(store, model, originals, clips // CLIPS, 10))
+        for what, expected in (("add", clips + 100), ("delete", clips)):
+            opened, seconds = _timed(lambda: Searcher.open(store, model, choose_scoring))
+            report[f"open_after_{what}_ms"] = 1e3 * seconds
+            report[f"search_after_{what}_s"] = _timed(lambda: _search_once(opened))[1]  # noqa: B023
+            assert len(opened) == expected
+            if what == "add":
+                report["delete_100_s"] = _timed(lambda: store.remove(paths))[1]
     return report
 
 
@@ -117,14 +125,6 @@ def _clients(searcher: Searcher, texts: list[str]) -> float:
             pool.submit(searcher.search, Query(text, norm=NORM)).result()
 
         return _timed(lambda: list(clients.map(ask, texts)))[1]
-
-
-def _fill(library: Library, source: Path, clips: int) -> Originals:
-    with Library(source, create=False) as real:
-        originals = read_originals(real.store, library.store, library.model)
-    have = len(library.store.files())
-    add_videos(library.store, library.model, originals, have, max(0, clips // CLIPS - have))
-    return originals
 
 
 def _search_once(searcher: Searcher) -> None:
@@ -214,18 +214,26 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--out", type=Path, default=Path("results/million"))
     parser.add_argument("--keep", action="store_true", help="do not delete the synthetic libraries")
-    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--step", choices=("fill", "search", "change"), help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.one:
-        folder = given.folder / f"million-{given.one}"
-        print(json.dumps(measure(folder, given.library, given.one, given.queries)))
+    sizes = [int(size) for size in given.sizes.split(",")]
+    if given.step:
+        folder = given.folder / f"million-{sizes[0]}"
+        work = {
+            "fill": lambda: fill(folder, given.library, sizes[0]),
+            "search": lambda: search(folder, given.queries),
+            "change": lambda: change(folder, sizes[0]),
+        }
+        print(json.dumps(work[given.step]()))
         return
-    sizes, reports = [int(size) for size in given.sizes.split(",")], []
+    reports: list[dict[str, Any]] = []
     for size in sizes:
-        command = [sys.executable, __file__, "--library", str(given.library), "--one", str(size)]
-        command += ["--folder", str(given.folder), "--queries", str(given.queries)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
-        reports.append(json.loads(done.stdout.splitlines()[-1]))
+        reports.append({})
+        for step in ("fill", "search", "change"):
+            command = [sys.executable, __file__, "--library", str(given.library), "--sizes", str(size)]
+            command += ["--folder", str(given.folder), "--queries", str(given.queries), "--step", step]
+            done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+            reports[-1] |= json.loads(done.stdout.splitlines()[-1])
         print(json.dumps(reports[-1], indent=2), flush=True)
         if not given.keep:
             shutil.rmtree(given.folder / f"million-{size}")

@@ -10,6 +10,7 @@ import hashlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -18,10 +19,11 @@ from wordreel.library.extractor import ExpertResult
 from wordreel.library.ingest_file import AddTask, ProcessedFile, record_file
 from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
+from wordreel.library.tracks import StagedTrack
 from wordreel.media.types import MediaInfo
 from wordreel.models.base import Model
 from wordreel.search.embedding import embedding_cache, tracks_of
-from wordreel.types import Bool, Float32
+from wordreel.types import Absent, Bool, Float32
 
 CLIPS = 10  # of a video, its whole among them
 REAL = 200  # videos that the others are copies of
@@ -53,6 +55,29 @@ def read_originals(source: LibraryStore, target: LibraryStore, model: Model) -> 
         infos.append(video.info)
         results.append(tuple(_copied(source, target, video.content)))
     return Originals(infos, results, np.concatenate(vectors), np.concatenate(available))
+
+
+def originals_of(store: LibraryStore, model: Model) -> Originals:
+    """The first videos of a synthetic library, to make more like them."""
+    videos = store.videos()[:CLIPS]
+    results = []
+    for video in videos:
+        rows = store.tracks(video.content)
+        tracks = {row.expert: store.track_files.load(row.hash) for row in rows if row.hash is not None}
+        results.append(
+            tuple(
+                ExpertResult.of(
+                    row.expert,
+                    row.fingerprint,
+                    tracks.get(row.expert, Absent(row.reason)),
+                    None if row.hash is None else StagedTrack(row.hash, Path()),
+                )
+                for row in rows
+            )
+        )
+    stored = embedding_cache(store, model).raw()
+    vectors, available = np.array(stored.vectors[:1_000]), stored.available[:1_000]
+    return Originals([video.info for video in videos], results, vectors, available)
 
 
 def _copied(source: LibraryStore, target: LibraryStore, content: str) -> list[ExpertResult]:

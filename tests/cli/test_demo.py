@@ -1,0 +1,52 @@
+"""`wordreel demo --model`, on a collection of one picture."""
+
+import json
+
+import pytest
+from tests.tiny_backbone import write_clip
+from typer.testing import CliRunner
+
+from wordreel.cli.app import app
+from wordreel.demo.collection import DemoQuery
+from wordreel.library import LibraryStore
+from wordreel.models import model_store
+
+
+@pytest.fixture
+def demo(tmp_path, monkeypatch):
+    """Runs the demo in a folder, without downloads."""
+    import cv2
+    import numpy as np
+
+    def build(folder, samples):
+        folder.mkdir(parents=True)
+        cv2.imwrite(str(folder / "card.png"), np.full((64, 64, 3), (30, 30, 200), np.uint8))
+        return (DemoQuery("a red card", "card.png"),)
+
+    monkeypatch.setattr("wordreel.cli.weights.fetch_all", lambda quiet: None)
+    monkeypatch.setattr("wordreel.demo.samples.download_samples", lambda folder: {})
+    monkeypatch.setattr("wordreel.demo.collection.build_collection", build)
+
+    def run(*words):
+        done = CliRunner().invoke(app, ["demo", "--folder", str(tmp_path / "demo"), *words])
+        assert done.exit_code == 0, done.output
+        with LibraryStore.open(tmp_path / "demo" / "library") as store:
+            return done, model_store.in_use(store)
+
+    return run
+
+
+def test_a_model_answers_instead_of_the_default_one(demo, tmp_path):
+    done, used = demo("--model", str(write_clip(tmp_path / "clip")), "--yes")
+    assert used != model_store.DEFAULT
+    assert f"{used} answers; 1 clips were embedded." in done.stdout
+    assert "1 of 1 queries rank the right file and moment first." in done.stdout
+
+
+def test_a_model_that_cannot_be_had_leaves_the_default_one(demo, tmp_path):
+    damaged = write_clip(tmp_path / "clip")
+    (damaged / "model.safetensors").write_bytes(b"cut short")
+    done, used = demo("--model", str(damaged), "--json")
+    assert used == model_store.DEFAULT
+    assert "the default model answers instead" in done.stderr
+    assert json.loads(done.stdout) == [{"query": "a red card", "file": "card.png", "correct": True}]

@@ -1,10 +1,14 @@
 """What all tests share: networks loaded once, and a small library of synthetic films for the examples in the
 docstrings of the public API."""
 
+import hashlib
+import os
 import shutil
+import threading
 from collections import OrderedDict
 from pathlib import Path
 
+import numpy as np
 import pytest
 from _pytest.doctest import DoctestItem
 
@@ -36,19 +40,26 @@ def _load_networks_once():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _encode_banks_once():
+def _encode_banks_once(tmp_path_factory):
     """The same long list of sentences is encoded once: every new library has the same bank of queries."""
     from wordreel.nets import sentences
 
-    encode, known = sentences.SentenceEncoder._encode, {}
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # of all workers
+    encode = sentences.SentenceEncoder._encode
 
     def encode_once(self, given, batch):
         if len(given) <= sentences.MAX_CACHED_BATCH:
             return encode(self, given, batch)
-        key = (self.fingerprint, tuple(given), batch)
-        if key not in known:
-            known[key] = encode(self, given, batch)
-        return known[key].copy()
+        key = hashlib.sha256(repr((self.fingerprint, list(given), batch)).encode()).hexdigest()
+        file = folder / f"sentences-{key}.npy"
+        if not file.is_file():
+            new = file.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+            with new.open("wb") as out:
+                np.save(out, encode(self, given, batch))
+            new.replace(file)
+        return np.load(file)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sentences.SentenceEncoder, "_encode", encode_once)

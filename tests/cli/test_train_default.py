@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Shell
 
 from wordreel.errors import TrainingError
 
@@ -17,26 +19,38 @@ pytest.importorskip("torch")
 SMALL = ["--epochs", "1", "--batch", "2", "--device", "cpu"]
 
 
+def write_captions(folder):
+    path = folder / "captions.json"
+    path.write_text(json.dumps({"bakery": ["a bakery opens", "bread"], "station.mp4": ["to Vienna"]}))
+    (folder / "val.txt").write_text("station.mp4\n")
+    return str(path)
+
+
 @pytest.fixture
 def captions(tmp_path):
-    path = tmp_path / "captions.json"
-    path.write_text(json.dumps({"bakery": ["a bakery opens", "bread"], "station.mp4": ["to Vienna"]}))
-    (tmp_path / "val.txt").write_text("station.mp4\n")
-    return str(path)
+    return write_captions(tmp_path)
 
 
 def words(tmp_path, captions, *more):
     return ["train", "default", "--captions", captions, "--out", str(tmp_path / "run"), *SMALL, *more]
 
 
-def test_a_library_and_captions_become_a_model(shell, tmp_path, captions):
+@pytest.fixture(scope="module")
+def trained(built, tmp_path_factory):
+    """A shell, the words of a short training that it ran, its folder and what it printed; to be read only."""
+    folder = tmp_path_factory.mktemp("trained")
+    shutil.copytree(built[0] / "library", folder / "library")
+    shell = Shell(folder / "library")
+    given = words(folder, write_captions(folder), "--val-ids", str(folder / "val.txt"))
+    return shell, given, folder / "run", shell.json(*given)
+
+
+def test_a_library_and_captions_become_a_model(trained, tmp_path):
     from wordreel.models.reel.model import Reel
     from wordreel.weights.store import WeightStore
 
-    given = words(tmp_path, captions, "--val-ids", str(tmp_path / "val.txt"))
-    (row,) = shell.json(*given)
+    shell, given, run, (row,) = trained
     assert row["figures"]["t2v"]["queries"] == 1
-    run = tmp_path / "run"
     for name in ("log.csv", "log.jsonl", "state.safetensors", "loss.svg", "best/model.json"):
         assert (run / name).is_file()
     exported = shell_export(run, tmp_path / "reel.safetensors")
@@ -55,7 +69,8 @@ def test_a_library_and_captions_become_a_model(shell, tmp_path, captions):
     assert (run / "best/model.safetensors").read_bytes() == before
     shell(*given, "--resume")  # complete: nothing is left to do
     assert (run / "best/model.safetensors").read_bytes() == before
-    shell(*given, "--overwrite")
+    shell_export(run, tmp_path / "reel.safetensors", code=2)  # --overwrite would
+    shell_export(run, tmp_path / "reel.safetensors", "--overwrite")
 
 
 def shell_export(run, out, *more, code=0):
@@ -68,21 +83,17 @@ def shell_export(run, out, *more, code=0):
     return json.loads(result.stdout) if not code else None
 
 
-def test_a_library_uses_the_run_and_a_student_learns_from_it(shell, tmp_path, captions):
-    shell(*words(tmp_path, captions))
-    used = shell.json("use", str(tmp_path / "run"))
+def test_a_library_uses_the_run_and_a_student_learns_from_it(shell, trained, tmp_path, captions):
+    run = trained[2]
+    used = shell.json("use", str(run))
     assert used["embedded"] > 0
     assert used["fingerprint"] in [row["fingerprint"] for row in shell.json("use")]
     assert shell.json("search", "bread")
     shell("use", "reel")
-    again = words(tmp_path, captions)
-    again[again.index("--out") + 1] = str(tmp_path / "student")
-    shell(*again, "--set", f'teach.teachers=["{tmp_path / "run"}"]')
-    recipe = json.loads((tmp_path / "student/best/model.json").read_text())["training"]["recipe"]
+    shutil.copytree(run, tmp_path / "run")
+    shell(*words(tmp_path, captions), "--overwrite", "--set", f'teach.teachers=["{run}"]')
+    recipe = json.loads((tmp_path / "run/best/model.json").read_text())["training"]["recipe"]
     assert (recipe["teach"]["kind"], len(recipe["teach"]["teachers"])) == ("kl", 1)
-    shell_export(tmp_path / "run", tmp_path / "a")
-    shell_export(tmp_path / "run", tmp_path / "a", code=2)  # --overwrite would
-    shell_export(tmp_path / "run", tmp_path / "a", "--overwrite")
 
 
 def test_packed_data_trains_the_same_way(shell, tmp_path, captions):

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import av
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 import wordreel
 
@@ -88,26 +89,30 @@ def hit(number: int, rank: int, then: bool = False) -> dict[str, Any]:
 
 @cache
 def picture(number: int, t: float) -> bytes:
-    """A landscape of its own for every file and second."""
+    return bytes(cv2.imencode(".jpg", landscape(number, t))[1])
+
+
+def landscape(number: int, t: float) -> NDArray[np.uint8]:
+    """One of its own for every file and second."""
     rng = np.random.default_rng(number)
     sky, land = rng.integers(60, 230, 3), rng.integers(20, 140, 3)
     shade = np.linspace(0.6, 1.1, 180)[:, None, None]
     drawn = np.clip(np.broadcast_to(sky * shade, (180, 320, 3)), 0, 255).astype(np.uint8).copy()
     hills = (120 + 18 * np.sin(np.arange(320) / (20 + 4 * number) + number)).astype(int)
-    for x, y in enumerate(hills):
-        drawn[y:, x] = land
+    drawn[np.arange(180)[:, None] >= hills] = land
     cv2.circle(drawn, (int(40 + 12 * t) % 320, 50), 18, (90, 200, 250), -1, cv2.LINE_AA)
-    return bytes(cv2.imencode(".jpg", drawn)[1])
+    return drawn
 
 
 @cache
 def film() -> bytes:
+    """Encoded before a server starts: a browser that waits for it would ask again, and encode it twice."""
     held = io.BytesIO()
     with av.open(held, "w", format="webm") as out:
-        stream = out.add_stream("libvpx", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 320, 180, "yuv420p"
-        for n in range(int(SECONDS * 10)):
-            image = cv2.imdecode(np.frombuffer(picture(1, n / 10), np.uint8), cv2.IMREAD_COLOR)
+        stream = out.add_stream("libvpx", rate=4, options={"deadline": "realtime", "cpu-used": "8"})
+        stream.width, stream.height, stream.pix_fmt = 160, 90, "yuv420p"
+        for n in range(int(SECONDS * 4)):
+            image = landscape(1, n / 4)[::2, ::2].copy()
             out.mux(stream.encode(av.VideoFrame.from_ndarray(image, "bgr24")))
         out.mux(stream.encode())
     return held.getvalue()
@@ -326,6 +331,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def start(mood: str = "full", port: int = 0) -> ThreadingHTTPServer:
     """A running server; its address is `server.server_address`, what it was asked is in `.fake.asked`."""
+    film()
     fake = Fake(mood)
     server = ThreadingHTTPServer(("127.0.0.1", port), type("Held", (Handler,), {"fake": fake}))
     server.daemon_threads = True

@@ -5,8 +5,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 REFERENCE := .venv-reference
 RAY := .venv-ray
+SUPPLY := .venv-supply
+# requirements.lock holds for these; elsewhere the newest packages that pyproject.toml allows are installed.
+LOCKED := $(shell $(PYTHON) -c 'import platform, sys; print("yes" if (sys.platform, platform.machine()) == ("linux", "x86_64") and sys.version_info[:2] in ((3, 11), (3, 12)) else "no")')
 
-.PHONY: demo test test-slow test-reference test-ray bench docs clean
+.PHONY: demo test test-slow test-reference test-ray bench docs lock audit clean
 
 # MODEL=NAME, a folder or a hub id lets that model answer, and downloads it where it must: MODEL=clip-vit-b-32.
 demo: $(VENV)/.demo
@@ -20,7 +23,7 @@ test: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 WORDREEL_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 # Minutes instead of seconds; WORDREEL_TEST_VIDEOS=FOLDER adds the checks that want real videos.
 test-slow: $(VENV)/.dev
@@ -42,6 +45,18 @@ test-ray: $(RAY)/.ready
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
+# Lock anew what `make test` installs, after pyproject.toml changed or to update. Needs the package index.
+lock: $(SUPPLY)/.ready
+	$(SUPPLY)/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras --no-annotate --no-header \
+	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --unsafe-package torch \
+	  --extra demo --extra dev --extra docs --extra serve --extra train \
+	  --output-file requirements.lock pyproject.toml
+	sed -i -e '/^# /,$$d' requirements.lock
+
+# Known vulnerabilities of the locked packages. Needs the network: the package index's list of advisories.
+audit: $(SUPPLY)/.ready
+	$(SUPPLY)/bin/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
+
 bench: $(VENV)/.dev
 	$(BIN)/wordreel weights fetch
 	$(BIN)/python benchmarks/decode.py
@@ -59,8 +74,19 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[demo,serve]'
 	touch $@
 
-$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+# Packages by version and hash; then torch, whose builds for each accelerator are other files.
+$(VENV)/.dev: pyproject.toml requirements.lock | $(VENV)/bin/python
+ifeq ($(LOCKED),yes)
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[demo,dev,docs,serve,train]'
+else
 	$(BIN)/python -m pip install --quiet --editable '.[demo,dev,docs,serve,train]'
+endif
+	touch $@
+
+$(SUPPLY)/.ready: | $(VENV)/bin/python
+	$(PYTHON) -m venv $(SUPPLY)
+	$(SUPPLY)/bin/python -m pip install --quiet pip-tools pip-audit
 	touch $@
 
 $(REFERENCE)/.ready: pyproject.toml $(wildcard tests/reference/requirements*.txt)
@@ -75,4 +101,4 @@ $(RAY)/.ready: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(REFERENCE) $(RAY) .demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(REFERENCE) $(RAY) $(SUPPLY) .demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -25,7 +25,7 @@ def _load_networks_once():
 
     def load_once(self, path):
         status = Path(path).stat()
-        key = (str(path), status.st_ino, status.st_mtime_ns, status.st_size, runtime.threads())
+        key = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size, runtime.threads())
         if key not in loaded:
             load(self, path)
             loaded[key] = dict(vars(self))

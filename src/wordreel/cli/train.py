@@ -13,6 +13,7 @@ import typer
 
 from wordreel.cli.common import JsonOption, counter, long_time, print_json, printable
 from wordreel.cli.option_groups import expand_options
+from wordreel.cli.train_appearance import check_picture_options, load_data, pack_data
 from wordreel.cli.train_options import DataOptions, PackOptions, RecipeOptions, RunOptions
 from wordreel.cli.train_progress import (
     check_out_folders,
@@ -27,12 +28,11 @@ from wordreel.errors import TrainingError
 if TYPE_CHECKING:
     import torch
 
+    from wordreel.training.loop import AnyData, AnyRecipe
     from wordreel.training.open_data import TrainingPairs
     from wordreel.training.recipe import Recipe
     from wordreel.training.run import TrainResult
     from wordreel.training.training_data import TrainingData
-    from wordreel.training.video.recipe import VideoRecipe
-    from wordreel.training.video.video_pairs import VideoData
 
 NO_DATA, NO_CHANGES, NO_PACK = DataOptions(), RecipeOptions(), PackOptions()
 DEFAULT_RUN = RunOptions()
@@ -54,8 +54,8 @@ def train(
 ) -> None:
     """Train a joint embedding by a recipe, on published features or on libraries with captions.
 
-    The recipe `reel`, or `default`, trains the default model. Stop with Ctrl-C; the same command with
-    --resume continues.
+    The recipe `reel`, or `default`, trains the default model, and `appearance` the network of the appearance
+    expert. Stop with Ctrl-C; the same command with --resume continues.
 
     Example: wordreel train ce-msvd --data MSVD --out runs/ce --seed 0 --seed 1 --seed 2
 
@@ -98,6 +98,7 @@ def _train_here(
 ) -> None:
     """Train in this process, which may be one of many."""
     from wordreel.training import recipe as recipes
+    from wordreel.training.appearance import recipe as appearance_recipes
     from wordreel.training.video import recipe as video_recipes
 
     overrides = changes.overrides()
@@ -108,6 +109,16 @@ def _train_here(
         check_out_folders(seeds.values(), run.resume, run.overwrite)
         videos = load_videos(video_recipe, data)
         _train_seeds(video_recipe, videos, seeds, run, as_json)
+        return
+    if appearance_recipes.is_appearance_recipe(recipe):
+        check_picture_options(data, changes, run, pack)
+        own = appearance_recipes.load(recipe, overrides)
+        seeds = _folders(out or Path(), changes.seed, own.run.seed)
+        if pack.pack is not None:
+            pack_data(own, data, run.device, pack.pack)
+            return
+        check_out_folders(seeds.values(), run.resume, run.overwrite)
+        _train_seeds(own, load_data(own, data, pack, run.device), seeds, run, as_json)
         return
     settings = recipes.load(recipe, overrides)
     data.check(pack)
@@ -132,8 +143,8 @@ def _folders(root: Path, seeds: list[int] | None, default: int) -> dict[int, Pat
 
 
 def _train_seeds(
-    recipe: Recipe | VideoRecipe,
-    data: TrainingData | VideoData,
+    recipe: AnyRecipe,
+    data: AnyData,
     folders: dict[int, Path],
     run: RunOptions,
     as_json: bool,
@@ -195,9 +206,7 @@ def _default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "wordreel" / "captions"
 
 
-def _train(
-    recipe: Recipe | VideoRecipe, data: TrainingData | VideoData, out: Path, device: str, resume: bool
-) -> TrainResult:
+def _train(recipe: AnyRecipe, data: AnyData, out: Path, device: str, resume: bool) -> TrainResult:
     from wordreel.training.interrupt import TrainingInterrupted
     from wordreel.training.loop import train as run
 

@@ -48,7 +48,8 @@ class DataOptions:
         ),
     ] = None
     split: Annotated[
-        list[str] | None, typer.Option(help="The split to train on, of the captions or of the tree.")
+        list[str] | None,
+        typer.Option(help="The split to train on, of the captions or of the tree; - for all captions."),
     ] = None
     ids: Annotated[
         list[str] | None,
@@ -113,9 +114,7 @@ class DataOptions:
             one_each(values, len(folders)) for values in (self.captions, self.split, self.ids, self.share)
         )
         return [
-            LibrarySource(
-                folder, captions[n], split[n], None if ids[n] == "-" else ids[n], share=share[n] or 1.0
-            )
+            LibrarySource(folder, captions[n], or_all(split[n]), or_all(ids[n]), share=share[n] or 1.0)
             for n, folder in enumerate(folders)
         ]
 
@@ -273,6 +272,11 @@ class PackOptions:
 def options_given(options: dict[str, Any]) -> list[str]:
     """The names of the options that were given."""
     return [name for name, value in options.items() if value]
+
+
+def or_all(value: str | None) -> str | None:
+    """The name of some, or None for all, which is spelled - where another source names some."""
+    return None if value == "-" else value
 
 
 def one_each(values: list[Any] | None, libraries: int) -> list[Any]:

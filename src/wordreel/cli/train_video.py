@@ -14,9 +14,11 @@ from wordreel.cli.train_options import (
     RunOptions,
     one_each,
     options_given,
+    or_all,
 )
 
 if TYPE_CHECKING:
+    from wordreel.training.appearance.recipe import AppearanceRecipe
     from wordreel.training.video.recipe import VideoRecipe
     from wordreel.training.video.video_pairs import VideoData, VideoSource
 
@@ -49,7 +51,7 @@ def check_video_options(
         raise typer.BadParameter("captions come from --captions or from the annotations in --data: give one.")
 
 
-def load_videos(recipe: VideoRecipe, options: DataOptions) -> VideoData:
+def load_videos(recipe: VideoRecipe | AppearanceRecipe, options: DataOptions) -> VideoData:
     """Find the files and captions that the options name, and say how many there are."""
     from wordreel.training.video.video_pairs import open_videos
 
@@ -63,7 +65,9 @@ def load_videos(recipe: VideoRecipe, options: DataOptions) -> VideoData:
     return data
 
 
-def _sources(recipe: VideoRecipe, options: DataOptions) -> tuple[list[VideoSource], list[VideoSource]]:
+def _sources(
+    recipe: VideoRecipe | AppearanceRecipe, options: DataOptions
+) -> tuple[list[VideoSource], list[VideoSource]]:
     from wordreel.training.video.video_pairs import VideoSource
 
     if options.data is not None:
@@ -87,8 +91,8 @@ def _sources(recipe: VideoRecipe, options: DataOptions) -> tuple[list[VideoSourc
             captions[n],
             folders[n],
             libraries[n],
-            split=splits[n],
-            ids=None if ids[n] == "-" else ids[n],
+            split=or_all(splits[n]),
+            ids=or_all(ids[n]),
             share=shares[n] or 1.0,
         )
         for n in range(count)

@@ -21,6 +21,8 @@ from torch import Tensor, nn
 
 from wordreel.atomic import atomic_write, make_dir
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
+from wordreel.models.appearance.config import config_from_json
+from wordreel.models.appearance.picture_text import PictureText
 from wordreel.models.base import CheckpointModel, Explanation
 from wordreel.models.batch import TokenBatch
 from wordreel.models.bridge import words_in
@@ -46,7 +48,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 def save(
     folder: Path,
-    module: JointEmbedding | VideoTextModel,
+    module: JointEmbedding | VideoTextModel | PictureText,
     name: str,
     training: Mapping[str, Any] | None = None,
 ) -> None:
@@ -112,6 +114,12 @@ def load_video_text(folder: Path) -> tuple[VideoTextModel, dict[str, Any]]:
     """`load_module` of a model that reads frames."""
     facts = read_facts(folder)
     return _load(folder, facts, lambda: build_video_text(video_text.from_json(facts["config"]))), facts
+
+
+def load_picture_text(folder: Path) -> tuple[PictureText, dict[str, Any]]:
+    """`load_module` of an appearance network that was trained further."""
+    facts = read_facts(folder)
+    return _load(folder, facts, lambda: PictureText(config_from_json(facts["config"]))), facts
 
 
 def _load(folder: Path, facts: Mapping[str, Any], make: Callable[[], Module]) -> Module:

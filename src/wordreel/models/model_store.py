@@ -132,6 +132,11 @@ def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
         return Reel(weights, folder / WEIGHTS)
     if (card := read_card(folder / WEIGHTS)) is not None:
         return WeightedZeroShot(weights, *open_backbone(weights, str(card[BACKBONE])), folder / WEIGHTS)
+    if model_kind(folder / WEIGHTS) == "appearance":
+        raise WordreelError(
+            f"{folder} is an appearance network, which computes features and does not search",
+            NextStep("write it as the file of the appearance expert", f"export {folder}"),
+        )
     try:
         trained: Any = import_module("wordreel.models.checkpoint")
     except ModuleNotFoundError as error:

@@ -26,6 +26,12 @@ Weights = Mapping[str, NDArray[Any]]
 CONVERTER_VERSION = 1
 SIZE = 260
 EPSILON = 1e-3
+LITE2 = (
+    # (blocks, kernel, width, expansion) of each stage
+    (1, 3, 16, 1), (3, 3, 24, 6), (3, 5, 48, 6), (4, 3, 88, 6), (4, 5, 120, 6), (5, 5, 208, 6),
+    (1, 3, 352, 6),
+)  # fmt: skip
+STEM, FEATURES, CLASSES = 32, 1280, 1000
 NORMS = {
     "_conv_stem": "_bn0", "_expand_conv": "_bn0", "_depthwise_conv": "_bn1", "_project_conv": "_bn2",
     "_conv_head": "_bn1",

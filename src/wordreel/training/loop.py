@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 from wordreel.errors import TrainingError
+from wordreel.training.appearance.picture_set import AppearanceData
+from wordreel.training.appearance.recipe import AppearanceRecipe
 from wordreel.training.distributed import World, init_world
 from wordreel.training.feature_session import FeatureSession
 from wordreel.training.interrupt import stop_on_signal
@@ -26,10 +28,13 @@ from wordreel.training.training_data import TrainingData
 from wordreel.training.video.recipe import VideoRecipe
 from wordreel.training.video.video_pairs import VideoData
 
+AnyRecipe = Recipe | VideoRecipe | AppearanceRecipe
+AnyData = TrainingData | VideoData | AppearanceData
+
 
 def train(
-    recipe: Recipe | VideoRecipe,
-    data: TrainingData | VideoData,
+    recipe: AnyRecipe,
+    data: AnyData,
     out: str | Path,
     *,
     device: str | torch.device | None = None,
@@ -66,10 +71,8 @@ def train(
             return result
 
 
-def open_session(
-    recipe: Recipe | VideoRecipe, data: TrainingData | VideoData, device: torch.device, world: World
-) -> Session[Any]:
-    """The session of a recipe: on features, or on frames."""
+def open_session(recipe: AnyRecipe, data: AnyData, device: torch.device, world: World) -> Session[Any]:
+    """The session of a recipe: on features, on frames, or on pictures."""
     if isinstance(recipe, VideoRecipe) and isinstance(data, VideoData):
         from wordreel.training.video.session import (
             VideoSession,  # decodes, which training on features need not
@@ -78,6 +81,10 @@ def open_session(
         return VideoSession(recipe, data, device, world)
     if isinstance(recipe, Recipe) and isinstance(data, TrainingData):
         return FeatureSession(recipe, data, device, world)
+    if isinstance(recipe, AppearanceRecipe) and isinstance(data, AppearanceData):
+        from wordreel.training.appearance.session import AppearanceSession
+
+        return AppearanceSession(recipe, data, device, world)
     raise TrainingError(f"the recipe {recipe.name} does not train on this kind of data")
 
 

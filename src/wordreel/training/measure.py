@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -24,16 +25,22 @@ BLOCK = 1 << 26  # similarities on the device at once
 
 @dataclass(frozen=True)
 class ValidationMetrics:
-    """Text to video and video to text, on the validation set."""
+    """Text to video and video to text, on the validation set.
+
+    Where it has several sources, `by_source` are the figures of each, text to video.
+    """
 
     t2v: RetrievalMetrics
     v2t: RetrievalMetrics
+    by_source: Mapping[str, RetrievalMetrics] = field(default_factory=dict)
 
     def row(self) -> dict[str, float]:
         """Flat figures for a log."""
+        ways = {"t2v": self.t2v, "v2t": self.v2t}
+        ways |= {f"t2v {source}": figures for source, figures in self.by_source.items()}
         return {
             f"{way}_{key}": value
-            for way, recall in (("t2v", self.t2v), ("v2t", self.v2t))
+            for way, recall in ways.items()
             for key, value in asdict(recall).items()
             if key != "queries"
         }
@@ -43,7 +50,11 @@ class ValidationMetrics:
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> ValidationMetrics:
-        return ValidationMetrics(RetrievalMetrics(**value["t2v"]), RetrievalMetrics(**value["v2t"]))
+        return ValidationMetrics(
+            RetrievalMetrics(**value["t2v"]),
+            RetrievalMetrics(**value["v2t"]),
+            {name: RetrievalMetrics(**figures) for name, figures in value.get("by_source", {}).items()},
+        )
 
     def score(self, select: str) -> float:
         """The figure that chooses the best epoch: the geometric mean of R@1, R@5 and R@10."""
@@ -119,3 +130,19 @@ def measure(similarities: Float32, counts: Int64) -> ValidationMetrics:
     owner = np.repeat(np.arange(len(counts)), counts)
     captions = Captions(len(counts), owner, np.ones(len(owner), bool))
     return ValidationMetrics(text_to_video(similarities, captions), video_to_text(similarities, captions))
+
+
+def mean_metrics(sources: Mapping[str, ValidationMetrics]) -> ValidationMetrics:
+    """The mean over sources, whatever their sizes, with the figures of each."""
+    ways = ([one.t2v for one in sources.values()], [one.v2t for one in sources.values()])
+    t2v, v2t = (_mean(some) for some in ways)
+    return ValidationMetrics(t2v, v2t, {name: one.t2v for name, one in sources.items()})
+
+
+def _mean(figures: list[RetrievalMetrics]) -> RetrievalMetrics:
+    values = {
+        one.name: float(np.mean([getattr(some, one.name) for some in figures]))
+        for one in fields(RetrievalMetrics)
+        if one.name != "queries"
+    }
+    return RetrievalMetrics(**values, queries=sum(some.queries for some in figures))

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from wordreel.errors import TrainingError
+from wordreel.models.appearance.config import PictureTextConfig
 from wordreel.models.clip.config import VideoTextConfig
 from wordreel.models.config import ModelConfig
 from wordreel.training.from_dict import did_you_mean, from_dict
@@ -52,10 +53,10 @@ RENAMED = {
 
 @dataclass(frozen=True)
 class BaseRecipe:
-    """What recipes of models that read features and of models that read frames have in common."""
+    """What recipes of models that read features, frames and pictures have in common."""
 
     name: str
-    model: ModelConfig | VideoTextConfig
+    model: ModelConfig | VideoTextConfig | PictureTextConfig
     title: str = ""
     paper: str = ""
     notes: tuple[str, ...] = ()

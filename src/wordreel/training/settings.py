@@ -38,9 +38,10 @@ class OptimiserSettings:
     """`betas` and `eps` are the optimiser's published ones unless given; `clip` is the largest gradient norm.
 
     `text_lr` and `text_weight_decay` are for a text network that is fine-tuned (0 and None: those of the
-    rest), `backbone_lr` for the CLIP of a model that reads frames. `decay_biases=False` spares biases and
-    norms, all parameters of one dimension, from weight decay (bert-adam: by name, as published). `clip_each`
-    is bert-adam's largest gradient norm of a single parameter.
+    rest), `backbone_lr` for the CLIP or the appearance network of a model that reads frames.
+    `decay_biases=False` spares biases and norms, all parameters of one dimension, from weight decay
+    (bert-adam: by name, as published). `clip_each` is bert-adam's largest gradient norm of a single
+    parameter.
     """
 
     kind: Literal["adam", "adamw", "radam", "ranger", "bert-adam"] = "adam"

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from wordreel.models.appearance.efficientnet_lite import LITE2, Block, EfficientNetLite
-from wordreel.nets.efficientnet_lite import build, fold
+from wordreel.models.appearance.efficientnet_lite import Block, EfficientNetLite
+from wordreel.nets.efficientnet_lite import LITE2, build, fold
 from wordreel.nets.runtime import Network
 
 

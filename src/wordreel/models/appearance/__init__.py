@@ -1,1 +1,1 @@
-"""Train the embedded picture network further, on pictures and frames with their captions."""
+"""The appearance network as torch modules that can be trained."""

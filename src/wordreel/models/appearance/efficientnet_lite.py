@@ -13,14 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from wordreel.nets.efficientnet_lite import EPSILON, HALVING
+from wordreel.nets.efficientnet_lite import CLASSES, EPSILON, FEATURES, HALVING, LITE2, STEM
 
-LITE2 = (
-    # (blocks, kernel, width, expansion) of each stage
-    (1, 3, 16, 1), (3, 3, 24, 6), (3, 5, 48, 6), (4, 3, 88, 6), (4, 5, 120, 6), (5, 5, 208, 6),
-    (1, 3, 352, 6),
-)  # fmt: skip
-STEM, FEATURES, CLASSES = 32, 1280, 1000
 MOMENTUM = 0.01  # of the batch norms, as published
 
 

@@ -58,7 +58,7 @@ def parameter_groups(
         if name.startswith("caption.words."):
             lr = settings.text_lr or lr
             decay = decay if settings.text_weight_decay is None else settings.text_weight_decay
-        if name.startswith("clip."):
+        if name.startswith(("clip.", "network.")):
             lr = settings.backbone_lr or lr
         if not settings.decay_biases and _is_spared(settings, name, p):
             decay = 0.0

@@ -13,7 +13,7 @@ from wordreel.datasets.types import Caption, Split
 from wordreel.errors import NextStep, TrainingError
 from wordreel.library.store import LibraryStore
 from wordreel.training.data.pairs import Pairs, join
-from wordreel.training.video.recipe import VideoRecipe
+from wordreel.training.recipe import BaseRecipe
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class VideoSource:
     ids: str | None = None
     share: float = 1.0
 
-    def read(self, recipe: VideoRecipe) -> VideoPairs:
+    def read(self, recipe: BaseRecipe) -> VideoPairs:
         """The files that have captions, with those that the recipe's rule selects."""
         split = registry.read(self.captions, self.split, self.annotations)
         if self.ids:
@@ -144,7 +144,7 @@ class VideoData:
 
 
 def open_videos(
-    recipe: VideoRecipe, sources: Sequence[VideoSource], val_sources: Sequence[VideoSource] = ()
+    recipe: BaseRecipe, sources: Sequence[VideoSource], val_sources: Sequence[VideoSource] = ()
 ) -> VideoData:
     """The files and captions to train and validate on."""
     train = join_videos([source.read(recipe) for source in sources]).limited(recipe.data.limit)

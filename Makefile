@@ -5,11 +5,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 REFERENCE := .venv-reference
 RAY := .venv-ray
+SERVERS := .venv-servers
 SUPPLY := .venv-supply
 # requirements.lock holds for these; elsewhere the newest packages that pyproject.toml allows are installed.
 LOCKED := $(shell $(PYTHON) -c 'import platform, sys; print("yes" if (sys.platform, platform.machine()) == ("linux", "x86_64") and sys.version_info[:2] in ((3, 11), (3, 12)) else "no")')
 
-.PHONY: demo test test-slow test-reference test-ray bench docs lock audit clean
+.PHONY: demo test test-slow test-reference test-ray test-servers bench docs lock audit clean
 
 # MODEL=NAME, a folder or a hub id lets that model answer, and downloads it where it must: MODEL=clip-vit-b-32.
 demo: $(VENV)/.demo
@@ -40,6 +41,10 @@ test-reference: $(REFERENCE)/.ready
 test-ray: $(RAY)/.ready
 	$(RAY)/bin/wordreel weights fetch
 	$(RAY)/bin/python -m pytest -m slow tests/scale tests/library/test_track_objects.py tests/cli/test_train_faults.py
+
+# A real PostgreSQL and a real Milvus on this machine, killed and restarted, in an environment of its own.
+test-servers: $(SERVERS)/.ready
+	$(SERVERS)/bin/python -m pytest -m slow tests/servers
 
 # The documentation, at build/site/index.html.
 docs: $(VENV)/.dev
@@ -101,5 +106,10 @@ $(RAY)/.ready: pyproject.toml
 	$(RAY)/bin/python -m pip install --quiet --editable '.[dev,ray,s3,train]' 'moto[server]>=5'
 	touch $@
 
+$(SERVERS)/.ready: pyproject.toml tests/servers/requirements.txt
+	$(PYTHON) -m venv $(SERVERS)
+	$(SERVERS)/bin/python -m pip install --quiet --editable '.[dev,milvus,postgresql,serve]' --requirement tests/servers/requirements.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(REFERENCE) $(RAY) $(SUPPLY) .demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(REFERENCE) $(RAY) $(SERVERS) $(SUPPLY) .demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

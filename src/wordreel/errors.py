@@ -117,6 +117,10 @@ class QueryError(WordreelError):
         self.field = field
 
 
+class IndexServerError(WordreelError):
+    """A vector server cannot be reached, or cannot do what is asked of it."""
+
+
 class HubnessError(WordreelError):
     """Similarities, a query bank or its state cannot be used as asked."""
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         EvaluationError,
         FingerprintMismatch,
         HubnessError,
+        IndexServerError,
         LibraryBusy,
         LibraryError,
         LibraryReadOnly,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     )
     from wordreel.library.add_report import AddProgress, AddReport
     from wordreel.library.banks import Bank
+    from wordreel.library.publication import PublicationReport
     from wordreel.library.records import Video
     from wordreel.models.base import Model
     from wordreel.models.convert.checkpoint_file import ConversionOptions
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     )
     from wordreel.search.query import Query, VideoMoment
     from wordreel.search.searcher import Searcher
+    from wordreel.search.server_index import IndexStatus
     from wordreel.search.use import ModelRow, UseResult
     from wordreel.search.video_query import VideoQuery
     from wordreel.training.tune.tune import TuneResult
@@ -80,6 +83,7 @@ _MODULES = {
         "EvaluationError",
         "FingerprintMismatch",
         "HubnessError",
+        "IndexServerError",
         "LibraryBusy",
         "LibraryError",
         "LibraryReadOnly",
@@ -97,6 +101,7 @@ _MODULES = {
     ),
     "library.add_report": ("AddProgress", "AddReport"),
     "library.banks": ("Bank",),
+    "library.publication": ("PublicationReport",),
     "library.records": ("Video",),
     "models.base": ("Model",),
     "models.convert.checkpoint_file": ("ConversionOptions",),
@@ -105,6 +110,7 @@ _MODULES = {
     "search.hits": ("CaptionMatch", "Hit", "Match", "MatchTimeline", "Reason", "Results", "SequenceHit"),
     "search.query": ("Query", "VideoMoment"),
     "search.searcher": ("Searcher",),
+    "search.server_index": ("IndexStatus",),
     "search.use": ("ModelRow", "UseResult"),
     "search.video_query": ("VideoQuery",),
     "training.tune.tune": ("TuneResult",),
@@ -128,6 +134,8 @@ __all__ = [
     "FingerprintMismatch",
     "Hit",
     "HubnessError",
+    "IndexServerError",
+    "IndexStatus",
     "Library",
     "LibraryBusy",
     "LibraryError",
@@ -141,6 +149,7 @@ __all__ = [
     "NotMedia",
     "OverLimit",
     "Progress",
+    "PublicationReport",
     "Query",
     "QueryEmbedding",
     "QueryError",

@@ -25,17 +25,21 @@ if TYPE_CHECKING:
     from wordreel.banks.manager import BankManager
     from wordreel.library.add_report import AddProgress, AddProgressCallback, AddReport
     from wordreel.library.backup import BackupReport
+    from wordreel.library.publication import PublicationReport
     from wordreel.library.records import Video
     from wordreel.models.base import Model
     from wordreel.models.convert.checkpoint_file import ConversionOptions
     from wordreel.search.searcher import Searcher
+    from wordreel.search.server_index import IndexStatus
     from wordreel.search.use import ModelRow, UseResult
     from wordreel.search.use_backbone import ConfirmDownload
     from wordreel.search.video_query import FileAnalyser, VideoQuery
+    from wordreel.server_address import ServerAddress
     from wordreel.training.tune.tune import TuneResult
     from wordreel.types import QueryEmbedding
     from wordreel.weights.backbones import Precision
 
+RECALL_QUERIES = 100  # of a bank
 EMBED_EVERY = 30.0  # seconds of adding after which new videos become searchable
 
 
@@ -47,6 +51,8 @@ class Library:
         create: Create the library if it does not exist.
         weights: Where the weights of experts and models are; the user's weight store by default.
         model: Answer with this model instead of the one that the library uses.
+        index: Search by this vector server (`postgresql://…`, `milvus://…`) or "local", instead of what the
+            library remembers.
 
     Raises:
         LibraryError: There is no library at `path` and `create` is false, or it cannot be opened.
@@ -63,11 +69,12 @@ class Library:
         create: bool = True,
         weights: WeightStore | None = None,
         model: Model | None = None,
+        index: str | None = None,
     ) -> None:
         root = Path(path).expanduser()
         self.store = LibraryStore.create_or_open(root) if create else LibraryStore.open(root)
         self.weights = weights or WeightStore()
-        self._model = model
+        self._model, self._index = model, index
         self._searcher: Searcher | None = None
 
     def close(self) -> None:
@@ -659,6 +666,131 @@ class Library:
         embedding_cache(self.store, self.model).clear()
         return self.embed(on_progress)
 
+    def use_index(
+        self, address: str, *, deep: bool = False, on_progress: ProgressCallback | None = None
+    ) -> IndexStatus:
+        """Search by a vector server from now on: send it what it does not have, and remember its address.
+
+        Args:
+            address: `postgresql://USER@HOST/DATABASE`, `milvus://HOST`; `?mode=hnsw` searches approximately.
+                The password may be in `$WORDREEL_INDEX_PASSWORD`; it is not stored.
+            deep: Compare the vectors on the server too, and send those again that differ.
+            on_progress: Called as clips are sent.
+
+        Returns:
+            What the server has, and its recall on the queries of the library's largest bank.
+
+        Raises:
+            IndexServerError: The server cannot be reached, or lacks something; the error says what to do.
+        """
+        from wordreel.search.server_index import use_server
+        from wordreel.server_address import parse_address
+
+        server = parse_address(address)
+        self._embed_missing()
+        self._searcher = None
+        return use_server(server, self.store, self.model, self._sample_queries(), on_progress, deep)
+
+    def index_status(self) -> IndexStatus | None:
+        """What the vector server has that searches the library; None if it is searched on this machine.
+
+        Raises:
+            IndexServerError: The server cannot be reached.
+
+        >>> library.index_status() is None
+        True
+        """
+        from wordreel.search.server_index import index_status
+
+        server = self.index_server()
+        return None if server is None else index_status(server, self.store, self.model)
+
+    def leave_index(self, *, drop: bool = False) -> None:
+        """Search on this machine from now on.
+
+        Args:
+            drop: Delete what the server holds of this library and its model.
+
+        Raises:
+            WordreelError: No server searches the library.
+        """
+        from wordreel.search.server_index import forget_server
+
+        self._searcher = None
+        forget_server(self.store, self.model, drop)
+
+    # Teams
+
+    def publish(self, address: str, on_progress: ProgressCallback | None = None) -> PublicationReport:
+        """Publish the library in PostgreSQL for servers on other machines, or update its publication.
+
+        Args:
+            address: `postgresql://USER@HOST/DATABASE`; `?library=NAME` where several are published there.
+            on_progress: Called as tracks are sent.
+
+        Returns:
+            The generation that is published now, and how many rows and tracks were sent.
+
+        Raises:
+            LibraryError: Another library is published under the name.
+            IndexServerError: The server cannot be reached, or refuses.
+        """
+        from wordreel.library.publication import publish
+        from wordreel.server_address import parse_published
+
+        return publish(self.store, parse_published(address), on_progress)
+
+    def follow(self, address: str, on_progress: ProgressCallback | None = None) -> PublicationReport:
+        """Bring this replica to what is published, and embed what is new.
+
+        Args:
+            address: As in `publish`.
+            on_progress: Called as tracks are fetched and clips embedded.
+
+        Returns:
+            The generation that the replica has now, and how many rows and tracks were fetched.
+
+        Raises:
+            LibraryError: Nothing is published there, or this folder holds a library of its own.
+            IndexServerError: The server cannot be reached, or refuses.
+        """
+        from wordreel.library.publication import follow
+        from wordreel.server_address import parse_published
+
+        report = follow(self.store, parse_published(address), on_progress)
+        self.embed(on_progress)
+        self.banks.update()
+        return report
+
+    @property
+    def is_replica(self) -> bool:
+        """Whether the library follows one that is published; a replica is searched, not changed.
+
+        >>> library.is_replica
+        False
+        """
+        from wordreel.library.publication import is_replica
+
+        return is_replica(self.store)
+
+    def index_server(self) -> ServerAddress | None:
+        """The vector server that searches the library; None if it is searched on this machine.
+
+        >>> library.index_server() is None
+        True
+        """
+        from wordreel.search.server_index import chosen_server
+
+        return chosen_server(self.store, self._index)
+
+    def _sample_queries(self) -> list[QueryEmbedding]:
+        """Up to a hundred queries of the largest bank, to measure the recall of an index with."""
+        banks = self.banks.list()
+        if not banks:
+            return []
+        texts = self.banks.show(max(banks, key=lambda row: row.size).name).texts
+        return self.encode_texts(texts[:: max(1, len(texts) // RECALL_QUERIES)][:RECALL_QUERIES])
+
     @cached_property
     def banks(self) -> BankManager:
         """The library's query banks.
@@ -679,7 +811,9 @@ class Library:
         if self._searcher is None:
             check_model_fits(self.store, self.model)
             self._embed_missing()
-            self._searcher = Searcher.open(self.store, self.model, choose_scoring, self._analyser)
+            self._searcher = Searcher.open(
+                self.store, self.model, choose_scoring, self._analyser, self.index_server()
+            )
         return self._searcher
 
     @cached_property

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from shutil import disk_usage
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from wordreel.library.catalogue import NAME
 from wordreel.library.embeddings import Gallery
 from wordreel.weights import registry as weights
 from wordreel.weights.store import WeightStore
+
+if TYPE_CHECKING:
+    from wordreel.api import Library
 
 PACKAGES = ("av", "faster-whisper", "numpy", "onnx", "onnxruntime", "opencv-python-headless", "rapidocr")
 MIN_FREE_BYTES = 2 * 2**30
@@ -132,12 +136,32 @@ def _library(path: Path, weight_store: WeightStore) -> Iterator[Finding]:
     if missing:
         yield Finding("note", "embeddings", f"{missing} clips are not embedded yet", REINDEX)
     gallery, _ = cache.open()
+    yield from _server(opened)
     index = open_index(gallery, index_cache(store, opened.model, gallery))
     if index.built is None and index_is_stale(store, opened.model):
         yield Finding("note", "index", f"{index}: the index of a library of this size is missing", REINDEX)
     elif len(gallery):
         yield Finding("ok", "index", str(index))
     yield from degenerate(gallery, cache.experts)
+
+
+def _server(library: Library) -> Iterator[Finding]:
+    """The vector server that searches the library, if one does."""
+    try:
+        status = library.index_status()
+    except WordreelError as error:
+        yield Finding("error", "index server", error.message, error.next_step)
+        return
+    if status is None:
+        return
+    recall = "recall not measured" if status.recall is None else str(status.recall)
+    kind = "exact" if status.exact else f"approximate, {recall}"
+    detail = f"{status.address}, {status.engine}: {status.clips} clips, {kind}"
+    if status.complete:
+        yield Finding("ok", "index server", detail)
+    else:
+        step = NextStep("send it what is missing", f"index {status.address}")
+        yield Finding("note", "index server", f"{detail}; not all of them are there", step)
 
 
 def degenerate(gallery: Gallery, experts: tuple[str, ...]) -> Iterator[Finding]:

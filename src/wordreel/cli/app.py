@@ -21,9 +21,11 @@ from wordreel.cli import (
     export,
     hubness,
     import_,
+    index,
     library,
     like,
     models,
+    publish,
     qbnorm,
     reindex,
     results,
@@ -80,6 +82,9 @@ app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.command("tracks")(tracks.tracks)
 app.command("reindex")(reindex.reindex)
+app.command("push")(publish.push)
+app.command("pull")(publish.pull)
+app.command("index")(index.index)
 app.command("doctor")(doctor.doctor)
 app.command("experts")(experts.experts)
 app.command("models")(models.models)

@@ -46,6 +46,16 @@ OnOption = Annotated[
         help="Spread the work over processes of this machine, or over a Ray cluster.",
     ),
 ]
+IndexOption = Annotated[
+    str | None,
+    typer.Option(
+        "--index",
+        envvar="WORDREEL_INDEX",
+        help="Search by this server, postgresql://… or milvus://…, or local.",
+        show_default="as `wordreel index` chose",
+        show_envvar=False,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script to read.")]
 
 

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, beta_number, clock, counter, print_json, printable
+from wordreel.cli.common import (
+    IndexOption,
+    JsonOption,
+    LibraryOption,
+    beta_number,
+    clock,
+    counter,
+    print_json,
+    printable,
+)
 from wordreel.cli.filters import ANY_FILE, FilterOptions
 from wordreel.cli.option_groups import expand_options
 from wordreel.errors import NextStep, WordreelError
@@ -52,6 +61,7 @@ def search(
         float, typer.Option(min=0.0, max=1.0, help="Leave out less confident hits; needs a query bank.")
     ] = 0.0,
     open_best: Annotated[bool, typer.Option("--open", help="Play the best hit, from its moment on.")] = False,
+    index: IndexOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find videos, and the second in them, with words.
@@ -81,7 +91,7 @@ def search(
         min_confidence=min_confidence,
         **filters.chosen(),
     )
-    with Library(library, create=False) as opened:
+    with Library(library, create=False, index=index) as opened:
         results = opened.search(query, on_progress=counter("queries of the bank embedded"))
         files = bool(opened.store.files())
     if results.note and (bank is not None or compare):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordreel.cli.common import LibraryOption, printable
+from wordreel.cli.common import IndexOption, LibraryOption, counter, printable
 from wordreel.errors import NextStep, WordreelError
 
 if TYPE_CHECKING:
@@ -31,6 +31,11 @@ def serve(
     remove_token: Annotated[
         bool, typer.Option("--remove-token", help="Remove the token, so that loopback needs none, and exit.")
     ] = False,
+    index: IndexOption = None,
+    follow: Annotated[
+        str | None,
+        typer.Option(help="Serve a replica of the library published at this postgresql:// address."),
+    ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Show and search, change nothing.")] = False,
     root: Annotated[
         list[Path] | None,
@@ -66,7 +71,9 @@ def serve(
     if new_token and remove_token:
         raise typer.BadParameter("--new-token replaces the token by itself; leave out --remove-token.")
     _check_certificate(certificate, key)
-    opened = Library(library, create=not read_only)
+    opened = Library(library, create=not read_only or follow is not None, index=index)
+    if follow is not None:
+        opened.follow(follow, counter("tracks and clips"))
     if new_token:
         token = tokens.new_token()
         tokens.save_token_hash(opened.store, token_file, tokens.hash_token(token))
@@ -95,14 +102,14 @@ def serve(
         port=port,
         names=tuple(each.lower() for each in name or ()),
         roots=tuple(Path(os.path.realpath(path)) for path in roots),
-        read_only=read_only or opened.store.read_only,
+        read_only=read_only or opened.store.read_only or opened.is_replica,
         token=token_hash,
         search_rate=search_rate,
         max_upload=max_upload * 2**20,
         certificate=certificate,
         key=key,
     )
-    _stay(opened, options, open_page)
+    _stay(opened, options, open_page, follow)
 
 
 def _check_certificate(certificate: Path | None, key: Path | None) -> None:
@@ -122,11 +129,12 @@ def _check_certificate(certificate: Path | None, key: Path | None) -> None:
         ) from error
 
 
-def _stay(library: Library, options: Options, open_page: bool) -> None:
+def _stay(library: Library, options: Options, open_page: bool, follow: str | None) -> None:
     """Serve until interrupted."""
     import webbrowser
 
     from wordreel.serve.app import build_server
+    from wordreel.serve.follower import Follower
     from wordreel.serve.service import Service
 
     server = build_server(Service(library, options))
@@ -137,4 +145,11 @@ def _stay(library: Library, options: Options, open_page: bool) -> None:
     typer.echo(f"{printable(library.path)} at {address} (stop with Ctrl-C)")
     if open_page:
         webbrowser.open(address)
-    server.run([listening])
+    follower = Follower(library.path, follow, library.weights) if follow is not None else None
+    if follower is not None:
+        follower.start()
+    try:
+        server.run([listening])
+    finally:
+        if follower is not None:
+            follower.stop()

@@ -72,6 +72,9 @@ class ServerIndex(Index):
         self._epoch = ""
         self.first_report = self.synchronise(on_progress)
 
+    def __str__(self) -> str:
+        return f"{self.name}, {'exactly' if self.exact else 'approximately'}"
+
     @property
     def exact(self) -> bool:
         return self.server.exact

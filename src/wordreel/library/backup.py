@@ -57,7 +57,7 @@ def backup(
     folder = Path(target).expanduser().absolute()
     if _same(folder, store.path) or store.path in folder.parents:
         raise LibraryError(f"{folder} is inside the library", NextStep("choose a folder on another disk"))
-    _check_target(folder, _identity(store))
+    _check_target(folder, identity(store))
     try:
         return _backup(store, folder, on_progress)
     except OSError as error:
@@ -70,7 +70,7 @@ def _backup(store: LibraryStore, folder: Path, on_progress: ProgressCallback | N
     make_dir(files.staging)
     fresh = folder / f"{NAME}{UNFINISHED}"
     if not (folder / MANIFEST).exists():  # so that a first backup that was stopped is recognised
-        _write_manifest(folder, {"library": _identity(store), "finished": False})
+        _write_manifest(folder, {"library": identity(store), "finished": False})
     copied = total_bytes = 0
     for _ in range(ROUNDS):
         wanted = _snapshot(store, fresh)
@@ -94,7 +94,7 @@ def _backup(store: LibraryStore, folder: Path, on_progress: ProgressCallback | N
     sync_dir(folder)
     _write_manifest(
         folder,
-        {"library": _identity(store), "finished": True, "tracks": len(wanted), "damaged": lost},
+        {"library": identity(store), "finished": True, "tracks": len(wanted), "damaged": lost},
     )
     for digest in list(files.all()):
         if digest not in wanted:
@@ -210,7 +210,7 @@ def _copy_models(source: Path, target: Path) -> None:
     sync_dir(target)
 
 
-def _identity(store: LibraryStore) -> str:
+def identity(store: LibraryStore) -> str:
     """Tells libraries apart, wherever they are and whatever happens to their contents."""
     known = store.setting(IDENTITY)
     if known is None and store.read_only:

@@ -32,6 +32,7 @@ from wordreel.search.text_search import search_text
 from wordreel.search.then import search_sequence
 from wordreel.search.video_query import VideoQuery, encode_video
 from wordreel.search.where import match_timeline
+from wordreel.server_address import ServerAddress
 from wordreel.types import QueryEmbedding
 
 CACHED_SCORINGS = 32
@@ -100,9 +101,10 @@ class Searcher:
         model: Model,
         choose: ChooseScoring = plain_scoring,
         analyse: AnalyseFile = refuse_file,
+        server: ServerAddress | None = None,
     ) -> Searcher:
-        """A searcher over the library as it is now."""
-        return cls(LibrarySnapshot.take(store, model), model, choose, analyse)
+        """A searcher over the library as it is now; a vector server finds the candidates if one is given."""
+        return cls(LibrarySnapshot.take(store, model, server), model, choose, analyse)
 
     def with_new_banks(self) -> Searcher:
         """The same snapshot with its scorings chosen again: for when the query banks have changed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import overload
@@ -13,6 +13,7 @@ from wordreel.index.base import Index
 from wordreel.index.cached import BuiltIndex, IndexCache
 from wordreel.index.choose import builder_for
 from wordreel.index.exact import ExactIndex
+from wordreel.index.server import ServerIndex
 from wordreel.library.columns import ClipColumns
 from wordreel.library.embeddings import Gallery
 from wordreel.library.file_conditions import FileConditions
@@ -24,9 +25,13 @@ from wordreel.search.embedding import embedding_cache
 from wordreel.search.filters import Filters, PassingVideos
 from wordreel.search.sample import VideoSample, draw_sample
 from wordreel.search.segments import Scores, segment_argmax, segment_max
+from wordreel.server_address import ServerAddress
 from wordreel.types import Bool, Int64
 
 CACHED_FILTERS = 16
+
+
+OpenServer = Callable[[Gallery], ServerIndex]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,15 +46,17 @@ class LibrarySnapshot:
     gallery: Gallery
     columns: ClipColumns
     indexes: IndexCache
+    open_server: OpenServer | None = None
     _filtered: LRUCache[Filters, PassingVideos] = field(
         default_factory=lambda: LRUCache(CACHED_FILTERS), repr=False
     )
 
     @classmethod
-    def take(cls, store: LibraryStore, model: Model) -> LibrarySnapshot:
-        """The library now, as far as the model has embedded it."""
+    def take(cls, store: LibraryStore, model: Model, server: ServerAddress | None = None) -> LibrarySnapshot:
+        """The library now, as far as the model has embedded it; a vector server searches it if one is given."""
         gallery, columns = embedding_cache(store, model).open()
-        return cls(store, gallery, columns, index_cache(store, model, gallery))
+        indexes = index_cache(store, model, gallery)
+        return cls(store, gallery, columns, indexes, server_opener(store, model, server))
 
     def __len__(self) -> int:
         """The number of items that can be found."""
@@ -67,12 +74,14 @@ class LibrarySnapshot:
 
     @cached_property
     def index(self) -> Index:
-        """The index that fits the size of the library, if it is built; an exact scan otherwise."""
+        """The server's, or that which fits the size of the library, if it is built; an exact scan otherwise."""
         return self.opened_index.index
 
     @cached_property
     def opened_index(self) -> OpenedIndex:
         """The index, and what was measured of it."""
+        if self.open_server is not None:
+            return OpenedIndex(self.open_server(self.gallery))
         return open_index(self.gallery, self.indexes)
 
     @cached_property
@@ -177,7 +186,8 @@ class OpenedIndex:
     def __str__(self) -> str:
         rows = f"{len(self.index):,} clips"
         if self.built is None:
-            return f"exact scan of {rows}"
+            remote = isinstance(self.index, ServerIndex)
+            return f"{rows} searched by {self.index}" if remote else f"exact scan of {rows}"
         quality = "; ".join(f"{kind}: {recall}" for kind, recall in self.built.recall.items()) or "exact"
         late = len(self.index) - self.built.rows
         return f"{self.built.name} over {rows} ({quality})" + (f", {late:,} of them scanned" if late else "")
@@ -195,6 +205,15 @@ def open_index(gallery: Gallery, cache: IndexCache) -> OpenedIndex:
     if builder is None or index is None:
         return OpenedIndex(ExactIndex(gallery.vectors, gallery.available))
     return OpenedIndex(index, cache.read(builder.name))
+
+
+def server_opener(store: LibraryStore, model: Model, server: ServerAddress | None) -> OpenServer | None:
+    """What opens the index of a gallery on a server; None without a server."""
+    if server is None:
+        return None
+    from wordreel.search.server_index import open_server_index
+
+    return lambda gallery: open_server_index(server, store, model, gallery)
 
 
 class _Items(Sequence[StoredClip]):

@@ -19,6 +19,7 @@ from wordreel.search.embedding import check_model_fits, embedding_cache
 from wordreel.search.query import Query
 from wordreel.search.searcher import AnalyseFile, Searcher, refuse_file
 from wordreel.serve.problems import Problem
+from wordreel.server_address import ServerAddress
 
 T = TypeVar("T")
 
@@ -52,7 +53,8 @@ class LiveState:
 
 
 class LiveSearcher:
-    """Holds the state of now. `current_model` returns the model that the library uses at the moment."""
+    """Holds the state of now. `current_model` returns the model that the library uses at the moment, and
+    `index_server` the vector server that searches it, if any."""
 
     def __init__(
         self,
@@ -60,9 +62,10 @@ class LiveSearcher:
         current_model: Callable[[], Model],
         analyse: AnalyseFile = refuse_file,
         read_only: bool = False,
+        index_server: Callable[[], ServerAddress | None] = lambda: None,
     ) -> None:
         self._store, self._current_model, self._analyse = store, current_model, analyse
-        self._read_only = read_only
+        self._read_only, self._index_server = read_only, index_server
         self._lock = threading.Lock()
         self._version_opened: object = None
         self.opened_at = 0.0
@@ -73,7 +76,7 @@ class LiveSearcher:
         with self._lock:
             model = self._current_model()
             self._version_opened = self._version(model)
-            searcher = Searcher.open(self._store, model, choose_scoring, self._analyse)
+            searcher = Searcher.open(self._store, model, choose_scoring, self._analyse, self._index_server())
             missing = len(embedding_cache(self._store, model).missing())
             state = LiveState(searcher, self._problem(searcher, missing), missing)
             if state.problem is None and len(searcher):

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from wordreel.errors import (
     BankError,
     HubnessError,
+    IndexServerError,
     LibraryBusy,
     LibraryReadOnly,
     MediaError,
@@ -95,6 +96,7 @@ KINDS: tuple[tuple[type[WordreelError], int, str], ...] = (
     (BankError, 422, "bad_bank"),
     (HubnessError, 422, "bad_normalisation"),
     (WeightsError, 503, "weights_missing"),
+    (IndexServerError, 503, "index_unavailable"),
     (WordreelError, 409, "library_problem"),
 )
 

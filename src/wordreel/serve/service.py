@@ -63,7 +63,9 @@ class Service:
         self.sessions = Sessions()
         self.fence = fence or Fence()
         analyse = analyse or FileAnalyser(self.store, library.weights, self.fence)
-        self.live = LiveSearcher(self.store, self.current_model, analyse, options.read_only)
+        self.live = LiveSearcher(
+            self.store, self.current_model, analyse, options.read_only, library.index_server
+        )
         self.encoder = Encoder(self.current_model.now, self.metrics)
         self.thumbnails = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBNAIL_BYTES))
         self.files = VerifiedFiles(self.store, options.roots)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from wordreel.errors import NOT_WRITABLE, LibraryBusy, LibraryError, NextStep
+from wordreel.errors import NOT_WRITABLE, LibraryBusy, LibraryError, LibraryReadOnly, NextStep
 from wordreel.library.store import LibraryStore
 from wordreel.progress import ProgressCallback
 from wordreel.search.hits import CaptionMatch, Hit, Match, MatchTimeline, Results, SequenceHit
@@ -345,6 +345,7 @@ class Library:
         >>> library.add(folder / "new films", experts=["shots"]).added
         []
         """
+        self._refuse_replica()
         first = not self.store.has_clips()
         names = list(experts) if experts else self._default_experts()
         files = [Path(path).expanduser() for path in paths]
@@ -422,6 +423,7 @@ class Library:
         >>> library.remove("never-added.mp4")
         []
         """
+        self._refuse_replica()
         self._searcher = None
         return self.store.remove([Path(path).expanduser() for path in paths])
 
@@ -437,6 +439,7 @@ class Library:
         >>> library.remove_missing()
         []
         """
+        self._refuse_replica()
         self._searcher = None
         return self.store.remove_missing()
 
@@ -772,6 +775,11 @@ class Library:
         from wordreel.library.publication import is_replica
 
         return is_replica(self.store)
+
+    def _refuse_replica(self) -> None:
+        if self.is_replica:
+            step = NextStep("change the library that it follows")
+            raise LibraryReadOnly(f"{self.path} is a replica of a published library", step)
 
     def index_server(self) -> ServerAddress | None:
         """The vector server that searches the library; None if it is searched on this machine.

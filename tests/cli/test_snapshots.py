@@ -47,12 +47,14 @@ COMMANDS = {
     "bank_show": "bank show everyday -L LIBRARY",
     "bank_unknown": "bank show nothing -L LIBRARY",
     "models": "models",
+    "index": "index -L LIBRARY",
+    "index_wrong_address": "index mysql://me:secret@host/x -L LIBRARY",
     "unknown_command": "serch",
     "unknown_option": "search a dog --limitt 3",
 }
 COMMAND_HELP = (
     "add", "search", "like", "caption", "import", "use", "models", "train", "tune", "evaluate", "qbnorm",
-    "serve",
+    "serve", "index",
 )  # fmt: skip
 MASKS = (
     (r"\b[0-9a-f]{16,64}\b", "HASH"),

@@ -78,11 +78,27 @@ class MilvusServer:
         return self._connected
 
     def _do(self, work: Callable[[Any], T]) -> T:
+        for last in (False, True):
+            try:
+                return work(self._client())
+            except IndexServerError:
+                raise
+            except Exception as error:  # the client has many kinds, gRPC's own among them
+                if "not loaded" in str(error) and not last:
+                    self._load()
+                    continue
+                self.close()
+                raise explain(error, self._address) from None
+        raise AssertionError  # the second attempt returns or raises
+
+    def _load(self) -> None:
+        """Bring the collections back into memory, as after a restart of the server."""
         try:
-            return work(self._client())
-        except IndexServerError:
-            raise
-        except Exception as error:  # the client has many kinds, gRPC's own among them
+            client = self._client()
+            for name in (self._markers, self._rows):
+                if client.has_collection(name):
+                    client.load_collection(name)
+        except Exception as error:
             self.close()
             raise explain(error, self._address) from None
 

@@ -96,6 +96,7 @@ def publish(
             row = connection.execute(
                 "SELECT generation, digests FROM wordreel_libraries WHERE library = %s", (library,)
             ).fetchone()
+            tracks += _send_tracks(connection, store, library, None)  # of videos added meanwhile
             generation, before = (row[0], json.loads(row[1])) if row else (0, {})
             changed = 0
             digests = {}

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+import numpy as np
+
 from wordreel.errors import NOT_WRITABLE, LibraryBusy, LibraryError, LibraryReadOnly, NextStep
 from wordreel.library.store import LibraryStore
 from wordreel.progress import ProgressCallback
@@ -23,6 +25,7 @@ from wordreel.weights.store import WeightStore
 
 if TYPE_CHECKING:
     from wordreel.banks.manager import BankManager
+    from wordreel.index.base import QuerySample
     from wordreel.library.add_report import AddProgress, AddProgressCallback, AddReport
     from wordreel.library.backup import BackupReport
     from wordreel.library.publication import PublicationReport
@@ -791,13 +794,17 @@ class Library:
 
         return chosen_server(self.store, self._index)
 
-    def _sample_queries(self) -> list[QueryEmbedding]:
+    def _sample_queries(self) -> QuerySample | None:
         """Up to a hundred queries of the largest bank, to measure the recall of an index with."""
+        from wordreel.index.base import QuerySample
+
         banks = self.banks.list()
         if not banks:
-            return []
+            return None
         texts = self.banks.show(max(banks, key=lambda row: row.size).name).texts
-        return self.encode_texts(texts[:: max(1, len(texts) // RECALL_QUERIES)][:RECALL_QUERIES])
+        some = self.encode_texts(texts[:: max(1, len(texts) // RECALL_QUERIES)][:RECALL_QUERIES])
+        vectors, weights = [one.vectors for one in some], [one.weights for one in some]
+        return QuerySample(np.stack(vectors), np.stack(weights))
 
     @cached_property
     def banks(self) -> BankManager:

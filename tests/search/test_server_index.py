@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from tests.example_library import ColourModel, build
 from tests.index.fake_vector_server import FakeServer
@@ -10,10 +9,8 @@ from tests.index.fake_vector_server import FakeServer
 import wordreel
 from wordreel.errors import IndexServerError, LibraryError, WordreelError
 from wordreel.index import server as server_module
-from wordreel.index.exact import ExactIndex
 from wordreel.library.publication import REPLICA
 from wordreel.search import server_index
-from wordreel.types import QueryEmbedding
 
 ADDRESS = "postgresql://me:secret@db.example.org/films"
 
@@ -47,7 +44,7 @@ def test_a_server_answers_as_this_machine_does(server, folder):
         library.banks.build("words", ["red x", "green y", "blue z"], "made up")
         expected = {norm: hits(library, norm) for norm in ("none", "is", "dis", "csls")}
         status = library.use_index(ADDRESS)
-        assert (status.complete, status.recall, status.sent.added) == (True, 1.0, len(server.table))
+        assert (status.complete, status.exact, status.sent.added) == (True, True, len(server.table))
         assert {norm: hits(library, norm) for norm in expected} == expected
 
 
@@ -88,14 +85,14 @@ def test_a_dead_server_is_an_error_and_not_an_empty_answer(server, folder):
             library.search("green")
 
 
-def test_recall_is_measured_against_exact_search():
-    vectors = np.eye(20, dtype=np.float32)[:, None]
-    exact = ExactIndex(vectors, np.ones((20, 1), bool))
-    half = ExactIndex(np.where(np.arange(20)[:, None, None] < 5, vectors, -1), np.ones((20, 1), bool))
-    asked = [QueryEmbedding(vectors[0], np.ones(1, np.float32))]
-    assert server_index.measured_recall(exact, exact, asked) == 1.0
-    assert server_index.measured_recall(half, exact, asked) == 0.5
-    assert server_index.measured_recall(exact, exact, []) is None
+def test_the_recall_of_an_approximate_server_is_measured_and_remembered(server, folder):
+    server.exact = False
+    with opened(folder) as library:
+        assert library.use_index(ADDRESS).recall is None  # there is no bank
+        library.banks.build("words", ["red x", "green y", "blue z"], "made up")
+        recall = library.use_index(ADDRESS).recall
+        assert (recall.value, recall.queries) == (1.0, 3)
+        assert library.index_status().recall == recall
 
 
 def test_a_replica_is_not_changed(folder):

@@ -130,7 +130,7 @@ def test_a_library_searched_by_a_server(real_server, tmp_path):
     with wordreel.Library(tmp_path / "library", model=ColourModel()) as library:
         status = library.use_index(real_server.url)
         assert status.complete
-        assert status.recall == 1.0
+        assert status.exact
         for norm, results in expected.items():
             for text, known in zip(("red", "green", "blue sea"), results, strict=True):
                 got = library.search(text, norm=norm, moments=True, limit=30)

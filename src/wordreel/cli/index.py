@@ -66,8 +66,8 @@ def index(
 def print_status(status: IndexStatus) -> None:
     """The server, how it searches, and what was sent."""
     typer.echo(f"{printable(status.address)}: {status.engine}")
-    recall = "not measured (build a query bank)" if status.recall is None else f"{status.recall:.3f}"
-    how = "exact" if status.exact else f"approximate, recall@10 {recall}"
+    recall = "recall not measured (build a query bank)" if status.recall is None else str(status.recall)
+    how = "exact" if status.exact else f"approximate, {recall}"
     state = "complete" if status.complete else "incomplete: `wordreel index ADDRESS` sends the rest"
     typer.echo(f"{status.clips} clips, {how}, {state}")
     if status.sent is not None:

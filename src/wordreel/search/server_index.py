@@ -7,14 +7,14 @@ which can be built again at any time.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from wordreel.errors import NextStep, WordreelError
-from wordreel.index.base import Index
+from wordreel.index.base import QuerySample
 from wordreel.index.exact import ExactIndex
+from wordreel.index.recall import MeasuredRecall, measure_recall
 from wordreel.index.server import ServerIndex
 from wordreel.index.server_sync import SyncReport, clips_digest
 from wordreel.index.vector_server import Layout, VectorServer
@@ -25,24 +25,23 @@ from wordreel.models.base import Model
 from wordreel.progress import ProgressCallback
 from wordreel.search.embedding import embedding_cache
 from wordreel.server_address import POSTGRESQL, ServerAddress, parse_address
-from wordreel.types import Int64, QueryEmbedding
+from wordreel.types import Int64
 
 LOCAL = "local"  # what `--index` takes instead of an address
 ADDRESS, RECALL = "index", "index recall"  # settings
-RECALL_AT = 10
 CHOOSE = NextStep("name a server", command="index ADDRESS")
 
 
 @dataclass(frozen=True)
 class IndexStatus:
-    """What a server has of a library. `recall` at 10 was measured on the queries of a bank; 1 if exact."""
+    """What a server has of a library. The `recall` of approximate search is measured on a bank's queries."""
 
     address: str
     engine: str
     exact: bool
     clips: int  # embedded in the library
     complete: bool  # the server has just those
-    recall: float | None = None
+    recall: MeasuredRecall | None = None
     sent: SyncReport | None = None
 
 
@@ -91,33 +90,31 @@ def use_server(
     address: ServerAddress,
     store: LibraryStore,
     model: Model,
-    queries: Sequence[QueryEmbedding] = (),
+    queries: QuerySample | None = None,
     on_progress: ProgressCallback | None = None,
     deep: bool = False,
 ) -> IndexStatus:
     """Send a library to a server, measure the recall with some queries, and search by it from now on."""
-    gallery = embedding_cache(store, model).load()
+    gallery, columns = embedding_cache(store, model).open()
     index = open_server_index(address, store, model, gallery, on_progress)
     report = index.synchronise(on_progress, deep) if deep else index.first_report
-    recall = (
-        1.0
-        if index.exact
-        else measured_recall(index, ExactIndex(gallery.vectors, gallery.available), queries)
-    )
+    recall = None
+    if not index.exact and queries is not None and report.rows:
+        exact = ExactIndex(gallery.vectors, gallery.available)
+        recall = measure_recall(index, exact, queries, columns.live)
     remember_server(store, address)
-    store.set_setting(RECALL, json.dumps({"address": str(address), "recall": recall}))
-    return IndexStatus(
-        str(address), index.server.describe(), index.exact, len(gallery.ids), True, recall, report
-    )
+    store.set_setting(RECALL, json.dumps({"address": str(address), "recall": recall and asdict(recall)}))
+    engine = index.server.describe()
+    return IndexStatus(str(address), engine, index.exact, report.rows, True, recall, report)
 
 
 def index_status(address: ServerAddress, store: LibraryStore, model: Model) -> IndexStatus:
     """What a server has now; nothing is sent."""
     server = connect(address, store, model)
     engine, marker = server.describe(), server.read_marker()
-    clips = np.intersect1d(embedding_cache(store, model).load().ids, _clip_ids(store))
+    clips = np.intersect1d(embedding_cache(store, model).open()[0].ids, _clip_ids(store))
     complete = marker is not None and marker.complete and marker.clips == clips_digest(clips)
-    recall = 1.0 if server.exact else _saved_recall(store, address)
+    recall = None if server.exact else _saved_recall(store, address)
     server.close()
     return IndexStatus(str(address), engine, server.exact, len(clips), complete, recall)
 
@@ -132,25 +129,13 @@ def forget_server(store: LibraryStore, model: Model, drop: bool = False) -> None
     remember_server(store, None)
 
 
-def measured_recall(index: Index, exact: Index, queries: Sequence[QueryEmbedding]) -> float | None:
-    """The share of the exact ten best items that the index returns, over some queries; None without any."""
-    if not queries or not len(exact):
-        return None
-    vectors = np.stack([query.vectors for query in queries])
-    weights = np.stack([query.weights for query in queries])
-    found = index.search(vectors, weights, RECALL_AT).rows.tolist()
-    true = exact.search(vectors, weights, RECALL_AT).rows.tolist()
-    shares = [len(set(a) & set(b)) / len(set(b)) for a, b in zip(found, true, strict=True)]
-    return float(np.mean(shares))
-
-
-def _saved_recall(store: LibraryStore, address: ServerAddress) -> float | None:
+def _saved_recall(store: LibraryStore, address: ServerAddress) -> MeasuredRecall | None:
+    """What was measured of this server last."""
     try:
         saved = json.loads(store.setting(RECALL) or "{}")
-    except ValueError:
+        return MeasuredRecall(**saved["recall"]) if saved["address"] == str(address) else None
+    except (ValueError, TypeError, KeyError):
         return None
-    known = isinstance(saved, dict) and saved.get("address") == str(address)
-    return saved.get("recall") if known else None
 
 
 def _clip_ids(store: LibraryStore) -> Int64:

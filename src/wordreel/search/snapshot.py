@@ -53,7 +53,7 @@ class LibrarySnapshot:
 
     @classmethod
     def take(cls, store: LibraryStore, model: Model, server: ServerAddress | None = None) -> LibrarySnapshot:
-        """The library now, as far as the model has embedded it; a vector server searches it if one is given."""
+        """The library now, as far as the model has embedded it, searched by a server if one is given."""
         gallery, columns = embedding_cache(store, model).open()
         indexes = index_cache(store, model, gallery)
         return cls(store, gallery, columns, indexes, server_opener(store, model, server))
@@ -74,7 +74,7 @@ class LibrarySnapshot:
 
     @cached_property
     def index(self) -> Index:
-        """The server's, or that which fits the size of the library, if it is built; an exact scan otherwise."""
+        """The server's; else the one that fits the size of the library, if it is built; else a scan."""
         return self.opened_index.index
 
     @cached_property

@@ -1,6 +1,6 @@
 """Search by a Milvus server.
 
-One collection per library and model, one partition per pattern of available experts; absent experts are
+One collection per library, model and mode, one partition per pattern of available experts; absent experts are
 zeros, as all vectors of a collection are equally long. `exact` uses the FLAT index, which scores every row;
 `hnsw` a graph.
 
@@ -54,7 +54,9 @@ class MilvusServer:
     def __init__(self, address: ServerAddress, layout: Layout) -> None:
         self.exact = address.mode == EXACT
         self._address, self._layout = address, layout
-        self._rows, self._markers = layout.name, f"{layout.name}_marker"
+        # The kind of a collection's index is chosen once.
+        self._rows = layout.name if self.exact else f"{layout.name}_hnsw"
+        self._markers = f"{self._rows}_marker"
         self._width = layout.experts * layout.dim + SLOTS
         self._connected: Any = None
 
@@ -120,7 +122,7 @@ class MilvusServer:
             schema.add_field("id", DataType.INT64, is_primary=True)
             schema.add_field("marker", DataType.VARCHAR, max_length=4_096)
             schema.add_field("unused", DataType.FLOAT_VECTOR, dim=2)  # Milvus wants one
-            self._create_collection(client, self._markers, schema, "unused", exact=True)
+            client.create_collection(self._markers, schema=schema, consistency_level=STRONG)
         if not client.has_collection(self._rows):
             schema = client.create_schema(auto_id=False)
             schema.add_field("clip", DataType.INT64, is_primary=True)
@@ -129,17 +131,20 @@ class MilvusServer:
                 schema.add_field(f"bias_{slot}", DataType.FLOAT)
                 schema.add_field(f"known_{slot}", DataType.BOOL)
             schema.add_field("embedding", DataType.FLOAT_VECTOR, dim=self._width)
-            self._create_collection(client, self._rows, schema, "embedding", exact=self.exact)
-        for name in (self._markers, self._rows):
-            client.load_collection(name)
+            client.create_collection(self._rows, schema=schema, consistency_level=STRONG)
+        self._open_collection(client, self._markers, "unused", exact=True)
+        self._open_collection(client, self._rows, "embedding", exact=self.exact)
 
-    def _create_collection(self, client: Any, name: str, schema: Any, vectors: str, exact: bool) -> None:
-        indexes = client.prepare_index_params()
-        indexes.add_index(
-            vectors, index_type="FLAT" if exact else "HNSW", metric_type="IP",
-            params={} if exact else HNSW_PARAMETERS,
-        )  # fmt: skip
-        client.create_collection(name, schema=schema, index_params=indexes, consistency_level=STRONG)
+    def _open_collection(self, client: Any, name: str, vectors: str, exact: bool) -> None:
+        """Load a collection, after its index was created, which a crash may have left out."""
+        if not client.list_indexes(name):
+            indexes = client.prepare_index_params()
+            indexes.add_index(
+                vectors, index_type="FLAT" if exact else "HNSW", metric_type="IP",
+                params={} if exact else HNSW_PARAMETERS,
+            )  # fmt: skip
+            client.create_index(name, indexes)
+        client.load_collection(name)
 
     @contextmanager
     def lock(self) -> Iterator[None]:

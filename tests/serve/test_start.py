@@ -16,7 +16,7 @@ def start(library, monkeypatch):
 
     def run(*arguments):
         started = []
-        monkeypatch.setattr(command, "_stay", lambda opened, options, open_page: started.append(options))
+        monkeypatch.setattr(command, "_stay", lambda opened, options, *more: started.append(options))
         result = CliRunner().invoke(app, ["serve", "-L", str(library), "--port", "0", *map(str, arguments)])
         assert bool(started) == (result.exit_code == 0)
         return started[0] if started else f"{result.exception} {result.output}"

@@ -114,7 +114,7 @@ def publish(
                            digests = excluded.digests""",
                     (library, address.library, generation, json.dumps(digests)),
                 )
-        _drop_tracks(connection, store, library)
+        _drop_tracks(connection, library)
     return PublicationReport(generation, changed, tracks)
 
 
@@ -234,7 +234,7 @@ def _send_tracks(
     for some in _batches(missing):
         with connection.transaction():
             for digest in some:
-                with suppress(FileNotFoundError):  # removed meanwhile, or lost: the catalogue's snapshot tells
+                with suppress(FileNotFoundError):  # removed meanwhile, or lost
                     connection.execute(
                         "INSERT INTO wordreel_track_files VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
                         (library, digest, store.track_files.read(digest)),
@@ -245,7 +245,7 @@ def _send_tracks(
     return done
 
 
-def _drop_tracks(connection: Any, store: LibraryStore, library: str) -> None:
+def _drop_tracks(connection: Any, library: str) -> None:
     """Delete the published tracks that no row needs any more."""
     connection.execute(
         """DELETE FROM wordreel_track_files f WHERE library = %s AND NOT EXISTS (

@@ -18,16 +18,21 @@ NETWORKS = 16  # that stay loaded
 
 @pytest.fixture(scope="session", autouse=True)
 def _load_networks_once():
-    """A network's file is loaded once for all tests of a process: loading takes longer than most of them."""
+    """A network is loaded once for all tests of a process: loading takes longer than most of them."""
     from wordreel.nets import runtime
 
     load, loaded = runtime.Network.__init__, OrderedDict()
 
-    def load_once(self, path):
-        status = Path(path).stat()
-        key = (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size, runtime.threads())
+    def identity(model):
+        if isinstance(model, bytes):
+            return hashlib.sha256(model).hexdigest()
+        status = Path(model).stat()
+        return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
+
+    def load_once(self, model):
+        key = (identity(model), runtime.threads())
         if key not in loaded:
-            load(self, path)
+            load(self, model)
             loaded[key] = dict(vars(self))
         loaded.move_to_end(key)
         vars(self).update(loaded[key])

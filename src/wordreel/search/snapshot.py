@@ -81,7 +81,7 @@ class LibrarySnapshot:
     def opened_index(self) -> OpenedIndex:
         """The index, and what was measured of it."""
         if self.open_server is not None:
-            return OpenedIndex(self.open_server(self.gallery))
+            return OpenedIndex(self.open_server(self.gallery), len(self))
         return open_index(self.gallery, self.indexes)
 
     @cached_property
@@ -178,13 +178,14 @@ class LibrarySnapshot:
 
 @dataclass(frozen=True, eq=False)
 class OpenedIndex:
-    """An index over all rows; `built` is the part of it that comes from files."""
+    """An index over all rows, `clips` of which are live; `built` is the part of it that comes from files."""
 
     index: Index
+    clips: int
     built: BuiltIndex | None = None
 
     def __str__(self) -> str:
-        rows = f"{len(self.index):,} clips"
+        rows = f"{self.clips:,} clips"
         if self.built is None:
             remote = isinstance(self.index, ServerIndex)
             return f"{rows} searched by {self.index}" if remote else f"exact scan of {rows}"
@@ -203,8 +204,8 @@ def open_index(gallery: Gallery, cache: IndexCache) -> OpenedIndex:
     builder = builder_for(gallery.vectors)
     index = None if builder is None else cache.open(builder, gallery.vectors, gallery.available)
     if builder is None or index is None:
-        return OpenedIndex(ExactIndex(gallery.vectors, gallery.available))
-    return OpenedIndex(index, cache.read(builder.name))
+        return OpenedIndex(ExactIndex(gallery.vectors, gallery.available), len(gallery.live_rows))
+    return OpenedIndex(index, len(gallery.live_rows), cache.read(builder.name))
 
 
 def server_opener(store: LibraryStore, model: Model, server: ServerAddress | None) -> OpenServer | None:

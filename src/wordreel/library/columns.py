@@ -175,6 +175,8 @@ class ColumnCache:
 
     def _grow(self, before: ClipColumns, rows: int, removed: Int64) -> ClipColumns:
         """With the rows that were embedded since, and without the clips that were removed."""
+        if 0 < rows == len(self.ids):
+            return replace(before, dead=np.union1d(before.dead, removed))
         clips = np.zeros(len(self.ids), CLIP)
         clips[:rows] = before.clips
         clips["video"][rows:] = NO_VIDEO

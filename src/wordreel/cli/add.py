@@ -19,8 +19,8 @@ from wordreel.cli.common import (
     names_in,
     print_json,
     printable,
-    progress_bars,
 )
+from wordreel.cli.show_progress import Shown, show_progress
 
 if TYPE_CHECKING:
     from wordreel.api import Library
@@ -54,7 +54,7 @@ def add(
 
     names = names_in(experts)
     fetch_missing(names, quiet=as_json)
-    report = run(Library(library), paths, names, jobs, retry_failed, on, quiet=as_json)
+    report = run(Library(library), paths, names, jobs, retry_failed, on, as_json)
     if as_json:
         print_json(asdict(report))
     if report.failed and not (report.added or report.skipped or report.updated or report.moved):
@@ -68,34 +68,28 @@ def run(
     jobs: int | None = None,
     retry_failed: bool = False,
     on: str | None = None,
-    quiet: bool = False,
+    as_json: bool = False,
 ) -> AddReport:
-    """Add with a progress bar and a summary at the end."""
-    from wordreel.library.add_report import AddProgress
-
-    with progress_bars(quiet) as bars:
-        files = bars.add_task("Adding", total=None, note="")
-        clips = bars.add_task("Embedding", total=None, note="", visible=False)
-
-        def on_file(now: AddProgress) -> None:
-            bars.update(files, completed=now.bytes_done, total=now.bytes_total, note=files_note(now))
-
-        def on_embed(now: Progress) -> None:
-            note = f"{now.done}/{now.total} clips"
-            bars.update(clips, completed=now.done, total=now.total, note=note, visible=True)
-
-        with redirect_stdout(sys.stderr):  # Ray prints that a worker died; standard output is for the report
-            report = library.add(
-                *paths,
-                experts=experts,
-                jobs=jobs,
-                retry_failed=retry_failed,
-                on=on,
-                on_progress=lambda now: on_file(now) if isinstance(now, AddProgress) else on_embed(now),
-            )
-    if not quiet:
+    """Add with progress and a summary at the end; `as_json` is for programs, without a summary."""
+    with (
+        show_progress(as_json, describe) as on_progress,
+        redirect_stdout(sys.stderr),  # Ray prints that a worker died; standard output is for the report
+    ):
+        report = library.add(
+            *paths, experts=experts, jobs=jobs, retry_failed=retry_failed, on=on, on_progress=on_progress
+        )
+    if not as_json:
         summarise(report, library)
     return report
+
+
+def describe(now: Progress) -> Shown:
+    """Files by their bytes, clips by their number."""
+    from wordreel.library.add_report import AddProgress
+
+    if isinstance(now, AddProgress):
+        return Shown("Adding", now.bytes_done, now.bytes_total, files_note(now))
+    return Shown("Embedding", now.done, now.total, f"{now.done}/{now.total} clips")
 
 
 def files_note(now: AddProgress) -> str:

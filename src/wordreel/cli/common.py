@@ -7,14 +7,11 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from wordreel.progress import Progress, ProgressCallback
-
-if TYPE_CHECKING:
-    from rich.progress import Progress as ProgressBars
 
 EVERY = 10.0  # seconds between lines of progress where there is no terminal
 
@@ -92,15 +89,6 @@ def names_in(text: str | None) -> list[str] | None:
     (['ocr', 'speech'], None)
     """
     return [name.strip() for name in text.split(",") if name.strip()] if text else None
-
-
-def progress_bars(quiet: bool) -> ProgressBars:
-    """Bars on standard error, each with its name in front and a `note` behind."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}")
-    return Progress(*columns, console=Console(stderr=True, quiet=quiet))
 
 
 def count_of(number: int, noun: str) -> str:

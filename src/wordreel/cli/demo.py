@@ -54,10 +54,10 @@ def demo(
     files = sorted(path.name for path in collection.iterdir())
     echo(f"  {len(files)} files in {collection}: {', '.join(files)}\n")
 
-    add.run(Library(library_folder), [collection], quiet=as_json)
+    add.run(Library(library_folder), [collection], as_json=as_json)
     library = Library(library_folder, create=False)
     if model is not None:
-        _use(library, model, yes, quiet=as_json)
+        _use(library, model, yes, as_json=as_json)
     results = []
     for query in queries:
         hits = library.search(query.text, limit=2)
@@ -78,14 +78,14 @@ def demo(
     echo('  wordreel add ~/Videos   and then   wordreel search "a man lifts a car"')
 
 
-def _use(library: Library, model: str, yes: bool, quiet: bool) -> None:
+def _use(library: Library, model: str, yes: bool, as_json: bool) -> None:
     """Switch to a model; where it cannot be had, say why and go on with the default one."""
     from wordreel.cli.use import use_with_progress
 
     try:
-        used = use_with_progress(library, model, yes=yes, quiet=quiet)
+        used = use_with_progress(library, model, yes=yes, as_json=as_json)
     except WeightsError as error:
         typer.echo(f"wordreel: {error}; the default model answers instead.", err=True)
     else:
-        if not quiet:
+        if not as_json:
             typer.echo(f"{used.name} answers; {used.embedded} clips were embedded.")

@@ -15,12 +15,12 @@ from wordreel.cli.common import (
     names_in,
     print_json,
     printable,
-    progress_bars,
 )
+from wordreel.cli.show_progress import Shown, show_progress
+from wordreel.progress import Progress
 
 if TYPE_CHECKING:
     from wordreel.datasets.trees.import_writers import ImportReport
-    from wordreel.datasets.trees.importer import ImportProgress
     from wordreel.datasets.trees.tree import Tree
     from wordreel.library.store import LibraryStore
 
@@ -58,7 +58,7 @@ def import_(
     from wordreel.datasets.trees import open_tree
 
     tree = open_tree(folder, kind, dataset, videos)
-    report = run(Library(library).store, tree, names_in(split), names_in(experts), quiet=as_json)
+    report = run(Library(library).store, tree, names_in(split), names_in(experts), as_json)
     if as_json:
         print_json(_plain(report))
     else:
@@ -68,20 +68,21 @@ def import_(
 
 
 def run(
-    store: LibraryStore, tree: Tree, splits: list[str] | None, experts: list[str] | None, quiet: bool
+    store: LibraryStore, tree: Tree, splits: list[str] | None, experts: list[str] | None, as_json: bool
 ) -> ImportReport:
-    """Import with a progress bar."""
+    """Import with progress."""
     from wordreel.datasets.trees.importer import import_tree
 
-    with progress_bars(quiet) as bars:
-        items = bars.add_task("Importing", total=None, note="reading")
+    with show_progress(as_json, describe) as on_progress:
+        return import_tree(store, tree, splits, experts, on_progress)
 
-        def show(now: ImportProgress) -> None:
-            failed = f", {now.failures} failed" if now.failures else ""
-            note = f"{now.done}/{now.total} items{failed}"
-            bars.update(items, completed=now.done, total=now.total, note=note)
 
-        return import_tree(store, tree, splits, experts, show)
+def describe(now: Progress) -> Shown:
+    """Items and failures."""
+    from wordreel.datasets.trees.importer import ImportProgress
+
+    failed = f", {now.failures} failed" if isinstance(now, ImportProgress) and now.failures else ""
+    return Shown("Importing", now.done, now.total, f"{now.done}/{now.total} items{failed}")
 
 
 def summarise(report: ImportReport) -> None:

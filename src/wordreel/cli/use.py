@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, print_json, printable, progress_bars, size_of
+from wordreel.cli.common import JsonOption, LibraryOption, print_json, printable, size_of
+from wordreel.cli.show_progress import Shown, show_progress, shown
 from wordreel.progress import Progress
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from wordreel.api import Library
     from wordreel.models.convert.checkpoint_file import ConversionOptions
     from wordreel.search.use import UseResult
@@ -98,7 +97,7 @@ def use(
     if model is None:
         _print_models(opened, list_all, as_json)
         return
-    used = use_with_progress(opened, model, conversion, precision=precision, yes=yes, quiet=as_json)
+    used = use_with_progress(opened, model, conversion, precision=precision, yes=yes, as_json=as_json)
     if as_json:
         print_json(asdict(used))
         return
@@ -114,43 +113,34 @@ def use_with_progress(
     *,
     precision: Precision = "fp32",
     yes: bool = False,
-    quiet: bool = False,
+    as_json: bool = False,
 ) -> UseResult:
-    """Switch the model, with progress bars on standard error; Ctrl-C leaves the previous one in use."""
-    bars = progress_bars(quiet)
-    tasks: dict[str, TaskID] = {}
+    """Switch the model, with progress on standard error; Ctrl-C leaves the previous one in use."""
+    with show_progress(as_json, describe) as on_progress:
+        try:
+            return opened.use(
+                model,
+                on_progress,
+                conversion=conversion,
+                confirm_download=lambda plan: confirm(plan, yes),
+                precision=precision,
+            )
+        except KeyboardInterrupt:
+            message = "wordreel: stopped. The previous model stays in use; the same command resumes."
+            typer.echo(message, err=True)
+            raise typer.Exit(130) from None
 
-    def on_progress(now: Progress) -> None:
-        from wordreel.cli.add import files_note
-        from wordreel.library.add_report import AddProgress
 
-        stage = "embedding frames" if isinstance(now, AddProgress) else now.stage
-        if stage not in tasks:
-            bars.start()
-            tasks[stage] = bars.add_task(stage.capitalize(), total=None, note="")
-        if isinstance(now, AddProgress):
-            bars.update(tasks[stage], completed=now.bytes_done, total=now.bytes_total, note=files_note(now))
-        else:
-            sized = now.stage.startswith("downloading")
-            note = size_of(now.total or 0) if sized else f"{now.done}/{now.total}"
-            bars.update(tasks[stage], completed=now.done, total=now.total, note=note)
+def describe(now: Progress) -> Shown:
+    """Frames as `add` shows them, downloads by their size."""
+    from wordreel.cli.add import files_note
+    from wordreel.library.add_report import AddProgress
 
-    try:
-        return opened.use(
-            model,
-            on_progress,
-            conversion=conversion,
-            confirm_download=lambda plan: confirm(plan, yes),
-            precision=precision,
-        )
-    except KeyboardInterrupt:
-        bars.stop()
-        message = "wordreel: stopped. The previous model stays in use; the same command resumes."
-        typer.echo(message, err=True)
-        raise typer.Exit(130) from None
-    finally:
-        if bars.live.is_started:  # a bar that never started would leave an empty line
-            bars.stop()
+    if isinstance(now, AddProgress):
+        return Shown("Embedding frames", now.bytes_done, now.bytes_total, files_note(now))
+    if now.stage.startswith("downloading"):
+        return shown(now)._replace(note=size_of(now.total or 0))
+    return shown(now)
 
 
 def confirm(plan: InstallPlan, yes: bool) -> bool:

@@ -695,7 +695,9 @@ class Library:
         server = parse_address(address)
         self._embed_missing()
         self._searcher = None
-        return use_server(server, self.store, self.model, self._sample_queries(), on_progress, deep)
+        status = use_server(server, self.store, self.model, self._sample_queries(), on_progress, deep)
+        self._index = address  # with the password, which the library does not remember
+        return status
 
     def index_status(self) -> IndexStatus | None:
         """What the vector server has that searches the library; None if it is searched on this machine.
@@ -722,8 +724,8 @@ class Library:
         """
         from wordreel.search.server_index import forget_server
 
-        self._searcher = None
-        forget_server(self.store, self.model, drop)
+        forget_server(self.index_server(), self.store, self.model, drop)
+        self._searcher = self._index = None
 
     # Teams
 

@@ -149,6 +149,8 @@ def test_the_password_is_stored_nowhere(postgresql, tmp_path, monkeypatch):
     with wordreel.Library(tmp_path / "library", model=ColourModel()) as library:
         library.use_index(postgresql.url)
         assert "secret" not in str(library.index_server())
+        assert library.search("red")
+    with wordreel.Library(tmp_path / "library", model=ColourModel()) as library:
         with pytest.raises(IndexServerError, match="WORDREEL_INDEX_PASSWORD"):
             library.search("red")
         monkeypatch.setenv("WORDREEL_INDEX_PASSWORD", "wrong")

@@ -40,6 +40,7 @@ def add_film(library, path, seed):
     write_media(path, seconds=30.0, seed=seed)
     add(library.store, [path.parent], [Colour(), Talk()], FakeFence())
     embed_library(library.store, ColourModel())
+    library._searcher = None
 
 
 def answers(library):

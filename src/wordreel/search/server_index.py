@@ -119,9 +119,10 @@ def index_status(address: ServerAddress, store: LibraryStore, model: Model) -> I
     return IndexStatus(str(address), engine, server.exact, len(clips), complete, recall)
 
 
-def forget_server(store: LibraryStore, model: Model, drop: bool = False) -> None:
+def forget_server(
+    address: ServerAddress | None, store: LibraryStore, model: Model, drop: bool = False
+) -> None:
     """Search here from now on; with `drop`, delete what the server holds."""
-    address = chosen_server(store)
     if address is None:
         raise WordreelError("this library is not searched by a server", CHOOSE)
     if drop:

@@ -12,11 +12,11 @@ from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.query_embeddings import bank_cache_dir
 from wordreel.errors import NOT_WRITABLE
 from wordreel.hubness import choose_beta_unlabelled, mixtures
+from wordreel.hubness.choose_beta import PUBLISHED, SPREADS
 
 QUERIES = 2_000
 ITEMS = 4_000
-FEWEST = 2  # queries the rule can split
-FALLBACK = 20.0  # the published default
+FEWEST = 2  # queries that have a spread
 
 
 def unlabelled_beta(embedded: EmbeddedBank) -> float:
@@ -25,11 +25,12 @@ def unlabelled_beta(embedded: EmbeddedBank) -> float:
     The choice is cached until the bank changes; new videos alone do not change it.
     """
     if len(embedded.bank) < FEWEST or not len(embedded.searcher):
-        return FALLBACK
+        return PUBLISHED
     path = bank_cache_dir(embedded.searcher.store, embedded.searcher.model, embedded.bank.name) / "beta.json"
-    with suppress(OSError, ValueError, KeyError, TypeError):
+    valid = {"revision": embedded.bank.revision, "spreads": SPREADS}
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         known = json.loads(path.read_bytes())
-        if known["revision"] == embedded.bank.revision:
+        if valid.items() <= known.items():
             return float(known["beta"])
     live = embedded.gallery.live_rows
     queries, items = _spread(len(embedded.bank), QUERIES), live[_spread(len(live), ITEMS)]
@@ -40,10 +41,10 @@ def unlabelled_beta(embedded: EmbeddedBank) -> float:
         embedded.gallery.vectors[items],
         embedded.gallery.available[items],
     ).read(0, len(queries))
-    beta = choose_beta_unlabelled(sims).beta
+    beta = choose_beta_unlabelled(sims)
     with suppress(*NOT_WRITABLE), embedded.searcher.store.writing():
         make_dir(path.parent)
-        atomic_write(path, json.dumps({"revision": embedded.bank.revision, "beta": beta}).encode())
+        atomic_write(path, json.dumps({**valid, "beta": beta}).encode())
     return beta
 
 

@@ -32,9 +32,7 @@ from wordreel.hubness import (
     k_occurrence,
     measure_hubness,
 )
-from wordreel.hubness.accumulate import LOGIT_SIZE
 from wordreel.hubness.blocks import each_span, widen
-from wordreel.hubness.choose_beta import GRID
 from wordreel.index.topk import topk_ids
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.types import Bool, Float64
@@ -334,21 +332,13 @@ def check_shapes(bank: Array, test: Array, captions: Captions, direction: Direct
 
 
 def with_automatic_beta(method: Method, bank: Array, columns: Bool | None = None) -> Method:
-    """The method with a β chosen without labels, from a sample of the bank, in those `columns`.
-
-    The grid is for cosines; for logits it is divided by the largest similarity.
-    """
+    """The method with a β chosen without labels, from a sample of the bank, in those `columns`."""
     if not hasattr(method, "beta"):
         raise HubnessError(f"{method.name!r} has no beta to choose", NextStep("leave out --beta"))
     sample = bank[:: -(-len(bank) // BETA_SAMPLE)]
-    sample = sample if columns is None else sample[:, columns]
-    max_abs = float(np.abs(sample).max())
-    scale = max_abs if max_abs > LOGIT_SIZE else 1.0
-    choice = choose_beta_unlabelled(
-        sample, [beta / scale for beta in GRID], method=None if method.gated else method
-    )
+    beta = choose_beta_unlabelled(sample if columns is None else sample[:, columns])
     untyped: Any = method
-    changed: Method = replace(untyped, beta=choice.beta)
+    changed: Method = replace(untyped, beta=beta)
     return changed
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from wordreel.errors import NextStep, QueryError
 from wordreel.hubness import METHODS, Direction, Method, choose_beta_unlabelled, make_method, query_rows
 from wordreel.hubness import ranking_scores as rows_to_sort
+from wordreel.hubness.choose_beta import PUBLISHED
 from wordreel.index.exact import ExactIndex
 from wordreel.index.topk import topk_ids
 from wordreel.models.similarity import mixture
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 BATCH = 256  # captions at once
 BANK = 4_000  # videos of a bank, evenly spread over the library
-FALLBACK = 20.0  # β where the bank is too small to choose one
 LONGEST = 10_000  # characters of a caption
 NORMS = tuple(name for name, kind in METHODS.items() if not (kind.transductive or name.startswith("dual-")))
 
@@ -146,8 +146,7 @@ def _method(norm: str, beta: float | None, bank: Float32) -> Method:
             raise QueryError(f"{norm!r} has no beta; leave it out")
         return make_method(norm)
     if beta is None:
-        k = min(10, max(1, bank.shape[1] // 4))  # of a handful of captions, all would be among ten
-        beta = choose_beta_unlabelled(bank, k=k).beta if len(bank) > 1 else FALLBACK
+        beta = choose_beta_unlabelled(bank) if len(bank) > 1 else PUBLISHED
     return make_method(norm, beta=beta)
 
 

@@ -37,7 +37,7 @@ from wordreel.types import QueryEmbedding
 
 CACHED_SCORINGS = 32
 RESCORED_AT_ONCE = 4_096  # items, when all of them are rescored for an evaluation
-COMPARED = "dis"  # what plain ranking is compared with where "auto" is plain
+COMPARED = "csls"  # what plain ranking is compared with where "auto" is plain: it needs no β and no labels
 
 AnalyseFile = Callable[[Path, Model], ExtractedFile]
 
@@ -187,7 +187,7 @@ class Searcher:
         chosen = self.scoring(query.norm, query.bank, query.beta, on_progress)
         if query.norm != AUTO or chosen.norm is not PLAIN:
             return chosen
-        return self.scoring(COMPARED, query.bank, query.beta, on_progress)
+        return self.scoring(COMPARED if query.beta is None else "dis", query.bank, query.beta, on_progress)
 
     # Encoding
 

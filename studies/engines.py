@@ -180,6 +180,10 @@ class Encoded(Model):
             rows = np.concatenate([self._learned.rows(texts, self.fingerprint)[:, None], rows], axis=1)
         return [QueryEmbedding(row, self._weights, text) for row, text in zip(rows, texts, strict=True)]
 
+    def sentences(self, texts: Sequence[str]) -> Float32:
+        """`[texts, dim]`: the bridge's row for speech is the sentence vector itself."""
+        return self._known.rows([text.strip() for text in texts])[:, Bridge.experts.index("speech")]
+
     def prepare(self, texts: Sequence[str]) -> None:
         """Encode many captions at once, so that neighbours of like length stand together."""
         clean = [text.strip() for text in texts]

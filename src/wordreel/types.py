@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,12 +97,16 @@ class QueryEmbedding:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How a model's scores become confidences: `slope` and `toll`, see `wordreel.hubness.confidence`."""
+    """How a model's scores become confidences: the weights of `wordreel.hubness.confidence`."""
 
-    slope: float
+    height: float
+    standing: float
+    crowd: float
+    growth: float
     toll: float
 
     def __post_init__(self) -> None:
-        for name, value, least, most in (("slope", self.slope, 1e-3, 1e3), ("toll", self.toll, -1e4, 1e4)):
+        for name, value in asdict(self).items():
+            least, most = (-1e4, 1e4) if name == "toll" else (0.0, 1e3)
             if not least <= value <= most:
                 raise HubnessError(f"{name} must be between {least:g} and {most:g}, not {value!r}")

@@ -9,7 +9,7 @@ from safetensors import safe_open
 from tests.hubness.cases import case
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.confidence import CHECKED, LEVEL, PRIOR, USUAL, Confidence
+from wordreel.hubness.confidence import CHECKED, CROWD, NEAR, PRIOR, USUAL, Confidence
 from wordreel.hubness.embeddings import product
 from wordreel.hubness.inverted_softmax import InvertedSoftmax
 from wordreel.hubness.standard_score import FURTHEST, SHRINK, StandardScore
@@ -41,6 +41,7 @@ def naive_levels(bank):
 def naive(bank, rows, calibration=CHECKED):
     """p for every pair, straight from the formula."""
     means, spreads = naive_levels(bank)
+    usual = USUAL * statistics.median(spreads)
     found = []
     for row in np.asarray(rows, np.float64):
         t = [max(-FURTHEST, min(FURTHEST, (s - m) / r)) for s, m, r in zip(row, means, spreads, strict=True)]
@@ -49,9 +50,17 @@ def naive(bank, rows, calibration=CHECKED):
         variance = math.fsum((x - plain) ** 2 for x in t) / n
         mean = n * plain / (n + PRIOR)
         deviation = math.sqrt((n * variance + PRIOR * USUAL**2) / (n + PRIOR))
-        toll = calibration.toll + 0.5 * math.log((n + 50) / 450)
-        heights = [calibration.slope * ((x - mean) / deviation + LEVEL * x) - toll for x in t]
-        found.append([1 / (1 + math.exp(-max(-FURTHEST, min(FURTHEST, h)))) for h in heights])
+        centre = math.fsum(row) / n
+        apart = math.sqrt((math.fsum((s - centre) ** 2 for s in row) + PRIOR * usual**2) / (n + PRIOR))
+        best = sorted(row)[-CROWD:]
+        chances = []
+        for s, x in zip(row, t, strict=True):
+            steps = [max(-FURTHEST, min(FURTHEST, (other - s) / (NEAR * apart))) for other in best]
+            height = calibration.height * x + calibration.standing * (x - mean) / deviation - calibration.toll
+            height -= calibration.crowd * math.log(math.fsum(map(math.exp, steps)))
+            height -= calibration.growth * math.log((n + 50) / 450)
+            chances.append(1 / (1 + math.exp(-max(-FURTHEST, min(FURTHEST, height)))))
+        found.append(chances)
     return np.array(found)
 
 
@@ -209,7 +218,7 @@ def test_fits_from_embeddings_threads_and_as_a_method():
 
 def test_saved_and_loaded(tmp_path):
     rng = np.random.default_rng(8)
-    fitted = Confidence.fit(steady(rng, 30, 4), Calibration(3.0, 1.0))
+    fitted = Confidence.fit(steady(rng, 30, 4), Calibration(3.0, 0.5, 0.25, 0.125, 1.0))
     path = tmp_path / "bank.confidence"
     fitted.save(path)
     again = Confidence.load(path)
@@ -264,10 +273,10 @@ def test_refusals():
             fitted.of(scores, items)
     with pytest.raises(HubnessError, match="rivals"):
         fitted.of(np.zeros((3, 4)), rivals=fitted.rivals(np.zeros((2, 4))))
-    with pytest.raises(HubnessError, match="slope"):
-        Calibration(-1.0, 0.0)
+    with pytest.raises(HubnessError, match="height"):
+        Calibration(-1.0, 0.0, 0.0, 0.0, 0.0)
     with pytest.raises(HubnessError, match="toll"):
-        Calibration(1.0, np.inf)
+        Calibration(1.0, 0.0, 0.0, 0.0, np.inf)
     with pytest.raises(HubnessError, match="no queries"):
         Confidence.fit(np.zeros((0, 4)))
 

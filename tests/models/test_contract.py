@@ -28,7 +28,7 @@ class Plain(Model):
 class Powerful(Plain):
     track_experts = ("a", "b", "c")
     expert_weights = (1.0, 0.5)
-    calibration = Calibration(2.0, 3.0)
+    calibration = Calibration(2.0, 0.5, 0.5, 0.5, 3.0)
 
     def explain(self, query, tracks, clip):
         return {"a": (f"saw {query.text}", None)}

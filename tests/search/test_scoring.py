@@ -93,6 +93,39 @@ def test_a_least_confidence_leaves_items_out_before_ranking(work):
     assert len(some) < len(every)
 
 
+def test_order_and_confidence_never_contradict(work):
+    def sure(scores, rows, rivals):
+        return np.array([0.1 + 0.7 * (row % 2) for row in rows], np.float32)
+
+    for name in ("none", "csls", "gc"):
+        hits = find(work.searcher, "green", limit=100, norm=work.norm(make_method(name)), confidence=sure)
+        found = [hit.confidence for hit in hits]
+        assert len(set(found)) <= 2
+        assert all(above >= below for above, below in pairwise(found))
+        page = find(
+            work.searcher, "green", limit=2, offset=1, norm=work.norm(make_method(name)), confidence=sure
+        )
+        assert [hit.confidence for hit in page] == found[1:3]
+
+
+def test_the_best_videos_are_those_of_all_scores(work, monkeypatch):
+    """A sample that is not the whole library leaves the crowd at the top to the index."""
+    seen = []
+
+    def sure(scores, rows, rivals):
+        seen.append(rivals.best)
+        return np.zeros(len(rows), np.float32)
+
+    whole = np.sort(work.searcher.scores(["blue dogs 2"])[0])[::-1][:10]
+    find(work.searcher, "blue dogs 2", confidence=sure)
+    monkeypatch.setattr("wordreel.search.sample.ROWS", 4)
+    small = replace(work.searcher, snapshot=replace(work.searcher.snapshot))
+    find(small, "blue dogs 2", confidence=sure)
+    assert len(small.snapshot.sample.starts) < small.snapshot.sample.videos
+    for best in seen:
+        np.testing.assert_allclose(best, whole, atol=1e-6)
+
+
 def test_a_short_list_is_the_head_of_the_long_one(work):
     for name in ("dis", "is", "gc"):
         norm = work.norm(make_method(name))

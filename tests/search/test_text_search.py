@@ -77,8 +77,12 @@ def everything(searcher, text, limit, moments, norm, least):
             continue
         if moments or item.content not in seen:
             seen.add(item.content)
-            chosen.append((item.content, pytest.approx(scores[row], abs=1e-6), pytest.approx(confident[row])))
-    return chosen[:limit], norm.label if opened or norm.rescore is not None else "none"
+            chosen.append((item.content, pytest.approx(scores[row], abs=1e-6), row))
+    chosen, lowest = chosen[:limit], 1.0
+    for place, (content, score, row) in enumerate(chosen):
+        lowest = min(lowest, float(confident[row]))  # no hit is surer than the one above it
+        chosen[place] = (content, score, pytest.approx(lowest))
+    return chosen, norm.label if opened or norm.rescore is not None else "none"
 
 
 @pytest.mark.parametrize("block", [exact.BLOCK, 7])

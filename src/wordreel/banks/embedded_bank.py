@@ -88,8 +88,10 @@ class SearchConfidence:
     def __call__(self, scores: Float32, rows: Int64, rivals: RivalScores) -> Float32:
         if not len(rows):
             return np.zeros(0, np.float32)
-        known = self.confidence.rivals(rivals.scores, self.rows[rivals.rows])
-        return self.confidence.of(scores, self.rows[rows], replace(known, count=rivals.videos))
+        known = self.confidence.rivals(
+            rivals.scores, self.rows[rivals.rows], best=rivals.best, count=rivals.videos
+        )
+        return self.confidence.of(scores, self.rows[rows], known)
 
 
 @dataclass(frozen=True, eq=False)

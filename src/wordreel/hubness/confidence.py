@@ -1,27 +1,29 @@
 """How sure a hit is: a score becomes a probability that can be compared across queries and cut off.
 
-The bank says how unusual a score is for an item, t(q, v) (see `unusual`). The gallery says how unusual that
-is for the query, whose t over the n items (or videos) that compete have the mean m and the deviation d:
+The bank says how unusual a score is for an item, t(q, v) (see `standard_score`). A sample of the videos
+says how unusual that is for the query: their t have the mean m and the deviation d, and their scores the
+deviation e. The best videos say how crowded the top is, and the library how many videos compete:
 
-    u(q, v) = (t(q, v) − m_q) / d_q + LEVEL · t(q, v)      p(q, v) = 1 / (1 + exp(toll + g(n) − slope · u))
+    p(q, v) = 1 / (1 + exp(toll + growth · g + crowd · c − height · t − standing · (t − m) / d))
 
-The first term tells a query for which one item stands out from one that likes everything a little; the second
-keeps the height of the score itself. Items do not share one probability: a query may have many answers.
-**A confidence of 0.5 means: about half of the hits like this one are right.** `slope` and `toll` are a
-logistic regression of right on u, fitted to hits that are known to be right or wrong.
+    c = log Σⱼ exp((sⱼ − s) / (NEAR · e)) over the CROWD best videos
+    g = log((n + FEW) / (USUAL_COUNT + FEW)), with n at most MOST_COUNT
 
-The more items there are, the higher the best of them stands by chance, while the answers among them grow too:
-g(n) = ½ log((n + FEW) / (USUAL_COUNT + FEW)) goes half of the way from "answers grow with the items" to "one
-answer".
+A query for which one video stands out is surer than one that likes everything a little, and a hit with
+many equals is less sure than a lone one; c is 0 for a hit far ahead of all others. **A confidence of 0.5
+means: about half of the hits like this one are right.** The five numbers are a `Calibration`: a logistic
+regression on captions whose video is known, on queries without an answer, and on galleries of several
+sizes (`studies/confidence.py`). For one query and item, p never falls as the score rises.
 
-m and d are drawn to those of a bank query (0 and USUAL) as if by PRIOR more items, so that a gallery of a few
-videos is judged by what the bank knows. Cost: one pass over the bank to fit, O(n) per query to use.
+m, d and e are drawn to those of a bank query (0, USUAL and USUAL · r̄) as if by PRIOR more videos, so that
+a library of a few videos is judged by what the bank knows. Cost: one pass over the bank to fit; a query
+needs its scores with the sample and the best videos, not with every item.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,32 +37,36 @@ from wordreel.hubness.standard_score import FURTHEST, StandardScore, levels
 from wordreel.hubness.state import State
 from wordreel.types import Calibration, Float32, Float64
 
-LEVEL = 0.3  # of the height of t against how far it stands out
-PRIOR = 10  # items that the bank's idea of a query counts for
-USUAL = 0.6  # the deviation of t over the items, of a query that asks for nothing in particular
-GROWTH = 0.5  # of the logarithm of the number of items that compete
+PRIOR = 10  # videos that the bank's idea of a query counts for
+USUAL = 0.6  # the deviation of t over the videos, of a query that asks for nothing in particular
+CROWD = 10  # best videos that c looks at
+NEAR = 0.3  # deviations that set a hit apart from the next one
 FEW = 50
-USUAL_COUNT = 400  # items at which the calibration holds as it is
-AT_ONCE = 1 << 20  # confidences worked out at a time
+USUAL_COUNT = 400  # videos at which g is 0
+MOST_COUNT = 2_000  # videos beyond which g stays: calibrations are fitted on 100 to 1,000
+AT_ONCE = 1 << 20  # confidences computed at a time
 
 
-CHECKED = Calibration(slope=1.1, toll=6.1)
-"""Fitted to the ten best hits of MSVD training captions with the `bridge` model, where a video counts as
-right if its own captions say the same (the five nearest have a mean sentence cosine of 0.7)."""
+CHECKED = Calibration(height=0.201, standing=0.643, crowd=0.4, growth=1.207, toll=5.044)
+"""Of the `bridge` model, fitted by `studies/confidence.py`; for models that have none of their own."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rivals:
-    """What competes for each query: how many, and the `mean [q]` and `deviation [q]` of their t."""
+    """What competes for each query: `count` videos, with the `mean [q]` and `deviation [q]` of their t, the
+    `spread [q]` of their scores, and the scores of the `best [q, at most CROWD]`, in any order."""
 
     count: int
     mean: Float64
     deviation: Float64
+    spread: Float64
+    best: Float64
 
-    @property
-    def growth(self) -> float:
-        """g(n)."""
-        return GROWTH * float(np.log((self.count + FEW) / (USUAL_COUNT + FEW)))
+    def some(self, rows: slice) -> Rivals:
+        """Of some of the queries; rivals of one query are those of all."""
+        if len(self.mean) == 1:
+            return self
+        return Rivals(self.count, self.mean[rows], self.deviation[rows], self.spread[rows], self.best[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +82,7 @@ class Confidence:
 
         >>> bank = np.random.default_rng(0).normal(0, 0.1, (500, 3))
         >>> Confidence.fit(bank).of(np.array([0.1, 2.0, 0.1])).round(2)
-        array([0.01, 0.97, 0.01], dtype=float32)
+        array([0.  , 0.94, 0.  ], dtype=float32)
         """
         return Confidence(StandardScore().fit(blocks, threads=threads), calibration)
 
@@ -113,24 +119,42 @@ class Confidence:
             centre, scale = centre[at], scale[at]
         return np.asarray(np.clip((scores - centre) / scale, -FURTHEST, FURTHEST))
 
-    def rivals(self, scores: Array, items: Ids | None = None) -> Rivals:
-        """The competition of each query, from the scores of everything that may be an answer to it."""
+    def rivals(
+        self, scores: Array, items: Ids | None = None, *, best: Array | None = None, count: int | None = None
+    ) -> Rivals:
+        """The competition of each query, from its plain scores with a sample of the videos.
+
+        By default the scores are those of all videos, and the CROWD `best` and the `count` follow from them.
+        """
         scores = np.atleast_2d(self._scores(scores))
-        mean, deviation = np.empty(len(scores)), np.empty(len(scores))
+        top = scores if best is None else np.atleast_2d(self._scores(best))
+        mean, deviation, spread = (np.empty(len(scores)) for _ in range(3))
+        usual = USUAL * float(np.median(self._levels[1]))
         for rows, part, at in _pieces(scores, items):
             t = self.unusual(part, at)
             weight = t.shape[1] / (t.shape[1] + PRIOR)
             mean[rows] = weight * t.mean(axis=1)
             deviation[rows] = np.sqrt(weight * t.var(axis=1) + (1 - weight) * USUAL**2)
-        return Rivals(scores.shape[1], mean, deviation)
+            spread[rows] = np.sqrt(weight * part.var(axis=1, dtype=np.float64) + (1 - weight) * usual**2)
+        rest = max(0, top.shape[1] - CROWD)
+        best = np.partition(top, rest, axis=1)[:, rest:].astype(np.float64)
+        return Rivals(scores.shape[1] if count is None else count, mean, deviation, spread, best)
 
-    def standing(self, scores: Array, items: Ids | None = None, rivals: Rivals | None = None) -> Float64:
-        """u(q, v) for scores `[q, n]`; without `rivals`, the scores are taken to be all that competes."""
+    def features(self, scores: Array, items: Ids | None = None, rivals: Rivals | None = None) -> Float64:
+        """t, (t − m) / d, −c and −g of scores `[q, n]`, as `[q, n, 4]`: what the calibration weighs."""
         t = self.unusual(np.atleast_2d(scores), items)
         known = self.rivals(scores, items) if rivals is None else rivals
-        if np.shape(known.mean) not in ((len(t),), (1,)):
+        if np.shape(known.mean) not in ((len(t),), (1,)) or len(known.best) != len(known.mean):
             raise HubnessError(f"{len(known.mean)} rivals were given for {len(t)} queries")
-        return np.asarray((t - known.mean[:, None]) / known.deviation[:, None] + LEVEL * t)
+        own = np.atleast_2d(self._scores(scores)).astype(np.float64)
+        crowd = np.zeros(t.shape)
+        for each in known.best.T:
+            crowd += np.exp(
+                np.clip((each[:, None] - own) / (NEAR * known.spread[:, None]), -FURTHEST, FURTHEST)
+            )
+        growth = np.log((min(known.count, MOST_COUNT) + FEW) / (USUAL_COUNT + FEW))
+        standing = (t - known.mean[:, None]) / known.deviation[:, None]
+        return np.stack([t, standing, -np.log(crowd), np.full(t.shape, -growth)], axis=-1)
 
     def of(self, scores: Array, items: Ids | None = None, rivals: Rivals | None = None) -> Float32:
         """p(q, v), float32 of the shape of `scores`, in [0, 1].
@@ -143,12 +167,8 @@ class Confidence:
         rows_of = np.atleast_2d(scores)
         confidences = np.empty(rows_of.shape, np.float32)
         for rows, part, at in _pieces(rows_of, items):
-            some = self.rivals(part, at) if rivals is None else rivals
-            if rivals is not None and len(rivals.mean) > 1:
-                some = Rivals(rivals.count, rivals.mean[rows], rivals.deviation[rows])
-            toll = self.calibration.toll + some.growth
-            height = self.calibration.slope * self.standing(part, at, some) - toll
-            confidences[rows] = 1 / (1 + np.exp(-np.clip(height, -FURTHEST, FURTHEST)))
+            known = self.rivals(part, at) if rivals is None else rivals.some(rows)
+            confidences[rows] = probabilities(self.features(part, at, known), self.calibration)
         return confidences.reshape(scores.shape)
 
     def add(self, rows: Blocks) -> Confidence:
@@ -179,7 +199,7 @@ class Confidence:
         """Write one safetensors file, as a whole or not at all."""
         from wordreel.hubness.state_file import save_state
 
-        numbers = np.array([self.calibration.slope, self.calibration.toll])
+        numbers = np.array(astuple(self.calibration))
         save_state(self.state, path, {"calibration": numbers})
 
     @staticmethod
@@ -188,7 +208,7 @@ class Confidence:
         from wordreel.hubness.state_file import load_state, read_extra
 
         state, numbers = load_state(path), read_extra(path).get("calibration", np.empty(0))
-        if not isinstance(state.method, StandardScore) or numbers.shape != (2,):
+        if not isinstance(state.method, StandardScore) or numbers.shape != (5,):
             raise HubnessError(f"{path} is not a confidence; fit the bank again")
         return Confidence(state, Calibration(*numbers.tolist()))
 
@@ -220,3 +240,10 @@ def _pieces(scores: Array, items: Ids | None) -> list[tuple[slice, Array, Ids | 
         (rows, scores[rows], items if whole or items is None else items[rows])
         for rows in (slice(start, start + step) for start in range(0, len(scores), step))
     ]
+
+
+def probabilities(features: Float64, calibration: Calibration) -> Float64:
+    """p from `features [..., 4]`."""
+    *slopes, toll = astuple(calibration)
+    height = features @ np.array(slopes) - toll
+    return np.asarray(1 / (1 + np.exp(-np.clip(height, -FURTHEST, FURTHEST))), np.float64)

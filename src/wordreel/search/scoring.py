@@ -29,11 +29,13 @@ class Rescorer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RivalScores:
-    """What competes for a query: the plain scores `[m]` of the best items, by row, of a sample of videos."""
+    """What competes for a query: the plain scores `[m]` of the best items, by row, of a sample of videos, and
+    the plain scores of the best videos of all."""
 
     scores: Float32
     rows: Int64
     videos: int  # that the sample stands for
+    best: Float32  # [at most `hubness.confidence.CROWD`]
 
 
 class ConfidenceFunction(Protocol):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordreel.hubness.confidence import CROWD
 from wordreel.library.records import StoredClip
 from wordreel.search.explain import explain_item
 from wordreel.search.filters import PassingVideos
@@ -58,7 +59,8 @@ def _hits(search: TextSearch, query: Query, passing: PassingVideos) -> list[Hit]
     items = search.searcher.snapshot.items
     paths = passing.paths([items[scored.row].content for scored in displayed])
     label = search.scoring.norm.label if corrected else PLAIN.label
-    confidences = search.confidences(np.array([scored.row for scored in displayed], np.int64))
+    sure = never_rising(search.confidences(np.array([scored.row for scored in ranked], np.int64)))
+    confidences = None if sure is None else sure[query.offset :]
     hits: list[Hit] = []
     for number, scored in enumerate(displayed):
         item = items[scored.row]
@@ -79,6 +81,17 @@ def _hits(search: TextSearch, query: Query, passing: PassingVideos) -> list[Hit]
             )
         )
     return hits
+
+
+def never_rising(confidences: Float32 | None) -> Float32 | None:
+    """Confidences in the order of a ranking, each at most that of the hit above it.
+
+    A hit is there because nothing below it fits better, so what is sure of a lower one is not more than this.
+
+    >>> never_rising(np.array([0.5, 0.2, 0.4], np.float32)).round(1).tolist()
+    [0.5, 0.20000000298023224, 0.20000000298023224]
+    """
+    return None if confidences is None else np.minimum.accumulate(confidences)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +117,38 @@ class TextSearch:
 
     @cached_property
     def rivals(self) -> RivalScores:
-        """The best items of the sampled videos."""
+        """The best items of the sampled videos, and the scores of the best videos of the library.
+
+        Where the sample is not the whole library, finding those costs one more plain search.
+        """
         sample = self.searcher.snapshot.sample
         scores = sample.scores(self.vectors, self.weights)[0] + self.text.lexical.of(sample.rows)
         best = sample.best(scores)
-        return RivalScores(scores[best].astype(np.float32), sample.rows[best], sample.videos)
+        known = scores[best].astype(np.float32)
+        top = known if len(best) == sample.videos else self._best_videos()
+        return RivalScores(known, sample.rows[best], sample.videos, -np.sort(-top)[:CROWD])
+
+    def _best_videos(self) -> Float32:
+        """The plain scores of the library's best videos, without regard to filters."""
+        snapshot = self.searcher.snapshot
+        live = snapshot.live if len(snapshot.columns.dead) else None
+        video, depth = snapshot.columns.video, 4 * CROWD
+        while True:
+            k = min(depth, len(snapshot.columns))
+            found = snapshot.index.best(self.vectors, self.weights, k, live).rows[0]
+            found = found[found >= 0]
+            if len(found) < depth or len(np.unique(video[found])) >= CROWD:
+                break
+            depth *= 4
+        rows = np.union1d(found, self.text.lexical.items)
+        scores = self.plain(rows)
+        best: dict[int, float] = {}
+        for number, score in zip(video[rows].tolist(), scores.tolist(), strict=True):
+            best[number] = max(score, best.get(number, score))
+        return np.array(list(best.values()), np.float32)
 
     def confidences(self, rows: Int64) -> Float32 | None:
-        """How sure each of these items is; None without a query bank that can tell."""
+        """How sure each of these items is by itself; None without a query bank that can tell."""
         if self.scoring.confidence is None:
             return None
         return self.scoring.confidence(self.plain(rows), rows, self.rivals)

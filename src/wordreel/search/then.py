@@ -23,7 +23,7 @@ from wordreel.search.query import Query, needs_confidence
 from wordreel.search.scoring import Scoring
 from wordreel.search.segments import Scores, segment_argmax, take_segments
 from wordreel.search.snapshot import LibrarySnapshot
-from wordreel.search.text_search import CANDIDATES, TextSearch
+from wordreel.search.text_search import CANDIDATES, TextSearch, never_rising
 from wordreel.types import Bool, Float32, Float64, Int64
 
 if TYPE_CHECKING:
@@ -54,14 +54,15 @@ def search_sequence(
     if not passing.count:
         return Results((), scoring.norm.label, scoring.note, 0, weights)
     parts = [_Part.of(TextSearch(searcher, text, scoring)) for text in encoded]
-    pairs = _ranked_pairs(parts, query, passing)[query.offset : query.offset + query.limit]
+    ranked = _ranked_pairs(parts, query, passing)[: query.offset + query.limit]
+    sure = never_rising(_confidences(parts, ranked))
+    pairs = ranked[query.offset :]
     paths = passing.paths([snapshot.items[pair.first].content for pair in pairs])
     hits: list[Hit] = []
-    for pair in pairs:
+    for number, pair in enumerate(pairs, start=query.offset):
         one, two = snapshot.items[pair.first], snapshot.items[pair.second]
         if one.content not in paths:  # removed since the snapshot
             continue
-        sure = [parts[0].confidence(pair.first), parts[1].confidence(pair.second)]
         hits.append(
             hit_of(
                 SequenceHit,
@@ -72,7 +73,7 @@ def search_sequence(
                 rank=query.offset + len(hits) + 1,
                 score=pair.score,
                 why=explain_item(searcher, pair.first, encoded[0]),
-                confidence=min((value for value in sure if value is not None), default=None),
+                confidence=None if sure is None else float(sure[number]),
                 norm=scoring.norm.label,
                 then=(two.start, two.end),
                 then_score=float(parts[1].scores(np.array([pair.second]))[0]),
@@ -108,9 +109,12 @@ class _Part:
             return np.asarray(rescore(plain[None], rows)[0])
         return np.asarray(plain if self.bias is None else plain - self.bias[rows], np.float64)
 
-    def confidence(self, row: int) -> float | None:
-        found = self.search.confidences(np.array([row], np.int64))
-        return None if found is None else float(found[0])
+
+def _confidences(parts: Sequence[_Part], pairs: Sequence[ClipPair]) -> Float32 | None:
+    """The lower one of each pair's two; None without a query bank that can tell."""
+    first = parts[0].search.confidences(np.array([pair.first for pair in pairs], np.int64))
+    second = parts[1].search.confidences(np.array([pair.second for pair in pairs], np.int64))
+    return None if first is None or second is None else np.minimum(first, second)
 
 
 def _ranked_pairs(parts: Sequence[_Part], query: Query, passing: PassingVideos) -> list[ClipPair]:

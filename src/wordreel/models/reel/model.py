@@ -44,7 +44,7 @@ class Reel(CheckpointModel):
     experts = tuple(WEIGHTS)
     dim = reel().dim
     expert_weights = tuple(WEIGHTS.values())
-    calibration = Calibration(slope=1.4, toll=6.0)  # from MSVD val and Flickr8k dev captions
+    calibration = Calibration(height=0.981, standing=0.584, crowd=0.4, growth=0.97, toll=5.234)
     track_experts = tuple(dict.fromkeys([*reel().names, *Bridge.experts]))
 
     def __init__(self, store: WeightStore, path: Path = SHIPPED) -> None:

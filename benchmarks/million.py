@@ -164,7 +164,8 @@ def _confidence_differences(searcher: Searcher, texts: list[str]) -> dict[str, f
         rows = np.array([scored.row for scored in ranked], np.int64)
         every = plain + text.lexical.of(everything.rows)
         best = everything.best(every)
-        rivals = RivalScores(every[best].astype(np.float32), everything.rows[best], everything.videos)
+        known = search.rivals
+        rivals = RivalScores(every[best].astype(np.float32), everything.rows[best], known.videos, known.best)
         whole = scoring.confidence(search.plain(rows), rows, rivals)
         differences.append(np.abs(whole - search.confidences(rows)))
     return {"largest_difference": float(np.max(differences)), "mean_difference": float(np.mean(differences))}

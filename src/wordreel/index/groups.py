@@ -1,0 +1,279 @@
+"""An index of one part per pattern of available experts, in which the similarity is one inner product.
+
+`GroupedIndex` rescales the queries for each group, searches the groups, largest first, and merges their best.
+The k-th score so far is the floor of the next group: what is certainly below it is not looked at. Groups of
+few items, and filters that leave few, are scored directly from the full vectors.
+
+Scores are inner products of the float32 vectors, summed in float64.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.index.base import Best, Index, availability_groups, group_queries, merge_best
+from wordreel.index.exact import ExactIndex
+from wordreel.lru_cache import LRUCache
+from wordreel.types import Bool, Float32, Float64, Int64
+
+FEW = 1_024  # allowed items that are scored directly
+BLOCK = 1_024  # items scored at once
+LAYOUT, ROWS = "groups.json", "rows.bin"
+BIASES = 8  # that are held in the order of the groups
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty:
+    """What is subtracted from the items' scores: a bias, infinity for items that are not allowed."""
+
+    values: Float32  # [n]
+    largest: float  # absolute, of the finite ones
+    bias: Float32 | None = None  # [n]; the same array whatever the filter
+
+
+class GroupItems(Protocol):
+    """Items of one pattern of available experts, searched by inner product."""
+
+    def best(
+        self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64
+    ) -> tuple[Int64, Float64]:
+        """Places `[q, k]` and scores of the best items by ⟨q, v⟩ − penalty; -1 and −inf past the end.
+
+        Items below the `floor [q]` may be left out.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class FullVectors:
+    """The float32 vectors of a group in the memory-mapped matrix of all: exact scores of any of its items."""
+
+    flat: Float32  # [all items, experts · dim]
+    rows: Int64  # of the group's items
+    columns: Int64 | None  # of its experts; None for all
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def dim(self) -> int:
+        return int(self.flat.shape[1]) if self.columns is None else len(self.columns)
+
+    def take(self, places: Int64 | slice) -> Float32:
+        """Items of the group `[len(places), group's experts · dim]`."""
+        some = np.asarray(self.flat[self.rows[places]])
+        return some if self.columns is None else np.ascontiguousarray(some[:, self.columns])
+
+    def rescore(self, query: Float32, places: Int64, penalty: Penalty | None, best: Running) -> None:
+        """Score some items exactly for one query `[dim]` and add them to its best.
+
+        float32 finds the few that may be among the best, with a bound on its rounding; float64 scores those.
+        """
+        wide = query.astype(np.float64)
+        length = float(np.linalg.norm(wide))
+        for start in range(0, len(places), BLOCK):
+            some = places[start : start + BLOCK]
+            items = self.take(some)
+            rough = items @ query
+            doubt = (self.dim + 2) * 2.0**-23 * length * float(_row_norms(items).max())
+            if penalty is not None:
+                rough -= penalty.values[some]
+                doubt += 2.0**-22 * penalty.largest
+            edge = best.last
+            if len(some) > best.k:
+                edge = max(edge, float(np.partition(rough, -best.k)[-best.k]) - doubt)
+            near = np.flatnonzero((rough >= edge - doubt) & (rough > -np.inf))
+            scores = items[near].astype(np.float64) @ wide
+            if penalty is not None:
+                scores -= penalty.values[some[near]]
+            best.take(some[near], scores)
+
+
+def _row_norms(items: Float32) -> Float32:
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", items, items)), np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class DirectItems:
+    """Few items, or the few of a group that are allowed: all of them are scored."""
+
+    full: FullVectors
+
+    def best(
+        self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64
+    ) -> tuple[Int64, Float64]:
+        wanted = np.arange(len(self.full)) if penalty is None else np.flatnonzero(np.isfinite(penalty.values))
+        running = [Running(k) for _ in queries]
+        for start in range(0, len(wanted), BLOCK):
+            for query, one in zip(queries, running, strict=True):
+                self.full.rescore(query, wanted[start : start + BLOCK], penalty, one)
+        return stack(running, k)
+
+
+class Running:
+    """The best items of one query so far."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self.places = np.zeros(0, np.int64)
+        self.scores = np.zeros(0, np.float64)
+
+    @property
+    def last(self) -> float:
+        """The k-th score; −inf while there are fewer."""
+        return float(self.scores[-1]) if len(self.scores) == self.k else -np.inf
+
+    def take(self, places: Int64, scores: Float64) -> None:
+        better = scores >= self.last
+        places = np.concatenate([self.places, places[better]])
+        scores = np.concatenate([self.scores, scores[better]])
+        order = np.lexsort((places, -scores))[: self.k]
+        self.places, self.scores = places[order], scores[order]
+
+
+def stack(running: Sequence[Running], k: int) -> tuple[Int64, Float64]:
+    """Places and scores of every query, -1 and −inf past the end."""
+    places = np.full((len(running), k), -1, np.int64)
+    scores = np.full((len(running), k), -np.inf)
+    for row, one in enumerate(running):
+        places[row, : len(one.places)] = one.places
+        scores[row, : len(one.scores)] = one.scores
+    return places, scores
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A pattern of available experts `[experts]`, its items, and how they are searched."""
+
+    pattern: Bool
+    full: FullVectors
+    items: GroupItems
+
+
+class GroupedIndex(Index):
+    """Several groups of items, searched as one."""
+
+    name = "grouped"
+
+    def __init__(
+        self, name: str, vectors: Float32, available: Bool, groups: Sequence[Group], *, exact: bool
+    ) -> None:
+        self.name = name  # type: ignore[misc]
+        self._exact = exact
+        self._host = ExactIndex(vectors, available)
+        self._groups = sorted(groups, key=lambda group: -len(group.full))
+        # A bias is held with what is made of it, so that no other array can have the same id.
+        self._known: LRUCache[int, tuple[object, list[Penalty]]] = LRUCache(BIASES)
+
+    @property
+    def exact(self) -> bool:
+        return self._exact
+
+    def __len__(self) -> int:
+        return len(self._host)
+
+    def scores(self, vectors: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
+        return self._host.scores(vectors, weights, rows)
+
+    def best(
+        self,
+        vectors: Float32,
+        weights: Float32,
+        k: int,
+        allowed: Bool | None = None,
+        bias: Float32 | None = None,
+    ) -> Best:
+        count = len(vectors)
+        found = Best(np.full((count, k), -1, np.int64), np.full((count, k), -np.inf, np.float32))
+        if not k:
+            return found
+        for group, penalty in zip(self._groups, self._penalty(allowed, bias), strict=True):
+            queries = group_queries(vectors, weights, group.pattern)
+            if group.full.columns is not None:
+                queries = np.ascontiguousarray(queries[:, group.full.columns])
+            items = group.items
+            if penalty is not None and np.count_nonzero(np.isfinite(penalty.values)) <= FEW:
+                items = DirectItems(group.full)
+            floor = np.nextafter(found.scores[:, -1], np.float32(-np.inf)).astype(np.float64)
+            places, scores = items.best(queries, k, penalty, floor)
+            rows = np.where(places < 0, -1, group.full.rows[np.maximum(places, 0)])
+            found = merge_best([found, Best(rows, scores.astype(np.float32))], k)
+        return found
+
+    def _penalty(self, allowed: Bool | None, bias: Float32 | None) -> list[Penalty | None]:
+        """The penalty of each group's items; None where nothing is subtracted."""
+        if allowed is not None and allowed.all():
+            allowed = None
+        if allowed is None and bias is None:
+            return [None] * len(self._groups)
+        found: list[Penalty | None] = []
+        for own in self._biases(bias):
+            values, largest = (own.values, own.largest) if own else (None, 0.0)
+            if allowed is not None:
+                mine = self._own(self._groups[len(found)], allowed)
+                values = np.where(mine, np.float32(0) if values is None else values, np.float32(np.inf))
+            if values is not None:
+                found.append(Penalty(values, largest, own.values if own else None))
+        return found
+
+    def _biases(self, bias: Float32 | None) -> list[Penalty | None]:
+        """The bias of each group's items, the same arrays for the same bias."""
+        if bias is None:
+            return [None] * len(self._groups)
+        known = self._known.get(id(bias))
+        if known is None:
+            largest = float(np.abs(bias).max(initial=0))
+            parts = [Penalty(self._own(group, bias), largest) for group in self._groups]
+            known = (bias, parts)
+            self._known.put(id(bias), known)
+        return list(known[1])
+
+    def _own(self, group: Group, whole: NDArray[Any]) -> NDArray[Any]:
+        return whole if len(group.full) == len(self) else whole[group.full.rows]
+
+
+def write_groups(folder: Path, available: Bool) -> None:
+    """Write which items belong to which group."""
+    groups = availability_groups(available)
+    rows = np.concatenate([rows for _, rows in groups]) if groups else np.zeros(0, np.int64)
+    rows.astype("<i8").tofile(folder / ROWS)
+    layout = [{"pattern": pattern.tolist(), "count": len(rows)} for pattern, rows in groups]
+    (folder / LAYOUT).write_text(json.dumps(layout))
+
+
+def read_groups(folder: Path, vectors: Float32) -> Iterator[tuple[Bool, FullVectors]]:
+    """The groups that `write_groups` wrote, in its order. Raises ValueError if these are not of `vectors`."""
+    items, experts, dim = vectors.shape
+    flat = vectors.reshape(items, experts * dim)
+    layout = json.loads((folder / LAYOUT).read_text())
+    rows = map_file(folder / ROWS, np.int64, (items,))
+    if items and (rows.min() < 0 or rows.max() >= items):
+        raise ValueError(f"{folder / ROWS} names items that do not exist")
+    start = 0
+    for entry in layout:
+        pattern = np.array(entry["pattern"], bool)
+        if pattern.shape != (experts,):
+            raise ValueError(f"{folder / LAYOUT} is of other experts")
+        columns = None if pattern.all() else np.flatnonzero(np.repeat(pattern, dim))
+        end = start + int(entry["count"])
+        yield pattern, FullVectors(flat, rows[start:end], columns)
+        start = end
+    if start != items:
+        raise ValueError(f"{folder / LAYOUT} is of {start} items, not of {items}")
+
+
+def map_file(path: Path, dtype: type[np.generic], shape: tuple[int, ...]) -> NDArray[Any]:
+    """A whole file as a read-only array. Raises ValueError if it has another size."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if path.stat().st_size != size:
+        raise ValueError(f"{path} has {path.stat().st_size} bytes instead of {size}")
+    if not size:
+        return np.zeros(shape, dtype)
+    return np.asarray(np.memmap(path, dtype, "r", shape=shape))

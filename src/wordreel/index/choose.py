@@ -1,18 +1,24 @@
 """Which index a library of some size is searched with.
 
 A scan of float32 vectors reads some 8 GB a second: up to `EXACT_BYTES` it answers in about 30 ms and needs no
-files. Above, an index is built beside the embeddings (`cached`).
+files. Above, an index is built beside the embeddings (`cached`): 8-bit codes, exact all the same, up to
+`INT8_BYTES`, and 4-bit codes with re-ranking beyond, where FAISS is installed.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 
 from wordreel.index.base import IndexBuilder
 from wordreel.types import Float32
 
 EXACT_BYTES = 256 * 2**20
-LARGER: tuple[tuple[float, str], ...] = ()
+INT8_BYTES = 2 * 2**30
+LARGER: tuple[tuple[float, str], ...] = (
+    (INT8_BYTES if find_spec("faiss") else float("inf"), "wordreel.index.int8"),
+    (float("inf"), "wordreel.index.pq"),
+)
 """Back ends with files, each with the bytes of vectors up to which it is chosen and the module of its
 `BUILDER`."""
 

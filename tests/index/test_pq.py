@@ -1,0 +1,139 @@
+import threading
+
+import numpy as np
+import pytest
+from tests.index.naive import check_search, correction_of, unit_vectors, whole_numbers
+
+from wordreel.index import groups, pq
+from wordreel.index.base import Correction
+from wordreel.index.exact import ExactIndex
+
+faiss = pytest.importorskip("faiss")
+
+
+def built(folder, case):
+    pq.BUILDER.build(folder, case[0], case[1], None)
+    return pq.BUILDER.open(folder, case[0], case[1])
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Sizes at which a few hundred items fill several groups, chunks and shards."""
+    monkeypatch.setattr(pq, "FEW", 70)
+    monkeypatch.setattr(pq.int8, "FEW", 20)
+    monkeypatch.setattr(groups, "FEW", 4)
+    monkeypatch.setattr(pq, "CHUNK", 64)
+    monkeypatch.setattr(pq, "SHARD", 96)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["plain", "corrected", "gated"])
+def test_with_enough_candidates_searches_equal_the_definition(seed, kind, small, tmp_path, monkeypatch):
+    monkeypatch.setattr(pq, "CANDIDATES", (30, 4))
+    rng = np.random.default_rng(seed)
+    case = unit_vectors(rng, int(rng.integers(400, 600)))
+    index = built(tmp_path, case)
+    assert not index.exact
+    assert len({type(group.items) for group in index._groups}) == 3, "compressed, 8-bit and direct"
+    correction = correction_of(kind, rng, case[4])
+    check_search(index, case, 5, rng.random(len(case[0])) < 0.8, correction)
+    check_search(index, case, 5, None, correction)
+    few = np.zeros(len(case[0]), bool)
+    few[rng.integers(0, len(few), 3)] = True
+    check_search(index, case, 5, few, correction)
+
+
+def test_a_query_that_all_items_suit_equally_has_the_first_as_its_best(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(pq, "CANDIDATES", (30, 4))
+    case = whole_numbers(np.random.default_rng(0), 400, queries=1)
+    case[3][:] = 0
+    check_search(built(tmp_path, case), case, 5, None, None)
+
+
+@pytest.fixture(scope="module")
+def gallery():
+    """Items of one group, and queries that all items of a cluster suit about equally."""
+    rng = np.random.default_rng(0)
+    return unit_vectors(rng, 3_000, queries=40, experts=1, dim=48, present=1.1)
+
+
+@pytest.fixture
+def index(gallery, small, tmp_path, monkeypatch):
+    monkeypatch.setattr(pq, "SHARD", 1_024)
+    monkeypatch.setattr(pq, "CANDIDATES", (60, 4))
+    return built(tmp_path, gallery)
+
+
+def recall(index, gallery, allowed=None, correction=None):
+    items, available, queries, weights, _ = gallery
+    true = ExactIndex(items, available).search(queries, weights, 10, allowed, correction).rows
+    found = index.search(queries, weights, 10, allowed, correction).rows
+    pairs = [(set(a) - {-1}, set(b)) for a, b in zip(true.tolist(), found.tolist(), strict=True)]
+    return np.mean([len(want & got) / len(want) for want, got in pairs])
+
+
+def test_recall_holds_plain_corrected_and_after_another_correction(index, gallery):
+    rng = np.random.default_rng(1)
+    for scale in (0.05, 0.4):  # the second of them reorders whole clusters
+        correction = Correction((scale * rng.random(3_000)).astype(np.float32))
+        assert recall(index, gallery, correction=correction) > 0.97
+        assert recall(index, gallery) > 0.97
+
+
+def test_a_bias_is_part_of_the_scan(index, gallery, monkeypatch):
+    """Candidates of a plain scan do not hold the corrected best, so re-ranking them would not do."""
+    correction = Correction((0.4 * np.random.default_rng(1).random(3_000)).astype(np.float32))
+    whole = pq.PqItems._scan
+    monkeypatch.setattr(pq.PqItems, "_scan", lambda self, q, depth, bias: whole(self, q, depth, None))
+    assert recall(index, gallery, correction=correction) < 0.9
+
+
+@pytest.mark.parametrize("share", [0.5, 0.05, 0.003])
+def test_filters_keep_their_recall(index, gallery, share):
+    allowed = np.random.default_rng(2).random(3_000) < share
+    assert recall(index, gallery, allowed) > 0.97
+
+
+def test_a_filter_against_the_query_keeps_its_recall(index, gallery, monkeypatch):
+    """Only items that the queries rank last are allowed."""
+    monkeypatch.setattr(pq, "DEEPEST", 600)
+    items, available, queries, weights, _ = gallery
+    scores = ExactIndex(items, available).scores(queries, weights, slice(None)).max(axis=0)
+    allowed = scores <= np.quantile(scores, 0.3)
+    assert recall(index, gallery, allowed) > 0.97
+
+
+def test_threads_with_different_corrections_do_not_disturb_each_other(index, gallery):
+    rng = np.random.default_rng(3)
+    corrections = [None, *(Correction((0.3 * rng.random(3_000)).astype(np.float32)) for _ in range(2))]
+    results = []
+
+    def work(correction):
+        for _ in range(3):
+            results.append(recall(index, gallery, correction=correction))  # noqa: PERF401
+
+    threads = [threading.Thread(target=work, args=(one,)) for one in corrections]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 9
+    assert min(results) > 0.97
+
+
+def test_interleaved_codes_are_those_that_faiss_makes():
+    rng = np.random.default_rng(0)
+    items = rng.normal(size=(100, 16)).astype(np.float32)
+    theirs = faiss.IndexPQFastScan(16, 8, 4, faiss.METRIC_INNER_PRODUCT)
+    theirs.train(items)
+    theirs.add(items)
+    packed = faiss.rev_swig_ptr(theirs.codes.get(), theirs.codes.size())
+    np.testing.assert_array_equal(pq.interleave(theirs.pq.compute_codes(items)).ravel(), packed)
+
+
+@pytest.mark.parametrize("name", ["pq.bin", "centroids.bin", "quantisers.json"])
+def test_files_that_were_cut_are_refused(name, index, gallery, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(ValueError):
+        pq.BUILDER.open(tmp_path, gallery[0], gallery[1])

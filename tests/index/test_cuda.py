@@ -58,6 +58,24 @@ def test_an_empty_gallery_has_no_best():
     assert found.rows.tolist() == [[-1, -1]]
 
 
+def test_the_copy_stays_and_new_rows_are_scanned(monkeypatch):
+    case = unit_vectors(np.random.default_rng(0), 100)
+    monkeypatch.setattr(cuda, "find_gpu", lambda: DEVICE)
+    assert cuda.gpu_index("few", case[0], case[1]) is None
+    monkeypatch.setattr(cuda, "WORTH", 0)
+    monkeypatch.setattr(cuda, "fits_gpu", lambda vectors, device: False)
+    assert cuda.gpu_index("too large", case[0], case[1]) is None
+    monkeypatch.setattr(cuda, "fits_gpu", lambda vectors, device: True)
+    first = cuda.gpu_index("library", case[0][:97], case[1][:97])
+    assert cuda.gpu_index("library", case[0][:97], case[1][:97]) is first
+    longer = cuda.gpu_index("library", case[0], case[1])
+    assert longer.parts[0] is first
+    check_search(longer, case, 5, None, None)
+    assert cuda.gpu_index("library", case[0][:90], case[1][:90]) is not first
+    monkeypatch.setattr(cuda, "find_gpu", lambda: None)
+    assert cuda.gpu_index("library", case[0], case[1]) is None
+
+
 @pytest.mark.skipif(DEVICE == "cpu" and not INTERPRETED, reason="needs a GPU, or TRITON_INTERPRET=1")
 @pytest.mark.parametrize("penalised", [False, True])
 def test_the_kernel_equals_the_product(penalised):

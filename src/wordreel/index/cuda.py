@@ -15,13 +15,15 @@ by block and never stored whole.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wordreel.gpu import find_gpu
 from wordreel.index import cuda_kernels
-from wordreel.index.base import Best, Index, availability_groups, group_queries, merge_best
+from wordreel.index.base import Best, Index, PartedIndex, availability_groups, group_queries, merge_best
 from wordreel.index.exact import ExactIndex
 from wordreel.lru_cache import LRUCache
 from wordreel.types import Bool, Float32, Int64
@@ -33,6 +35,8 @@ MAXIMA = 1 << 28  # largest scores of blocks that are in memory at the same time
 GATHERED = 1 << 27  # numbers gathered at once to be scored again
 COPIED = 1 << 26  # numbers copied to the device at once
 RESERVED = 4 << 30  # bytes left for scores and for others on the device
+WORTH = 256 << 20  # bytes: fewer are scanned here in the time that a copy and torch take to be loaded
+TAIL = 0.95  # share of the rows that a copy must hold
 PENALTIES = 8  # corrections and filters that stay on the device
 
 
@@ -98,6 +102,29 @@ class CudaIndex(Index):
             known = (allowed, bias, parts)
             self._penalties.put(key, known)
         return known[2]
+
+
+_held: LRUCache[object, CudaIndex] = LRUCache(1)
+_copying = threading.Lock()
+
+
+def gpu_index(key: object, vectors: Float32, available: Bool) -> Index | None:
+    """An exact index on the GPU; None where there is none, the vectors do not fit, or are too few to matter.
+
+    The copy stays there: the same `key` with more rows has the rest scanned, until it is worth a new copy.
+    """
+    if vectors.nbytes < WORTH or (device := find_gpu()) is None:
+        return None
+    with _copying:
+        index = _held.get(key)
+        if index is None or not TAIL * len(vectors) <= len(index) <= len(vectors):
+            if not fits_gpu(vectors, device):
+                return None
+            index = CudaIndex(vectors, available, device)
+            _held.put(key, index)
+    if len(index) == len(vectors):
+        return index
+    return PartedIndex([index, ExactIndex(vectors[len(index) :], available[len(index) :])])
 
 
 def fits_gpu(vectors: Float32, device: str) -> bool:

@@ -102,9 +102,13 @@ class Searcher:
         choose: ChooseScoring = plain_scoring,
         analyse: AnalyseFile = refuse_file,
         server: ServerAddress | None = None,
+        resident: bool = False,
     ) -> Searcher:
-        """A searcher over the library as it is now; a vector server finds the candidates if one is given."""
-        return cls(LibrarySnapshot.take(store, model, server), model, choose, analyse)
+        """A searcher over the library as it is now; a vector server finds the candidates if one is given.
+
+        A `resident` one, in a program that answers many queries, uses a GPU if there is one.
+        """
+        return cls(LibrarySnapshot.take(store, model, server, resident), model, choose, analyse)
 
     def with_new_banks(self) -> Searcher:
         """The same snapshot with its scorings chosen again: for when the query banks have changed."""

@@ -12,6 +12,7 @@ import numpy as np
 from wordreel.index.base import Index
 from wordreel.index.cached import BuiltIndex, IndexCache
 from wordreel.index.choose import builder_for
+from wordreel.index.cuda import gpu_index
 from wordreel.index.exact import ExactIndex
 from wordreel.index.server import ServerIndex
 from wordreel.library.columns import ClipColumns
@@ -47,16 +48,19 @@ class LibrarySnapshot:
     columns: ClipColumns
     indexes: IndexCache
     open_server: OpenServer | None = None
+    resident: bool = False  # in a program that answers many queries
     _filtered: LRUCache[Filters, PassingVideos] = field(
         default_factory=lambda: LRUCache(CACHED_FILTERS), repr=False
     )
 
     @classmethod
-    def take(cls, store: LibraryStore, model: Model, server: ServerAddress | None = None) -> LibrarySnapshot:
+    def take(
+        cls, store: LibraryStore, model: Model, server: ServerAddress | None = None, resident: bool = False
+    ) -> LibrarySnapshot:
         """The library now, as far as the model has embedded it, searched by a server if one is given."""
         gallery, columns = embedding_cache(store, model).open()
         indexes = index_cache(store, model, gallery)
-        return cls(store, gallery, columns, indexes, server_opener(store, model, server))
+        return cls(store, gallery, columns, indexes, server_opener(store, model, server), resident)
 
     def __len__(self) -> int:
         """The number of items that can be found."""
@@ -82,7 +86,7 @@ class LibrarySnapshot:
         """The index, and what was measured of it."""
         if self.open_server is not None:
             return OpenedIndex(self.open_server(self.gallery), len(self))
-        return open_index(self.gallery, self.indexes)
+        return open_index(self.gallery, self.indexes, self.resident)
 
     @cached_property
     def sample(self) -> VideoSample:
@@ -183,12 +187,14 @@ class OpenedIndex:
     index: Index
     clips: int
     built: BuiltIndex | None = None
+    on_gpu: bool = False
 
     def __str__(self) -> str:
         rows = f"{self.clips:,} clips"
         if self.built is None:
             remote = isinstance(self.index, ServerIndex)
-            return f"{rows} searched by {self.index}" if remote else f"exact scan of {rows}"
+            scan = f"exact scan of {rows}" + (" on the GPU" if self.on_gpu else "")
+            return f"{rows} searched by {self.index}" if remote else scan
         quality = "; ".join(f"{kind}: {recall}" for kind, recall in self.built.recall.items()) or "exact"
         late = len(self.index) - self.built.rows
         return f"{self.built.name} over {rows} ({quality})" + (f", {late:,} of them scanned" if late else "")
@@ -199,8 +205,13 @@ def index_cache(store: LibraryStore, model: Model, gallery: Gallery) -> IndexCac
     return IndexCache(embedding_cache(store, model).folder / "index", gallery.generation)
 
 
-def open_index(gallery: Gallery, cache: IndexCache) -> OpenedIndex:
-    """The index for the size of a gallery, if it is built; an exact scan otherwise."""
+def open_index(gallery: Gallery, cache: IndexCache, resident: bool = False) -> OpenedIndex:
+    """The index for the size of a gallery, if it is built; an exact scan otherwise.
+
+    A `resident` one may take seconds to open, for the sake of many searches: it is on the GPU if it fits.
+    """
+    if resident and (on_gpu := gpu_index(cache, gallery.vectors, gallery.available)) is not None:
+        return OpenedIndex(on_gpu, len(gallery.live_rows), on_gpu=True)
     builder = builder_for(gallery.vectors)
     index = None if builder is None else cache.open(builder, gallery.vectors, gallery.available)
     if builder is None or index is None:

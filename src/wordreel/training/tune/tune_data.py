@@ -94,7 +94,7 @@ def gather(
         tokens += model.tokens(tracks, [searcher.snapshot.items[row].clip for row in own])
         entire = [index for index, row in enumerate(own) if searcher.snapshot.items[row].whole]
         whole.append(len(rows) + (entire[0] if entire else 0))
-        rows += own
+        rows += own.tolist()
         video += [number] * len(own)
         if len(tokens) >= AT_ONCE or number + 1 == len(contents):
             read.append(first_tokens(model.checkpoint.tower, model.checkpoint.config, tokens))

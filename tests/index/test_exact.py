@@ -59,6 +59,10 @@ def test_blocks_filters_and_corrections_equal_the_definition(seed, kind, monkeyp
         assert got[got >= 0].tolist() == want
         assert found.corrected[q] == opened
         assert np.isneginf(found.scores[q][len(want) :]).all()
+        if kind == "corrected":
+            assert found.plain is None
+        else:
+            assert found.plain.rows[q][found.plain.rows[q] >= 0].tolist() == plain[q][:k]
 
 
 def test_a_correction_of_another_gallery_is_refused():

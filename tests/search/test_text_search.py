@@ -11,9 +11,10 @@ from wordreel.index import exact
 from wordreel.index.base import Correction
 from wordreel.library.embeddings import Gallery
 from wordreel.search import sample, text_search
+from wordreel.search.filters import Filters
 from wordreel.search.lexical import lexical_matches
 from wordreel.search.query import Query
-from wordreel.search.scoring import PLAIN, FittedNorm
+from wordreel.search.scoring import PLAIN, FittedNorm, Scoring
 from wordreel.types import QueryEmbedding
 
 DIM = 384  # so long that the order of a sum's terms shows in its last bits
@@ -124,6 +125,27 @@ def test_a_search_without_a_bank_scores_all_items_once(searcher, monkeypatch):
         passes.clear()
         find(searcher, "nothing named here", 6, norm=norm)
         assert sum(isinstance(rows, slice) for rows in passes) == 1
+
+
+@pytest.mark.parametrize("filters", [Filters(), Filters(kind="video")])
+def test_the_best_videos_are_those_of_a_search_of_their_own(searcher, filters, monkeypatch):
+    monkeypatch.setattr(sample, "ROWS", 4)  # so that the sample is not the whole library
+    monkeypatch.setattr(text_search, "CROWD", 2)
+    searches = []
+    best = exact.ExactIndex.best
+    monkeypatch.setattr(
+        exact.ExactIndex, "best", lambda *given, **named: searches.append(1) or best(*given, **named)
+    )
+    reused = set()
+    for norm in norms(searcher):
+        for text, limit in (("red", 2), ("nothing named here", 2), ("dogs", 3)):
+            search = text_search.TextSearch(searcher, searcher.encode_texts([text])[0], Scoring(norm))
+            alone = replace(search, _plain_best={}).rivals
+            searches.clear()
+            search.rank(searcher.snapshot.passing(filters), Query(text, limit=limit, filters=filters))
+            np.testing.assert_array_equal(search.rivals.best, alone.best)
+            reused.add(not searches)
+    assert reused == ({True, False} if filters == Filters() else {False})
 
 
 def test_removed_videos_leave_no_trace_in_a_search(store, model, films):

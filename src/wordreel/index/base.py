@@ -49,9 +49,11 @@ class Best:
 
 @dataclass(frozen=True, eq=False)
 class IndexResult(Best):
-    """The best items of each query, and whether the correction held for it."""
+    """The best items of each query, whether the correction held for it, and the plain best where the search
+    found them on its way."""
 
     corrected: Bool  # [queries]
+    plain: Best | None = None
 
 
 class Index(ABC):
@@ -103,15 +105,16 @@ class Index(ABC):
         if correction is None or correction.active is None:
             bias = None if correction is None else correction.bias
             found = self.best(vectors, weights, k, allowed, bias)
-            return IndexResult(found.rows, found.scores, np.full(len(vectors), correction is not None))
+            held = np.full(len(vectors), correction is not None)
+            return IndexResult(found.rows, found.scores, held, found if correction is None else None)
         plain = self.best(vectors, weights, k, allowed)
         opened = gate(plain, correction.active)
         if not opened.any():
-            return IndexResult(plain.rows, plain.scores, opened)
+            return IndexResult(plain.rows, plain.scores, opened, plain)
         fixed = self.best(vectors[opened], weights[opened], k, allowed, correction.bias)
         rows, scores = plain.rows.copy(), plain.scores.copy()
         rows[opened], scores[opened] = fixed.rows, fixed.scores
-        return IndexResult(rows, scores, opened)
+        return IndexResult(rows, scores, opened, plain)
 
 
 @dataclass(frozen=True, eq=False)

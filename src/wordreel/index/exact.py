@@ -83,16 +83,18 @@ class ExactIndex(Index):
             if fixed is not None and correction is not None:
                 scores -= correction.bias[block]
                 fixed.take(scores, start)
-        if plain is None and fixed is not None:
-            return fixed.result(np.ones(len(flat), bool))
-        assert plain is not None  # noqa: S101 - there is always one of the two
+        uncorrected = None if plain is None else plain.best()
+        if uncorrected is None:
+            assert fixed is not None  # noqa: S101 - there is always one of the two
+            best = fixed.best()
+            return IndexResult(best.rows, best.scores, np.ones(len(flat), bool))
         if fixed is None or active is None:
-            return plain.result(np.zeros(len(flat), bool))
-        opened = gate(Best(plain.rows, plain.scores), active)
-        merged = _Running(len(flat), k)
-        merged.rows = np.where(opened[:, None], fixed.rows, plain.rows)
-        merged.scores = np.where(opened[:, None], fixed.scores, plain.scores)
-        return merged.result(opened)
+            nothing = np.zeros(len(flat), bool)
+            return IndexResult(uncorrected.rows, uncorrected.scores, nothing, uncorrected)
+        best, opened = fixed.best(), gate(uncorrected, active)
+        rows = np.where(opened[:, None], best.rows, uncorrected.rows)
+        scores = np.where(opened[:, None], best.scores, uncorrected.scores)
+        return IndexResult(rows, scores, opened, uncorrected)
 
     def _plain(self, flat: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
         top = flat @ np.asarray(self._vectors[rows]).T
@@ -115,5 +117,5 @@ class _Running:
         self.rows = np.take_along_axis(np.concatenate([self.rows, start + head], axis=1), order, axis=1)
         self.scores = np.take_along_axis(every, order, axis=1)
 
-    def result(self, corrected: Bool) -> IndexResult:
-        return IndexResult(np.where(np.isneginf(self.scores), -1, self.rows), self.scores, corrected)
+    def best(self) -> Best:
+        return Best(np.where(np.isneginf(self.scores), -1, self.rows), self.scores)

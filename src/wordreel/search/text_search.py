@@ -11,7 +11,7 @@ scoring the plain best `CANDIDATES` again. Confidences compare a hit with a samp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -101,6 +101,8 @@ class TextSearch:
     searcher: Searcher
     text: EncodedText
     scoring: Scoring
+    _plain_best: dict[int, Int64] = field(default_factory=dict, repr=False)
+    """Rows of the plain best items of all, by how many were asked for, that ranking has found."""
 
     @property
     def vectors(self) -> Float32:
@@ -119,7 +121,8 @@ class TextSearch:
     def rivals(self) -> RivalScores:
         """The best items of the sampled videos, and the scores of the best videos of the library.
 
-        Where the sample is not the whole library, finding those costs one more plain search.
+        Where the sample is not the whole library, finding those costs one more plain search, unless ranking
+        made it already.
         """
         sample = self.searcher.snapshot.sample
         scores = sample.scores(self.vectors, self.weights)[0] + self.text.lexical.of(sample.rows)
@@ -135,7 +138,9 @@ class TextSearch:
         video, depth = snapshot.columns.video, 4 * CROWD
         while True:
             k = min(depth, len(snapshot.columns))
-            found = snapshot.index.best(self.vectors, self.weights, k, live).rows[0]
+            found = self._plain_best.get(k)
+            if found is None:
+                found = snapshot.index.best(self.vectors, self.weights, k, live).rows[0]
             found = found[found >= 0]
             if len(found) < depth or len(np.unique(video[found])) >= CROWD:
                 break
@@ -168,6 +173,8 @@ class TextSearch:
         while True:
             k = min(depth, len(snapshot.columns))
             best = snapshot.index.search(self.vectors, self.weights, k, allowed, norm.correction)
+            if best.plain is not None and passing.passed is None:
+                self._plain_best[k] = best.plain.rows[0]
             rows = best.rows[0][best.rows[0] >= 0]
             scores = dict(zip(rows.tolist(), best.scores[0].tolist(), strict=False))
             if len(extra):

@@ -36,6 +36,9 @@ def test_the_password_may_come_from_the_environment(monkeypatch):
         "postgresql://me:secret@host:port/db",
         "postgresql://me:secret@host/db?mode=fast",
         "postgresql://host/db?password=secret",
+        "postgresql://host/db?sslpassword=secret",
+        "milvus://me:secret@host?tls=true",
+        "milvus://me:secret@host?ssl=1",
     ],
 )
 def test_refusals_do_not_repeat_the_password(text):

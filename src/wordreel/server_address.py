@@ -19,6 +19,7 @@ from wordreel.errors import NextStep, WordreelError
 
 POSTGRESQL, MILVUS = "postgresql", "milvus"
 EXACT, HNSW = "exact", "hnsw"
+TLS = "tls"  # option of a Milvus address
 LIBRARY = "library"  # the name of a published library, unless the address gives another
 PASSWORD_VARIABLE = "WORDREEL_INDEX_PASSWORD"  # noqa: S105 - the name of it
 PORTS = {POSTGRESQL: 5432, MILVUS: 19530}
@@ -69,8 +70,12 @@ def parse_address(text: str) -> ServerAddress:
     mode, library = options.pop("mode", EXACT), options.pop("library", LIBRARY)
     if mode not in (EXACT, HNSW):
         raise WordreelError(f"there is no mode {mode!r} of an index", NextStep("choose exact or hnsw"))
-    if "password" in options:
+    if any("password" in key or "secret" in key for key in options):  # the address is stored and printed
         raise WordreelError(f"put the password into ${PASSWORD_VARIABLE}, not into the options")
+    if scheme == MILVUS and not (options.keys() <= {TLS} and options.get(TLS, "0") in ("0", "1")):
+        raise WordreelError(
+            "an option of the address is not known", NextStep(f"Milvus has mode, and {TLS}=1")
+        )
     return ServerAddress(
         scheme,
         parts.hostname,

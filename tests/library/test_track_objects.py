@@ -73,6 +73,14 @@ def test_every_store_does_the_same(tracks):
     assert open_tracks(tracks.address).read(staged.hash) == data[staged.hash]
 
 
+def test_an_object_that_somebody_replaced_is_refused(bucket):
+    tracks = open_tracks(bucket)
+    staged = tracks.stage(track(1))
+    tracks.put(staged.hash, encode(Track(track(2).values[:2], track(2).times[:2])))
+    with pytest.raises(LibraryError, match="not those it is named after"):
+        tracks.load(staged.hash)
+
+
 @pytest.mark.parametrize("address", ["http://host/tracks", "s3://", "simplecache::s3://b/t", "shell://x/y"])
 def test_other_addresses_are_refused(address, store):
     with pytest.raises(LibraryError, match="is not an"):

@@ -93,6 +93,48 @@ def test_another_library_does_not_take_the_name(postgresql, tmp_path):
             second.publish(published(postgresql, "taken"))
 
 
+def test_a_hostile_server_changes_no_setting_and_names_no_path(postgresql, tmp_path):
+    import psycopg
+
+    build(tmp_path / "films", tmp_path / "library")
+    address = published(postgresql, "hostile")
+    with opened(tmp_path / "library") as original, opened(tmp_path / "replica") as replica:
+        original.store.set_setting("index", "milvus://vectors.example.org")
+        original.publish(address)
+        replica.follow(address)
+        assert replica.index_server() is None
+        own = {"serve.token": "mine", "index": postgresql.url}
+        for name, value in own.items():
+            replica.store.set_setting(name, value)
+        before = replica.store.digest()
+        library = original.store.setting("library id")
+
+        def attack(statement, *values):
+            with psycopg.connect(postgresql.url, autocommit=True) as connection:
+                connection.execute(statement, values)
+                connection.execute(
+                    "UPDATE wordreel_libraries SET generation = generation + 1 WHERE library = %s", (library,)
+                )
+
+        insert = "INSERT INTO wordreel_catalogue_settings VALUES (%s, %s, %s, 1000, %s)"
+        attack(insert, library, "serve.token", "theirs", False)
+        attack(insert, library, "tracks", "s3://theirs/tracks", False)
+        attack(insert, library, "index", "", True)
+        replica.follow(address)
+        assert {name: replica.store.setting(name) for name in own} == own
+        assert replica.store.setting("tracks") is None
+        attack("UPDATE wordreel_catalogue_tracks SET hash = '../../x', changed = 1000 WHERE library = %s "
+               "AND hash IS NOT NULL", library)  # fmt: skip
+        with pytest.raises(LibraryError, match="does not name a track"):
+            replica.follow(address)
+        assert replica.store.digest() == before
+    with opened(tmp_path / "other") as late:
+        attack("UPDATE wordreel_track_files SET data = data || '!' WHERE library = %s", library)
+        with pytest.raises(LibraryError, match="is damaged"):
+            late.follow(address)
+        assert list(late.store.track_files.all()) == []
+
+
 def test_a_server_killed_while_a_library_is_published(postgresql, tmp_path, monkeypatch):
     build(tmp_path / "films", tmp_path / "library")
     address = published(postgresql, "killed")

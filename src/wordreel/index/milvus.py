@@ -30,7 +30,7 @@ from wordreel.index.vector_server import (
     ServerRows,
     pattern_code,
 )
-from wordreel.server_address import EXACT, PASSWORD_VARIABLE, ServerAddress
+from wordreel.server_address import EXACT, PASSWORD_VARIABLE, TLS, ServerAddress
 from wordreel.types import Bool, Float32, Int64
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class MilvusServer:
                     "Milvus needs one more package", NextStep("run `pip install 'wordreel[milvus]'`")
                 ) from None
             logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # errors are raised, not printed too
-            secure = dict(self._address.options).get("tls") == "1"
+            secure = dict(self._address.options).get(TLS) == "1"
             self._connected = MilvusClient(
                 uri=f"{'https' if secure else 'http'}://{self._address.host}:{self._address.port}",
                 user=self._address.user,

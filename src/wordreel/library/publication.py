@@ -7,7 +7,9 @@ generation that changed it and stays as `gone` when it is deleted, so a replica 
 it has. Tracks are named after their bytes: they travel first, once, and are checked on arrival.
 
 A replica has the ids of the original, so all replicas and the original can share one vector server. Settings
-and tables that belong to a machine (jobs, uploads, failures, the token) are not published.
+and tables that belong to a machine (jobs, uploads, failures, the token, the address of a vector server) are
+not published, and not taken from a server that offers them: whoever controls the database must not choose a
+replica's token, where it keeps its tracks, or to whom it sends a password.
 """
 
 from __future__ import annotations
@@ -15,20 +17,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from wordreel.errors import LibraryError, NextStep
 from wordreel.library.backup import IDENTITY, identity
-from wordreel.library.store import LibraryStore
-from wordreel.library.track_store import TRACKS_SETTING
+from wordreel.library.store import MODEL_SETTING, SOURCE_SETTING, LibraryStore
 from wordreel.postgresql_client import connect, explain
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.server_address import ServerAddress
 
 REPLICA = "replica of"  # setting of a replica: {"library", "generation"} as JSON
+SETTINGS = frozenset({IDENTITY, MODEL_SETTING, SOURCE_SETTING})  # that travel
 AT_ONCE = 64  # tracks in one transaction
 TYPES = {"TEXT": "text", "INTEGER": "bigint", "REAL": "double precision", "BLOB": "bytea"}
 LIBRARIES = """CREATE TABLE IF NOT EXISTS wordreel_libraries (
@@ -267,9 +269,16 @@ def _rows(
     listed = ", ".join(f'"{column}"' for column, _ in columns)
     key = ", ".join(f'"{column}"' for column in table.key)
     rows = store.catalogue.rows(f"SELECT {listed} FROM {table.name} ORDER BY {key}")  # noqa: S608
-    if table.name == "settings":
-        rows = [row for row in rows if row[0] != TRACKS_SETTING and not str(row[0]).startswith("serve.")]
-    return [tuple(_clean(value) for value in row) for row in rows]
+    return [tuple(_clean(value) for value in row) for row in travelling(table.name, rows)]
+
+
+def travelling(table: str, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The rows of a table, the key first, without the settings that belong to a machine.
+
+    >>> travelling("settings", [("model", "reel"), ("serve.token", "…")])
+    [('model', 'reel')]
+    """
+    return [row for row in rows if table != "settings" or row[0] in SETTINGS]
 
 
 def _clean(value: Any) -> Any:
@@ -340,6 +349,7 @@ def _apply_gone(connection: Any, store: LibraryStore, table: PublishedTable, lib
         f"SELECT {key} FROM {table.remote} WHERE library = %s AND changed > %s AND gone",  # noqa: S608
         (library, mine),
     ).fetchall()
+    gone = travelling(table.name, gone)
     where = " AND ".join(f'"{column}" = ?' for column in table.key)
     store.catalogue.run_many(f"DELETE FROM {table.name} WHERE {where}", gone)  # noqa: S608
     return len(gone)
@@ -354,12 +364,22 @@ def _apply_rows(connection: Any, store: LibraryStore, table: PublishedTable, lib
         f"ORDER BY {key}",
         (library, mine),
     ).fetchall()
+    rows = travelling(table.name, rows)
+    if table.name == "tracks":
+        check_names(row[names.index('"hash"')] for row in rows)
     store.catalogue.run_many(
         f"INSERT INTO {table.name} ({listed}) VALUES ({', '.join('?' * len(names))}) "  # noqa: S608
         f"ON CONFLICT ({key}) DO UPDATE SET {sets}",
         rows,
     )
     return len(rows)
+
+
+def check_names(hashes: Iterable[str | None]) -> None:
+    """Refuse names of tracks that are no hashes: they become parts of paths."""
+    for name in hashes:
+        if name is not None and not re.fullmatch(r"[0-9a-f]{64}", name):
+            raise LibraryError(f"{name!r} does not name a track", NextStep("publish the library again"))
 
 
 # Both

@@ -39,6 +39,8 @@ _INFO = (
 )
 _CLIP = "id, content, start, end, whole, shot"
 _HAS_FILE = "EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
+MODEL_SETTING = "model"
+SOURCE_SETTING = "backbone_source"  # where the backbone in use came from: another machine needs it
 VALUES_AT_ONCE = 900  # in one statement; SQLite allows 999 at least
 
 

@@ -75,7 +75,7 @@ class TrackObjects:
         return bytes(self._ask(lambda: self._files.cat_file(self._path(digest))))
 
     def load(self, digest: str) -> Track:
-        return decode_named(self, digest)
+        return decode_named(self, digest, check=True)  # others may be able to write there
 
     def remove(self, digest: str) -> None:
         try:

@@ -66,11 +66,14 @@ class ReadsTracks(Protocol):
     def read(self, digest: str) -> bytes: ...
 
 
-def decode_named(tracks: ReadsTracks, digest: str) -> Track:
-    """The track of this name; a LibraryError if it is missing or damaged."""
+def decode_named(tracks: ReadsTracks, digest: str, check: bool = False) -> Track:
+    """The track of this name; a LibraryError if it is missing or damaged, or, with `check`, another one."""
     name = f"the track {digest} in {tracks.address}"
     try:
-        return decode(tracks.read(digest))
+        data = tracks.read(digest)
+        if check and hashlib.sha256(data).hexdigest() != digest:
+            raise ValueError("its bytes are not those it is named after")
+        return decode(data)
     except FileNotFoundError as error:
         raise LibraryError(f"{name} is missing", REPAIR) from error
     except Exception as error:

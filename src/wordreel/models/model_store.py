@@ -17,7 +17,7 @@ from typing import Any
 
 from wordreel.atomic import atomic_write, make_dir, sync_dir, sync_file
 from wordreel.errors import LibraryError, NextStep, WeightsCorrupt, WeightsMissing, WordreelError
-from wordreel.library.store import LibraryStore
+from wordreel.library.store import MODEL_SETTING, SOURCE_SETTING, LibraryStore
 from wordreel.models.base import CheckpointModel, Model
 from wordreel.models.clip.weighted import BACKBONE, WeightedZeroShot, read_card
 from wordreel.models.clip.zero_shot import ZeroShot
@@ -27,8 +27,6 @@ from wordreel.weights.store import WeightStore
 
 DEFAULT = "reel"  # the model that comes with wordreel
 BUILT_IN = (DEFAULT, "bridge")  # the bridge needs no training
-SETTING = "model"
-SOURCE_SETTING = "backbone_source"  # where the backbone in use came from: another machine needs it
 FOLDER = "models"
 WEIGHTS, FACTS = "model.safetensors", "model.json"
 BEST = "best"  # where training puts the checkpoint that did best on validation
@@ -52,7 +50,7 @@ class StoredModel:
 
 def in_use(store: LibraryStore) -> str:
     """What the library uses: the name of a built-in model or a backbone, or a stored one's fingerprint."""
-    return store.setting(SETTING) or DEFAULT
+    return store.setting(MODEL_SETTING) or DEFAULT
 
 
 def stored_models(store: LibraryStore) -> list[StoredModel]:

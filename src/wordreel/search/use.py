@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wordreel.errors import LibraryError, NextStep, WeightsError, WordreelError
 from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
-from wordreel.library.store import LibraryStore
+from wordreel.library.store import MODEL_SETTING, SOURCE_SETTING, LibraryStore
 from wordreel.models import model_store
 from wordreel.models.base import CheckpointModel, Model
 from wordreel.models.convert.checkpoint_file import ConversionOptions
@@ -79,7 +79,7 @@ def use(
             )
         prepared = prepare_backbone(store, weights, name_or_path, on_progress, confirm_download, precision)
         embedded = switch(store, prepared.model, prepared.name, on_progress, before_switch)
-        store.set_setting(model_store.SOURCE_SETTING, backbones.installed(weights)[prepared.name].source)
+        store.set_setting(SOURCE_SETTING, backbones.installed(weights)[prepared.name].source)
         return prepared.model, _result(prepared.model, embedded, prepared.notes)
     with store.writing():
         if name_or_path in model_store.BUILT_IN:
@@ -156,7 +156,7 @@ def switch(
             raise WeightsError(f"the model {model.name!r} cannot embed this library: {error}") from error
         if before:
             before(model)
-        store.set_setting(model_store.SETTING, key)
+        store.set_setting(MODEL_SETTING, key)
     return embedded
 
 

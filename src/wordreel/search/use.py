@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -226,8 +226,19 @@ def _find_model(store: LibraryStore, weights: WeightStore, name_or_path: str) ->
             f"{len(matches)} models of this library are called {name_or_path!r}",
             NextStep(f"name one by its fingerprint: {which}", "use FINGERPRINT"),
         )
-    have = ", ".join([*model_store.BUILT_IN, *backbones.installed(weights), *(one.name for one in own)])
-    raise LibraryError(
+    raise _unknown(weights, name_or_path, [one.name for one in own])
+
+
+def check_name(weights: WeightStore, name_or_path: str) -> None:
+    """Refuse what names no model for a library that has none of its own, before the library is built."""
+    known = name_or_path in model_store.BUILT_IN or Path(name_or_path).expanduser().exists()
+    if not known and not backbones.is_backbone(weights, name_or_path):
+        raise _unknown(weights, name_or_path, [])
+
+
+def _unknown(weights: WeightStore, name_or_path: str, own: Sequence[str]) -> LibraryError:
+    have = ", ".join([*model_store.BUILT_IN, *backbones.installed(weights), *own])
+    return LibraryError(
         f"there is no model {name_or_path!r}: name a folder with a trained checkpoint, or one of {have}",
         NextStep("list the backbones that can be downloaded", "models"),
     )

@@ -27,7 +27,7 @@ def case(rng):
     """Small integers: exact in float32, and full of ties."""
     n, e, d = int(rng.integers(1, 120)), 3, 5
     videos = rng.integers(-2, 3, (n, e, d)).astype(np.float32)
-    available = rng.random((n, e)) < 0.7
+    available = (rng.random((n, e)) < 0.7) & (rng.random(e) < 0.8)  # no item has some of the experts
     videos[~available] = 0
     queries = rng.integers(-2, 3, (4, e, d)).astype(np.float32)
     weights = rng.integers(0, 2, (4, e)).astype(np.float32)

@@ -1,11 +1,14 @@
 """Exact search: every item is scored, block by block, so the vectors may lie in a memory-mapped file.
 
 The score of an item is the mixture similarity, less the item's bias where a correction is given. Equal
-scores keep the order of the items. Cost per query: one pass over the vectors, O(items · experts · dim); a
-correction adds one subtraction per score, a gated one also a second list of the best.
+scores keep the order of the items. Cost per query: one pass over the vectors, O(items · experts · dim),
+without the experts that no item has; a correction adds one subtraction per score, a gated one also a second
+list of the best.
 """
 
 from __future__ import annotations
+
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +33,14 @@ class ExactIndex(Index):
             )
         self._vectors = vectors.reshape(len(vectors), vectors.shape[1] * vectors.shape[2])
         self._available = available
+
+    @cached_property
+    def _held_columns(self) -> list[slice]:
+        """The columns of neighbouring experts that some item has; all others hold zeros."""
+        held = np.concatenate([[False], self._available.any(axis=0), [False]])
+        dim = self._vectors.shape[1] // max(1, self._available.shape[1])
+        edges = np.flatnonzero(np.diff(held)) * dim
+        return [slice(int(low), int(high)) for low, high in edges.reshape(-1, 2)]
 
     @property
     def exact(self) -> bool:
@@ -97,7 +108,13 @@ class ExactIndex(Index):
         return IndexResult(rows, scores, opened, uncorrected)
 
     def _plain(self, flat: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
-        top = flat @ np.asarray(self._vectors[rows]).T
+        items = np.asarray(self._vectors[rows])
+        if isinstance(rows, slice):  # a view: what is not multiplied is not read either
+            top = np.zeros((len(flat), len(items)), np.float32)
+            for some in self._held_columns:
+                top += flat[:, some] @ items[:, some].T
+        else:
+            top = flat @ items.T
         return divide(top, weights @ self._available[rows].T.astype(np.float32))
 
 

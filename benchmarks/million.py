@@ -5,14 +5,16 @@
 
 Libraries are synthetic (`synthetic_library`), made from the real LIBRARY, which is only read. A search ranks
 with a query bank, with reasons and confidences, and includes encoding its words. Each step is a process of
-its own; memory is what the searching one allocates beyond the page cache. Writes FILE.json and FILE.svg; the
-slope of a line is the exponent of its growth with the number of clips.
+its own, the searching one with one thread of BLAS as in `wordreel serve`; memory is what that one allocates
+beyond the page cache. Writes FILE.json and FILE.svg; the slope of a line is the exponent of its growth with
+the number of clips.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -233,7 +235,8 @@ def main() -> None:
         for step in ("fill", "search", "change"):
             command = [sys.executable, __file__, "--library", str(given.library), "--sizes", str(size)]
             command += ["--folder", str(given.folder), "--queries", str(given.queries), "--step", step]
-            done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+            environment = {**os.environ, **({"OPENBLAS_NUM_THREADS": "1"} if step == "search" else {})}
+            done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=environment)
             reports[-1] |= json.loads(done.stdout.splitlines()[-1])
         print(json.dumps(reports[-1], indent=2), flush=True)
         if not given.keep:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from wordreel.lru_cache import LRUCache
 from wordreel.models.reel.model import PICTURES, Reel
 from wordreel.models.registry import reel
 from wordreel.types import Clip, Track
@@ -34,3 +35,18 @@ def test_the_learned_row_wants_pictures(model):
 def test_sound_alone_is_found_by_sound(model):
     _, available = model.embed(tracks("sound"), [WHOLE])
     assert [model.experts[row] for row in np.flatnonzero(available[0])] == ["sound"]
+
+
+def test_encoding_with_both_networks_at_once_equals_one_after_the_other(model, monkeypatch):
+    texts = ["a man peels an apple", "two people play chess"]
+    monkeypatch.setenv("WORDREEL_THREADS", "2")
+    encoded = []
+    for few in (len(texts), 0):
+        monkeypatch.setattr("wordreel.models.reel.model.FEW", few)
+        for encoder in (model._encoder, model._bridge._encoder):
+            monkeypatch.setattr(encoder, "_cache", LRUCache(1))  # so that the networks run each time
+        encoded.append(model.encode(texts))
+    for one, other in zip(*encoded, strict=True):
+        assert one.text == other.text
+        np.testing.assert_array_equal(one.vectors, other.vectors)
+        np.testing.assert_array_equal(one.weights, other.weights)

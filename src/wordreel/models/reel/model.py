@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from wordreel.models.reel.runtime import ROW, embed_sentences, embed_videos
 from wordreel.models.reel.segments import overlapping, scaled, segments
 from wordreel.models.reel.text_encoder import text_encoder
 from wordreel.models.registry import reel
+from wordreel.nets.runtime import cores, threads
 from wordreel.nets.sentences import SentenceEncoder
 from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.store import WeightStore
@@ -35,6 +37,7 @@ PICTURES = ("appearance", "motion")
 """The learned row speaks where it has one of these, or one that it was trained on alone."""
 
 AT_ONCE = 256  # clips
+FEW = 4  # texts, encoded by both sentence encoders at once
 
 
 class Reel(CheckpointModel):
@@ -107,11 +110,21 @@ class Reel(CheckpointModel):
 
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         weights = np.array(list(WEIGHTS.values()), np.float32)
-        learned = embed_sentences(self.checkpoint.tower, self.sentences(texts), self._words.add(texts))
+        if len(texts) <= FEW and threads() > 1:
+            # Too little for a network to share among its threads, so each of the two has a core.
+            beside = _pool().submit(self._bridge.encode, texts)
+            learned = self._learned(texts)
+            others = beside.result()
+        else:
+            learned, others = self._learned(texts), self._bridge.encode(texts)
         return [
             QueryEmbedding(np.concatenate([row[None], known.vectors]), weights, known.text)
-            for row, known in zip(learned, self._bridge.encode(texts), strict=True)
+            for row, known in zip(learned, others, strict=True)
         ]
+
+    def _learned(self, texts: Sequence[str]) -> Float32:
+        """`[texts, dim]`: the learned row."""
+        return embed_sentences(self.checkpoint.tower, self.sentences(texts), self._words.add(texts))
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """What the bridge recognised; the learned row is explained with the labels of its inputs."""
@@ -139,6 +152,11 @@ class Reel(CheckpointModel):
             if rows is not None:
                 tokens[name] = scaled(rows, scale[f"{name}.mean"], scale[f"{name}.deviation"])
         return tokens
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(cores(), "wordreel-encode")
 
 
 def _with_learned(explanation: Explanation) -> Explanation:

@@ -188,12 +188,20 @@ def test_the_sample_of_a_small_library_is_all_of_it(searcher):
     assert drawn.videos == searcher.snapshot.video_count() == len(drawn.starts)
 
 
-def test_the_sample_of_a_larger_library_is_fixed_and_holds_whole_videos(searcher, monkeypatch):
+@pytest.mark.parametrize("lacking", [None, 0, 1])
+def test_the_sample_of_a_larger_library_is_fixed_and_holds_whole_videos(searcher, lacking, monkeypatch):
     monkeypatch.setattr(sample, "ROWS", len(searcher) // 2)
+    if lacking is not None:  # an expert that no item has
+        gallery = searcher.snapshot.gallery
+        vectors, available = gallery.vectors.copy(), gallery.available.copy()
+        vectors[:, lacking], available[:, lacking] = 0, False
+        snapshot = replace(searcher.snapshot, gallery=Gallery(gallery.ids, vectors, available))
+        searcher = replace(searcher, snapshot=snapshot)
     drawn, again = sample.draw_sample(searcher.snapshot), sample.draw_sample(searcher.snapshot)
     np.testing.assert_array_equal(drawn.rows, again.rows)
     assert 0 < len(drawn.rows) <= len(searcher) // 2
     assert drawn.videos == searcher.snapshot.video_count() > len(drawn.starts)
+    assert lacking not in drawn.experts.tolist()
     bounds = [*drawn.starts.tolist(), len(drawn.rows)]
     for start, end in itertools.pairwise(bounds):
         rows = drawn.rows[start:end]

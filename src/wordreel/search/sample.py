@@ -29,12 +29,13 @@ class VideoSample:
 
     rows: Int64
     starts: Int64
-    index: ExactIndex  # over these rows
+    index: ExactIndex  # over these rows and experts
+    experts: Int64  # those that some item of the sample has, by their place among all
     videos: int  # in the whole library
 
     def scores(self, vectors: Float32, weights: Float32) -> Float32:
         """Plain scores `[queries, m]`."""
-        return self.index.scores(vectors, weights, slice(None))
+        return self.index.scores(vectors[:, self.experts], weights[:, self.experts], slice(None))
 
     def best(self, scores: Scores) -> Int64:
         """`[videos of the sample]`: where in `scores [m]` the best item of each video is, first of equals."""
@@ -58,9 +59,13 @@ def draw_sample(snapshot: LibrarySnapshot, most: int | None = None) -> VideoSamp
         rows, first = take_segments(order, starts, chosen)
     gallery = snapshot.gallery
     whole = len(rows) == len(gallery) and bool((rows == np.arange(len(rows))).all())
-    some = slice(None) if whole else rows
-    index = ExactIndex(np.asarray(gallery.vectors[some]), gallery.available[some])
-    return VideoSample(rows, first, index, videos)
+    available = np.asarray(gallery.available[rows])
+    if whole:  # read where it lies
+        experts = np.arange(available.shape[1])
+        return VideoSample(rows, first, ExactIndex(gallery.vectors, available), experts, videos)
+    experts = np.flatnonzero(available.any(axis=0))
+    vectors = gallery.vectors[rows[:, None], experts]
+    return VideoSample(rows, first, ExactIndex(vectors, available[:, experts]), experts, videos)
 
 
 def mix(numbers: Int64) -> NDArray[np.uint64]:

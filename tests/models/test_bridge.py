@@ -27,7 +27,8 @@ def test_a_query_is_near_the_video_that_shows_its_class():
     pets = space()
     cat_words = np.array([1, 0, 0], np.float32)
     cat, lorry = pets.video(np.array([5, 4, -3], np.float32)), pets.video(np.array([-3, -2, 6], np.float32))
-    assert pets.query(cat_words) @ cat > 0.5 > 0 > pets.query(cat_words) @ lorry
+    asked = pets.query(pets.chances(cat_words))
+    assert asked @ cat > 0.5 > 0 > asked @ lorry
     assert pets.best(cat_words, np.array([5, 4, -3], np.float32)) == "cat"
 
 
@@ -124,6 +125,18 @@ def test_words_speak_of_the_right_classes(model):
     sentence = model._encoder.encode(["a man plays the guitar"])[0]
     motion = model._spaces["motion"]
     assert motion.recogniser.names[int(np.argmax(motion.chances(sentence)))] == "playing guitar"
+
+
+def test_what_is_remembered_of_a_query_is_what_its_words_say(model, monkeypatch):
+    text = "a cook slices onions"
+    for encoded in (model.encode([text])[0], model.encode([text])[0]):
+        sentence = model._encoder.encode([text])[0]
+        for row, expert in enumerate(("appearance", "motion", "sound")):
+            space = model._spaces[expert]
+            np.testing.assert_array_equal(encoded.vectors[row], space.query(space.chances(sentence)))
+    monkeypatch.setattr(ClassSpace, "chances", None)  # explaining works nothing out again
+    track = Track(np.ones((1, 1280), np.float32), np.array([[0.0, 1.0]]))
+    assert set(model.explain(encoded, {"appearance": track}, Clip("x", 0, 1))) == {"appearance"}
 
 
 def test_what_two_clips_share(model):

@@ -56,8 +56,7 @@ class ClassSpace:
     def video(self, logits: Float32) -> Float32:
         return unit((logits - logits.mean()) @ self.basis)
 
-    def query(self, sentence: Float32) -> Float32:
-        chances = self.chances(sentence)
+    def query(self, chances: Float32) -> Float32:
         return unit((chances - chances.mean()) @ self.basis)
 
     def chances(self, sentence: Float32) -> Float32:
@@ -116,7 +115,7 @@ class Bridge(Model):
         weights = np.array(self.expert_weights, np.float32)
         return [
             QueryEmbedding(
-                np.stack([self._query(expert, sentence) for expert in self.experts]), weights, text
+                np.stack([self._query(expert, text, sentence) for expert in self.experts]), weights, text
             )
             for text, sentence in zip(texts, self._encoder.encode(list(texts)), strict=True)
         ]
@@ -165,7 +164,8 @@ class Bridge(Model):
         return common
 
     def _cached_chances(self, expert: str, text: str, sentence: Float32) -> Float32:
-        """How much the words speak of each class; every hit of a query wants to know."""
+        """How much the words speak of each class: a query's vector is made of it, and every hit is explained
+        with it."""
         known = self._chances.get((expert, text))
         if known is None:
             known = self._spaces[expert].chances(sentence)
@@ -193,8 +193,10 @@ class Bridge(Model):
         shares = overlap(times, clip)
         return (shares @ rows / shares.sum()).astype(np.float32) if shares.any() else None
 
-    def _query(self, expert: str, sentence: Float32) -> Float32:
-        return sentence if expert in SENTENCES else self._spaces[expert].query(sentence)
+    def _query(self, expert: str, text: str, sentence: Float32) -> Float32:
+        if expert in SENTENCES:
+            return sentence
+        return self._spaces[expert].query(self._cached_chances(expert, text, sentence))
 
     def _rows(self, expert: str, track: Track) -> tuple[Float32, np.ndarray]:
         if expert in SENTENCES:

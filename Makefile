@@ -101,9 +101,11 @@ $(REFERENCE)/.ready: pyproject.toml $(wildcard tests/reference/requirements*.txt
 	$(REFERENCE)/bin/python -m pip install --quiet --no-deps --requirement tests/reference/requirements-no-deps.txt
 	touch $@
 
+# aiobotocore, which s3fs needs, takes few versions of botocore; named with boto3, pip finds the one that moto takes too
+# instead of trying every s3fs.
 $(RAY)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(RAY)
-	$(RAY)/bin/python -m pip install --quiet --editable '.[dev,ray,s3,train]' 'moto[server]>=5'
+	$(RAY)/bin/python -m pip install --quiet --editable '.[dev,ray,s3,train]' 'moto[server]>=5' 'aiobotocore[boto3]>=3'
 	touch $@
 
 $(SERVERS)/.ready: pyproject.toml tests/servers/requirements.txt

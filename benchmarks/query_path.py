@@ -91,7 +91,9 @@ def measure(folder: Path, first: int, queries: int) -> dict[str, dict[str, float
         (text_search, "hit_of", "records of hits"),
         (explain, "tracks_of", "reasons: tracks"),
         (type(library.model), "explain", "reasons: labels"),
-        (text_search, "explain_item", "reasons"),
+        (type(library.model), "explain_all", "reasons: labels"),
+        (text_search, "explain_item", "reasons"),  # of versions that explain hits one by one
+        (text_search, "explain_items", "reasons"),
     ):
         stages.wrap(owner, name, stage)
     for number, norm in enumerate(MODES):

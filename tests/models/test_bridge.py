@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from wordreel.lru_cache import LRUCache
 from wordreel.models import bridge
 from wordreel.models.bridge import Bridge, ClassSpace, imagenet_kinds, overlap, softmax, unit, words_in
 from wordreel.types import Clip, Labels, Track, Words
@@ -184,3 +185,32 @@ def test_the_fingerprint_names_the_settings(model, monkeypatch):
     assert before == model.fingerprint
     monkeypatch.setattr(bridge, "TEMPERATURE", 0.2)
     assert Bridge(WeightStore()).fingerprint != before
+
+
+def test_clips_explained_together_are_explained_as_each_alone(model, monkeypatch):
+    rng = np.random.default_rng(3)
+    times, dims = np.array([[0.0, 1.0], [1.0, 2.0]]), {"appearance": 1280, "motion": 1024}
+    clips = [
+        ({name: Track(rng.normal(size=(2, dims[name])).astype(np.float32), times) for name in names}, clip)
+        for names, clip in (
+            (("appearance", "motion"), Clip("x", 0.0, 1.5)),
+            (("appearance",), Clip("y", 0.0, 2.0, whole=True)),
+            (("motion",), Clip("z", 0.5, 2.0)),
+            (("appearance", "motion"), Clip("w", 5.0, 6.0)),  # nothing seen there
+            ((), Clip("v", 0.0, 1.0)),
+        )
+    ]
+    query = model.encode(["a dog runs"])[0]
+    together = model.explain_all(query, clips)
+    for tracks, clip in clips[:2]:
+        seen = model._cached_mean("appearance", tracks["appearance"], clip)
+        np.testing.assert_allclose(seen, model._mean("appearance", tracks["appearance"], clip), atol=1e-3)
+    monkeypatch.setattr(model, "_means", LRUCache(8))
+    assert together == [model.explain(query, tracks, clip) for tracks, clip in clips]
+    assert [set(one) for one in together] == [
+        {"appearance", "motion"},
+        {"appearance"},
+        {"motion"},
+        set(),
+        set(),
+    ]

@@ -60,6 +60,7 @@ def test_a_cache_of_queries_passes_on_the_whole_contract(model):
     declared = [*Model.__annotations__, "fingerprint"]
     assert {name: getattr(cached, name) for name in declared} == {n: getattr(model, n) for n in declared}
     assert cached.explain(query, {}, CLIP) == model.explain(query, {}, CLIP)
+    assert cached.explain_all(query, [({}, CLIP)] * 2) == [model.explain(query, {}, CLIP)] * 2
     assert cached.compare({}, CLIP, {}, CLIP) == model.compare({}, CLIP, {}, CLIP)
     np.testing.assert_array_equal(cached.embed({}, [CLIP])[0], model.embed({}, [CLIP])[0])
     own = {name for name, _ in inspect.getmembers(Model, inspect.isfunction) if not name.startswith("_")}

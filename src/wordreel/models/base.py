@@ -15,6 +15,8 @@ from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Tra
 Explanation = dict[str, tuple[str, tuple[float, float] | None]]
 """Expert → what it recognised, and when (seconds), if that is known."""
 
+TracksAndClip = tuple[Mapping[str, Track], Clip]
+
 
 class Model(ABC):
     """A joint embedding: maps stored tracks and text into one space of `[experts, dim]`.
@@ -79,6 +81,10 @@ class Model(ABC):
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """What each expert recognised in a clip that fits the query; some may be silent."""
         return {}
+
+    def explain_all(self, query: QueryEmbedding, clips: Sequence[TracksAndClip]) -> list[Explanation]:
+        """`explain` for each clip of a page of hits, given with the tracks of its video."""
+        return [self.explain(query, tracks, clip) for tracks, clip in clips]
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip

@@ -29,7 +29,7 @@ from wordreel.experts import registry
 from wordreel.experts.base import Recogniser
 from wordreel.experts.class_head import ClassHead
 from wordreel.lru_cache import LRUCache
-from wordreel.models.base import Explanation, Model
+from wordreel.models.base import Explanation, Model, TracksAndClip
 from wordreel.nets.sentences import DIM, SentenceEncoder
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.array_cache import cached_arrays
@@ -141,6 +141,12 @@ class Bridge(Model):
                 explanation[expert] = (self._spaces[expert].best(chances, mean), None)
         return explanation
 
+    def explain_all(self, query: QueryEmbedding, clips: Sequence[TracksAndClip]) -> list[Explanation]:
+        """`explain` for each clip, with the logits of all of them from one product per classifier."""
+        for expert in self.experts:
+            self._remember_means(expert, [(t[expert], clip) for t, clip in clips if expert in t])
+        return super().explain_all(query, clips)
+
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
     ) -> Explanation:
@@ -179,6 +185,23 @@ class Bridge(Model):
             known = (ref(track), self._mean(expert, track, clip))
             self._means.put((expert, clip), known)
         return known[1]
+
+    def _remember_means(self, expert: str, clips: Sequence[tuple[Track, Clip]]) -> None:
+        """Cache `_mean` of several clips where a linear classifier can take them together."""
+        if expert in SENTENCES or not isinstance(head := self._spaces[expert].recogniser, ClassHead):
+            return
+        new: dict[Clip, tuple[Track, Float32]] = {}
+        for track, clip in clips:
+            known = self._means.get((expert, clip))
+            if known is None or known[0]() is not track:
+                shares = overlap(track.times, clip)
+                if shares.any():
+                    new[clip] = (track, (shares @ track.values / shares.sum()).astype(np.float32))
+        if len(new) < 2:
+            return
+        logits = np.stack([mean for _, mean in new.values()]) @ head.weight.T + head.bias
+        for (clip, (track, _)), row in zip(new.items(), logits.astype(np.float32), strict=True):
+            self._means.put((expert, clip), (ref(track), row.copy()))
 
     def _mean(self, expert: str, track: Track, clip: Clip) -> Float32 | None:
         """An expert's logits or sentence vectors over a clip, weighted by time; None where it has none."""

@@ -153,6 +153,5 @@ def _method(norm: str, beta: float | None, bank: Float32) -> Method:
 def _reasons(searcher: Searcher, video: VideoQuery, query: QueryEmbedding, clip: int) -> tuple[Reason, ...]:
     """Each expert's share of the plain similarity with its best clip, and what it recognised there."""
     vectors, available = video.vectors[clip], video.available[clip]
-    return strongest_first(
-        expert_reasons(searcher.model, query, vectors, available, video.tracks, video.clips[clip])
-    )
+    recognised = searcher.model.explain(query, video.tracks, video.clips[clip])
+    return strongest_first(expert_reasons(searcher.model, query, vectors, available, recognised))

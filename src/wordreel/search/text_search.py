@@ -19,7 +19,7 @@ import numpy as np
 
 from wordreel.hubness.confidence import CROWD
 from wordreel.library.records import StoredClip
-from wordreel.search.explain import explain_item
+from wordreel.search.explain import explain_items
 from wordreel.search.filters import PassingVideos
 from wordreel.search.hits import Hit, Results, hit_of
 from wordreel.search.query import Query, needs_confidence
@@ -61,11 +61,13 @@ def _hits(search: TextSearch, query: Query, passing: PassingVideos) -> list[Hit]
     label = search.scoring.norm.label if corrected else PLAIN.label
     sure = never_rising(search.confidences(np.array([scored.row for scored in ranked], np.int64)))
     confidences = None if sure is None else sure[query.offset :]
+    there = [  # not removed since the snapshot
+        (number, scored) for number, scored in enumerate(displayed) if items[scored.row].content in paths
+    ]
+    reasons = explain_items(search.searcher, [scored.row for _, scored in there], search.text)
     hits: list[Hit] = []
-    for number, scored in enumerate(displayed):
+    for (number, scored), why in zip(there, reasons, strict=True):
         item = items[scored.row]
-        if item.content not in paths:  # removed since the snapshot
-            continue
         hits.append(
             hit_of(
                 Hit,
@@ -75,7 +77,7 @@ def _hits(search: TextSearch, query: Query, passing: PassingVideos) -> list[Hit]
                 paths[item.content],
                 rank=query.offset + len(hits) + 1,
                 score=scored.score,
-                why=explain_item(search.searcher, scored.row, search.text),
+                why=why,
                 confidence=None if confidences is None else float(confidences[number]),
                 norm=label,
             )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordreel.index.base import Best
-from wordreel.search.explain import explain_item
+from wordreel.search.explain import explain_items
 from wordreel.search.filters import PassingVideos
 from wordreel.search.hits import Hit, Results, SequenceHit, hit_of
 from wordreel.search.query import Query, needs_confidence
@@ -58,11 +58,15 @@ def search_sequence(
     sure = never_rising(_confidences(parts, ranked))
     pairs = ranked[query.offset :]
     paths = passing.paths([snapshot.items[pair.first].content for pair in pairs])
+    there = [  # not removed since the snapshot
+        (number, pair)
+        for number, pair in enumerate(pairs, start=query.offset)
+        if snapshot.items[pair.first].content in paths
+    ]
+    reasons = explain_items(searcher, [pair.first for _, pair in there], encoded[0])
     hits: list[Hit] = []
-    for number, pair in enumerate(pairs, start=query.offset):
+    for (number, pair), why in zip(there, reasons, strict=True):
         one, two = snapshot.items[pair.first], snapshot.items[pair.second]
-        if one.content not in paths:  # removed since the snapshot
-            continue
         hits.append(
             hit_of(
                 SequenceHit,
@@ -72,7 +76,7 @@ def search_sequence(
                 paths[one.content],
                 rank=query.offset + len(hits) + 1,
                 score=pair.score,
-                why=explain_item(searcher, pair.first, encoded[0]),
+                why=why,
                 confidence=None if sure is None else float(sure[number]),
                 norm=scoring.norm.label,
                 then=(two.start, two.end),

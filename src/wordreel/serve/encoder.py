@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from wordreel.lru_cache import LRUCache
-from wordreel.models.base import Explanation, Model
+from wordreel.models.base import Explanation, Model, TracksAndClip
 from wordreel.serve.metrics import Metrics
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 
@@ -50,6 +50,9 @@ class CachedQueryModel(Model):
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         return self._model.explain(query, tracks, clip)
+
+    def explain_all(self, query: QueryEmbedding, clips: Sequence[TracksAndClip]) -> list[Explanation]:
+        return self._model.explain_all(query, clips)
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip

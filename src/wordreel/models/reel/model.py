@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.experts.base import Recogniser
-from wordreel.models.base import CheckpointModel, Explanation
+from wordreel.models.base import CheckpointModel, Explanation, TracksAndClip
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel.checkpoint import SHIPPED, load
 from wordreel.models.reel.class_inputs import recognisers, with_class_inputs
@@ -128,8 +128,13 @@ class Reel(CheckpointModel):
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """What the bridge recognised; the learned row is explained with the labels of its inputs."""
-        explanation = self._bridge.explain(query, tracks, clip)
-        return _with_learned(explanation) if self._speaks(tracks, clip) else explanation
+        return self.explain_all(query, [(tracks, clip)])[0]
+
+    def explain_all(self, query: QueryEmbedding, clips: Sequence[TracksAndClip]) -> list[Explanation]:
+        return [
+            _with_learned(explanation) if self._speaks(tracks, clip) else explanation
+            for explanation, (tracks, clip) in zip(self._bridge.explain_all(query, clips), clips, strict=True)
+        ]
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip

@@ -83,7 +83,8 @@ def measure(folder: Path, first: int, queries: int) -> dict[str, dict[str, float
         (type(library.model), "encode", "query embedding"),
         (searcher, "lexical_matches", "words said and shown"),
         (text_search.TextSearch, "rank", "ranking"),
-        (type(opened.snapshot.index), "search", "index"),
+        (type(opened.snapshot.index), "search", "index"),  # where it has one of its own
+        (type(opened.snapshot.index), "best", "index"),
         (VideoSample, "scores", "confidence: sample"),
         (text_search.TextSearch, "confidences", "confidence"),
         (PassingVideos, "paths", "records of hits"),

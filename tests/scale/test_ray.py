@@ -146,7 +146,7 @@ def test_a_killed_command_resumes(cluster, store, media, tmp_path):
 
 
 @pytest.mark.skipif(not VIDEOS, reason="WORDREEL_TEST_VIDEOS names no folder")
-def test_real_videos_give_the_same_tracks(cluster, executor, tmp_path):
+def test_real_videos_give_the_same_tracks(cluster, tmp_path):
     folder = tmp_path / "media"
     folder.mkdir()
     for path in sorted(p for p in Path(str(VIDEOS)).iterdir() if p.suffix == ".mp4")[:8]:

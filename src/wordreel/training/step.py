@@ -23,7 +23,7 @@ from wordreel.training.distributed import World
 from wordreel.training.losses import DistillationLoss
 from wordreel.training.losses.masks import same_video
 from wordreel.training.optimisers.radam import RAdam
-from wordreel.training.precision import Precision
+from wordreel.training.precision import Precision, backward_and_step
 from wordreel.training.teachers import Teachers
 
 EAGER = 3  # steps before a graph is captured: kernels are compiled and chosen in them
@@ -104,12 +104,7 @@ class Stepper:
 
     def _eager_step(self, videos: Tensor, captions: Tensor) -> Tensor:
         loss = self._loss(videos, captions)
-        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
-        if self.clip:
-            self.scaler.unscale_(self.optimiser)
-            nn.utils.clip_grad_norm_(self._trained(), self.clip)
-        self.scaler.step(self.optimiser)
-        self.scaler.update()
+        backward_and_step(loss, self.optimiser, self.scaler, self.clip)
         return loss.detach()
 
     def _loss(self, videos: Tensor, captions: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from wordreel.training.losses import build_loss
 from wordreel.training.losses.masks import same_video
 from wordreel.training.measure import ValidationMetrics, measure
 from wordreel.training.optimisers import build_optimiser
-from wordreel.training.precision import Precision
+from wordreel.training.precision import Precision, backward_and_step
 from wordreel.training.session import Session
 from wordreel.training.step import seed_step, set_lr
 from wordreel.training.video.captions import CaptionIds, tokenizer_content
@@ -132,13 +132,7 @@ class VideoSession(Session[VideoBatch]):
         set_lr(self.optimiser, factor)
         self.optimiser.zero_grad(set_to_none=True)
         loss = self._loss(batch)
-        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
-        if self.recipe.optimiser.clip:
-            self.scaler.unscale_(self.optimiser)
-            trained = [p for group in self.optimiser.param_groups for p in group["params"]]
-            nn.utils.clip_grad_norm_(trained, self.recipe.optimiser.clip)
-        self.scaler.step(self.optimiser)
-        self.scaler.update()
+        backward_and_step(loss, self.optimiser, self.scaler, self.recipe.optimiser.clip)
         self.module.clip.clamp_logit_scale()
         self.timer.end()
         return loss.detach()

@@ -66,7 +66,7 @@ def test_what_the_pack_was_not_made_for_is_refused(tmp_path):
     with pytest.raises(TrainingError, match="sentence encoder"):
         load_pack(tmp_path / "pack", replace(recipe, start=replace(recipe.start, text="minilm")))
     (tmp_path / "bad").write_bytes(b"nothing")
-    with pytest.raises(TrainingError, match="not packed training data"):
+    with pytest.raises(TrainingError, match="not hold packed training data"):
         load_pack(tmp_path / "bad", recipe)
 
 

@@ -79,24 +79,31 @@ def needs_text_weights(recipe: Recipe) -> bool:
     return recipe.start.text == "minilm" or bool(recipe.loss.soft_targets)
 
 
+def read_pack(
+    path: str | Path, key: str, version: int, what: str, command: str
+) -> tuple[dict[str, Any], Arrays]:
+    """The facts under `key` and the arrays of a packed file; `command` packs such a file again."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            facts = json.loads((file.metadata() or {})[key])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise TrainingError(
+            f"{path} does not hold packed {what} ({error})", NextStep("pack again", command)
+        ) from None
+    if facts.get("format") != version:
+        raise TrainingError(f"{path} has format {facts.get('format')}, this program reads {version}")
+    return facts, arrays
+
+
 def load_pack(path: str | Path, recipe: Recipe) -> TrainingData:
     """Read what `save_pack` wrote, for a recipe with the same text side and the same or fewer experts.
 
     Of experts that are pooled into segments the recipe may also use fewer than were packed.
     """
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            facts = json.loads((file.metadata() or {})[KEY])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
-        raise TrainingError(
-            f"{path} is not packed training data ({error})",
-            NextStep("pack it again", "train RECIPE … --pack FILE"),
-        ) from None
-    if facts.get("format") != FORMAT:
-        raise TrainingError(f"{path} has format {facts.get('format')}, this program reads {FORMAT}")
+    facts, arrays = read_pack(path, KEY, FORMAT, "training data", "train RECIPE … --pack FILE")
     changed = _changes(facts["model"], json.loads(json.dumps(_model_facts(recipe))))
     if changed:
         raise TrainingError(f"{path} was packed for another model ({', '.join(changed)}); pack it again")

@@ -85,7 +85,7 @@ def test_wrong_packs_are_refused(tmp_path):
     with pytest.raises(TrainingError, match=r"16 pixels, the recipe says 32"):
         load_pictures(tmp_path / "p", larger)
     (tmp_path / "short").write_bytes((tmp_path / "p").read_bytes()[:-5])
-    with pytest.raises(TrainingError, match="not packed pictures"):
+    with pytest.raises(TrainingError, match="not hold packed pictures"):
         load_pictures(tmp_path / "short", recipe())
     arrays = load_file(tmp_path / "p")
     save_file(arrays, tmp_path / "later", metadata={KEY: '{"format": 9}'})

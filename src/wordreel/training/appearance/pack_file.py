@@ -12,21 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordreel.atomic import atomic_write
 from wordreel.datasets.types import Caption
-from wordreel.errors import NextStep, TrainingError
+from wordreel.errors import TrainingError
 from wordreel.training.appearance.picture_set import AppearanceData, PictureSet
 from wordreel.training.appearance.recipe import AppearanceRecipe
 from wordreel.training.appearance.start import COUNTERS
 from wordreel.training.data.pairs import Pairs
+from wordreel.training.pack_file import Arrays, read_pack
 from wordreel.weights.quantise import dequantise, quantise
 
 FORMAT, KEY = 1, "wordreel.pictures"
 START = "start."
-
-Arrays = dict[str, NDArray[Any]]
 
 
 def save_pictures(path: Path, recipe: AppearanceRecipe, data: AppearanceData) -> None:
@@ -62,7 +60,7 @@ def save_pictures(path: Path, recipe: AppearanceRecipe, data: AppearanceData) ->
 
 def load_pictures(path: str | Path, recipe: AppearanceRecipe) -> AppearanceData:
     """Read what `save_pictures` wrote, for a recipe with the same size of pictures."""
-    facts, arrays = _read(path)
+    facts, arrays = read_pack(path, KEY, FORMAT, "pictures", "train appearance … --pack FILE")
     if facts["size"] != recipe.model.size:
         raise TrainingError(
             f"{path} has pictures of {facts['size']} pixels, the recipe says {recipe.model.size}: set "
@@ -75,23 +73,6 @@ def load_pictures(path: str | Path, recipe: AppearanceRecipe) -> AppearanceData:
     }
     val = _pictures(arrays, "val", facts["val"]) if "val" in facts else None
     return AppearanceData(_pictures(arrays, "train", facts["train"]), val, start)
-
-
-def _read(path: str | Path) -> tuple[dict[str, Any], Arrays]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            facts = json.loads((file.metadata() or {})[KEY])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
-        raise TrainingError(
-            f"{path} is not packed pictures ({error})",
-            NextStep("pack them again", "train appearance … --pack FILE"),
-        ) from None
-    if facts.get("format") != FORMAT:
-        raise TrainingError(f"{path} has format {facts.get('format')}, this program reads {FORMAT}")
-    return facts, arrays
 
 
 def _pictures(arrays: Arrays, split: str, facts: dict[str, Any]) -> PictureSet:

@@ -2,14 +2,14 @@
 
 import pytest
 
-from wordreel.cli import common
+from wordreel.cli import common, show_progress
 from wordreel.progress import Progress
 
 
 @pytest.fixture
 def clock(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(common.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(show_progress.time, "monotonic", lambda: now[0])
     return now
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from wordreel.cli.show_progress import LINE_EVERY, Pace
 from wordreel.progress import Progress, ProgressCallback
-
-EVERY = 10.0  # seconds between lines of progress where there is no terminal
 
 
 def default_library() -> Path:
@@ -58,15 +56,13 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a scrip
 
 def counter(what: str) -> ProgressCallback:
     """Print `done/total what` on one line of a terminal; elsewhere as a new line every ten seconds."""
-    printed = time.monotonic()
+    due = Pace(LINE_EVERY, at_once=False)
 
     def on_progress(now: Progress) -> None:
-        nonlocal printed
         line = f"{now.done}/{now.total} {what}"
         if sys.stderr.isatty():
             typer.echo(f"\r{line}", nl=now.done == now.total, err=True)
-        elif time.monotonic() - printed >= EVERY:
-            printed = time.monotonic()
+        elif due(now):
             typer.echo(line, err=True)
 
     return on_progress

@@ -57,7 +57,7 @@ def show_progress(as_json: bool, describe: Callable[[Progress], Shown] = shown) 
 
 def json_lines() -> ProgressCallback:
     """An object per line: the first report of a stage, the last, and one a second between."""
-    due = _Pace(JSON_EVERY, at_once=True)
+    due = Pace(JSON_EVERY, at_once=True)
 
     def on_progress(now: Progress) -> None:
         if due(now):
@@ -68,7 +68,7 @@ def json_lines() -> ProgressCallback:
 
 def lines(describe: Callable[[Progress], Shown]) -> ProgressCallback:
     """A line every ten seconds, so work that is done sooner prints none."""
-    due = _Pace(LINE_EVERY, at_once=False)
+    due = Pace(LINE_EVERY, at_once=False)
 
     def on_progress(now: Progress) -> None:
         if due(now):
@@ -103,7 +103,7 @@ def bars(describe: Callable[[Progress], Shown]) -> Iterator[ProgressCallback]:
             drawn.stop()
 
 
-class _Pace:
+class Pace:
     """Says which reports are due: after some seconds, and in JSON also the first and the last of a stage."""
 
     def __init__(self, seconds: float, *, at_once: bool) -> None:

@@ -235,7 +235,7 @@ def test_opening_starts_a_player_at_the_moment(shell, tmp_path, monkeypatch):
     player.chmod(0o755)
     monkeypatch.setenv("PATH", str(player.parent))
     shell("search", "train to Vienna", "--open")
-    for _ in range(100):
+    for _ in range(1200):
         if said.exists() and said.read_text():
             break
         time.sleep(0.05)

@@ -216,7 +216,7 @@ def test_second_writer_is_refused_and_readers_are_not(store, media, tmp_path):
             [sys.executable, "-c", code, str(store.path)],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=120,
             check=False,
         )
         assert done.stdout == "0\n"
@@ -249,17 +249,17 @@ def test_interrupt_does_not_wait_for_a_long_expert(store, media, monkeypatch):
     class Long(Colour):
         def extract(self, media):
             began.set()
-            release.wait(30.0)
+            release.wait(300.0)
             return super().extract(media)
 
     def interrupt(progress):
-        assert began.wait(30.0)
+        assert began.wait(120.0)
         raise KeyboardInterrupt
 
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         add(store, [media], [Long()], FakeFence(), on_progress=interrupt)
-    assert time.monotonic() - start < 10.0
+    assert time.monotonic() - start < 120.0
     release.set()
     assert len(add(store, [media], [Colour()], FakeFence()).added) == 1
     assert verify(store) == []

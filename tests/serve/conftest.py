@@ -63,6 +63,14 @@ class Answer:
         return error["code"]
 
 
+def wait(done, seconds=120.0):
+    """Look again until it is so; a time limit that only a fault reaches."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 @dataclass
 class Site:
     """A running server, and how to ask it."""
@@ -71,7 +79,7 @@ class Site:
     service: Service
     headers: dict = field(default_factory=dict)
 
-    def ask(self, method, path, body=None, headers=None, timeout=20):
+    def ask(self, method, path, body=None, headers=None, timeout=120):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         said = {**self.headers, **(headers or {})}
         if isinstance(body, dict | list):
@@ -89,7 +97,7 @@ class Site:
     def post(self, path, body=None, headers=None):
         return self.ask("POST", path, body, headers)
 
-    def until(self, path, wanted, seconds=20):
+    def until(self, path, wanted, seconds=120):
         """Ask again until the answer is as wanted."""
         deadline = time.monotonic() + seconds
         while not wanted(found := self.get(path).json):
@@ -97,7 +105,7 @@ class Site:
             time.sleep(0.05)
         return found
 
-    def ended(self, job, seconds=20):
+    def ended(self, job, seconds=120):
         return self.until(
             f"/api/jobs/{job['id']}", lambda f: f["job"]["state"] not in ("queued", "running"), seconds
         )["job"]
@@ -186,7 +194,7 @@ def running(path: Path, work=None, **options):
     sock = made.config.bind_socket()
     thread = threading.Thread(target=made.run, args=([sock],), daemon=True)
     thread.start()
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 120
     while not made.started:
         assert thread.is_alive() and time.monotonic() < deadline  # noqa: PT018
         time.sleep(0.01)
@@ -194,7 +202,7 @@ def running(path: Path, work=None, **options):
         yield Site(sock.getsockname()[1], service)
     finally:
         made.should_exit = True
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive(), "the server does not stop"
         library.store.close()
 

@@ -32,7 +32,7 @@ def certificate(tmp_path_factory):
         ],
         check=True,
         capture_output=True,
-        timeout=30,
+        timeout=120,
     )
     return made
 
@@ -42,7 +42,7 @@ def test_https(library, certificate):
         trusting = ssl.create_default_context(cafile=str(certificate[0]))
 
         def ask(method, path, body=None, **headers):
-            connection = http.client.HTTPSConnection("localhost", site.port, timeout=20, context=trusting)
+            connection = http.client.HTTPSConnection("localhost", site.port, timeout=60, context=trusting)
             connection.request(method, path, body and json.dumps(body), headers)
             answer = connection.getresponse()
             return answer, answer.read()
@@ -56,7 +56,7 @@ def test_https(library, certificate):
         answer, body = ask("GET", "/api/search?text=red", Cookie=cookie.partition(";")[0])
         assert len(json.loads(body)["hits"]) == 4
         assert ask("GET", "/api/status", Origin=f"http://localhost:{site.port}")[0].status == 401
-        with socket.create_connection(("127.0.0.1", site.port), timeout=10) as plain:  # without TLS
+        with socket.create_connection(("127.0.0.1", site.port), timeout=60) as plain:  # without TLS
             plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             with suppress(ConnectionResetError):
                 assert b"200" not in plain.recv(4096)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.serve.conftest import running
+from tests.serve.conftest import running, wait
 
 from wordreel.library import LibraryStore
 from wordreel.serve.jobs.queue import JobStopped
@@ -59,19 +59,12 @@ def connections(port):
 
 def reader(site, content, buffer=4096):
     connection = socket.socket()
-    connection.settimeout(20)
+    connection.settimeout(60)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
     connection.connect(("127.0.0.1", site.port))
     connection.sendall(f"GET /media/{content} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     assert connection.recv(12) == b"HTTP/1.1 200"
     return connection
-
-
-def wait(done, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_reader_that_stops_reading_is_let_go(library, large):
@@ -88,14 +81,16 @@ def test_a_reader_that_stops_reading_is_let_go(library, large):
 
 def test_a_reader_that_reads_gets_everything(library, large):
     content, path = large
-    with running(library, timeout=1.0) as site:
+    with running(library, timeout=2.0) as site:
         connection, got = reader(site, content, 2**20), 12
         began = time.monotonic()
         while got < LARGE:  # slowly enough to outlast the timeout, steadily enough to keep it
-            got += len(connection.recv(2**20))
-            if time.monotonic() - began < 2.0:
+            block = connection.recv(2**20)
+            assert block, "let go in the middle"
+            got += len(block)
+            if time.monotonic() - began < 3.0:
                 time.sleep(0.2)
-        assert time.monotonic() - began > 1.5
+        assert time.monotonic() - began > 2.5
         connection.close()
         wait(lambda: held_open(path) == 0)
 
@@ -119,14 +114,14 @@ def test_a_listener_that_stops_listening_is_let_go(library, tmp_path):
                 raise JobStopped
             tell({"step": "talking", "done": number, "total": 10_000, "words": "x" * 500_000})
 
-    with running(library, loud, roots=(tmp_path,), timeout=1.0) as site:
+    with running(library, loud, roots=(tmp_path,), timeout=3.0) as site:
         job = site.post("/api/folders", {"path": str(tmp_path)}).json["job"]
         connection = socket.socket()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect(("127.0.0.1", site.port))
         connection.sendall(f"GET /api/jobs/{job['id']}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         wait(lambda: site.service.listeners == 1)
-        wait(lambda: site.service.listeners == 0, 15.0)
+        wait(lambda: site.service.listeners == 0)
         wait(lambda: connections(site.port) == 0)
         assert site.get(f"/api/jobs/{job['id']}").json["job"]["state"] == "running"
         connection.close()
@@ -137,12 +132,12 @@ def test_a_body_that_trickles_in_is_refused(library, path):
     with running(library, timeout=1.0) as site:
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         began = time.monotonic()
-        with socket.create_connection(("127.0.0.1", site.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", site.port), timeout=60) as connection:
             connection.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode())
             found = b""
             connection.settimeout(0.1)
             while not found:
-                assert time.monotonic() - began < 6, "it may go on like this"
+                assert time.monotonic() - began < 60, "it may go on like this"
                 try:
                     connection.sendall(b" ")
                     found = connection.recv(4096)
@@ -167,7 +162,8 @@ def test_a_query_is_dropped_when_its_client_disconnects(site, monkeypatch, path,
 
     async def stuck(texts):
         try:
-            await asyncio.sleep(20)
+            outcomes.append("began")
+            await asyncio.sleep(300)
             outcomes.append("encoded")
         except asyncio.CancelledError:
             outcomes.append("cancelled")
@@ -179,34 +175,35 @@ def test_a_query_is_dropped_when_its_client_disconnects(site, monkeypatch, path,
     head = f"{method} {path.format(content=content)} HTTP/1.1\r\nHost: localhost\r\n"
     if data:
         head += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n"
-    with socket.create_connection(("127.0.0.1", site.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=60) as connection:
         connection.sendall(head.encode() + b"\r\n" + data[:5])
         time.sleep(0.1)  # a body in two parts
         connection.sendall(data[5:])
-        time.sleep(0.3)
-        assert outcomes == []
-    wait(lambda: outcomes == ["cancelled"], 5.0)
-    wait(lambda: b'status="499"' in site.get("/metrics").body, 5.0)
+        wait(lambda: outcomes == ["began"])
+    wait(lambda: outcomes == ["began", "cancelled"])
+    wait(lambda: b'status="499"' in site.get("/metrics").body)
     assert b'status="500"' not in site.get("/metrics").body
 
 
 def test_a_change_runs_to_its_end_without_its_client(library, tmp_path, monkeypatch):
-    put = []
+    put, began, gone = [], [], []
     with running(library, roots=(tmp_path,)) as site:
         real = site.service.jobs.put
 
         def slow(*given):
-            time.sleep(0.5)
+            began.append(True)
+            wait(lambda: gone)
             put.append(real(*given))
             return put[0]
 
         monkeypatch.setattr(site.service.jobs, "put", slow)
         data = json.dumps({"path": str(tmp_path)}).encode()
         head = "POST /api/folders HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        with socket.create_connection(("127.0.0.1", site.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", site.port), timeout=60) as connection:
             connection.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
-            time.sleep(0.2)
-        wait(lambda: len(put) == 1, 5.0)
+            wait(lambda: began)
+        gone.append(True)
+        wait(lambda: len(put) == 1)
 
 
 def test_clients_that_leave_are_not_errors(library, large, caplog):
@@ -220,7 +217,7 @@ def test_clients_that_leave_are_not_errors(library, large, caplog):
             "/api/jobs",
         ):
             for wait_for_answer in (True, False):
-                connection = socket.create_connection(("127.0.0.1", site.port), timeout=10)
+                connection = socket.create_connection(("127.0.0.1", site.port), timeout=60)
                 connection.sendall(f"GET {address} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
                 if wait_for_answer:
                     connection.recv(100)

@@ -9,7 +9,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import sys
 import time
 import traceback
@@ -21,6 +20,7 @@ import torch._dynamo  # what an optimiser's first step would load in every proce
 import torch.utils.tensorboard  # as above
 from safetensors import safe_open
 from tests.training import kill_cases
+from tests.training.worlds import fork_world
 
 import wordreel.plots
 from wordreel import atomic
@@ -118,35 +118,18 @@ def trained(case, folder, save_steps, world=1, doomed=lambda rank: None):
         doomed(0)
         loop.train(made, held, folder, device="cpu", resume=True, save_steps=save_steps)
         return
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    children = []
-    for rank in range(world):
-        child = os.fork()
-        if child == 0:
-            os.environ |= {
-                "WORLD_SIZE": str(world),
-                "RANK": str(rank),
-                "LOCAL_RANK": str(rank),
-                "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": str(port),
-            }
-            code = 1
-            try:
-                doomed(rank)
-                loop.train(made, held, folder, device="cpu", resume=True, save_steps=save_steps)
-                code = 0
-            except RuntimeError as error:
-                print("lost its world:", str(error).splitlines()[0][:90], file=sys.stderr)
-                code = 7
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(code)
-        children.append(child)
-    ends = [os.waitpid(child, 0)[1] for child in children]
-    if any(os.WIFSIGNALED(end) for end in ends):
+
+    def rank_work(rank):
+        doomed(rank)
+        try:
+            loop.train(made, held, folder, device="cpu", resume=True, save_steps=save_steps)
+        except RuntimeError as error:
+            print("lost its world:", str(error).splitlines()[0][:90], file=sys.stderr)
+            return 7
+        return 0
+
+    ends = fork_world(world, rank_work)
+    if any(os.WIFSIGNALED(end) and os.WTERMSIG(end) == signal.SIGKILL for end in ends):
         die()  # as the parent would see it of a single process
     if any(ends):
         raise RuntimeError(f"the processes ended with {ends}")

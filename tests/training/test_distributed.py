@@ -52,10 +52,10 @@ assert not torch.distributed.is_initialized()  # what was joined has been left
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """Both scripts, one after the other in the same two processes: the folder and the lines of each."""
+    """Both scripts, one after the other: the folder, and the lines of each rank."""
     folder = tmp_path_factory.mktemp("world")
-    codes, outputs = together(GATHERED + TRAINED, str(folder))
-    assert codes == [0, 0], outputs
+    codes, outputs = together(GATHERED, TRAINED, argument=str(folder))
+    assert codes == [0, 0] * 2, outputs
     return folder, [out.splitlines() for out, _ in outputs]
 
 

@@ -62,7 +62,7 @@ def test_a_stopped_run_goes_on(tmp_path, precision, captured):
 
 
 def test_two_processes_share_a_gpu(tmp_path):
-    codes, outputs = together(SHARED, str(tmp_path), own_device=False)
+    codes, outputs = together(SHARED, argument=str(tmp_path), own_device=False)
     assert codes == [0, 0], outputs
     assert outputs[0][0].split()[-1] == outputs[1][0].split()[-1]
     assert (tmp_path / "best" / "model.safetensors").is_file()

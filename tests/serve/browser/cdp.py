@@ -53,15 +53,15 @@ class Browser:
 
     def _port(self) -> int:
         told = Path(self.home) / "DevToolsActivePort"
-        for _ in range(300):
+        for _ in range(1200):
             if told.exists() and (lines := told.read_text().splitlines()):
                 return int(lines[0])
             time.sleep(0.1)
-        raise Failed("Chromium did not start within 30 s")
+        raise Failed("Chromium did not start within 120 s")
 
     def page(self, width: int = 1360, height: int = 900, dark: bool = False, phone: bool = False) -> Page:
         asked = Request(f"http://127.0.0.1:{self.port}/json/new?about:blank", method="PUT")
-        with urlopen(asked, timeout=30) as answer:  # noqa: S310
+        with urlopen(asked, timeout=120) as answer:  # noqa: S310
             told = json.load(answer)
         made = Page(told["webSocketDebuggerUrl"])
         made.send(
@@ -75,7 +75,7 @@ class Browser:
 
     def close(self) -> None:
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(60)
         for page in self.pages:
             page.held.close()
         shutil.rmtree(self.home, ignore_errors=True)
@@ -99,7 +99,7 @@ class Page:
         self.number += 1
         self.socket.send(json.dumps({"id": self.number, "method": method, "params": params}))
         while True:
-            told = json.loads(self.socket.recv(timeout=60))
+            told = json.loads(self.socket.recv(timeout=120))
             if told.get("id") == self.number:
                 if "error" in told:
                     raise Failed(f"{method}: {told['error']['message']}")
@@ -123,7 +123,7 @@ class Page:
             raise Failed(told["exceptionDetails"].get("exception", {}).get("description", script))
         return told["result"].get("value")
 
-    def wait(self, script: str, seconds: float = 15.0) -> Any:
+    def wait(self, script: str, seconds: float = 60.0) -> Any:
         """The value of an expression once it is true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

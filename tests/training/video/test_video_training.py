@@ -115,6 +115,6 @@ print("the same", flush=True)
 
 
 def test_two_processes_compute_the_gradient_of_one(world):
-    codes, outputs = together(GATHERED, str(world))
+    codes, outputs = together(GATHERED, argument=str(world))
     assert codes == [0, 0], outputs
     assert [out for out, _ in outputs] == ["the same\n"] * 2

@@ -1,5 +1,5 @@
-"""What all tests share: networks loaded once, and a small library of synthetic films for the examples in the
-docstrings of the public API."""
+"""What all tests share: a home folder of their own, networks loaded once, and a small library of synthetic
+films for the examples in the docstrings of the public API."""
 
 import hashlib
 import os
@@ -11,9 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from _pytest.doctest import DoctestItem
+from hypothesis import settings
+from tests.shield import Shield
 
 EXAMPLES = ("wordreel.api", "wordreel")
 NETWORKS = 16  # that stay loaded
+
+settings.register_profile("bounded", derandomize=True, deadline=None)  # the same examples in every run
+settings.load_profile("bounded")
+
+
+def pytest_configure(config):
+    """Before any test is collected: some ask the weight store whether they can run."""
+    if not hasattr(config, "workerinput"):  # of pytest-xdist, which inherits the environment
+        shield = Shield()
+        config.add_cleanup(shield.lower)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.index.naive import check_search, correction_of, unit_vectors, whole_numbers
 
-from wordreel.index import groups, pq
+from wordreel.index import groups, pq, pq_codes, pq_items
 from wordreel.index.base import Correction
 from wordreel.index.exact import ExactIndex
 
@@ -23,13 +23,15 @@ def small(monkeypatch):
     monkeypatch.setattr(pq.int8, "FEW", 20)
     monkeypatch.setattr(groups, "FEW", 4)
     monkeypatch.setattr(pq, "CHUNK", 64)
-    monkeypatch.setattr(pq, "SHARD", 96)
+    monkeypatch.setattr(pq_codes, "CHUNK", 64)
+    monkeypatch.setattr(pq_items, "SHARD", 96)
+    monkeypatch.setattr(pq_items, "FIRST", 8)
+    monkeypatch.setattr(pq_items, "DEPTH", 30)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", ["plain", "corrected", "gated"])
-def test_with_enough_candidates_searches_equal_the_definition(seed, kind, small, tmp_path, monkeypatch):
-    monkeypatch.setattr(pq, "CANDIDATES", (30, 4))
+def test_with_enough_candidates_searches_equal_the_definition(seed, kind, small, tmp_path):
     rng = np.random.default_rng(seed)
     case = unit_vectors(rng, int(rng.integers(400, 600)))
     index = built(tmp_path, case)
@@ -43,8 +45,7 @@ def test_with_enough_candidates_searches_equal_the_definition(seed, kind, small,
     check_search(index, case, 5, few, correction)
 
 
-def test_a_query_that_all_items_suit_equally_has_the_first_as_its_best(small, tmp_path, monkeypatch):
-    monkeypatch.setattr(pq, "CANDIDATES", (30, 4))
+def test_a_query_that_all_items_suit_equally_has_the_first_as_its_best(small, tmp_path):
     case = whole_numbers(np.random.default_rng(0), 400, queries=1)
     case[3][:] = 0
     check_search(built(tmp_path, case), case, 5, None, None)
@@ -59,8 +60,7 @@ def gallery():
 
 @pytest.fixture
 def index(gallery, small, tmp_path, monkeypatch):
-    monkeypatch.setattr(pq, "SHARD", 1_024)
-    monkeypatch.setattr(pq, "CANDIDATES", (60, 4))
+    monkeypatch.setattr(pq_items, "SHARD", 1_024)
     return built(tmp_path, gallery)
 
 
@@ -83,9 +83,13 @@ def test_recall_holds_plain_corrected_and_after_another_correction(index, galler
 def test_a_bias_is_part_of_the_scan(index, gallery, monkeypatch):
     """Candidates of a plain scan do not hold the corrected best, so re-ranking them would not do."""
     correction = Correction((0.4 * np.random.default_rng(1).random(3_000)).astype(np.float32))
-    whole = pq.PqItems._scan
-    monkeypatch.setattr(pq.PqItems, "_scan", lambda self, q, depth, bias: whole(self, q, depth, None))
-    assert recall(index, gallery, correction=correction) < 0.9
+    monkeypatch.setattr(pq_items, "DEPTH", 10)
+    monkeypatch.setattr(pq_items, "DEEPEST", 20)
+    with monkeypatch.context() as plain:
+        plain.setattr(pq_items.PqItems, "_write_bias", lambda self, bias: setattr(self, "_bias", bias))
+        without = recall(index, gallery, correction=correction)
+    assert without < 0.9
+    assert recall(index, gallery, correction=Correction(correction.bias.copy())) > without
 
 
 @pytest.mark.parametrize("share", [0.5, 0.05, 0.003])
@@ -96,7 +100,7 @@ def test_filters_keep_their_recall(index, gallery, share):
 
 def test_a_filter_against_the_query_keeps_its_recall(index, gallery, monkeypatch):
     """Only items that the queries rank last are allowed."""
-    monkeypatch.setattr(pq, "DEEPEST", 600)
+    monkeypatch.setattr(pq_items, "DEEPEST", 600)
     items, available, queries, weights, _ = gallery
     scores = ExactIndex(items, available).scores(queries, weights, slice(None)).max(axis=0)
     allowed = scores <= np.quantile(scores, 0.3)
@@ -128,7 +132,7 @@ def test_interleaved_codes_are_those_that_faiss_makes():
     theirs.train(items)
     theirs.add(items)
     packed = faiss.rev_swig_ptr(theirs.codes.get(), theirs.codes.size())
-    np.testing.assert_array_equal(pq.interleave(theirs.pq.compute_codes(items)).ravel(), packed)
+    np.testing.assert_array_equal(pq_codes.interleave(theirs.pq.compute_codes(items)).ravel(), packed)
 
 
 @pytest.mark.parametrize("name", ["pq.bin", "centroids.bin", "quantisers.json"])
@@ -137,3 +141,22 @@ def test_files_that_were_cut_are_refused(name, index, gallery, tmp_path):
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(ValueError):
         pq.BUILDER.open(tmp_path, gallery[0], gallery[1])
+
+
+def test_a_search_scores_more_items_the_less_its_codes_tell():
+    """Approximate scores are off by more and more."""
+    rng = np.random.default_rng(0)
+    true = np.sort(rng.random(4_000).astype(np.float32) * 0.1)[::-1].copy()
+    counts = []
+    for noise in (0.0001, 0.005, 0.02):
+        near = true + noise * rng.standard_normal(4_000).astype(np.float32)
+        order = np.argsort(-near)
+        full = groups.FullVectors(true[:, None], np.arange(4_000), None)
+        scan = pq_items._Scan(order, near[order], -np.inf)
+        search = pq_items._Search(full, np.ones(1, np.float32), 10, None, -np.inf, [scan])
+        pq_items._finish([search])
+        assert search.complete
+        assert set(search.best()[:10].tolist()) == set(range(10))
+        counts.append(len(search._scores[0]))
+    assert counts[0] == pq_items.FIRST + 10
+    assert counts[0] < counts[1] < counts[2]

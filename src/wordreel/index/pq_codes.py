@@ -1,0 +1,93 @@
+"""4-bit product quantisation of a group's items: shapes, training, codes in the order of FAISS's kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.index.groups import FullVectors
+from wordreel.types import Float32, Int64
+
+SUBSPACES = ((256, 1), (1_024, 2))  # dimensions to a code, for items of at most so many; ...
+WIDEST = 4  # ... and beyond
+SAMPLE = 16_384  # items that a quantiser is trained on
+CHUNK = 16_384  # items encoded at once; a multiple of LANES
+LANES = 32  # items whose codes the kernels interleave
+# Where the kernels want the 32 items of a lane: the low halves of both bytes first, interleaved.
+_ORDER = np.array([0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15])
+
+
+@dataclass(frozen=True)
+class Quantiser:
+    """Sizes of a product quantiser: `subspaces`, an even number, of `dim` dimensions together."""
+
+    subspaces: int
+    dim: int
+
+    @classmethod
+    def of(cls, entry: dict[str, int]) -> Quantiser:
+        made = cls(int(entry["subspaces"]), int(entry["dim"]))
+        if made.subspaces < 2 or made.subspaces % 2 or made.dim % made.subspaces:
+            raise ValueError(f"{made} is no quantiser of this index")
+        return made
+
+
+def code_shape(full: FullVectors) -> tuple[int, int]:
+    """Codes of an item, an even number, and its dimensions filled up to that many subspaces."""
+    width = next((width for most, width in SUBSPACES if full.dim <= most), WIDEST)
+    subspaces = -(-full.dim // (2 * width)) * 2
+    return subspaces, subspaces * width
+
+
+def _widen(items: Float32, dim: int) -> Float32:
+    return np.ascontiguousarray(np.pad(items, ((0, 0), (0, dim - items.shape[1]))), np.float32)
+
+
+def train(full: FullVectors) -> Any:
+    """A FAISS quantiser of a sample of the items."""
+    subspaces, dim = code_shape(full)
+    quantiser = load_faiss().ProductQuantizer(dim, subspaces, 4)
+    quantiser.cp.min_points_per_centroid = 1
+    chosen = np.random.default_rng(0).permutation(len(full))[:SAMPLE]
+    quantiser.train(_widen(full.take(np.sort(chosen)), dim))
+    return quantiser
+
+
+def encode(full: FullVectors, quantiser: Any, start: int) -> NDArray[np.uint8]:
+    """Interleaved codes of the `CHUNK` items from `start`."""
+    items = _widen(full.take(slice(start, start + CHUNK)), quantiser.d)
+    return interleave(quantiser.compute_codes(items))
+
+
+def interleave(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Codes `[n, bytes]`, two to a byte, as the kernels read them: `[lanes, bytes, 32]`, filled with 0."""
+    lanes = -(-len(codes) // LANES)
+    whole = np.zeros((lanes * LANES, codes.shape[1]), np.uint8)
+    whole[: len(codes)] = codes
+    by_byte = whole.reshape(lanes, LANES, -1).transpose(0, 2, 1)
+    first, second = by_byte & 15, by_byte >> 4
+    halves = [part[:, :, _ORDER] | (part[:, :, _ORDER + 16] << 4) for part in (first, second)]
+    return np.concatenate(halves, axis=2)
+
+
+def scores_of(full: FullVectors, query: Float32, places: Int64) -> Float32:
+    """Inner products of a query `[dim]` and some items, without a copy of them."""
+    faiss, flat = load_faiss(), full.flat
+    wide = query
+    if full.columns is not None:
+        wide = np.zeros(flat.shape[1], np.float32)
+        wide[full.columns] = query
+    rows, scores = np.ascontiguousarray(full.rows[places]), np.empty(len(places), np.float32)
+    pointers = [faiss.swig_ptr(array) for array in (scores, np.ascontiguousarray(wide), flat, rows)]
+    faiss.fvec_inner_products_by_idx(*pointers, flat.shape[1], 1, len(rows))
+    return scores
+
+
+def load_faiss() -> Any:
+    """The module, an optional extra."""
+    import faiss
+
+    return faiss

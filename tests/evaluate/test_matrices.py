@@ -255,3 +255,10 @@ def torch_file(legacy):
 @pytest.mark.parametrize("legacy", [False, True])
 def test_tensors_saved_by_torch(tmp_path, legacy):
     np.testing.assert_array_equal(read_matrix(write(tmp_path / "sims.pt", torch_file(legacy))), SIMS)
+
+
+def test_counts_that_no_number_holds(tmp_path):
+    path = tmp_path / "counts.txt"
+    path.write_text("3 " + "9" * 400)
+    with pytest.raises(HubnessError, match="one whole number per video"):
+        read_counts(str(path))

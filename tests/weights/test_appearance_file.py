@@ -90,3 +90,19 @@ def test_damaged_files_are_refused(tmp_path, file):
     less = {name: array for name, array in arrays.items() if name != "_conv_head.bias"}
     with pytest.raises(WeightsCorrupt, match="_conv_head\\.bias"):
         damaged(tmp_path / "less", less, file.card).network()
+
+
+@pytest.mark.parametrize("card", ["", "[]", "[" * 5000, '{"format": "1"}'])
+def test_cards_that_are_none(tmp_path, card):
+    path = tmp_path / "x.safetensors"
+    save_file({"_fc.bias": np.zeros(3, np.float32)}, path, {KEY: card})
+    with pytest.raises(WeightsCorrupt, match="not a whole appearance network"):
+        _ = AppearanceFile(path).card
+
+
+def test_scales_that_do_not_fit_their_bytes(tmp_path):
+    path = tmp_path / "x.safetensors"
+    arrays = {"_fc.weight/bytes": np.ones((3, 4), np.int8), "_fc.weight/scales": np.ones(2, np.float32)}
+    save_file(arrays, path, {KEY: '{"format": 1}'})
+    with pytest.raises(WeightsCorrupt, match=r"_fc.weight has no scale for each row"):
+        AppearanceFile(path).head()

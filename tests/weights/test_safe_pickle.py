@@ -231,3 +231,21 @@ def test_numpy_files_of_objects(tmp_path):
 def test_the_reader_refuses_what_no_test_named():
     with pytest.raises(UnsafePickle, match=r"nowhere\.nothing"):
         SafeUnpickler(io.BytesIO(b"")).find_class("nowhere", "nothing")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{'descr': '|O', 'fortran_order': False, 'shape': (",  # its parser raises a TokenError
+        b"{'descr': '|O', 'fortran_order': False, 'shape': (-1,), }",
+        b"{'descr': [], 'shape': 1}",
+        b"[" * 3000,
+        b"\xff\xfe",
+        b"",
+    ],
+)
+def test_headers_of_numpy_files_that_are_none(tmp_path, header):
+    file = tmp_path / "x.npy"
+    file.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + pickle.dumps([1]))
+    with pytest.raises(UnsafePickle, match="is not a NumPy file"):
+        read_numpy_pickle(file)

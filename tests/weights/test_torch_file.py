@@ -13,7 +13,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from wordreel.errors import UnsafePickle, WeightsError
+from wordreel.weights.lazy_torch import open_state_dict
 from wordreel.weights.torch_file import MAGIC, read_checkpoint, read_state_dict
+from wordreel.weights.torchscript import is_torchscript
 
 
 class Storage:
@@ -221,3 +223,25 @@ def test_what_is_no_checkpoint_says_so(tmp_path):
         path.write_bytes(content)
         with pytest.raises(WeightsError):
             read_state_dict(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("header_offset", 2**31),  # of a member: "negative seek value"
+        ("extract_version", 110),  # "zip file version 11.0"
+        ("flag_bits", 1),  # asks for a password
+        ("compress_type", 77),
+        ("CRC", 1),
+    ],
+)
+def test_archives_that_zipfile_raises_anything_for(tmp_path, name, value):
+    file = tmp_path / "model.pt"
+    member = zipfile.ZipInfo("m/data.pkl")
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(member, b"\x80\x02}.")
+        setattr(archive.filelist[0], name, value)
+    for read in (read_checkpoint, read_state_dict, open_state_dict):
+        with pytest.raises(WeightsError):
+            read(file)
+    assert not is_torchscript(file)

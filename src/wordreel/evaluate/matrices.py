@@ -69,7 +69,7 @@ def read_counts(text: str) -> Array:
         if head[:1].isdigit() or head[:1] in (b"[", b" ", b"\n"):
             words = path.read_text(encoding="ascii").replace("[", " ").replace("]", " ").replace(",", " ")
             return np.array([int(word) for word in words.split()], np.int64)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise HubnessError(f"{path} does not list one whole number per video: {error}") from None
     return _pick(read_arrays(path), path, None, ("counts", "captions"), lambda array: array.size > 0)
 
@@ -145,11 +145,7 @@ def _read(path: Path, head: bytes, key: str | None) -> Any:
 
 def _read_npy(path: Path) -> Any:
     with path.open("rb") as file:
-        version = np.lib.format.read_magic(file)
-        header = (
-            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        )
-        shape, _, dtype = header(file)
+        shape, dtype = safe_pickle.read_npy_header(file, path.name)
     if dtype.hasobject:
         return safe_pickle.read_numpy_pickle(path, encoding="latin1", next_step=MATRIX_STEP)
     # A file without content cannot be mapped.

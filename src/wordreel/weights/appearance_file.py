@@ -45,10 +45,14 @@ class AppearanceFile:
         Raises:
             WeightsCorrupt: It is not such a file, or is damaged.
         """
-        card: dict[str, Any] = json.loads(self._read(())[0].get(KEY, "{}"))
-        if card.get("format") != FORMAT:
-            raise self._corrupt(f"its format is {card.get('format')}, this program reads {FORMAT}")
-        return card
+        try:
+            card = json.loads(self._read(())[0].get(KEY, "{}"))
+        except (ValueError, RecursionError) as error:
+            raise self._corrupt(str(error)) from None
+        written = card.get("format") if isinstance(card, dict) else None
+        if written != FORMAT:
+            raise self._corrupt(f"its format is {written!r:.20}, this program reads {FORMAT}")
+        return dict(card)
 
     @cached_property
     def digest(self) -> str:
@@ -85,7 +89,10 @@ class AppearanceFile:
                 whole = name.removesuffix(BYTES)
                 if whole + SCALES not in stored:
                     raise self._corrupt(f"it has no {whole + SCALES}")
-                matrix = dequantise(array, stored[whole + SCALES])
+                scales = stored[whole + SCALES]
+                if array.ndim != 2 or scales.shape != array.shape[:1]:
+                    raise self._corrupt(f"{whole} has no scale for each row")
+                matrix = dequantise(array, scales)
                 arrays[whole] = matrix if whole.startswith(HEAD) else matrix[..., None, None]
             elif not name.endswith(SCALES):
                 arrays[name] = array.astype(np.float32)

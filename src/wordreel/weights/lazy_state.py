@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ class LazyState(Mapping[str, Array]):
             return reader()
         except (IndexError, TypeError, ValueError) as error:  # a reader that splits or transposes
             raise WeightsError(f"{key} does not have the shape of such a weight: {error}") from None
+        except AttributeError as error:  # a type that NumPy does not have
+            raise WeightsError(f"{key} is of a type that is not read: {error}") from None
 
     def __contains__(self, key: object) -> bool:
         return key in self._readers
@@ -56,13 +59,29 @@ def open_safetensors(*paths: Path) -> LazyState:
         for key in file.keys():  # noqa: SIM118
             if key in readers:
                 raise WeightsError(f"{path.name} repeats {key} of another part")
-            readers[key] = _reader(file, key)
+            brain = file.get_slice(key).get_dtype() == "BF16"
+            readers[key] = _brain_reader(path, key) if brain else _reader(file, key)
     return LazyState(readers)
 
 
 def _reader(file: Any, key: str) -> Callable[[], Array]:
     def read() -> Array:
         array: Array = file.get_tensor(key)
-        return array if array.dtype.kind in "fiub" else array.astype(np.float32)
+        return array
+
+    return read
+
+
+def _brain_reader(path: Path, key: str) -> Callable[[], Array]:
+    """Of a bfloat16 array, which NumPy does not know: the upper halves of float32 numbers."""
+
+    def read() -> Array:
+        with path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            entry = json.loads(file.read(size))[key]
+            start, end = entry["data_offsets"]
+            file.seek(8 + size + start)
+            halves = np.frombuffer(file.read(end - start), "<u2")
+        return (halves.astype("<u4") << 16).view("<f4").reshape(entry["shape"])
 
     return read

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from wordreel.errors import UnsafePickle
 from wordreel.weights.lazy_state import LazyState
 from wordreel.weights.torch_file import (
+    DAMAGED_ZIP,
     WRAPPERS,
     Storage,
     Tensor,
@@ -40,7 +41,7 @@ def open_state_dict(path: Path) -> Mapping[str, Array]:
                 raise UnsafePickle(f"{path.name} describes its arrays in more than {MAX_TABLE} bytes")
             content, folder = zip_content(zipped, TorchUnpickler, storages)
             sizes = {member.filename: member.file_size for member in zipped.infolist()}
-    except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError):
+    except DAMAGED_ZIP:
         return read_state_dict(path)
     tensors = _named_tensors(content)
     sharers = Counter(id(tensor.storage) for tensor in tensors.values())
@@ -73,7 +74,7 @@ def _reader(path: Path, member: str, tensor: Tensor) -> Callable[[], Array]:
             with zipfile.ZipFile(path) as zipped:
                 tensor.storage.content = zipped.read(member)
             return tensor.finish()
-        except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError, OSError) as error:
+        except DAMAGED_ZIP as error:
             raise UnsafePickle(f"{path.name} is damaged: {error}") from None
         finally:
             tensor.storage.content = None

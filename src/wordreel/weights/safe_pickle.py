@@ -14,7 +14,7 @@ import struct
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 
@@ -190,18 +190,26 @@ def read_numpy_pickle(
 ) -> Any:
     """An `.npy` file whose array holds Python objects; an array of one object gives that object."""
     data = io.BytesIO(read_limited(path, max_bytes))
-    try:
-        version = np.lib.format.read_magic(data)
-        header = (
-            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        )
-        shape, _, dtype = header(data)
-    except ValueError as error:
-        raise UnsafePickle(f"{path.name} is not a NumPy file: {error}") from None
+    shape, dtype = read_npy_header(data, path.name)
     if not dtype.hasobject:
         raise UnsafePickle(f"{path.name} is a plain NumPy file without objects")
     loaded = loads(data.read(), encoding, max_bytes, next_step)
     return loaded.item() if isinstance(loaded, np.ndarray) and shape == () else loaded
+
+
+def read_npy_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The shape and the dtype of an `.npy` file that is read from its start."""
+    try:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+    except Exception as error:  # the header is a Python literal: its parser can raise nearly anything
+        raise UnsafePickle(f"{name} is not a NumPy file: {error}") from None
+    if any(size < 0 for size in shape):
+        raise UnsafePickle(f"{name} is not a NumPy file: a shape of {shape}")
+    return shape, dtype
 
 
 def read_limited(path: Path, max_bytes: int) -> bytes:

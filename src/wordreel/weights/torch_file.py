@@ -9,7 +9,9 @@ from __future__ import annotations
 import io
 import math
 import pickle
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,11 @@ from wordreel.weights import safe_arrays
 from wordreel.weights.safe_pickle import MAX_BYTES, Call, SafeUnpickler, read_limited, read_stream
 
 MAGIC = 0x1950A86A20F9469CFC6C
+DAMAGED_ZIP = (
+    zipfile.BadZipFile, zlib.error, struct.error, KeyError, ValueError, NotImplementedError, RuntimeError,
+    EOFError, OverflowError, OSError,
+)  # fmt: skip
+"""What `zipfile` raises for a damaged archive; RuntimeError for one that asks for a password."""
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "module")
 STORAGES: dict[str, str] = {
     "Float": "<f4", "Double": "<f8", "Half": "<f2", "BFloat16": "bfloat16", "Long": "<i8", "Int": "<i4",
@@ -271,7 +278,7 @@ def _read_zip(data: bytes, max_bytes: int, unpickler: type[TorchUnpickler]) -> A
             content, folder = zip_content(zipped, unpickler, storages)
             for key, storage in storages.items():
                 storage.content = zipped.read(f"{folder}{key}")
-    except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError) as error:
+    except DAMAGED_ZIP as error:
         raise UnsafePickle(f"the checkpoint is damaged: {error}") from None
     return safe_arrays.finish(content)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from wordreel.errors import WeightsError
 from wordreel.weights.safe_pickle import MAX_BYTES
-from wordreel.weights.torch_file import OpaqueText, read_checkpoint
+from wordreel.weights.torch_file import DAMAGED_ZIP, OpaqueText, read_checkpoint
 
 MAX_DEPTH = 20
 
@@ -25,7 +25,7 @@ def is_torchscript(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as zipped:
             return any(name.rpartition("/")[2] == "constants.pkl" for name in zipped.namelist())
-    except (zipfile.BadZipFile, OSError):
+    except DAMAGED_ZIP:
         return False
 
 

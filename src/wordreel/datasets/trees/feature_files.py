@@ -80,11 +80,7 @@ class FeatureFile:
 
 def _read_npy(path: Path) -> Any:
     with path.open("rb") as file:
-        version = np.lib.format.read_magic(file)
-        read = (
-            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        )
-        shape, _, dtype = read(file)
+        shape, dtype = safe_pickle.read_npy_header(file, path.name)
     if dtype.hasobject:
         return safe_pickle.read_numpy_pickle(
             path, encoding="latin1", max_bytes=MAX_BYTES, next_step=REFUSED_STEP

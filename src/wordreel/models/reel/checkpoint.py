@@ -82,12 +82,20 @@ def load(path: Path = SHIPPED) -> ReelCheckpoint:
             header = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
         about = json.loads(header[KEY] if KEY in header else header[TRAINED])
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        checkpoint = _exported(path, arrays, about) if KEY in header else _trained(arrays, about)
+    except (
+        SafetensorError,
+        KeyError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        OSError,
+    ) as error:
         raise WeightsCorrupt(
             f"{path} is not a model of this kind ({error})", NextStep("install wordreel again")
         ) from None
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    checkpoint = _exported(path, arrays, about) if KEY in header else _trained(arrays, about)
     return replace(checkpoint, digest=digest)
 
 

@@ -5,6 +5,8 @@ import pytest
 from wordreel.errors import TrainingError
 from wordreel.models import parameter_counts
 from wordreel.training import recipe as recipes
+from wordreel.training.video.recipe import is_video_recipe
+from wordreel.training.video.recipe import load as load_video
 
 SIZES = {
     "ce-msrvtt-full": 183_448_607,
@@ -281,3 +283,22 @@ def test_unknown_recipes_and_files_of_ones_own(tmp_path):
     (tmp_path / "bad.toml").write_text("[model\n")
     with pytest.raises(TrainingError, match="bad"):
         recipes.load(tmp_path / "bad.toml")
+
+
+@pytest.mark.parametrize(
+    "content", [b"title = '\xff'", b"x = " + b"[" * 3000, b"model = 3", b"[model]\nbase = ['ce']", b"x = 1e"]
+)
+def test_files_that_are_no_recipes(tmp_path, content):
+    path = tmp_path / "own.toml"
+    path.write_bytes(content)
+    assert not is_video_recipe(path) if content.startswith((b"model", b"[model")) else True
+    for load in (recipes.load, load_video):
+        with pytest.raises(TrainingError):
+            load(path)
+
+
+def test_a_recipe_that_inherits_from_itself(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text(f"inherit = '{path}'")
+    with pytest.raises(TrainingError, match="inherits"):
+        load_video(path)

@@ -36,6 +36,7 @@ from wordreel.training.settings import (
     StartSettings,
     TeachSettings,
 )
+from wordreel.training.toml_file import read_toml
 
 SECTIONS = {
     "data": DataSettings, "loss": LossSettings, "optimiser": OptimiserSettings, "schedule": ScheduleSettings,
@@ -121,15 +122,12 @@ def load(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     source = ALIASES.get(str(source), source)
     path = Path(source)
     if str(source) in names():
-        name, text = str(source), (_folder() / f"{source}.toml").read_text(encoding="utf-8")
+        name, file = str(source), _folder() / f"{source}.toml"
     elif path.suffix == ".toml" and path.is_file():
-        name, text = path.stem, path.read_text(encoding="utf-8")
+        name, file = path.stem, path
     else:
         raise TrainingError(f"there is no recipe {str(source)!r}; {did_you_mean(str(source), names())}")
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise TrainingError(f"recipe {name}: {error}") from None
+    values = read_toml(file, f"recipe {name}")
     for override in overrides:
         put(values, override)
     return parse(name, values)
@@ -175,7 +173,7 @@ def put(values: dict[str, Any], override: str) -> None:
         raise TrainingError(f"an override is section.key=value, not {override!r}")
     try:
         value = tomllib.loads(f"x = {text}")["x"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = text
     *path, last = _path(key.strip())
     section = values

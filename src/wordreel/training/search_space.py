@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from wordreel.errors import TrainingError
 from wordreel.training.recipe import Recipe
+from wordreel.training.toml_file import read_toml
 
 
 def space_names() -> list[str]:
@@ -34,10 +34,7 @@ def read_space(source: str | Path) -> dict[str, Any]:
     [0, 1, 2]
     """
     file = _folder() / f"{source}.toml" if str(source) in space_names() else Path(source)
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise TrainingError(f"cannot read the search space {source}: {error}") from None
+    return read_toml(file, f"the search space {source}")
 
 
 def check_space(space: Mapping[str, Any], load: Callable[[list[str]], Recipe]) -> None:

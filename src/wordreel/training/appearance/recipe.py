@@ -8,7 +8,6 @@ Sections are those of `wordreel.training.recipe`, except for
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -27,6 +26,7 @@ from wordreel.training.settings import (
     RunSettings,
     ScheduleSettings,
 )
+from wordreel.training.toml_file import read_toml
 
 NAME = "appearance"
 SECTIONS = {
@@ -75,7 +75,4 @@ def parse(name: str, values: Mapping[str, Any]) -> AppearanceRecipe:
 
 
 def _read(path: Any) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise TrainingError(f"recipe {path.name}: {error}") from None
+    return read_toml(path, f"recipe {path.name}")

@@ -12,7 +12,6 @@ for themselves are in `recipes/`; `inherit = "NAME"` starts from another one. Se
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import resources
@@ -32,6 +31,7 @@ from wordreel.training.settings import (
     RunSettings,
     ScheduleSettings,
 )
+from wordreel.training.toml_file import read_toml
 from wordreel.training.video.settings import FrameSettings, VideoStartSettings
 
 SECTIONS = {
@@ -82,9 +82,10 @@ def is_video_recipe(source: str | Path) -> bool:
     if path.suffix != ".toml" or not path.is_file():
         return False
     values = _read_file(path)
-    model = values.get("model", {})
-    parent = values.get("inherit")
-    return parent in names() or model.get("kind") in KINDS or model.get("base") in VIDEO_TEXT_MODELS
+    model, parent = values.get("model"), values.get("inherit")
+    if not isinstance(model, Mapping):
+        model = {}
+    return parent in names() or str(model.get("kind")) in KINDS or str(model.get("base")) in VIDEO_TEXT_MODELS
 
 
 def load(source: str | Path, overrides: Sequence[str] = ()) -> VideoRecipe:
@@ -93,7 +94,10 @@ def load(source: str | Path, overrides: Sequence[str] = ()) -> VideoRecipe:
     >>> load("ts2net-msrvtt-9k", ["run.epochs=3"]).run.epochs
     3
     """
-    values = _values(source)
+    try:
+        values = _values(source)
+    except RecursionError:
+        raise TrainingError(f"recipe {source} inherits from itself") from None
     for override in overrides:
         put(values, override)
     name = Path(source).stem if Path(source).suffix == ".toml" else str(source)
@@ -140,9 +144,9 @@ def _backbone(value: Any) -> BackboneConfig:
             return small_clip(**value)
         except TypeError as error:
             raise TrainingError(f"model.backbone: {error}") from None
-    if value not in BACKBONES:
+    if str(value) not in BACKBONES:
         raise TrainingError(f"model.backbone is one of {', '.join(BACKBONES)} or a section, not {value!r}")
-    return BACKBONES[value]
+    return BACKBONES[str(value)]
 
 
 def _values(source: str | Path) -> dict[str, Any]:
@@ -189,10 +193,7 @@ def _merge(below: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_file(path: Any) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise TrainingError(f"recipe {path.name}: {error}") from None
+    return read_toml(path, f"recipe {path.name}")
 
 
 def _part(name: str) -> list[str]:

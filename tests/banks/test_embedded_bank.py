@@ -36,12 +36,22 @@ def test_embeddings_are_made_once(store, model, searcher, monkeypatch):
     assert asked == [*BANK, "very blue"]
 
 
-def test_a_damaged_cache_is_made_again(store, model, searcher):
+def cut(data):
+    return data[:40]
+
+
+def flip(data):
+    """One bit of a number."""
+    return data[:-2] + bytes([data[-2] ^ 1]) + data[-1:]
+
+
+@pytest.mark.parametrize("harm", [cut, flip])
+def test_a_damaged_cache_is_made_again(store, model, searcher, harm):
     bank = create_bank(store, "colours", BANK, "test")
     work = EmbeddedBank.open(searcher, bank)
     want = work.norm(make_method("dis")).correction
     for path in bank_cache_dir(store, model, "colours").iterdir():
-        path.write_bytes(path.read_bytes()[:40])
+        path.write_bytes(harm(path.read_bytes()))
     work = EmbeddedBank.open(searcher, bank)
     np.testing.assert_array_equal(work.norm(make_method("dis")).correction.bias, want.bias)
 

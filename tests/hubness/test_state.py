@@ -321,3 +321,13 @@ def test_a_merged_list_knows_what_either_side_left_out():
     narrow, other = wide.fit(np.array([[0.5], [0.0]])), wide.fit(high)
     for merged in (narrow.merge(other), other.merge(narrow)):
         assert merged.banks["queries"].statistics["best"].floor[0] == pytest.approx(0.7)
+
+
+def test_a_bit_that_flipped_is_found(tmp_path):
+    file = tmp_path / "state.safetensors"
+    make_method("cent").fit(np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)).save(file)
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(HubnessError, match="not those it was written with"):
+        State.load(file)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from wordreel.checksum import damaged_files
 from wordreel.index.base import Correction, QuerySample
 from wordreel.index.cached import IndexCache
 from wordreel.index.exact import ExactIndex
@@ -116,3 +117,13 @@ def test_what_was_measured_is_saved_with_the_index(tmp_path, items):
     assert cache.read("rough").recall["text"].value == 1
     assert cache.read("other") is None
     assert json.loads((tmp_path / "manifest.json").read_bytes())["recall"]["text"]["queries"] == 6
+
+
+def test_bits_that_flipped_are_found(tmp_path, items):
+    cache, builder = IndexCache(tmp_path / "index", 3), Builder()
+    built = cache.build(builder, *items)
+    folder = tmp_path / "index" / built.folder
+    assert damaged_files(folder) == []
+    (folder / "rows.bin").write_bytes(b"\x33" + bytes(7))
+    assert cache.read("rough") is not None  # the size is right
+    assert len(damaged_files(folder)) == 1

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from tests.library.fakes import FakeFence, experts, write_media
 
+from wordreel.errors import LibraryError
 from wordreel.library import EmbeddingCache, LibraryStore, add, verify
 from wordreel.library import columns as module
 from wordreel.library.clip_log import changes_since
+from wordreel.library.verify import repair
 
 
 def rows(ids):
@@ -163,5 +165,19 @@ def test_columns_of_another_catalogue_are_built_anew(filled, media):
 
 def test_many_clips_are_read_in_pieces(filled, monkeypatch):
     monkeypatch.setattr(module, "AT_ONCE", 3)
+    embed(filled)
+    check(filled)
+
+
+def test_a_damaged_order_of_contents_is_reported_and_repaired(filled):
+    embed(filled)
+    check(filled)
+    (path,) = (cache_of(filled).folder / module.FOLDER).glob("by_content-*.bin")
+    path.write_bytes(b"\xff\x00\x00\x7f" * (len(path.read_bytes()) // 4))
+    _, columns = cache_of(filled).open()
+    with pytest.raises(LibraryError, match="columns of the library's clips are damaged") as caught:
+        columns.numbers(["x"])
+    assert caught.value.next_step.command == "verify --repair"
+    repair(filled, verify(filled))
     embed(filled)
     check(filled)

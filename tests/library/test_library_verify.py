@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from tests.library.fakes import Colour, FakeFence, experts, write_media
 
+from wordreel.checksum import write_checksums
 from wordreel.errors import LibraryError
-from wordreel.library import add, repair, verify
+from wordreel.library import EmbeddingCache, add, repair, verify
 from wordreel.types import Track
 
 
@@ -133,3 +134,36 @@ def test_next_writer_sweeps_after_a_death(filled):
         pass
     assert verify(filled) == []
     assert (filled.path / "lock").read_text() == ""
+
+
+def test_a_damaged_index_is_found_and_removed(filled):
+    ids = filled.clip_ids()
+    cache = EmbeddingCache(filled, "f", ("all",), 2)
+    cache.append(ids, np.ones((len(ids), 1, 2), np.float32), np.ones((len(ids), 1), bool))
+    folder = cache.folder / "index" / "int8-0-4"
+    folder.mkdir(parents=True)
+    (folder / "codes.bin").write_bytes(bytes(100))
+    write_checksums(folder)
+    assert verify(filled) == []
+    (folder / "codes.bin").write_bytes(b"x" + bytes(99))
+    (problem,) = verify(filled)
+    assert (problem.kind, problem.repairable) == ("cache", True)
+    assert repair(filled, [problem]) == []
+    assert not (cache.folder / "index").exists()
+    assert verify(filled) == []
+    assert len(cache.raw()) == len(ids)  # the embeddings stay
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ("UPDATE words SET start = 'a'", "of words hold a start that is not REAL"),
+        ("UPDATE contents SET duration = x'00'", "of contents hold a duration that is not REAL"),
+        ("UPDATE clips SET shot = 0.5", "of clips hold a shot that is not INTEGER"),
+        ("UPDATE files SET path = 'x' || hex(path)", "of files hold a path that is not BLOB"),
+    ],
+)
+def test_values_of_another_type_are_reported(filled, change, what):
+    filled.catalogue.run(change)
+    found = [p.what for p in verify(filled, deep=False) if p.kind == "database" and not p.repairable]
+    assert any(what in text for text in found)

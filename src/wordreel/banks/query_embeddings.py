@@ -10,10 +10,13 @@ import hashlib
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wordreel.atomic import atomic_write, make_dir
+from wordreel.checksum import array_checksum
 from wordreel.errors import NOT_WRITABLE
 from wordreel.library.banks import Bank
 from wordreel.library.store import LibraryStore
@@ -23,6 +26,7 @@ from wordreel.types import Float32, Int64, QueryEmbedding
 
 FOLDER = "banks"
 BATCH = 256
+CHECKSUM = "crc32"  # in the header
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +76,7 @@ def embed_queries(
 
 
 def _read(path: Path, model: Model) -> BankEmbeddings:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
+    from safetensors import SafetensorError, safe_open
 
     shape = (len(model.experts), model.dim)
     empty = BankEmbeddings(
@@ -82,9 +85,13 @@ def _read(path: Path, model: Model) -> BankEmbeddings:
     if not path.exists():
         return empty
     try:
-        arrays = load_file(path)
+        with safe_open(str(path), framework="numpy") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            checksum = (file.metadata() or {}).get(CHECKSUM)
+        if checksum not in (None, str(array_checksum(arrays))):  # files of before have none
+            return empty
         vectors = BankEmbeddings(arrays["ids"], arrays["vectors"], arrays["weights"])
-    except (SafetensorError, OSError, KeyError):
+    except (SafetensorError, OSError, KeyError, TypeError):
         return empty  # a cache: encode again
     rows = len(vectors.ids)
     fits = vectors.vectors.shape == (rows, *shape) and vectors.weights.shape == (rows, shape[0])
@@ -94,5 +101,10 @@ def _read(path: Path, model: Model) -> BankEmbeddings:
 def _write(path: Path, vectors: BankEmbeddings) -> None:
     from safetensors.numpy import save
 
+    arrays: dict[str, NDArray[Any]] = {
+        "ids": vectors.ids,
+        "vectors": vectors.vectors,
+        "weights": vectors.weights,
+    }
     make_dir(path.parent)
-    atomic_write(path, save({"ids": vectors.ids, "vectors": vectors.vectors, "weights": vectors.weights}))
+    atomic_write(path, save(arrays, {CHECKSUM: str(array_checksum(arrays))}))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.atomic import atomic_write
+from wordreel.checksum import array_checksum
 from wordreel.errors import HubnessError
 from wordreel.hubness.activation_set import ActivationSet
 from wordreel.hubness.blocks import Array
@@ -60,6 +61,7 @@ def save_state(state: State, path: Path, extra: Mapping[str, Array] | None = Non
         "items": state.items,
         "banks": {name: bank.size for name, bank in state.banks.items()},
         "exact": state.exact,
+        "crc32": array_checksum(arrays),
         "dtype": sorted({str(array.dtype) for array in arrays.values()}),
     }
     atomic_write(Path(path), to_bytes(arrays, metadata={"hubness": json.dumps(about, sort_keys=True)}))
@@ -85,6 +87,8 @@ def load_state(path: Path) -> State:
         with safe_open(str(path), framework="numpy") as file:
             about = json.loads((file.metadata() or {})["hubness"])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+        if about.get("crc32") not in (None, array_checksum(arrays)):  # files of before have none
+            raise ValueError("its numbers are not those it was written with")
         if about["format"] != FORMAT:
             raise HubnessError(f"{path} has format {about['format']}, this program reads {FORMAT}; fit again")
         method = make_method(about["method"], **about["parameters"])

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from wordreel.atomic import atomic_write, make_dir, sync_dir, sync_file
+from wordreel.checksum import write_checksums
 from wordreel.index.base import Index, IndexBuilder, PartedIndex, QuerySample
 from wordreel.index.exact import ExactIndex
 from wordreel.index.recall import MeasuredRecall
@@ -93,6 +94,7 @@ class IndexCache:
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
         builder.build(fresh, vectors, available, queries, on_progress)
+        write_checksums(fresh)  # for `verify`: reading all of it here again would make opening slow
         for path in fresh.rglob("*"):
             sync_file(path)
         sync_dir(fresh)

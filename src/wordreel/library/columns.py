@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.atomic import append_and_sync, atomic_write, make_dir, sync_dir
-from wordreel.errors import NOT_WRITABLE
+from wordreel.errors import NOT_WRITABLE, LibraryError
+from wordreel.library.catalogue import REPAIR
 from wordreel.library.clip_log import ClipChanges, changes_since
 from wordreel.library.records import StoredClip
 from wordreel.types import Bool, Int64
@@ -78,9 +79,13 @@ class ClipColumns:
         if not len(self.contents) or not contents:
             return np.full(len(contents), NO_VIDEO, np.int64)
         wanted = _hashes(contents, self.contents.dtype.itemsize)
-        at = np.searchsorted(self.contents, wanted, sorter=self.by_content)
-        numbers = self.by_content[np.minimum(at, len(self.contents) - 1)]
-        return np.where(self.contents[numbers] == wanted, numbers, NO_VIDEO).astype(np.int64)
+        try:
+            at = np.searchsorted(self.contents, wanted, sorter=self.by_content)
+            numbers = self.by_content[np.minimum(at, len(self.contents) - 1)]
+            same = self.contents[numbers] == wanted
+        except (ValueError, IndexError) as error:
+            raise LibraryError(f"the columns of the library's clips are damaged ({error})", REPAIR) from None
+        return np.where(same, numbers, NO_VIDEO).astype(np.int64)
 
     def clip(self, row: int) -> StoredClip:
         """The record of one clip."""

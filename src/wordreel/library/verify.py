@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from wordreel import checksum
 from wordreel.errors import LibraryError, NextStep
 from wordreel.library.catalogue import REPAIR
 from wordreel.library.clips import SHOTS_EXPERT, cut_clips, shots_of
@@ -23,6 +24,13 @@ from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
 from wordreel.library.tracks import IMPORTED_FINGERPRINT, decode
 
+STORED_TYPES = {
+    "INTEGER": "'integer', 'null'",
+    "REAL": "'real', 'null'",
+    "TEXT": "'text', 'null'",
+    "BLOB": "'blob', 'null'",
+}
+"""What SQLite's `typeof` says of the values of a column, by its declared type."""
 MIN_CONTENTS = 4  # an expert is suspected only after this many contents
 
 
@@ -66,7 +74,7 @@ def verify(store: LibraryStore, deep: bool = True) -> list[LibraryProblem]:
     []
     """
     checks: list[Callable[[LibraryStore], Iterator[LibraryProblem]]] = [
-        _database, _orphans, _contents, _clips, _words_index, _caches, _files
+        _database, _values, _orphans, _contents, _clips, _words_index, _caches, _files
     ]  # fmt: skip
     checks.append(_tracks if deep else _tracks_exist)
     return [problem for check in checks for problem in check(store)]
@@ -130,6 +138,26 @@ def _database(store: LibraryStore) -> Iterator[LibraryProblem]:
         )
 
 
+def _values(store: LibraryStore) -> Iterator[LibraryProblem]:
+    """SQLite stores any value in any column: none of another type than its own was written by us."""
+    catalogue = store.catalogue
+    tables = catalogue.rows(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
+    )
+    for (table,) in tables:
+        if table.startswith(("sqlite_", "words_fts")):
+            continue
+        for _, column, declared, *_ in catalogue.rows(f'PRAGMA table_info("{table}")'):
+            kinds = STORED_TYPES.get(declared)
+            if kinds is None:
+                continue
+            wrong = f'SELECT count(*) FROM "{table}" WHERE typeof("{column}") NOT IN ({kinds})'  # noqa: S608
+            for (count,) in catalogue.rows(wrong):
+                if count:
+                    what = f"{count} rows of {table} hold a {column} that is not {declared}"
+                    yield LibraryProblem("database", what, repairable=False)
+
+
 def _orphans(store: LibraryStore) -> Iterator[LibraryProblem]:
     named = {row.hash for row in store.tracks()}
     for digest in store.track_files.all():
@@ -187,6 +215,9 @@ def _caches(store: LibraryStore) -> Iterator[LibraryProblem]:
             errors = [str(error)]
         for text in errors:
             yield LibraryProblem("cache", text, key=(str(folder),))
+        for built in sorted(folder.glob(f"index/*/{checksum.NAME}")):
+            for text in checksum.damaged_files(built.parent):
+                yield LibraryProblem("cache", text, key=(str(built.parent.parent),))
 
 
 def _files(store: LibraryStore) -> Iterator[LibraryProblem]:

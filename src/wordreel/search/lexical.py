@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordreel.errors import LibraryError, NextStep
 from wordreel.library.records import StoredClip, WordRow
 from wordreel.search.segments import take_segments
 from wordreel.types import Float32, Int64
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from wordreel.search.snapshot import LibrarySnapshot
 
 STRENGTH = 0.45
+VERIFY = NextStep("look for damage", "verify")
 MOST_ROWS = 10_000  # looked at for each term
 STOP_WORDS = frozenset(
     """
@@ -126,7 +128,10 @@ def _rows_holding(snapshot: LibrarySnapshot, words: Sequence[WordRow]) -> Int64:
     known = at < len(snapshot.video_numbers)
     known[known] = snapshot.video_numbers[at[known]] == numbers[known]
     at = at[known]
-    spans = np.array([(word.start, word.end) for word in words])[known]
+    try:
+        spans = np.array([(word.start, word.end) for word in words], np.float64)[known]
+    except ValueError as error:
+        raise LibraryError(f"the times of some words are damaged ({error})", VERIFY) from None
     # The rows of each word's video, one after the other: word `of[i]` may overlap item `rows[i]`.
     rows, _ = take_segments(order, starts, at)
     of = np.repeat(np.arange(len(at)), starts[at + 1] - starts[at])

@@ -99,3 +99,10 @@ def test_folders_and_times_equal_the_slow_look(store, tmp_path):
 def test_durations_that_exclude_each_other():
     with pytest.raises(QueryError, match="swap"):
         Filters(min_duration=3, max_duration=2)
+
+
+@pytest.mark.parametrize("folder", ["~nobody-of-this-name/x", "a\0b"])
+def test_folders_that_cannot_be(folder):
+    with pytest.raises(QueryError, match="is not a folder") as caught:
+        _ = Filters(folder=folder).conditions
+    assert caught.value.field == "folder"

@@ -18,6 +18,8 @@ from wordreel.library.migrations import check_version, migrate
 NAME = "catalogue.sqlite"
 REPAIR = NextStep("repair the library", "verify --repair")
 
+ERRORS = (sqlite3.Error, UnicodeEncodeError, OverflowError)  # the last two of values that no column can hold
+
 Row = tuple[Any, ...]
 
 # Ids, clocks, inodes and file times are left out: they say when and where, not what.
@@ -79,7 +81,7 @@ class Catalogue:
         with self._lock:
             try:
                 return self._connection.execute(sql, values).fetchall()
-            except sqlite3.Error as error:
+            except ERRORS as error:
                 raise explain(error, self.path) from error
 
     def one(self, sql: str, *values: Any) -> Row | None:
@@ -91,14 +93,14 @@ class Catalogue:
         with self._lock:
             try:
                 return self._connection.execute(sql, values).rowcount
-            except sqlite3.Error as error:
+            except ERRORS as error:
                 raise explain(error, self.path) from error
 
     def run_many(self, sql: str, values: Iterable[Row]) -> None:
         with self._lock:
             try:
                 self._connection.executemany(sql, values)
-            except sqlite3.Error as error:
+            except ERRORS as error:
                 raise explain(error, self.path) from error
 
     @contextmanager
@@ -154,9 +156,11 @@ def _open(address: str, uri: bool = False) -> sqlite3.Connection:
     )
 
 
-def explain(error: sqlite3.Error, path: Path) -> LibraryError:
+def explain(error: sqlite3.Error | ValueError | OverflowError, path: Path) -> LibraryError:
     """Turn an SQLite error into one that says what the user can do."""
     text = str(error)
+    if not isinstance(error, sqlite3.Error):
+        return LibraryError(f"the catalogue cannot hold or look for such a value: {text}")
     if "disk is full" in text or "disk I/O" in text:
         return disk_full(path, text)
     if "not a database" in text or "malformed" in text:

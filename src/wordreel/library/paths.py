@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
+from wordreel.errors import LibraryError
+
 IMPORTED = "dataset:"  # imported items have no file: their path is `dataset:NAME/id`
 
 
@@ -16,7 +18,9 @@ def canonical_path(path: str | os.PathLike[str]) -> str:
     folder.
     """
     absolute = Path(os.path.normpath(Path.cwd() / path))
-    if absolute.is_dir():
+    if "\0" in str(absolute):
+        raise LibraryError(f"{str(path)!r:.200} is not a path: it has a zero byte in it")
+    if os.path.isdir(absolute):  # noqa: PTH112 - Path.is_dir raises where the name is too long
         return os.path.realpath(absolute)
     return str(Path(os.path.realpath(absolute.parent)) / absolute.name)
 

@@ -120,4 +120,9 @@ class PassingVideos:
 
 def _real_path(folder: Path) -> str:
     """The one spelling of a folder; of imported items, the dataset they came from."""
-    return str(folder) if is_imported(str(folder)) else os.path.realpath(folder.expanduser())
+    if is_imported(str(folder)):
+        return str(folder)
+    try:
+        return os.path.realpath(folder.expanduser())
+    except (ValueError, RuntimeError) as error:  # a zero byte, or somebody's home folder that there is not
+        raise QueryError(f"{str(folder)!r:.200} is not a folder: {error}", field="folder") from None

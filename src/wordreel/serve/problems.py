@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import HTTPException as FastHTTPException
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from wordreel.errors import (
     BankError,
@@ -163,6 +164,10 @@ def install(app: FastAPI) -> None:
     async def _http(_: Request, error: HTTPException) -> Response:
         code, message = CODES.get(error.status_code, ("refused", str(error.detail)))
         return error_response(error.status_code, code, message, headers=error.headers)
+
+    @app.exception_handler(ClientDisconnect)
+    async def _gone(_: Request, error: ClientDisconnect) -> Response:
+        return error_response(400, "disconnected", "the request ended before its body was complete")
 
     @app.exception_handler(Exception)
     async def _unknown(_: Request, error: Exception) -> Response:

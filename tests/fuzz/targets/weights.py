@@ -1,0 +1,277 @@
+"""Files of weights and states: pickles, PyTorch checkpoints, safetensors and what wordreel stores in them."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+from tests.fuzz.engine import Broken, Session, Target
+from tests.fuzz.mutations import mutate_bytes, mutate_pickle, mutate_safetensors
+
+from wordreel.hubness import make_method
+from wordreel.hubness.state_file import load_state, read_extra, save_state
+from wordreel.library.tracks import decode_named, encode
+from wordreel.models.reel import checkpoint as reel
+from wordreel.types import Track, Words
+from wordreel.weights import safe_pickle
+from wordreel.weights.appearance_file import FORMAT, HEAD, KEY, AppearanceFile
+from wordreel.weights.array_cache import cached_arrays
+from wordreel.weights.lazy_state import open_safetensors
+from wordreel.weights.lazy_torch import open_state_dict
+from wordreel.weights.torch_file import MAGIC, read_checkpoint
+from wordreel.weights.torchscript import is_torchscript, read_torchscript
+
+PLAIN = (
+    dict,
+    list,
+    tuple,
+    str,
+    bytes,
+    bytearray,
+    int,
+    float,
+    complex,
+    type(None),
+    np.ndarray,
+    np.generic,
+    np.dtype,
+)
+STORAGE = b"(X\x07\0\0\0storagectorch\n%sStorage\nX\x01\0\0\x000X\x03\0\0\0cpuK\x0c%sQ"
+TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n(%sK\0K\x04K\x03\x86K\x03K\x01\x86\x89"
+TENSOR += b"ccollections\nOrderedDict\n)RtR"
+
+
+# Pickles
+
+
+def pickle_session(folder: Path) -> Session:
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    held: Any = {"weight": array, "bias": np.zeros(3), "name": "x", "ids": [1, 2.5, None, (b"a", True)]}
+    more: Any = OrderedDict(
+        objects=np.array(["a", {"b": 1}], object), scalar=np.float64(2), text=np.array(["é"])
+    )
+    seeds = [pickle.dumps(value, protocol) for value in (held, more) for protocol in (0, 2, 4, 5)]
+    file = folder / "objects.npy"
+    np.save(file, np.array([held, more], object), allow_pickle=True)
+    seeds.append(file.read_bytes())
+
+    def run(data: bytes) -> None:
+        if data.startswith(b"\x93NUMPY"):
+            file.write_bytes(data)
+            check_plain(safe_pickle.read_numpy_pickle(file, encoding="latin1"))
+        else:
+            check_plain(safe_pickle.loads(data, encoding="latin1"))
+
+    return Session(seeds, run, mutate_pickle)
+
+
+def check_plain(value: Any, depth: int = 0, seen: set[int] | None = None) -> None:
+    """Only arrays and plain containers may come out of a pickle."""
+    seen = set() if seen is None else seen
+    if not isinstance(value, PLAIN):
+        raise Broken(f"a {type(value).__module__}.{type(value).__name__} came out of a pickle")
+    if id(value) in seen or depth > 50:
+        return
+    seen.add(id(value))
+    if isinstance(value, dict):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        value = value.ravel().tolist()
+    if isinstance(value, list | tuple):
+        for part in value:
+            check_plain(part, depth + 1, seen)
+
+
+# PyTorch checkpoints
+
+
+def torch_session(folder: Path) -> Session:
+    values = np.arange(12, dtype=np.float32)
+    seeds = []
+    for kind, content in (
+        (b"Float", values),
+        (b"BFloat16", values.astype(np.float16)),
+        (b"Long", values.astype(int)),
+    ):
+        tensor = TENSOR % (STORAGE % (kind, b"t"))
+        state = b"\x80\x02}(X\x06\0\0\0weight" + tensor + b"X\x04\0\0\0biasNu."
+        wrapped = b"\x80\x02}X\x0a\0\0\0state_dict}X\x01\0\0\0w" + tensor + b"ss."
+        seeds += [zipped({"m/data.pkl": held, "m/data/0": content.tobytes()}) for held in (state, wrapped)]
+    script = (
+        b"\x80\x02c__torch__\nNet\n)\x81}X\x06\0\0\0weight" + TENSOR % (STORAGE % (b"Float", b"t")) + b"sb."
+    )
+    seeds.append(
+        zipped({"m/data.pkl": script, "m/data/0": values.tobytes(), "m/constants.pkl": b"\x80\x02)."})
+    )
+    heads = b"".join(pickle.dumps(value, 2) for value in (MAGIC, 1001, {"little_endian": True}))
+    legacy = b"\x80\x02}X\x06\0\0\0weight" + TENSOR % (STORAGE % (b"Float", b"Nt")) + b"s."
+    seeds.append(heads + legacy + pickle.dumps(["0"], 2) + (12).to_bytes(8, "little") + values.tobytes())
+    file = folder / "model.pt"
+
+    def run(data: bytes) -> None:
+        file.write_bytes(data)
+        if is_torchscript(file):
+            read_torchscript(file)
+            return
+        whole = read_checkpoint(file)
+        check_plain(whole)
+        if not data.startswith(b"PK"):
+            return
+        state = open_state_dict(file)
+        for name in state:
+            array = state[name]
+            if (
+                isinstance(whole, dict)
+                and name in whole
+                and not np.array_equal(whole[name], array, equal_nan=True)
+            ):
+                raise Broken(f"{name} differs between the two readers")
+
+    return Session(seeds, run, mutate_zip)
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return file.getvalue()
+
+
+def mutate_zip(rng: Random, data: bytes, corpus: Sequence[bytes]) -> bytes:
+    """Change a member of an archive and pack it again with the right checksum; else the bytes."""
+    if rng.random() < 0.3:
+        return mutate_pickle(rng, data, corpus)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+    except Exception:  # damaged before
+        return mutate_pickle(rng, data, corpus)
+    if not members:
+        return mutate_bytes(rng, data, corpus)
+    name = rng.choice(list(members))
+    if rng.random() < 0.1:
+        members[rng.choice(("m/byteorder", "x", "../y", "m/data/1", "data.pkl"))] = members.pop(name)
+    else:
+        members[name] = mutate_pickle(rng, members[name], list(members.values()))
+    return zipped(members)
+
+
+# safetensors
+
+
+def safetensors_session(folder: Path) -> Session:
+    from safetensors.numpy import save
+
+    arrays = {
+        "a": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "b": np.zeros(0, np.int64),
+        "c": np.ones((1, 2), np.float16),
+        "d": np.array([True]),
+    }
+    entry = b'{"a":{"dtype":"BF16","shape":[2,2],"data_offsets":[0,8]}}'
+    brain = len(entry).to_bytes(8, "little") + entry + bytes(8)
+    file = folder / "model.safetensors"
+
+    def run(data: bytes) -> None:
+        file.write_bytes(data)
+        state = open_safetensors(file)
+        for name in state:
+            state[name].sum()
+        if data[4:9] == b"\0\0\0\0{":
+            read_checkpoint(file)
+
+    return Session([save(arrays), save(arrays, {"name": "x"}), brain], run, mutate_safetensors)
+
+
+def model_session(folder: Path) -> Session:
+    """The files of networks and states that wordreel writes, each read by the reader of its kind."""
+    seeds, readers = [], dict[bytes, Callable[[Path], object]]()
+    for mark, (data, read) in enumerate(_written(folder)):
+        seeds.append(bytes([mark]) + data)
+        readers[bytes([mark])] = read
+    file = folder / "file.safetensors"
+
+    def run(data: bytes) -> None:
+        read = readers.get(data[:1])
+        if read is not None:
+            file.write_bytes(data[1:])
+            read(file)
+
+    def mutate(rng: Random, data: bytes, corpus: Sequence[bytes]) -> bytes:
+        return data[:1] + mutate_safetensors(rng, data[1:], [other[1:] for other in corpus])
+
+    return Session(seeds, run, mutate)
+
+
+def _written(folder: Path) -> list[tuple[bytes, Callable[[Path], object]]]:
+    from safetensors.numpy import save
+
+    file = folder / "seed"
+    tower = {"a": np.ones((2, 3), np.float32), "big": np.ones((101, 100), np.float32)}
+    reel.export(file, reel.ReelCheckpoint(tower, {}, {"e.mean": np.zeros(2, np.float32)}, {"name": "x"}))
+    held: list[tuple[bytes, Callable[[Path], object]]] = [(file.read_bytes(), reel.load)]
+    head = {
+        f"{HEAD}weight/bytes": np.ones((3, 4), np.int8),
+        f"{HEAD}weight/scales": np.ones(3, np.float32),
+        f"{HEAD}bias": np.zeros(3, np.float32),
+    }
+    held.append((save(head, {KEY: f'{{"format": {FORMAT}, "size": 64}}'}), _appearance))
+    rng = np.random.default_rng(0)
+    bank = rng.standard_normal((5, 6)).astype(np.float32)
+    for name in ("is", "dis", "csls", "nnn", "gc", "sinkhorn", "standard"):
+        with suppress(Exception):
+            save_state(make_method(name).fit(bank), file, {"items": np.arange(6), "queries": np.arange(5)})
+            held.append((file.read_bytes(), _state))
+    track = Track(
+        np.ones((2, 3), np.float32), np.array([[0, 1], [1, 2]], float), (Words("hi", 0.0, 1.0, 0.5),)
+    )
+    held.append((encode(track), _track))
+    held.append((save({"x": np.ones(3, np.float32)}), _derived))
+    return held
+
+
+def _appearance(path: Path) -> None:
+    AppearanceFile(path).head()
+
+
+def _state(path: Path) -> None:
+    state = load_state(path)
+    state.method.apply(np.zeros((2, state.items), np.float32), state)
+    read_extra(path)
+
+
+def _track(path: Path) -> None:
+    class Folder:
+        address = "here"
+
+        def read(self, digest: str) -> bytes:
+            return path.read_bytes()
+
+    track = decode_named(Folder(), "0")
+    if track.values.ndim != 2 or track.times.shape != (len(track.values), 2):
+        raise Broken(f"a track of {track.values.shape} values and {track.times.shape} times")
+
+
+def _derived(path: Path) -> None:
+    """A damaged cache of arrays is computed again, never an error."""
+    target = path.parent / "derived" / "x.safetensors"
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(path.read_bytes())
+    cached_arrays(path.parent, "x", lambda: {"x": np.ones(3, np.float32)})
+
+
+TARGETS = (
+    Target("pickle", "restricted unpickler, `.npy` files of objects", pickle_session),
+    Target("torch", "PyTorch checkpoints and TorchScript archives", torch_session),
+    Target("safetensors", "safetensors files of weights", safetensors_session),
+    Target("model-files", "exported models, hubness states, tracks, derived arrays", model_session),
+)

@@ -10,7 +10,7 @@ SUPPLY := .venv-supply
 # requirements.lock holds for these; elsewhere the newest packages that pyproject.toml allows are installed.
 LOCKED := $(shell $(PYTHON) -c 'import platform, sys; print("yes" if (sys.platform, platform.machine()) == ("linux", "x86_64") and sys.version_info[:2] in ((3, 11), (3, 12)) else "no")')
 
-.PHONY: demo test test-slow test-reference test-ray test-servers fuzz bench docs lock audit clean
+.PHONY: demo test test-slow test-properties test-reference test-ray test-servers fuzz bench docs lock audit clean
 
 # MODEL=NAME, a folder or a hub id lets that model answer, and downloads it where it must: MODEL=clip-vit-b-32.
 demo: $(VENV)/.demo
@@ -30,6 +30,10 @@ test: $(VENV)/.dev
 test-slow: $(VENV)/.dev
 	$(BIN)/wordreel weights fetch
 	$(BIN)/python -m pytest -m slow
+
+# Random commands on a library by two processes, with restarts and kills, for MINUTES.
+test-properties: $(VENV)/.dev
+	WORDREEL_PROPERTY_MINUTES=$(or $(MINUTES),15) $(BIN)/python -m pytest -m slow tests/properties
 
 # Towers, tokenizers and transforms against the packages they come from, in an environment of its own.
 # WORDREEL_TEST_CAPTIONS=FOLDER compares the tokenizers on the captions.json files below that folder.

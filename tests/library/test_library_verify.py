@@ -1,5 +1,8 @@
 """Each promise, broken on purpose: found, mended, and as good as new after the next add."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from tests.library.fakes import Colour, FakeFence, experts, write_media
@@ -7,7 +10,17 @@ from tests.library.fakes import Colour, FakeFence, experts, write_media
 from wordreel.checksum import write_checksums
 from wordreel.errors import LibraryError
 from wordreel.library import EmbeddingCache, add, repair, verify
+from wordreel.library.lock import writer_at_work
 from wordreel.types import Track
+
+HOLD = """
+import sys
+from pathlib import Path
+from wordreel.library.lock import writer_lock
+with writer_lock(Path(sys.argv[1]) / "lock"):
+    print(".", end="", flush=True)
+    sys.stdin.read()
+"""
 
 
 @pytest.fixture
@@ -167,3 +180,40 @@ def test_values_of_another_type_are_reported(filled, change, what):
     filled.catalogue.run(change)
     found = [p.what for p in verify(filled, deep=False) if p.kind == "database" and not p.repairable]
     assert any(what in text for text in found)
+
+
+def test_nothing_embedded_is_no_problem(store, media):
+    """Opening the embeddings of an empty library leaves no folder that looks half-written."""
+    EmbeddingCache(store, "model", ("all",), 3).open()
+    assert verify(store) == []
+
+
+def test_a_writer_at_work_left_nothing_behind(filled):
+    """The files of a writer at work look like those of a killed one; they are not called left behind."""
+    _orphan(filled)
+    _stray(filled)
+    assert {problem.kind for problem in verify(filled)} == {"orphan", "stray"}
+    with filled.writing():  # this process
+        assert verify(filled) == []
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(filled.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert child.stdout.read(1) == b"."
+        assert verify(filled) == []
+        assert writer_at_work(filled.path / "lock")
+    finally:
+        child.communicate()
+    assert not writer_at_work(filled.path / "lock")
+    assert {problem.kind for problem in verify(filled)} == {"orphan", "stray"}
+
+
+def test_asking_for_the_writer_does_not_release_the_lock(filled):
+    ask = "import sys; from pathlib import Path; from wordreel.library.lock import writer_at_work as w; "
+    ask += "print(w(Path(sys.argv[1]) / 'lock'))"
+    with filled.writing():
+        assert writer_at_work(filled.path / "lock")
+        seen = subprocess.run(
+            [sys.executable, "-c", ask, str(filled.path)], capture_output=True, text=True, check=True
+        ).stdout
+    assert seen == "True\n"

@@ -119,6 +119,10 @@ class ColumnCache:
 
     def load(self) -> ClipColumns:
         """The columns of all embedded clips, current with the catalogue; saved unless that is impossible."""
+        if not len(
+            self.ids
+        ):  # perhaps nothing was ever embedded: a folder of columns alone would look broken
+            return self._build()
         known = self._read()
         columns = None if known is None else self._map(known)
         changes = changes_since(self.store.catalogue, 0 if known is None else known.number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,3 +58,23 @@ def writer_lock(path: Path) -> Iterator[bool]:
     finally:
         with _guard:
             del _held[key]
+
+
+def writer_at_work(path: Path) -> bool:
+    """Whether some process holds the lock; asking does not take it.
+
+    The guard is held throughout: closing the file would release the lock that another thread has just taken.
+    """
+    question = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    with _guard:
+        if os.path.realpath(path) in _held:
+            return True
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            kind: int = struct.unpack("hhqqi", fcntl.fcntl(handle, fcntl.F_GETLK, question))[0]
+        finally:
+            os.close(handle)
+    return kind != fcntl.F_UNLCK

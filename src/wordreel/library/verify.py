@@ -17,6 +17,7 @@ from wordreel.library.catalogue import REPAIR
 from wordreel.library.clips import SHOTS_EXPERT, cut_clips, shots_of
 from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest, remove_cache
 from wordreel.library.ingest_file import insert_clips
+from wordreel.library.lock import writer_at_work
 from wordreel.library.paths import from_blob, is_imported
 from wordreel.library.records import TrackRow
 from wordreel.library.remove import drop_tracks, drop_unreferenced
@@ -31,6 +32,7 @@ STORED_TYPES = {
     "BLOB": "'blob', 'null'",
 }
 """What SQLite's `typeof` says of the values of a column, by its declared type."""
+LEFTOVERS = ("orphan", "stray", "unreferenced", "unfinished")  # of killed writers, or of one at work
 MIN_CONTENTS = 4  # an expert is suspected only after this many contents
 
 
@@ -66,7 +68,8 @@ def verify(store: LibraryStore, deep: bool = True) -> list[LibraryProblem]:
         deep: Also read every track file and every embedding.
 
     Returns:
-        All problems; empty for a sound library.
+        All problems; empty for a sound library. What a killed writer left behind is not among them while
+        another one is at work, whose files look the same.
 
     >>> import tempfile
     >>> with LibraryStore.create_or_open(tempfile.mkdtemp()) as store:
@@ -77,7 +80,11 @@ def verify(store: LibraryStore, deep: bool = True) -> list[LibraryProblem]:
         _database, _values, _orphans, _contents, _clips, _words_index, _caches, _files
     ]  # fmt: skip
     checks.append(_tracks if deep else _tracks_exist)
-    return [problem for check in checks for problem in check(store)]
+    writing = writer_at_work(store.path / "lock")
+    problems = [problem for check in checks for problem in check(store)]
+    if writing or writer_at_work(store.path / "lock"):
+        problems = [problem for problem in problems if problem.kind not in LEFTOVERS]
+    return problems
 
 
 def repair(store: LibraryStore, problems: Sequence[LibraryProblem]) -> list[LibraryProblem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -57,7 +58,8 @@ def atomic_write(path: Path, data: bytes) -> None:
     try:
         write_and_sync(fresh, data)
     except OSError:  # half a file would only fill a full disk further
-        fresh.unlink(missing_ok=True)
+        with suppress(OSError):
+            fresh.unlink()
         raise
     fresh.replace(path)
     sync_dir(path.parent)

@@ -101,7 +101,11 @@ class LibraryReadOnly(LibraryError):
     """The library is on a disk that cannot be written, or belongs to somebody else."""
 
 
-NOT_WRITABLE = (LibraryBusy, LibraryReadOnly)
+class DiskError(LibraryError):
+    """The disk of the library is full, was made read-only, or fails."""
+
+
+NOT_WRITABLE = (LibraryBusy, LibraryReadOnly, DiskError, OSError)
 """What a write raises that a reader can do without."""
 
 

@@ -190,3 +190,10 @@ def test_a_first_backup_that_was_stopped_can_be_finished(filled, tmp_path):
         restore(tmp_path / "copy", tmp_path / "back")
     assert backup(filled, tmp_path / "copy").damaged == ()
     assert restore(tmp_path / "copy", tmp_path / "back").damaged == ()
+
+
+def test_a_backup_stopped_before_its_manifest_can_be_finished(filled, tmp_path):
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / f"{MANIFEST}.new").write_text("{")
+    assert backup(filled, tmp_path / "copy").damaged == ()
+    assert restore(tmp_path / "copy", tmp_path / "back").damaged == ()

@@ -59,8 +59,8 @@ def test_every_store_does_the_same(tracks):
     assert {digest: tracks.read(digest) for digest in data} == data
     assert tracks.bytes() == sum(map(len, data.values()))
     np.testing.assert_array_equal(tracks.load(staged.hash).values, track(1).values)
-    tracks.remove(staged.hash)
-    tracks.remove(staged.hash)  # again: nothing happens
+    tracks.remove_all([staged.hash])
+    tracks.remove_all([staged.hash])  # again: nothing happens
     assert not tracks.exists(staged.hash)
     assert tracks.exists(more[0].hash)
     with pytest.raises(FileNotFoundError):

@@ -67,10 +67,10 @@ def backup(
 def _backup(store: LibraryStore, folder: Path, on_progress: ProgressCallback | None) -> BackupReport:
     files = TrackFiles(folder / "tracks")
     make_dir(folder)
-    make_dir(files.staging)
     fresh = folder / f"{NAME}{UNFINISHED}"
-    if not (folder / MANIFEST).exists():  # so that a first backup that was stopped is recognised
+    if not (folder / MANIFEST).exists():  # first, so that a first backup that was stopped is recognised
         _write_manifest(folder, {"library": identity(store), "finished": False})
+    make_dir(files.staging)
     copied = total_bytes = 0
     for _ in range(ROUNDS):
         wanted = _snapshot(store, fresh)
@@ -96,9 +96,7 @@ def _backup(store: LibraryStore, folder: Path, on_progress: ProgressCallback | N
         folder,
         {"library": identity(store), "finished": True, "tracks": len(wanted), "damaged": lost},
     )
-    for digest in list(files.all()):
-        if digest not in wanted:
-            files.remove(digest)
+    files.remove_all([digest for digest in files.all() if digest not in wanted])
     if on_progress is not None:
         on_progress(Progress("backup", len(wanted), len(wanted)))
     return BackupReport(str(folder), len(wanted), copied, total_bytes, tuple(lost))
@@ -223,7 +221,8 @@ def identity(store: LibraryStore) -> str:
 
 
 def _check_target(folder: Path, identity: str) -> None:
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    begun = folder / f"{MANIFEST}{UNFINISHED}"  # of a first backup that was stopped at once
+    if not folder.exists() or (folder.is_dir() and set(folder.iterdir()) <= {begun}):
         return
     manifest = _read_manifest(folder)
     if manifest is None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wordreel.atomic import sync_file
-from wordreel.errors import LibraryError, NextStep
+from wordreel.errors import DiskError, LibraryError, NextStep
 from wordreel.library.migrations import check_version, migrate
 
 NAME = "catalogue.sqlite"
@@ -162,7 +162,7 @@ def explain(error: sqlite3.Error | ValueError | OverflowError, path: Path) -> Li
     if not isinstance(error, sqlite3.Error):
         return LibraryError(f"the catalogue cannot hold or look for such a value: {text}")
     if "disk is full" in text or "disk I/O" in text:
-        return disk_full(path, text)
+        return disk_error(path, text)
     if "not a database" in text or "malformed" in text:
         return LibraryError(
             f"{path} is damaged or is not a wordreel catalogue ({text})",
@@ -180,9 +180,10 @@ def explain(error: sqlite3.Error | ValueError | OverflowError, path: Path) -> Li
     return LibraryError(f"{path}: {text}", NextStep("check the library", "verify"))
 
 
-def disk_full(path: Path, text: str) -> LibraryError:
-    """The error of a write that failed for want of space."""
-    return LibraryError(
-        f"cannot write to {path}: {text}; everything added so far is saved",
-        NextStep("free some space and run the same command again"),
+def disk_error(path: Path, error: OSError | str) -> DiskError:
+    """The error of a write that failed: for want of space, usually."""
+    why = (error.strerror or str(error)) if isinstance(error, OSError) else error
+    return DiskError(
+        f"cannot write to {path}: {why}; everything added so far is saved",
+        NextStep("free some space, or check the disk, and run the same command again"),
     )

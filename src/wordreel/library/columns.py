@@ -119,9 +119,7 @@ class ColumnCache:
 
     def load(self) -> ClipColumns:
         """The columns of all embedded clips, current with the catalogue; saved unless that is impossible."""
-        if not len(
-            self.ids
-        ):  # perhaps nothing was ever embedded: a folder of columns alone would look broken
+        if not len(self.ids):  # perhaps nothing was ever embedded: columns alone would look broken
             return self._build()
         known = self._read()
         columns = None if known is None else self._map(known)
@@ -206,7 +204,7 @@ class ColumnCache:
         return replace(before, **_with_contents(before, new)) if new else before
 
     def _save(self, known: _Manifest | None, columns: ClipColumns, changes: ClipChanges) -> None:
-        with suppress(*NOT_WRITABLE, OSError), self.store.writing():
+        with suppress(*NOT_WRITABLE), self.store.writing():
             on_disk = self._read()
             if on_disk is not None and known is not None and on_disk != known:
                 return  # another process was faster

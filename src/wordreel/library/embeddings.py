@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wordreel.atomic import append_and_sync, atomic_write, make_dir, sync_dir
 from wordreel.errors import FingerprintMismatch, LibraryError, NextStep
-from wordreel.library.catalogue import disk_full
+from wordreel.library.catalogue import disk_error
 from wordreel.library.columns import ClipColumns, ColumnCache
 from wordreel.library.store import LibraryStore
 from wordreel.types import Bool, Float32
@@ -110,7 +110,7 @@ class EmbeddingCache:
                 sync_dir(self.folder)
                 self._commit(written)
             except OSError as error:
-                raise disk_full(self.folder, str(error)) from error
+                raise disk_error(self.folder, error) from error
 
     def load(self) -> Gallery:
         """The embeddings of all clips still in the library, copied if some clips are gone."""
@@ -191,7 +191,7 @@ class EmbeddingCache:
                 sync_dir(self.folder)
                 self._commit(fresh)
             except OSError as error:
-                raise disk_full(self.folder, str(error)) from error
+                raise disk_error(self.folder, error) from error
             for path in self.folder.glob("*.bin"):  # also of an earlier, interrupted rewrite
                 if not path.name.endswith(f"-{fresh.generation}.bin"):
                     path.unlink(missing_ok=True)
@@ -258,7 +258,10 @@ def caches(store: LibraryStore) -> list[Path]:
 
 def remove_cache(folder: Path) -> None:
     """Delete a cache, its manifest first, so that no half-deleted cache is ever read."""
-    (folder / "manifest.json").unlink(missing_ok=True)
+    try:
+        (folder / "manifest.json").unlink(missing_ok=True)
+    except OSError as error:
+        raise disk_error(folder, error) from error
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -276,13 +276,11 @@ class _AddRun:
 
     def _finish(self, outcome: ProcessedFile | FailedFile | NotMediaFile) -> None:
         task = outcome.task
-        content = ""
+        content = "" if isinstance(outcome, NotMediaFile) else outcome.content
         if isinstance(outcome, ProcessedFile):
-            content = outcome.content
             self.replaced.update(track.hash for track in self.store.tracks(content) if track.hash)
             self._count(outcome)
         elif isinstance(outcome, FailedFile):
-            content = outcome.content
             record_failure(self.store, outcome, expert_set_id(self.extractor.fingerprints))
             self.report.failed.append((task.path, outcome.reason))
         else:
@@ -299,6 +297,7 @@ class _AddRun:
     def _count(self, processed: ProcessedFile) -> None:
         """Record a processed file and count what changed."""
         path, report = processed.task.path, self.report
+        self.store.track_files.commit_all([r.staged for r in processed.results if r.staged is not None])
         change, old_path = record_file(self.store, processed)
         if change == "moved":
             report.moved.append((old_path, path))

@@ -200,17 +200,11 @@ class FileProcessor:
             raise AddStopped
 
 
-def record_file(
-    store: LibraryStore, processed: ProcessedFile, commit_tracks: bool = True
-) -> tuple[FileChange, str]:
+def record_file(store: LibraryStore, processed: ProcessedFile) -> tuple[FileChange, str]:
     """Record content, tracks, clips, words and path; return what changed and, for "moved", the old path.
 
-    Track files are committed before the transaction, unless the caller has done so (`commit_tracks=False`).
+    The track files are committed already.
     """
-    if commit_tracks:
-        for result in processed.results:
-            if result.staged:
-                store.track_files.commit(result.staged)
     catalogue, task = store.catalogue, processed.task
     with catalogue.transaction():
         if processed.info:

@@ -7,10 +7,11 @@ import os
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from wordreel.errors import LibraryBusy, LibraryError, NextStep
+from wordreel.atomic import sync_dir
+from wordreel.errors import LibraryBusy, LibraryReadOnly, NextStep
 
 _held: dict[str, int] = {}  # lock file -> the thread of this process that holds it
 _guard = threading.Lock()
@@ -18,11 +19,11 @@ _guard = threading.Lock()
 
 @contextmanager
 def writer_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock; yields True if the previous writer died without releasing it.
+    """Hold the lock; yields True if the previous writer died, or failed, without releasing it.
 
     The file holds the writer's process id while it works and is empty otherwise, so an id that is still
-    there when the lock is free means a kill or a power cut. This is a POSIX record lock: it goes with the
-    process however that ends, and the decoding workers it started do not inherit it.
+    there when the lock is free means an error, a kill or a power cut. This is a POSIX record lock: it goes
+    with the process however that ends, and the decoding workers it started do not inherit it.
     """
     key = os.path.realpath(path)
     with _guard:
@@ -32,12 +33,11 @@ def writer_lock(path: Path) -> Iterator[bool]:
             )
         _held[key] = threading.get_ident()
     try:
+        created = not path.exists()
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise LibraryError(
-                f"{path} cannot be written: {error.strerror}", NextStep("check its permissions")
-            ) from error
+            raise _not_writable(path, error) from error
         try:
             try:
                 fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -48,11 +48,15 @@ def writer_lock(path: Path) -> Iterator[bool]:
                     NextStep("wait until it is done, or stop it, and try again"),
                 ) from error
             died = os.fstat(handle).st_size > 0
-            name = f"{os.getpid()}\n".encode()
-            os.pwrite(handle, name, 0)  # never empty in between: a death here must be noticed as well
-            os.ftruncate(handle, len(name))
+            try:
+                _write_name(handle)
+                if created:
+                    sync_dir(path.parent)
+            except OSError as error:
+                raise _not_writable(path, error) from error
             yield died
-            os.ftruncate(handle, 0)
+            with suppress(OSError):  # the next writer looks for leftovers in vain
+                os.ftruncate(handle, 0)
         finally:
             os.close(handle)
     finally:
@@ -78,3 +82,25 @@ def writer_at_work(path: Path) -> bool:
         finally:
             os.close(handle)
     return kind != fcntl.F_UNLCK
+
+
+def may_have_died(path: Path) -> bool:
+    """Whether a writer holds the lock now or died with it."""
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def _write_name(handle: int) -> None:
+    """Write the process id, durably: after a power cut the next writer must look for leftovers."""
+    name = f"{os.getpid()}\n".encode()
+    os.pwrite(handle, name, 0)  # never empty in between: a death here must be noticed as well
+    os.ftruncate(handle, len(name))
+    os.fsync(handle)
+
+
+def _not_writable(path: Path, error: OSError) -> LibraryReadOnly:
+    return LibraryReadOnly(
+        f"{path} cannot be written: {error.strerror}", NextStep("check its permissions and the disk")
+    )

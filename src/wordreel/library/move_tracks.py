@@ -54,8 +54,7 @@ def move_tracks(store: LibraryStore, address: str, on_progress: ProgressCallback
         else:
             store.set_setting(TRACKS_SETTING, new.address)
         store.use_tracks(new)
-        for digest in list(old.all()):
-            old.remove(digest)
+        old.remove_all(list(old.all()))
     return len(digests)
 
 

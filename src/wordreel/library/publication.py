@@ -150,10 +150,8 @@ def follow(
             for table in TABLES:
                 changed += _apply_rows(connection, store, table, library, mine)
             store.set_setting(REPLICA, json.dumps({"library": library, "generation": generation}))
-    needed = {row.hash for row in store.tracks() if row.hash is not None}
-    for digest in list(store.track_files.all()):
-        if digest not in needed:
-            store.track_files.remove(digest)
+        needed = {row.hash for row in store.tracks() if row.hash is not None}
+        store.track_files.remove_all([d for d in store.track_files.all() if d not in needed])
     return PublicationReport(generation, changed, tracks)
 
 

@@ -38,40 +38,42 @@ def remove_missing(catalogue: Catalogue) -> list[str]:
     return gone
 
 
-def drop_unreferenced(catalogue: Catalogue, track_files: TrackStore) -> int:
-    """Remove contents without a file, then delete those of their track files that nothing else uses.
+def delete_unreferenced(catalogue: Catalogue) -> list[str]:
+    """Delete contents without a file; returns the track files that they named, for `drop_tracks`.
 
-    The commit comes first: killed in between, files are left that nobody points at, which the next writer
-    sweeps; the other order would leave rows that point at nothing.
+    In the transaction that takes the file away, so that the file and what is known of it go together. An
+    add waits until its end: the content may turn up under another path.
     """
     with catalogue.transaction():
-        hashes = catalogue.rows(
-            """SELECT DISTINCT hash FROM tracks WHERE hash IS NOT NULL
-               AND NOT EXISTS (SELECT 1 FROM files f WHERE f.content = tracks.content)"""
-        )
-        dropped = catalogue.run(
-            "DELETE FROM contents WHERE NOT EXISTS (SELECT 1 FROM files f WHERE f.content = contents.content)"
-        )
-    drop_tracks(catalogue, track_files, (digest for (digest,) in hashes))
-    return dropped
+        gone = "content IN (SELECT content FROM contents_without_file)"
+        hashes = catalogue.rows(f"SELECT DISTINCT hash FROM tracks WHERE hash IS NOT NULL AND {gone}")  # noqa: S608
+        catalogue.run(f"DELETE FROM contents WHERE {gone}")  # noqa: S608
+    return [digest for (digest,) in hashes]
+
+
+def drop_unreferenced(catalogue: Catalogue, track_files: TrackStore) -> None:
+    """Delete contents without a file, then those of their track files that nothing else uses."""
+    drop_tracks(catalogue, track_files, delete_unreferenced(catalogue))
 
 
 def drop_tracks(catalogue: Catalogue, track_files: TrackStore, hashes: Iterable[str]) -> None:
-    """Delete those of these track files that the catalogue no longer names."""
-    for digest in hashes:
-        if catalogue.one("SELECT 1 FROM tracks WHERE hash = ? LIMIT 1", digest) is None:
-            track_files.remove(digest)
+    """Delete those of these track files that the catalogue no longer names.
+
+    After the commit that takes away their rows: killed in between, files are left that nobody points at,
+    which are swept; the other order would leave rows that point at nothing.
+    """
+    named = "SELECT 1 FROM tracks WHERE hash = ? LIMIT 1"
+    track_files.remove_all([digest for digest in hashes if catalogue.one(named, digest) is None])
 
 
 def sweep(catalogue: Catalogue, track_files: TrackStore) -> int:
-    """Delete what killed writers left behind; the number of files deleted."""
+    """Delete what writers that were killed or failed left behind; the number of files deleted."""
+    drop_unreferenced(catalogue, track_files)
     referenced = {
         digest for (digest,) in catalogue.rows("SELECT DISTINCT hash FROM tracks WHERE hash IS NOT NULL")
     }
     orphans = [digest for digest in track_files.all() if digest not in referenced]
     strays = track_files.strays()
-    for digest in orphans:
-        track_files.remove(digest)
-    for name in strays:
-        track_files.remove_stray(name)
+    track_files.remove_all(orphans)
+    track_files.remove_strays(strays)
     return len(orphans) + len(strays)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,7 +16,7 @@ from wordreel.library import full_text
 from wordreel.library.captions import read_captions
 from wordreel.library.catalogue import NAME, Catalogue
 from wordreel.library.file_conditions import FileConditions, first_paths, passing_contents
-from wordreel.library.lock import writer_lock
+from wordreel.library.lock import may_have_died, writer_lock
 from wordreel.library.paths import IMPORTED, from_blob, library_path, to_blob
 from wordreel.library.records import (
     CaptionRow,
@@ -28,9 +28,9 @@ from wordreel.library.records import (
     Video,
     WordRow,
 )
-from wordreel.library.remove import drop_unreferenced, remove_missing, remove_paths, sweep
+from wordreel.library.remove import delete_unreferenced, drop_tracks, remove_missing, remove_paths, sweep
 from wordreel.library.track_store import TRACKS_SETTING, TrackStore, open_tracks
-from wordreel.library.tracks import STAGING
+from wordreel.library.tracks import STAGING, TrackFiles
 from wordreel.media.types import MediaInfo
 from wordreel.types import Absent, Track
 
@@ -58,9 +58,22 @@ class LibraryStore:
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.realpath(path))
         self.cache = self.path / "cache"
+        existed = (self.path / NAME).is_file()
         self.catalogue = Catalogue(self.path / NAME)
         self.use_tracks(open_tracks(self.setting(TRACKS_SETTING) or str(self.path / "tracks")))
         self._writer: int | None = None
+        if existed:  # a new catalogue names no tracks: none must be deleted for that
+            self._recover()
+
+    def _recover(self) -> None:
+        """Sweep up after a writer that died, unless somebody is writing.
+
+        What is in an object store waits for the next writer: to look there takes long.
+        """
+        local = isinstance(self.track_files, TrackFiles)
+        if local and not self.read_only and may_have_died(self.path / "lock"):
+            with suppress(LibraryError, OSError), self.writing():
+                pass
 
     @classmethod
     def create_or_open(cls, path: str | Path) -> LibraryStore:
@@ -369,15 +382,19 @@ class LibraryStore:
     def remove(self, paths: Sequence[str | os.PathLike[str]]) -> list[str]:
         """Remove files, and all files below folders; returns their paths. The media are not touched."""
         with self.writing():
-            gone = remove_paths(self.catalogue, paths)
-            drop_unreferenced(self.catalogue, self.track_files)
+            with self.catalogue.transaction():
+                gone = remove_paths(self.catalogue, paths)
+                hashes = delete_unreferenced(self.catalogue)
+            drop_tracks(self.catalogue, self.track_files, hashes)
         return gone
 
     def remove_missing(self) -> list[str]:
         """Remove every file that is no longer on disk; returns their paths."""
         with self.writing():
-            gone = remove_missing(self.catalogue)
-            drop_unreferenced(self.catalogue, self.track_files)
+            with self.catalogue.transaction():
+                gone = remove_missing(self.catalogue)
+                hashes = delete_unreferenced(self.catalogue)
+            drop_tracks(self.catalogue, self.track_files, hashes)
         return gone
 
     def _select(self, columns: str, table: str, content: str | None) -> list[tuple[Any, ...]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from contextlib import suppress
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from wordreel.errors import LibraryError, NextStep
@@ -77,11 +78,10 @@ class TrackObjects:
     def load(self, digest: str) -> Track:
         return decode_named(self, digest, check=True)  # others may be able to write there
 
-    def remove(self, digest: str) -> None:
-        try:
-            self._ask(lambda: self._files.rm_file(self._path(digest)))
-        except FileNotFoundError:
-            return
+    def remove_all(self, digests: Iterable[str]) -> None:
+        for path in map(self._path, digests):
+            with suppress(FileNotFoundError):
+                self._ask(partial(self._files.rm_file, path))
 
     def all(self) -> Iterator[str]:
         """The hash in every track's name, in order."""
@@ -92,8 +92,8 @@ class TrackObjects:
         """Nothing is ever written under a temporary name."""
         return []
 
-    def remove_stray(self, name: str) -> None:
-        raise ValueError(f"{name} is not a stray of {self.address}")
+    def remove_strays(self, names: Iterable[str]) -> None:
+        """Nothing is ever written under a temporary name."""
 
     def clear_staging(self) -> None:
         """Nothing is ever written under a temporary name."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -15,7 +16,7 @@ import numpy as np
 
 from wordreel.atomic import atomic_write, make_dir, sync_dir, write_and_sync
 from wordreel.errors import LibraryError
-from wordreel.library.catalogue import REPAIR, disk_full
+from wordreel.library.catalogue import REPAIR, disk_error
 from wordreel.types import Track, Words
 
 SUFFIX = ".safetensors"
@@ -108,8 +109,9 @@ class TrackFiles:
         try:
             write_and_sync(temporary, data)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise disk_full(self.root, str(error)) from error
+            with suppress(OSError):
+                temporary.unlink()
+            raise disk_error(self.root, error) from error
         return StagedTrack(hashlib.sha256(data).hexdigest(), temporary)
 
     def commit(self, staged: StagedTrack) -> None:
@@ -133,7 +135,7 @@ class TrackFiles:
                 folders.add(target.parent)
             _sync_all(folders)
         except OSError as error:
-            raise disk_full(self.root, str(error)) from error
+            raise disk_error(self.root, error) from error
 
     def put(self, digest: str, data: bytes) -> None:
         """Write a track under its name at once, whole or not at all."""
@@ -150,8 +152,18 @@ class TrackFiles:
     def load(self, digest: str) -> Track:
         return decode_named(self, digest)
 
-    def remove(self, digest: str) -> None:
-        self.path(digest).unlink(missing_ok=True)
+    def remove_all(self, digests: Iterable[str]) -> None:
+        """Delete tracks, durably: one that came back after a power cut would be used by nothing."""
+        folders = set()
+        try:
+            for digest in digests:
+                path = self.path(digest)
+                if path.exists():
+                    path.unlink()
+                    folders.add(path.parent)
+            _sync_all(folders)
+        except OSError as error:
+            raise disk_error(self.root, error) from error
 
     def all(self) -> Iterator[str]:
         """The hash in every track file's name, in order."""
@@ -168,20 +180,32 @@ class TrackFiles:
         staged = self.staging.iterdir() if self.staging.is_dir() else ()
         return sorted(map(str, [*staged, *misnamed]))
 
-    def remove_stray(self, name: str) -> None:
-        Path(name).unlink(missing_ok=True)
+    def remove_strays(self, names: Iterable[str]) -> None:
+        try:
+            paths = list(map(Path, names))
+            for path in paths:
+                path.unlink(missing_ok=True)
+            _sync_all({path.parent for path in paths})
+        except OSError as error:
+            raise disk_error(self.root, error) from error
 
     def clear_staging(self) -> None:
-        for path in self.staging.iterdir():
-            path.unlink(missing_ok=True)
+        """Delete what is staged and not committed, and flush that committed tracks have left."""
+        try:
+            for path in self.staging.iterdir():
+                path.unlink(missing_ok=True)
+            sync_dir(self.staging)
+        except OSError as error:
+            raise disk_error(self.root, error) from error
 
     def bytes(self) -> int:
         return sum(self.path(digest).stat().st_size for digest in self.all())
 
 
 def _sync_all(folders: set[Path]) -> None:
-    if len(folders) == 1:  # the usual case; threads would cost more than they save
-        sync_dir(folders.pop())
+    if len(folders) <= 1:  # the usual case; threads would cost more than they save
+        for folder in folders:
+            sync_dir(folder)
         return
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(sync_dir, folders))

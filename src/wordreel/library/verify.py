@@ -96,7 +96,7 @@ def repair(store: LibraryStore, problems: Sequence[LibraryProblem]) -> list[Libr
         "track": _drop_track,
         "clips": _cut_again,
         "orphan": lambda s, p: drop_tracks(s.catalogue, s.track_files, p.key),
-        "stray": lambda s, p: s.track_files.remove_stray(p.key[0]),
+        "stray": lambda s, p: s.track_files.remove_strays(p.key),
         "unreferenced": lambda s, p: drop_unreferenced(s.catalogue, s.track_files),
         "words": lambda s, p: s.catalogue.run("INSERT INTO words_fts (words_fts) VALUES ('rebuild')"),
         "cache": lambda s, p: remove_cache(Path(p.key[0])),
@@ -213,8 +213,9 @@ def _caches(store: LibraryStore) -> Iterator[LibraryProblem]:
         manifest = read_manifest(folder)
         if manifest is None:
             if any(folder.iterdir()):
-                # Killed in its first append, or robbed of its manifest: none of its rows count either way.
-                yield LibraryProblem("unfinished", f"{folder} has no manifest", key=(str(folder),))
+                # Killed in its first append or while it was deleted: the next embedding begins anew.
+                text = f"{folder} has no manifest; its embeddings are computed again"
+                yield LibraryProblem("unfinished", text, note=True, key=(str(folder),))
             continue
         try:
             errors = EmbeddingCache(store, folder.name, manifest.experts, manifest.dim).problems()

@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 
 from wordreel.errors import (
     BankError,
+    DiskError,
     HubnessError,
     IndexServerError,
     LibraryBusy,
@@ -90,6 +91,7 @@ def error_response(
 KINDS: tuple[tuple[type[WordreelError], int, str], ...] = (
     (LibraryBusy, 409, "library_busy"),
     (LibraryReadOnly, 403, "read_only"),
+    (DiskError, 507, "disk_full"),
     (NotMedia, 415, "not_media"),
     (OverLimit, 413, "too_large"),
     (MediaError, 422, "broken_media"),

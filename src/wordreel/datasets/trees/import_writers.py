@@ -154,7 +154,7 @@ class FeatureWriter:
                 processed = self._processed(entry.item.id, features, next_staged)
                 if processed.results or processed.info:
                     replaced += [row.hash for row in self.store.tracks(processed.content) if row.hash]
-                    record_file(self.store, processed, commit_tracks=False)
+                    record_file(self.store, processed)
                 changed = write_captions(self.store, processed.content, self.tree.dataset, entry, self.report)
                 if processed.info:
                     self.report.added += 1

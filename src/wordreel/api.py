@@ -6,9 +6,10 @@ The examples run against a library of three short films: red poppies, a green me
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,15 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
-from wordreel.errors import NOT_WRITABLE, LibraryBusy, LibraryError, LibraryReadOnly, NextStep
+from wordreel.errors import (
+    NOT_WRITABLE,
+    LibraryBusy,
+    LibraryError,
+    LibraryReadOnly,
+    NextStep,
+    WordreelError,
+)
+from wordreel.library.passes import PASSES, Pass
 from wordreel.library.store import LibraryStore
 from wordreel.progress import ProgressCallback
 from wordreel.search.hits import CaptionMatch, Hit, Match, MatchTimeline, Results, SequenceHit
@@ -25,6 +34,7 @@ from wordreel.weights.store import WeightStore
 
 if TYPE_CHECKING:
     from wordreel.banks.manager import BankManager
+    from wordreel.experts.base import Expert
     from wordreel.index.base import QuerySample
     from wordreel.library.add_report import AddProgress, AddProgressCallback, AddReport
     from wordreel.library.backup import BackupReport
@@ -43,7 +53,19 @@ if TYPE_CHECKING:
     from wordreel.weights.backbones import Precision
 
 RECALL_QUERIES = 100  # of a bank
+QUICK_FROM = 8 * 2**20  # bytes of new files from which on a quick pass comes first
 EMBED_EVERY = 30.0  # seconds of adding after which new videos become searchable
+
+
+@dataclass(frozen=True)
+class _AddOptions:
+    """What both passes of an `add` need to know."""
+
+    experts: Sequence[str]
+    jobs: int | None
+    retry_failed: bool
+    within: Sequence[str | PathLike[str]] | None
+    only_waiting: bool  # for the thorough pass, not all that has changed
 
 
 class Library:
@@ -133,7 +155,18 @@ class Library:
                 raise TypeError("give a Query or keyword arguments, not both")
         else:
             query = Query.build(query, **arguments)
-        return self.searcher().search(query, on_progress=on_progress)
+        results = self.searcher().search(query, on_progress=on_progress)
+        self._note_returned(results)
+        return results
+
+    def _note_returned(self, results: Results[Hit]) -> None:
+        """Let the thorough pass take the files first that a search returned after a quick look."""
+        from wordreel.library.passes import note_returned
+
+        quick = [hit.content for hit in results if hit.analysis == "quick"]
+        if quick and not self.is_replica:
+            with suppress(LibraryError):  # busy or full: the order of a later pass is not worth an error
+                note_returned(self.store, quick)
 
     def search_many(self, queries: Sequence[str | Query]) -> list[Results[Hit]]:
         """Answer several queries; their texts are encoded in one batch.
@@ -150,7 +183,10 @@ class Library:
         >>> [Path(results[0].path).name for results in library.search_many(["red", "green", "blue"])]
         ['poppies.mp4', 'meadow.mp4', 'sea.mp4']
         """
-        return self.searcher().search_many([q if isinstance(q, Query) else Query(q) for q in queries])
+        found = self.searcher().search_many([q if isinstance(q, Query) else Query(q) for q in queries])
+        for results in found:
+            self._note_returned(results)
+        return found
 
     def then(self, first: str, second: str, **arguments: Unpack[QueryArguments]) -> Results[SequenceHit]:
         """Find the videos that show one thing and later another.
@@ -321,19 +357,25 @@ class Library:
         retry_failed: bool = False,
         within: Sequence[str | PathLike[str]] | None = None,
         on: str | None = None,
+        passes: Sequence[Pass] | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> AddReport:
         """Add files and folders, or bring them up to date. Interrupted, the same call resumes.
 
+        The quick pass looks at the key frames of new files, so that all of them can be found soon; the
+        thorough one then runs every expert on everything, on what searches returned first, then the newest.
+
         Args:
-            paths: Files and folders.
+            paths: Files and folders. None, with only the thorough pass: all files that wait for it.
             experts: The experts that analyse the media; if None the default ones, and the image tower of the
                 backbone that the library searches with.
             jobs: How many files to analyse at once.
             retry_failed: Try files again that failed before and have not changed.
             within: Refuse files that, links resolved, are in none of these folders.
             on: Where to analyse: in this process if None, in worker processes if `local`, on a Ray cluster if
-                `ray` or its address.
+                `ray` or its address; there is no quick pass there.
+            passes: "quick", "thorough" or both. If None both, and only the thorough one where the new files
+                are so small that it takes seconds.
             on_progress: Called with `AddProgress` while files are analysed and `Progress` while clips are
                 embedded.
 
@@ -348,10 +390,67 @@ class Library:
         >>> library.add(folder / "new films", experts=["shots"]).added
         []
         """
+        from wordreel.library.add_report import QuickReport, merge_passes
+        from wordreel.library.passes import quick_contents, waiting_files
+
         self._refuse_replica()
-        first = not self.store.has_clips()
+        chosen = self._passes(passes, bool(paths), on)
         names = list(experts) if experts else self._default_experts()
         files = [Path(path).expanduser() for path in paths]
+        if not files:
+            files = [Path(file.path) for file in waiting_files(self.store.catalogue, retry_failed)]
+        options = _AddOptions(names, jobs, retry_failed, within, only_waiting=not paths)
+        quick = self._quick_experts(names) if "quick" in chosen else None
+        if "quick" in chosen and quick is None and passes is not None:
+            raise WordreelError(
+                "the quick pass needs an expert that sees single frames",
+                NextStep("name appearance among the experts, or leave them out"),
+            )
+        reports = []
+        if quick is not None:
+            least = 0 if passes is not None else QUICK_FROM
+            reports.append(
+                self._embedded(
+                    on_progress, lambda advanced: self._look_here(files, quick, options, least, advanced)
+                )
+            )
+        if "thorough" in chosen and on is None:
+            reports.append(
+                self._embedded(on_progress, lambda advanced: self._add_here(files, options, advanced))
+            )
+        elif "thorough" in chosen:
+            reports.append(
+                self._embedded(on_progress, lambda advanced: self._add_on(str(on), files, options, advanced))
+            )
+        report = reports[0] if len(reports) == 1 else merge_passes(*reports)
+        if len(reports) == 1 and "thorough" not in chosen:
+            report.quick = QuickReport.of(report)
+        report.waiting = len(quick_contents(self.store.catalogue))
+        return report
+
+    def _passes(self, passes: Sequence[Pass] | None, paths: bool, on: str | None) -> Sequence[Pass]:
+        """The passes to run; raises where they do not go with the rest."""
+        chosen = passes or (("thorough",) if on else PASSES)
+        if unknown := set(chosen) - set(PASSES):
+            raise ValueError(f"there is no pass {min(unknown)!r}; there are {', '.join(PASSES)}")
+        if "quick" in chosen and on:
+            raise WordreelError(
+                "the quick pass runs in this process, not on workers",
+                NextStep("take a quick look here, then add on workers"),
+            )
+        if not paths and "quick" in chosen:
+            raise WordreelError(
+                "there is nothing to add", NextStep("name files or folders", command="add FOLDER")
+            )
+        return chosen
+
+    def _embedded(
+        self,
+        on_progress: ProgressCallback | None,
+        run: Callable[[AddProgressCallback], AddReport],
+    ) -> AddReport:
+        """Run one pass; embed what it has added now and then, and the rest at its end."""
+        first = not self.store.has_clips()
         embedded = time.monotonic()
 
         def advanced(now: AddProgress) -> None:
@@ -362,54 +461,105 @@ class Library:
                 self.embed()
                 embedded = time.monotonic()
 
-        if on is None:
-            report = self._add_here(files, names, jobs, advanced, retry_failed, within)
-        else:
-            report = self._add_on(on, files, names, jobs, advanced, retry_failed, within)
+        report = run(advanced)
         self.embed(on_progress)
         if first:
             self.banks.build_everyday()
         self.banks.update()
         return report
 
-    def _add_here(
+    def _quick_experts(self, names: Sequence[str]) -> Sequence[str] | None:
+        """The experts of the quick pass among some; None where none of them sees single frames."""
+        from wordreel.experts import registry
+
+        eyes = [name for name in names if registry.sees_single_frames(name)]
+        others = [name for name in names if name in ("ocr", "sound", "speech")]
+        return [*eyes[-1:], *others] if eyes else None  # a backbone comes last and sees better
+
+    def _look_here(
         self,
         files: Sequence[Path],
         experts: Sequence[str],
-        jobs: int | None,
+        options: _AddOptions,
+        least_bytes: int,
         on_progress: AddProgressCallback,
-        retry_failed: bool,
-        within: Sequence[str | PathLike[str]] | None,
     ) -> AddReport:
-        from wordreel.experts import registry
+        from wordreel.experts import ocr, registry
         from wordreel.library import ingest
+        from wordreel.library.quick import QuickExperts, QuickExtractor
         from wordreel.media import Fence
         from wordreel.nets.runtime import shared_by
 
-        jobs = jobs or ingest.default_jobs()
+        jobs = options.jobs or ingest.default_jobs()
+
+        def load(name: str) -> Expert:
+            with shared_by(jobs):
+                return registry.load(name, self.weights)
+
+        eyes, *others = experts
+        with shared_by(jobs):
+            text = ocr.load_quick(self.weights) if "ocr" in others else None
+        sound = [load("sound")] if "sound" in others else []
+        speech = partial(load, "speech") if "speech" in others else None
+        with Fence() as fence:
+            return ingest.add_with(
+                QuickExtractor(
+                    QuickExperts([load(eyes)], text, sound, speech), fence, self.store.track_files
+                ),
+                self.store,
+                files,
+                jobs,
+                on_progress,
+                options.retry_failed,
+                options.within,
+                analysis="quick",
+                least_bytes=least_bytes,
+            )
+
+    def _add_here(
+        self, files: Sequence[Path], options: _AddOptions, on_progress: AddProgressCallback
+    ) -> AddReport:
+        from wordreel.experts import registry
+        from wordreel.library import ingest
+        from wordreel.library.extractor import LocalExtractor
+        from wordreel.media import Fence
+        from wordreel.nets.runtime import shared_by
+
+        jobs = options.jobs or ingest.default_jobs()
         # Several files at once, each with a thread or two, finish sooner than one with all of them.
         with shared_by(jobs):
-            loaded = [registry.load(name, self.weights) for name in experts]
+            loaded = [registry.load(name, self.weights) for name in options.experts]
         with Fence() as fence:
-            return ingest.add(self.store, files, loaded, fence, jobs, on_progress, retry_failed, within)
+            return ingest.add_with(
+                LocalExtractor(loaded, fence, self.store.track_files),
+                self.store,
+                files,
+                jobs,
+                on_progress,
+                options.retry_failed,
+                options.within,
+                only_waiting=options.only_waiting,
+            )
 
     def _add_on(
-        self,
-        on: str,
-        files: Sequence[Path],
-        experts: Sequence[str],
-        jobs: int | None,
-        on_progress: AddProgressCallback,
-        retry_failed: bool,
-        within: Sequence[str | PathLike[str]] | None,
+        self, on: str, files: Sequence[Path], options: _AddOptions, on_progress: AddProgressCallback
     ) -> AddReport:
         from wordreel.scale.add import add_on
         from wordreel.scale.extraction import ExtractSetup, LoadFrom
         from wordreel.scale.open_executor import open_executor
 
-        setup = ExtractSetup.of(self.store, experts, LoadFrom(self.weights.root))
-        with open_executor(on, jobs) as executor:
-            return add_on(executor, self.store, files, setup, on_progress, retry_failed, within)
+        setup = ExtractSetup.of(self.store, options.experts, LoadFrom(self.weights.root))
+        with open_executor(on, options.jobs) as executor:
+            return add_on(
+                executor,
+                self.store,
+                files,
+                setup,
+                on_progress,
+                options.retry_failed,
+                options.within,
+                options.only_waiting,
+            )
 
     def remove(self, *paths: str | PathLike[str]) -> list[str]:
         """Remove files and folders from the library; the media themselves stay.

@@ -90,6 +90,17 @@ class FakeFence:
                 raise BrokenMedia("the stream ends in the middle")
             start += window
 
+    def quick_look(self, path: str, need: FrameNeed, window: float = 60.0) -> Iterator[Window]:
+        """A key frame every ten seconds."""
+        info = self.probe(path)
+        if not info.has_video:
+            yield Window(0.0, info.duration, (None,))
+            return
+        for seen in self.stream(path, [replace(need, rate=0.1)], window):
+            (frames,) = seen.parts
+            assert isinstance(frames, Frames)
+            yield Window(seen.start, seen.end, (Frames(frames.images, frames.times, 1 / need.rate),))
+
 
 def _frames(need: FrameNeed, start: float, stop: float, base: np.ndarray) -> Frames:
     first = round(start * need.rate)

@@ -15,6 +15,7 @@ from wordreel.cli.common import (
     JsonOption,
     LibraryOption,
     OnOption,
+    count_of,
     long_time,
     names_in,
     print_json,
@@ -25,6 +26,7 @@ from wordreel.cli.show_progress import Shown, show_progress
 if TYPE_CHECKING:
     from wordreel.api import Library
     from wordreel.library.add_report import AddProgress, AddReport
+    from wordreel.library.passes import Pass
     from wordreel.progress import Progress
 
 
@@ -32,8 +34,19 @@ MENTIONED = "backbones_mentioned"  # a setting of the library
 
 
 def add(
-    paths: Annotated[list[Path], typer.Argument(help="Files and folders; folders are walked recursively.")],
     library: LibraryOption,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Files and folders; folders are walked recursively. None with --thorough: what waits for it."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only the quick pass: key frames, text on them, short speech.")
+    ] = False,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Only the thorough pass: every expert on everything.")
+    ] = False,
     experts: Annotated[
         str | None,
         typer.Option(help="Experts to run, separated by commas; `wordreel experts` lists them."),
@@ -45,16 +58,28 @@ def add(
 ) -> None:
     """Add videos, pictures and sounds to the library, or update it after they changed.
 
-    Unchanged files are skipped. Stop at any time; the same command resumes.
+    A quick pass over key frames lets you find every new file within minutes; the thorough pass follows, first
+    on what searches returned, then on the newest. Unchanged files are skipped. Stop at any time; the same
+    command resumes.
 
-    Example: wordreel add ~/Videos ~/Pictures/trip.mp4
+    Examples:
+
+      wordreel add ~/Videos ~/Pictures/trip.mp4
+
+      wordreel add ~/Videos --quick
+
+      wordreel add --thorough
     """
     from wordreel.api import Library
     from wordreel.cli.weights import fetch_missing
 
+    if not paths and (quick or not thorough):
+        raise typer.BadParameter("name files or folders, or give --thorough alone for what waits for it")
     names = names_in(experts)
     fetch_missing(names, quiet=as_json)
-    report = run(Library(library), paths, names, jobs, retry_failed, on, as_json)
+    chosen: dict[Pass, bool] = {"quick": quick, "thorough": thorough}
+    passes = [name for name, wanted in chosen.items() if wanted]
+    report = run(Library(library), paths or (), names, jobs, retry_failed, on, as_json, passes or None)
     if as_json:
         print_json(asdict(report))
     if report.failed and not (report.added or report.skipped or report.updated or report.moved):
@@ -69,6 +94,7 @@ def run(
     retry_failed: bool = False,
     on: str | None = None,
     as_json: bool = False,
+    passes: Sequence[Pass] | None = None,
 ) -> AddReport:
     """Add with progress and a summary at the end; `as_json` is for programs, without a summary."""
     with (
@@ -76,7 +102,13 @@ def run(
         redirect_stdout(sys.stderr),  # Ray prints that a worker died; standard output is for the report
     ):
         report = library.add(
-            *paths, experts=experts, jobs=jobs, retry_failed=retry_failed, on=on, on_progress=on_progress
+            *paths,
+            experts=experts,
+            jobs=jobs,
+            retry_failed=retry_failed,
+            on=on,
+            passes=passes,
+            on_progress=on_progress,
         )
     if not as_json:
         summarise(report, library)
@@ -88,7 +120,8 @@ def describe(now: Progress) -> Shown:
     from wordreel.library.add_report import AddProgress
 
     if isinstance(now, AddProgress):
-        return Shown("Adding", now.bytes_done, now.bytes_total, files_note(now))
+        heading = "Quick look" if now.analysis == "quick" else "Adding"
+        return Shown(heading, now.bytes_done, now.bytes_total, files_note(now))
     return Shown("Embedding", now.done, now.total, f"{now.done}/{now.total} clips")
 
 
@@ -121,6 +154,15 @@ def summarise(report: AddReport, library: Library) -> None:
         else ""
     )
     typer.echo(f"{summary}; {long_time(report.media_seconds)} of media in {long_time(report.seconds)}{rate}")
+    if report.quick is not None and report.quick.files and report.quick.seconds:
+        quick = report.quick
+        typer.echo(
+            f"Quick look: {count_of(quick.files, 'file')} to be found after {long_time(quick.seconds)} "
+            f"({quick.media_seconds / quick.seconds:.0f}× real time)"
+        )
+    if report.waiting:
+        typer.echo(f"{count_of(report.waiting, 'file')} known by key frames alone.")
+        typer.echo("→ run the thorough pass: `wordreel add --thorough`")
     if report.gone:
         typer.echo("→ remove files that are gone from the library: `wordreel remove --missing`")
     if report.failed:

@@ -38,18 +38,26 @@ def list_videos(
         return
     if as_json:
         print_json(
-            [{"content": v.content, "paths": v.paths, "size": v.size, **asdict(v.info)} for v in videos]
+            [
+                {"content": v.content, "paths": v.paths, "size": v.size, "analysis": v.analysis}
+                | asdict(v.info)
+                for v in videos
+            ]
         )
         return
     for video in videos:
         kinds = {"image": "picture", "features": "features"}
         length = kinds.get(video.info.kind) or kinds.get(video.info.container) or clock(video.info.duration)
+        quick = "  (quick look)" if video.analysis == "quick" else ""
         for path in video.paths:
-            typer.echo(f"{length:>10}  {printable(path)}")
+            typer.echo(f"{length:>10}  {printable(path)}{quick}")
     files, clips = count_of(stats.files, "file"), count_of(stats.clips, "clip")
     failures_text = count_of(stats.failures, "failure")
     media = long_time(stats.seconds)
     typer.echo(f"{files}, {media} of media, {clips}, {stats.words} lines of words, {failures_text}")
+    if stats.quick:
+        typer.echo(f"{count_of(stats.quick, 'file')} known by key frames alone.")
+        typer.echo("→ run the thorough pass: `wordreel add --thorough`")
 
 
 def show(
@@ -71,7 +79,8 @@ def show(
     info: dict[str, Any] = facts["info"]
     size = f", {info['width']} × {info['height']}" if info["width"] else ""
     length = "" if info["kind"] == "image" else f", {clock(info['duration'])}"
-    typer.echo(f"{printable(facts['path'])}: {info['kind']} ({info['container']}){length}{size}")
+    quick = ", quick look only" if facts["analysis"] == "quick" else ""
+    typer.echo(f"{printable(facts['path'])}: {info['kind']} ({info['container']}){length}{size}{quick}")
     for expert in facts["experts"]:
         labels = "; ".join(expert["labels"]) if expert["labels"] else f"{expert['rows']} rows"
         typer.echo(f"  {expert['name']:<12} {expert['reason'] or labels}")

@@ -171,10 +171,11 @@ def player(hit: Hit) -> list[str]:
 
 
 def line(hit: Hit) -> str:
-    """Rank, score, file and moment in one line."""
+    """Rank, score, file and moment in one line, and whether the file is known by key frames alone."""
     when = "picture" if hit.kind == "image" else f"{clock(hit.start)} – {clock(hit.end)}"
     confidence = "" if hit.confidence is None else f"  {hit.confidence:.0%} sure"
-    return f"{hit.rank:>3}.  {hit.score:.3f}  {printable(hit.path)}  [{when}]{confidence}"
+    quick = "  (quick look)" if hit.analysis == "quick" else ""
+    return f"{hit.rank:>3}.  {hit.score:.3f}  {printable(hit.path)}  [{when}]{confidence}{quick}"
 
 
 def reasons(hit: Hit | CaptionMatch) -> str:

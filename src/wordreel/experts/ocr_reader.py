@@ -39,8 +39,11 @@ class TextLine:
 OcrReader = Callable[[Image], tuple[TextLine, ...]]
 
 
-def open_reader() -> OcrReader:
-    """A function from an RGB frame to its lines, top to bottom. Nothing is ever downloaded."""
+def open_reader(detection_side: int = LONG_SIDE) -> OcrReader:
+    """A function from an RGB frame to its lines, top to bottom. Nothing is ever downloaded.
+
+    Text is looked for in a copy of the frame whose longer side has at most `detection_side` pixels.
+    """
     from rapidocr import RapidOCR
 
     detector, recogniser = (str(path) for path in checked_models())
@@ -51,7 +54,7 @@ def open_reader() -> OcrReader:
             "EngineConfig.onnxruntime.intra_op_num_threads": threads(),
             "Det.model_path": detector,
             "Det.limit_type": "max",
-            "Det.limit_side_len": LONG_SIDE,
+            "Det.limit_side_len": detection_side,
             "Det.max_candidates": MAX_LINES,
             "Rec.model_path": recogniser,
         }

@@ -68,6 +68,15 @@ def default_names() -> list[str]:
     return [name for name, card in _fixed_cards().items() if card.default]
 
 
+def sees_single_frames(name: str) -> bool:
+    """Whether an expert gives a row for each frame by itself, also of frames far apart.
+
+    >>> sees_single_frames("appearance"), sees_single_frames("motion")
+    (True, False)
+    """
+    return name == "appearance" or name not in _fixed_cards()
+
+
 def load(name: str, store: WeightStore | None = None) -> Expert:
     """Load an expert with its weights, checked.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from wordreel.library.passes import Pass
 from wordreel.progress import Progress
 
 
@@ -24,6 +25,7 @@ class AddProgress(Progress):
     seconds: float
     failures: int = 0
     current: tuple[str, ...] = ()  # files being processed
+    analysis: Pass = "thorough"
 
     @property
     def times_real_time(self) -> float:
@@ -61,3 +63,51 @@ class AddReport:
     gone: list[str] = field(default_factory=list)  # in the library, no longer on disk; not removed
     seconds: float = 0.0
     media_seconds: float = 0.0
+    quick: QuickReport | None = None  # of the quick pass, if there was one
+    waiting: int = 0  # contents of the library that have had the quick pass only
+
+
+@dataclass(frozen=True)
+class QuickReport:
+    """What the quick pass of an `add` did; its files are counted in the lists of the `AddReport`."""
+
+    files: int
+    seconds: float
+    media_seconds: float
+
+    @classmethod
+    def of(cls, report: AddReport) -> QuickReport:
+        files = len(report.added) + len(report.changed)
+        return cls(files, report.seconds, report.media_seconds)
+
+
+def merge_passes(quick: AddReport, thorough: AddReport) -> AddReport:
+    """One report of a quick pass and the thorough one that followed it, over the same paths.
+
+    A file is what the quick pass found it to be; where that failed, what the thorough one made of it.
+    """
+    moved = [new for _, new in quick.moved]
+    known = {*quick.added, *quick.changed, *moved, *quick.duplicates}
+    lost = {path for path, _ in thorough.failed}  # added by its key frames, and can still be found
+    again = known & {*thorough.updated, *thorough.changed, *thorough.added, *thorough.duplicates, *lost}
+    return AddReport(
+        added=[*(p for p in quick.added if p not in lost), *(p for p in thorough.added if p not in known)],
+        changed=[
+            *(p for p in quick.changed if p not in lost),
+            *(p for p in thorough.changed if p not in known),
+        ],
+        updated=[p for p in thorough.updated if p not in known],
+        moved=[*(pair for pair in quick.moved if pair[1] not in lost), *thorough.moved],
+        duplicates=[
+            *(p for p in quick.duplicates if p not in lost),
+            *(p for p in thorough.duplicates if p not in known),
+        ],
+        skipped=thorough.skipped - len(known - again),
+        ignored=thorough.ignored,
+        failed=thorough.failed,
+        still_failed=thorough.still_failed,
+        gone=thorough.gone,
+        seconds=quick.seconds + thorough.seconds,
+        media_seconds=thorough.media_seconds,
+        quick=QuickReport.of(quick),
+    )

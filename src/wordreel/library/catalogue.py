@@ -32,6 +32,7 @@ _DIGEST_QUERIES = (
     "SELECT content, expert, start, end, text, score FROM words ORDER BY 1, 2, 3, 4, 5, 6",
     "SELECT content, dataset, split, text, start, end FROM captions ORDER BY content, dataset, split, id",
     "SELECT path, size, reason FROM failures ORDER BY path",
+    "SELECT content FROM quick_contents ORDER BY content",
 )
 
 

@@ -84,7 +84,7 @@ def extract(
     no_stream: set[str] = set(names)
     end = 0.0
     if needs:
-        with closing(_generator(decoder.stream(path, needs, window=WINDOW))) as windows:
+        with closing(closable(decoder.stream(path, needs, window=WINDOW))) as windows:
             for window in windows:
                 on_window(window)
                 end = max(end, window.end)
@@ -98,7 +98,7 @@ def extract(
             for media in chunker.flush():
                 outputs[name].append(runner.run(name, media))
     return Extracted(
-        {n: _joined(outputs[n], n in no_stream, isinstance(cards[n].need, AudioNeed)) for n in names}, end
+        {n: joined(outputs[n], n in no_stream, isinstance(cards[n].need, AudioNeed)) for n in names}, end
     )
 
 
@@ -158,12 +158,12 @@ def content_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _generator(windows: Iterator[Window]) -> Generator[Window, None, None]:
+def closable(windows: Iterator[Window]) -> Generator[Window, None, None]:
     """A generator even if the decoder gives a plain iterator, so that it can be closed early."""
     yield from windows
 
 
-def _joined(outputs: list[Track | Absent], no_stream: bool, sound: bool) -> Track | Absent:
+def joined(outputs: list[Track | Absent], no_stream: bool, sound: bool) -> Track | Absent:
     """Concatenate the tracks of all chunks; absent only if every chunk was."""
     tracks = [output for output in outputs if isinstance(output, Track)]
     if tracks:

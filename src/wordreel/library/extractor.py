@@ -54,12 +54,14 @@ class ExpertResult:
 class FileTracks:
     """What the experts found in a file; `end` is where its media really ended (0 if nothing was decoded).
 
-    `shots` is the output of the shots expert if it was among those that ran: clips are cut from it.
+    `shots` is the output of the shots expert if it was among those that ran: clips are cut from it. A quick
+    look has no shots, but `key_frames`: clips are the stretches between those times.
     """
 
     results: tuple[ExpertResult, ...]
     shots: Track | Absent | None
     end: float
+    key_frames: tuple[float, ...] = ()
 
 
 class Extractor(Protocol):

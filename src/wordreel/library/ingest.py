@@ -30,11 +30,14 @@ from wordreel.library.ingest_file import (
     remove_lost_failures,
     remove_not_media,
 )
+from wordreel.library.passes import Pass, is_quick, latest_returned, quick_contents
 from wordreel.library.paths import canonical_path, from_blob, may_exist, prefix_bounds, to_blob
 from wordreel.library.remove import drop_tracks, drop_unreferenced
 from wordreel.library.scan import FileStamp, IgnoredFile, ScannedFile, scan
 from wordreel.library.store import LibraryStore
+from wordreel.library.task_queue import TaskQueue
 
+STAGES: dict[Pass, str] = {"quick": "taking a quick look", "thorough": "adding files"}
 STOP_TIMEOUT = 5.0  # seconds a worker gets to notice that it should stop
 CLOCK_TICK_NS = 50_000_000  # file times tick this coarsely at worst
 
@@ -101,16 +104,30 @@ def add_with(
     retry_failed: bool = False,
     within: Sequence[str | os.PathLike[str]] | None = None,
     keep_clips: bool = False,
+    analysis: Pass = "thorough",
+    only_waiting: bool = False,
+    least_bytes: int = 0,
 ) -> AddReport:
-    """`add` wherever the extractor works; only this process writes to the catalogue."""
+    """`add` wherever the extractor works; only this process writes to the catalogue.
+
+    The quick pass takes files whose content the library does not know, or none of them where they have fewer
+    than `least_bytes` in all. With `only_waiting`, the thorough pass takes only unchanged files that have had
+    the quick one.
+    """
     started = time.monotonic()
     report = AddReport()
     with store.writing():
-        tasks = _plan(store, paths, extractor.fingerprints, retry_failed, within, report)
+        planner = _Planner(store.catalogue, extractor.fingerprints, retry_failed, analysis == "quick", report)
+        tasks = planner.plan(paths, str(store.path), within)
+        if only_waiting:
+            waiting = quick_contents(store.catalogue)
+            tasks = [task for task in tasks if task.last_content in waiting]
+        if sum(task.stamp.size for task in tasks) < least_bytes:
+            tasks = []
         remove_lost_failures(store, paths)
         store.track_files.clear_staging()
         if tasks:
-            run = _AddRun(store, tasks, extractor, report, on_progress, started, keep_clips)
+            run = _AddRun(store, tasks, extractor, report, on_progress, started, keep_clips, analysis)
             run.run(max(1, min(jobs, len(tasks))))
         drop_unreferenced(store.catalogue, store.track_files)
     report.seconds = time.monotonic() - started
@@ -122,51 +139,64 @@ def default_jobs() -> int:
     return min(8, len(os.sched_getaffinity(0)) + 1)
 
 
-def _plan(
-    store: LibraryStore,
-    paths: Sequence[str | os.PathLike[str]],
-    fingerprints: Mapping[str, str],
-    retry_failed: bool,
-    within: Sequence[str | os.PathLike[str]] | None,
-    report: AddReport,
-) -> list[AddTask]:
-    """List the files to process and count the others in `report`; reads only folders and first bytes."""
-    tasks: list[AddTask] = []
-    seen: set[str] = set()
-    for item in scan(paths, skip=str(store.path), within=within):
-        seen.add(item.path)
-        if isinstance(item, IgnoredFile):
-            report.ignored += 1
-        elif isinstance(item, ScannedFile):
-            task = _task(store.catalogue, item, fingerprints, retry_failed, report)
-            if task is not None:
-                tasks.append(task)
-        else:
-            report.failed.append((item.path, item.reason))
-    report.gone = _gone(store.catalogue, paths, seen)
-    return tasks
+@dataclass(frozen=True)
+class _Planner:
+    """Lists the files to process and counts the others in `report`; reads only folders and first bytes."""
 
+    catalogue: Catalogue
+    fingerprints: Mapping[str, str]
+    retry: bool
+    quick: bool
+    report: AddReport
 
-def _task(
-    catalogue: Catalogue, item: ScannedFile, fingerprints: Mapping[str, str], retry: bool, report: AddReport
-) -> AddTask | None:
-    """The task for one file; None if it is up to date or failed before in the same way."""
-    now = time.time_ns()
-    stamp, key = item.stamp, to_blob(item.path)
-    failed = catalogue.one("SELECT size, mtime_ns, recipe, reason FROM failures WHERE path = ?", key)
-    if failed and not retry and failed[:3] == (stamp.size, stamp.mtime_ns, expert_set_id(fingerprints)):
-        report.still_failed.append((item.path, failed[3]))
-        return None
-    row = catalogue.one(
-        "SELECT size, mtime_ns, ctime_ns, inode, checked_ns, content FROM files WHERE path = ?", key
-    )
-    content = None
-    if row and FileStamp(*row[:4]) == stamp and max(stamp.mtime_ns, stamp.ctime_ns) + CLOCK_TICK_NS < row[4]:
-        content = row[5]
-        if not missing_experts(catalogue, content, fingerprints):
-            report.skipped += 1
+    def plan(
+        self,
+        paths: Sequence[str | os.PathLike[str]],
+        skip: str,
+        within: Sequence[str | os.PathLike[str]] | None,
+    ) -> list[AddTask]:
+        tasks: list[AddTask] = []
+        seen: set[str] = set()
+        for item in scan(paths, skip=skip, within=within):
+            seen.add(item.path)
+            if isinstance(item, IgnoredFile):
+                self.report.ignored += 1
+            elif isinstance(item, ScannedFile):
+                task = self._task(item)
+                if task is not None:
+                    tasks.append(task)
+            else:
+                self.report.failed.append((item.path, item.reason))
+        self.report.gone = _gone(self.catalogue, paths, seen)
+        return tasks
+
+    def _task(self, item: ScannedFile) -> AddTask | None:
+        """The task for one file; None if it is up to date or failed before in the same way."""
+        now = time.time_ns()
+        stamp, key = item.stamp, to_blob(item.path)
+        failed = self.catalogue.one("SELECT size, mtime_ns, recipe, reason FROM failures WHERE path = ?", key)
+        same = failed and not self.retry and failed[:2] == (stamp.size, stamp.mtime_ns)
+        # Whatever failed, the quick pass leaves it to the thorough one.
+        if failed and same and (self.quick or failed[2] == expert_set_id(self.fingerprints)):
+            self.report.still_failed.append((item.path, failed[3]))
             return None
-    return AddTask(item.path, stamp, item.expected, now, content)
+        row = self.catalogue.one(
+            "SELECT size, mtime_ns, ctime_ns, inode, checked_ns, content FROM files WHERE path = ?", key
+        )
+        content = None
+        last_content = row[5] if row and FileStamp(*row[:4]) == stamp else None
+        if row and last_content and max(stamp.mtime_ns, stamp.ctime_ns) + CLOCK_TICK_NS < row[4]:
+            content = last_content
+            if self._up_to_date(content):
+                self.report.skipped += 1
+                return None
+        return AddTask(item.path, stamp, item.expected, now, content, last_content)
+
+    def _up_to_date(self, content: str) -> bool:
+        if self.quick:
+            return True
+        missing = missing_experts(self.catalogue, content, self.fingerprints)
+        return not missing and not is_quick(self.catalogue, content)
 
 
 def _gone(catalogue: Catalogue, paths: Sequence[str | os.PathLike[str]], seen: set[str]) -> list[str]:
@@ -207,7 +237,7 @@ class _AddRun:
     on_progress: AddProgressCallback | None
     started: float
     keep_clips: bool
-    todo: queue.SimpleQueue[AddTask | None] = field(default_factory=queue.SimpleQueue)
+    analysis: Pass
     messages: queue.SimpleQueue[_Message] = field(default_factory=queue.SimpleQueue)
     stop: threading.Event = field(default_factory=threading.Event)
     locks: ContentLocks = field(default_factory=ContentLocks)
@@ -219,11 +249,10 @@ class _AddRun:
     total_bytes: int = 0
 
     def __post_init__(self) -> None:
+        self.todo = TaskQueue(self.tasks, lambda: latest_returned(self.store.catalogue))
         self.total_bytes = sum(task.stamp.size for task in self.tasks)
 
     def run(self, workers: int) -> None:
-        for task in self.tasks:
-            self.todo.put(task)
         # Daemons: an expert deep in a long file must not keep an interrupted program from ending.
         threads = [threading.Thread(target=self._work, daemon=True, name=f"add-{n}") for n in range(workers)]
         for thread in threads:
@@ -233,8 +262,7 @@ class _AddRun:
                 self._handle(self.messages.get())
         finally:
             self.stop.set()
-            for _ in threads:
-                self.todo.put(None)
+            self.todo.close()
             deadline = time.monotonic() + STOP_TIMEOUT
             for thread in threads:
                 thread.join(max(0.0, deadline - time.monotonic()))
@@ -243,7 +271,13 @@ class _AddRun:
 
     def _work(self) -> None:
         processor = FileProcessor(
-            self.store, self.extractor, self.locks, self.stop, self._on_position, self.keep_clips
+            self.store,
+            self.extractor,
+            self.locks,
+            self.stop,
+            self._on_position,
+            self.keep_clips,
+            self.analysis == "quick",
         )
         while (task := self.todo.get()) is not None and not self.stop.is_set():
             self.messages.put(_Started(task))
@@ -316,7 +350,7 @@ class _AddRun:
 
     def _snapshot(self) -> AddProgress:
         return AddProgress(
-            "adding files",
+            STAGES[self.analysis],
             self.done,
             len(self.tasks),
             bytes_done=self.done_bytes + sum(size for size, _ in self.current.values()),
@@ -325,4 +359,5 @@ class _AddRun:
             seconds=time.monotonic() - self.started,
             failures=len(self.report.failed),
             current=tuple(self.current),
+            analysis=self.analysis,
         )

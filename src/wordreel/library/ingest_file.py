@@ -17,9 +17,10 @@ from typing import Literal
 
 from wordreel.errors import LibraryError, MediaError, NextStep, NotMedia, WeightsError
 from wordreel.library.catalogue import Catalogue
-from wordreel.library.clips import SHOTS_EXPERT, ClipBounds, cut_clips, shots_of
+from wordreel.library.clips import SHOTS_EXPERT, ClipBounds, Span, cut_clips, shots_of
 from wordreel.library.extract import ExpertFailed
 from wordreel.library.extractor import ExpertResult, Extractor, FileTracks
+from wordreel.library.passes import Pass, is_quick, mark_quick, mark_thorough, stretches_between
 from wordreel.library.paths import canonical_path, from_blob, may_exist, prefix_bounds, to_blob
 from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
@@ -59,18 +60,26 @@ class ContentLocks:
 
 @dataclass(frozen=True)
 class AddTask:
-    """A file to process. `content` is set if the file is unchanged and only experts are missing."""
+    """A file to process. `content` is set if the file is unchanged and only experts are missing.
+
+    `last_content` is what it was when it last had the same stamp; it nearly always still is.
+    """
 
     path: str
     stamp: FileStamp
     expected: bool  # report it if it is not media
     checked_ns: int
     content: str | None = None
+    last_content: str | None = None
 
 
 @dataclass(frozen=True)
 class ProcessedFile:
-    """Everything to record about a file. `info` is None if the content is already in the library."""
+    """Everything to record about a file.
+
+    `info` is set if the content is new to the library, or new to the thorough pass; then `analysis` is the
+    pass that the content has had once this is recorded.
+    """
 
     task: AddTask
     content: str
@@ -78,6 +87,7 @@ class ProcessedFile:
     results: tuple[ExpertResult, ...]
     clips: tuple[ClipBounds, ...]
     seconds: float
+    analysis: Pass = "thorough"
 
 
 @dataclass(frozen=True)
@@ -130,6 +140,7 @@ class FileProcessor:
     stop: threading.Event
     on_position: Callable[[AddTask, float, float], None]  # seconds read, duration in the file's header
     keep_clips: bool
+    quick: bool = False  # a content that the library knows is not looked at again
 
     def process(self, task: AddTask) -> ProcessOutcome:
         """Process one file, or say why not. Errors that concern all files are raised."""
@@ -168,10 +179,9 @@ class FileProcessor:
 
     def _run_experts(self, task: AddTask, content: str, info: MediaInfo | None) -> ProcessOutcome:
         known = self.store.info(content)  # a copy may have been recorded since this file was opened
-        names = list(self.extractor.fingerprints)
-        if known:
-            names = missing_experts(self.store.catalogue, content, self.extractor.fingerprints)
+        first_thorough = not self.quick and not self.keep_clips and is_quick(self.store.catalogue, content)
         media: MediaInfo = known or info or self.extractor.probe(Path(task.path))
+        names = self._names(content, media, known is not None, first_thorough)
         duration = media.duration
 
         def on_position(seconds: float) -> None:
@@ -179,15 +189,34 @@ class FileProcessor:
             self.on_position(task, seconds, duration)
 
         tracks = self.extractor.extract(Path(task.path), task.stamp, names, on_position)
-        if known is None and media.kind != "image" and tracks.end > 0:
+        new = known is None or first_thorough
+        if new and not self.quick and media.kind != "image" and tracks.end > 0:
             media = replace(media, duration=tracks.end)  # the header's duration may be wrong
         clips: Sequence[ClipBounds] = ()
-        if known is None or (names and not self.keep_clips):
-            clips = cut_clips(media, shots_of(self._shots_track(content, names, tracks), media.duration))
+        if new or (names and not self.keep_clips):
+            clips = cut_clips(media, self._spans(content, names, tracks, media.duration))
         self._check_stop()
-        new_info = media if known is None else None
         seconds = media.duration if names else 0.0
-        return ProcessedFile(task, content, new_info, tracks.results, tuple(clips), seconds)
+        analysis: Pass = "quick" if self.quick else "thorough"
+        return ProcessedFile(
+            task, content, media if new else None, tracks.results, tuple(clips), seconds, analysis
+        )
+
+    def _names(self, content: str, media: MediaInfo, known: bool, first_thorough: bool) -> list[str]:
+        """The experts to run."""
+        if not known or (first_thorough and media.kind == "video"):
+            # All of them: where a video ends depends on what of it is decoded.
+            return list(self.extractor.fingerprints)
+        if self.quick:
+            return []
+        return missing_experts(self.store.catalogue, content, self.extractor.fingerprints)
+
+    def _spans(
+        self, content: str, names: Sequence[str], tracks: FileTracks, end: float
+    ) -> Sequence[Span] | None:
+        if self.quick:
+            return stretches_between(tracks.key_frames, end) if tracks.key_frames else None
+        return shots_of(self._shots_track(content, names, tracks), end)
 
     def _shots_track(self, content: str, names: Sequence[str], tracks: FileTracks) -> Track | Absent | None:
         return tracks.shots if SHOTS_EXPERT in names else self.store.track(content, SHOTS_EXPERT)
@@ -209,13 +238,17 @@ def record_file(store: LibraryStore, processed: ProcessedFile) -> tuple[FileChan
     with catalogue.transaction():
         if processed.info:
             catalogue.run(
-                f"INSERT INTO contents VALUES ({','.join('?' * 13)})",  # noqa: S608
+                f"INSERT INTO contents VALUES ({','.join('?' * 13)}) "  # noqa: S608
+                "ON CONFLICT (content) DO UPDATE SET duration = excluded.duration",
                 processed.content, task.stamp.size, *astuple(processed.info), time.time(),
             )  # fmt: skip
         for result in processed.results:
             _insert_track(catalogue, processed.content, result)
         if processed.clips:
             insert_clips(catalogue, processed.content, processed.clips)
+        if processed.info:
+            mark = mark_quick if processed.analysis == "quick" else mark_thorough
+            mark(catalogue, processed.content)
         return _insert_path(catalogue, processed)
 
 

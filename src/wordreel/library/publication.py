@@ -53,6 +53,7 @@ class PublishedTable:
 
 TABLES = (  # in the order in which rows refer to one another
     PublishedTable("contents", ("content",)),
+    PublishedTable("quick_contents", ("content",)),
     PublishedTable("files", ("path",)),
     PublishedTable("tracks", ("content", "expert")),
     PublishedTable("clips", ("id",)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wordreel.library.passes import Pass
 from wordreel.media.types import MediaInfo
 from wordreel.types import Clip
 
@@ -27,6 +28,7 @@ class Video:
     info: MediaInfo
     paths: tuple[str, ...]
     size: int
+    analysis: Pass = "thorough"
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class Stats:
     clips: int
     words: int
     failures: int
+    quick: int  # contents that have had the quick pass only
     experts: dict[str, tuple[int, int]]  # name -> (present, absent)
     track_bytes: int
     catalogue_bytes: int

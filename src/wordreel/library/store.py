@@ -17,6 +17,7 @@ from wordreel.library.captions import read_captions
 from wordreel.library.catalogue import NAME, Catalogue
 from wordreel.library.file_conditions import FileConditions, first_paths, passing_contents
 from wordreel.library.lock import may_have_died, writer_lock
+from wordreel.library.passes import Pass, is_version, quick_fingerprint
 from wordreel.library.paths import IMPORTED, from_blob, library_path, to_blob
 from wordreel.library.records import (
     CaptionRow,
@@ -28,7 +29,13 @@ from wordreel.library.records import (
     Video,
     WordRow,
 )
-from wordreel.library.remove import delete_unreferenced, drop_tracks, remove_missing, remove_paths, sweep
+from wordreel.library.remove import (
+    delete_unreferenced,
+    drop_tracks,
+    remove_missing,
+    remove_paths,
+    sweep,
+)
 from wordreel.library.track_store import TRACKS_SETTING, TrackStore, open_tracks
 from wordreel.library.tracks import STAGING, TrackFiles
 from wordreel.media.types import MediaInfo
@@ -36,6 +43,10 @@ from wordreel.types import Absent, Track
 
 _INFO = (
     "kind, container, duration, width, height, rotation, frame_rate, video_codec, audio_codec, sample_rate"
+)
+_ANALYSIS = (
+    "CASE WHEN EXISTS (SELECT 1 FROM quick_contents q WHERE q.content = c.content) "
+    "THEN 'quick' ELSE 'thorough' END"
 )
 _CLIP = "id, content, start, end, whole, shot"
 _HAS_FILE = "EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
@@ -188,19 +199,36 @@ class LibraryStore:
         paths: dict[str, list[str]] = {}
         for content, path in self.catalogue.rows("SELECT content, path FROM files ORDER BY path"):
             paths.setdefault(content, []).append(from_blob(path))
-        rows = self.catalogue.rows(f"SELECT content, size, {_INFO} FROM contents ORDER BY content")  # noqa: S608
-        return [Video(c, MediaInfo(*info), tuple(paths[c]), size) for c, size, *info in rows if c in paths]
+        rows = self.catalogue.rows(
+            f"SELECT content, size, {_ANALYSIS}, {_INFO} FROM contents c ORDER BY content"  # noqa: S608
+        )
+        return [
+            Video(c, MediaInfo(*info), tuple(paths[c]), size, analysis)
+            for c, size, analysis, *info in rows
+            if c in paths
+        ]
 
     def video(self, content: str) -> Video | None:
-        row = self.catalogue.one(f"SELECT size, {_INFO} FROM contents WHERE content = ?", content)  # noqa: S608
+        row = self.catalogue.one(
+            f"SELECT size, {_ANALYSIS}, {_INFO} FROM contents c WHERE content = ?",  # noqa: S608
+            content,
+        )
         if row is None:
             return None
         paths = self.catalogue.rows("SELECT path FROM files WHERE content = ? ORDER BY path", content)
-        return Video(content, MediaInfo(*row[1:]), tuple(from_blob(p) for (p,) in paths), row[0])
+        return Video(content, MediaInfo(*row[2:]), tuple(from_blob(p) for (p,) in paths), *row[:2])
 
     def info(self, content: str) -> MediaInfo | None:
         row = self.catalogue.one(f"SELECT {_INFO} FROM contents WHERE content = ?", content)  # noqa: S608
         return MediaInfo(*row) if row else None
+
+    def info_and_analysis(self, content: str) -> tuple[MediaInfo, Pass] | None:
+        """What a content is, and the last pass that it has had."""
+        row = self.catalogue.one(
+            f"SELECT {_ANALYSIS}, {_INFO} FROM contents c WHERE content = ?",  # noqa: S608
+            content,
+        )
+        return (MediaInfo(*row[1:]), row[0]) if row else None
 
     def has_content_of_size(self, size: int) -> bool:
         """Whether some content has this many bytes: only then can a new file be a known one."""
@@ -227,11 +255,12 @@ class LibraryStore:
     ) -> dict[str, Track]:
         """The tracks of one content by these experts, those that are present, in one query.
 
-        Of an expert with an entry in `fingerprints`, only a track by that version counts.
+        Of an expert with an entry in `fingerprints`, only a track by that version counts, of all frames or of
+        key frames alone.
         """
         wanted = fingerprints or {}
         rows = self.tracks(content)
-        held = {r.expert: r.hash for r in rows if wanted.get(r.expert, r.fingerprint) == r.fingerprint}
+        held = {r.expert: r.hash for r in rows if is_version(r.fingerprint, wanted.get(r.expert))}
         hashes = {name: held.get(name) for name in experts}
         return {name: self.load_track(digest) for name, digest in hashes.items() if digest is not None}
 
@@ -319,6 +348,7 @@ class LibraryStore:
             clips=self._count("clips"),
             words=self._count("words"),
             failures=self._count("failures"),
+            quick=self._count("quick_contents"),
             experts=experts,
             track_bytes=self.track_files.bytes(),
             catalogue_bytes=sum(p.stat().st_size for p in self.path.glob(f"{NAME}*")),
@@ -358,8 +388,8 @@ class LibraryStore:
 
     def has_track_by(self, expert: str, fingerprint: str) -> bool:
         """Whether any content was given to this version of an expert, also where its output is absent."""
-        query = "SELECT 1 FROM tracks WHERE expert = ? AND fingerprint = ? LIMIT 1"
-        return self.catalogue.one(query, expert, fingerprint) is not None
+        query = "SELECT 1 FROM tracks WHERE expert = ? AND fingerprint IN (?, ?) LIMIT 1"
+        return self.catalogue.one(query, expert, fingerprint, quick_fingerprint(fingerprint)) is not None
 
     def only_imported(self) -> int:
         """The number of items if all were imported from datasets; 0 if any is a file, or there is none."""

@@ -14,10 +14,11 @@ import numpy as np
 from wordreel import checksum
 from wordreel.errors import LibraryError, NextStep
 from wordreel.library.catalogue import REPAIR
-from wordreel.library.clips import SHOTS_EXPERT, cut_clips, shots_of
+from wordreel.library.clips import cut_clips
 from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest, remove_cache
 from wordreel.library.ingest_file import insert_clips
 from wordreel.library.lock import writer_at_work
+from wordreel.library.passes import moment_spans
 from wordreel.library.paths import from_blob, is_imported
 from wordreel.library.records import TrackRow
 from wordreel.library.remove import drop_tracks, drop_unreferenced
@@ -130,9 +131,9 @@ def _cut_again(store: LibraryStore, problem: LibraryProblem) -> None:
     info = store.info(content)
     if info is None:
         return
-    shots = shots_of(store.track(content, SHOTS_EXPERT), info.duration)
+    spans = moment_spans(store, content, info)
     with store.catalogue.transaction():
-        insert_clips(store.catalogue, content, cut_clips(info, shots))
+        insert_clips(store.catalogue, content, cut_clips(info, spans))
 
 
 def _database(store: LibraryStore) -> Iterator[LibraryProblem]:

@@ -28,7 +28,7 @@ def decode_frames(container: Any, stream: Any, displayed: IsDisplayed | None = N
 
     context = stream.codec_context
     bad = 0
-    for packet, needed in _with_lookahead(_packets(container, stream), displayed):
+    for packet, needed in _with_lookahead(read_packets(container, stream), displayed):
         try:
             if displayed is not None:
                 context.skip_frame = "DEFAULT" if needed else "NONREF"
@@ -50,7 +50,7 @@ def decode_frames(container: Any, stream: Any, displayed: IsDisplayed | None = N
         return
 
 
-def _packets(container: Any, stream: Any) -> Iterator[Any]:
+def read_packets(container: Any, stream: Any) -> Iterator[Any]:
     """All packets of a stream, the empty one that flushes the decoder last."""
     import av
 

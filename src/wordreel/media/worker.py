@@ -35,6 +35,7 @@ from wordreel.media.decode import decode_keyframes, decode_windows
 from wordreel.media.decode_task import DecodeTask
 from wordreel.media.formats import Container
 from wordreel.media.media_info import read_info
+from wordreel.media.quick_look import decode_quick_look
 from wordreel.media.sandbox import confine, die_with_parent
 from wordreel.media.types import AudioNeed, FrameNeed, Limits, Need
 
@@ -88,6 +89,9 @@ def _execute(command: dict[str, Any], descriptor: int, send: Any) -> tuple[str, 
     try:
         if command["do"] == "probe":
             send({"is": "info", **asdict(read_info(task))})
+            return None
+        if command["do"] == "quick look":
+            decode_quick_look(task, FrameNeed(**command["need"]), command["window"], send)
             return None
         needs = [_need(n) for n in command["needs"]]
         start, stop = command["start"], math.inf if command["stop"] is None else command["stop"]

@@ -22,6 +22,7 @@ def add_on(
     on_progress: AddProgressCallback | None = None,
     retry_failed: bool = False,
     within: Sequence[str | os.PathLike[str]] | None = None,
+    only_waiting: bool = False,
 ) -> AddReport:
     """`wordreel.library.add` on workers: they write tracks, only this process writes to the catalogue.
 
@@ -34,4 +35,13 @@ def add_on(
         WeightsError: A worker's weights are missing, damaged or others than those of the rest.
     """
     extractor = ClusterExtractor(executor, setup)
-    return ingest.add_with(extractor, store, paths, executor.count + AHEAD, on_progress, retry_failed, within)
+    return ingest.add_with(
+        extractor,
+        store,
+        paths,
+        executor.count + AHEAD,
+        on_progress,
+        retry_failed,
+        within,
+        only_waiting=only_waiting,
+    )

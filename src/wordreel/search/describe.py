@@ -34,6 +34,7 @@ def describe(store: LibraryStore, path: Path, weights: WeightStore) -> dict[str,
         "content": file.content,
         "info": asdict(video.info),
         "paths": list(video.paths),
+        "analysis": video.analysis,
         "experts": [_expert(store, row, weights) for row in store.tracks(file.content)],
         "clips": [{"start": c.start, "end": c.end, "whole": c.whole} for c in store.clips(file.content)],
         "captions": [

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 if TYPE_CHECKING:
+    from wordreel.library.passes import Pass
     from wordreel.library.records import StoredClip
     from wordreel.library.store import LibraryStore
     from wordreel.search.scoring import Note
@@ -40,6 +41,7 @@ class Hit:
     why: tuple[Reason, ...] = ()
     confidence: float | None = None  # how unusual this score is for this moment; None without a query bank
     norm: str = "none"  # what corrected the score: "none", or the query bank and its method
+    analysis: Pass = "thorough"  # that the file has had: "quick" while it is known by its key frames alone
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def hit_of(
     kind: type[AnyHit], store: LibraryStore, item: StoredClip, moment: StoredClip, path: str, **more: Any
 ) -> AnyHit:
     """The hit, of this kind, for an item and the moment to display; `more` are its other fields."""
-    info = store.info(item.content)
+    info, analysis = store.info_and_analysis(item.content) or (None, "thorough")
     return kind(
         path=path,
         start=moment.start,
@@ -148,5 +150,6 @@ def hit_of(
         kind=info.kind if info else "video",
         duration=info.duration if info else item.end,
         content=item.content,
+        analysis=analysis,
         **more,
     )

@@ -3,6 +3,7 @@ import pytest
 
 from wordreel.lru_cache import LRUCache
 from wordreel.models import bridge
+from wordreel.models.base import EmbeddedClip
 from wordreel.models.bridge import Bridge, ClassSpace, imagenet_kinds, overlap, softmax, unit, words_in
 from wordreel.types import Clip, Labels, Track, Words
 from wordreel.weights.store import WeightStore
@@ -189,19 +190,21 @@ def test_the_fingerprint_names_the_settings(model, monkeypatch):
 
 def test_clips_explained_together_are_explained_as_each_alone(model, monkeypatch):
     rng = np.random.default_rng(3)
-    times, dims = np.array([[0.0, 1.0], [1.0, 2.0]]), {"appearance": 1280, "motion": 1024}
+    times, dims = np.array([[0.0, 1.0], [1.0, 2.0]]), {"appearance": 1280, "motion": 1024, "sound": 1024}
     clips = [
         ({name: Track(rng.normal(size=(2, dims[name])).astype(np.float32), times) for name in names}, clip)
         for names, clip in (
             (("appearance", "motion"), Clip("x", 0.0, 1.5)),
             (("appearance",), Clip("y", 0.0, 2.0, whole=True)),
-            (("motion",), Clip("z", 0.5, 2.0)),
+            (("motion", "sound"), Clip("z", 0.5, 2.0)),
             (("appearance", "motion"), Clip("w", 5.0, 6.0)),  # nothing seen there
             ((), Clip("v", 0.0, 1.0)),
         )
     ]
     query = model.encode(["a dog runs"])[0]
-    together = model.explain_all(query, clips)
+    together = model.explain_all(
+        query, [EmbeddedClip(*one, model.embed(one[0], [one[1]])[0][0]) for one in clips]
+    )
     for tracks, clip in clips[:2]:
         seen = model._cached_mean("appearance", tracks["appearance"], clip)
         np.testing.assert_allclose(seen, model._mean("appearance", tracks["appearance"], clip), atol=1e-3)
@@ -210,7 +213,7 @@ def test_clips_explained_together_are_explained_as_each_alone(model, monkeypatch
     assert [set(one) for one in together] == [
         {"appearance", "motion"},
         {"appearance"},
-        {"motion"},
+        {"motion", "sound"},
         set(),
         set(),
     ]

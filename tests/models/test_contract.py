@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
-from wordreel.models.base import Model, mixture_weights
+from wordreel.models.base import EmbeddedClip, Model, mixture_weights
 from wordreel.serve.encoder import CachedQueryModel
 from wordreel.types import Calibration, Clip, QueryEmbedding
 
@@ -60,7 +60,10 @@ def test_a_cache_of_queries_passes_on_the_whole_contract(model):
     declared = [*Model.__annotations__, "fingerprint"]
     assert {name: getattr(cached, name) for name in declared} == {n: getattr(model, n) for n in declared}
     assert cached.explain(query, {}, CLIP) == model.explain(query, {}, CLIP)
-    assert cached.explain_all(query, [({}, CLIP)] * 2) == [model.explain(query, {}, CLIP)] * 2
+    assert (
+        cached.explain_all(query, [EmbeddedClip({}, CLIP, np.zeros((2, 2)))] * 2)
+        == [model.explain(query, {}, CLIP)] * 2
+    )
     assert cached.compare({}, CLIP, {}, CLIP) == model.compare({}, CLIP, {}, CLIP)
     np.testing.assert_array_equal(cached.embed({}, [CLIP])[0], model.embed({}, [CLIP])[0])
     own = {name for name, _ in inspect.getmembers(Model, inspect.isfunction) if not name.startswith("_")}

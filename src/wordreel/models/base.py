@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +16,14 @@ from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Tra
 Explanation = dict[str, tuple[str, tuple[float, float] | None]]
 """Expert → what it recognised, and when (seconds), if that is known."""
 
-TracksAndClip = tuple[Mapping[str, Track], Clip]
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedClip:
+    """A clip with the tracks of its video and its embedding."""
+
+    tracks: Mapping[str, Track]
+    clip: Clip
+    vectors: Float32  # [experts, dim], zeros where an expert is absent
 
 
 class Model(ABC):
@@ -82,9 +90,9 @@ class Model(ABC):
         """What each expert recognised in a clip that fits the query; some may be silent."""
         return {}
 
-    def explain_all(self, query: QueryEmbedding, clips: Sequence[TracksAndClip]) -> list[Explanation]:
-        """`explain` for each clip of a page of hits, given with the tracks of its video."""
-        return [self.explain(query, tracks, clip) for tracks, clip in clips]
+    def explain_all(self, query: QueryEmbedding, clips: Sequence[EmbeddedClip]) -> list[Explanation]:
+        """`explain` for each clip of a page of hits."""
+        return [self.explain(query, one.tracks, one.clip) for one in clips]
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip

@@ -29,7 +29,7 @@ from wordreel.experts import registry
 from wordreel.experts.base import Recogniser
 from wordreel.experts.class_head import ClassHead
 from wordreel.lru_cache import LRUCache
-from wordreel.models.base import Explanation, Model, TracksAndClip
+from wordreel.models.base import EmbeddedClip, Explanation, Model
 from wordreel.nets.sentences import DIM, SentenceEncoder
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.array_cache import cached_arrays
@@ -58,6 +58,10 @@ class ClassSpace:
 
     def query(self, chances: Float32) -> Float32:
         return unit((chances - chances.mean()) @ self.basis)
+
+    def logits(self, vectors: Sequence[Float32]) -> list[Float32]:
+        """`video` undone: logits less their mean, up to their length."""
+        return list(np.stack(vectors) @ self.basis.T) if vectors else []
 
     def chances(self, sentence: Float32) -> Float32:
         """p: how much the words speak of each class, the mean over the wordings."""
@@ -122,9 +126,23 @@ class Bridge(Model):
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """The class or the line that fits the words best, per expert that has something in this clip."""
+        return self._explain(query, tracks, clip, {})
+
+    def _explain(
+        self,
+        query: QueryEmbedding,
+        tracks: Mapping[str, Track],
+        clip: Clip,
+        evidence: Mapping[str, Float32],
+    ) -> Explanation:
+        """`explain`; `evidence` is that for each class, of experts whose tracks need not be read."""
         sentence = self._encoder.encode([query.text])[0]
         explanation: Explanation = {}
         for expert in self.experts:
+            if expert in evidence:
+                chances = self._cached_chances(expert, query.text, sentence)
+                explanation[expert] = (self._spaces[expert].best(chances, evidence[expert]), None)
+                continue
             if expert not in tracks:
                 continue
             track = tracks[expert]
@@ -141,11 +159,32 @@ class Bridge(Model):
                 explanation[expert] = (self._spaces[expert].best(chances, mean), None)
         return explanation
 
-    def explain_all(self, query: QueryEmbedding, clips: Sequence[TracksAndClip]) -> list[Explanation]:
-        """`explain` for each clip, with the logits of all of them from one product per classifier."""
-        for expert in self.experts:
-            self._remember_means(expert, [(t[expert], clip) for t, clip in clips if expert in t])
-        return super().explain_all(query, clips)
+    def explain_all(self, query: QueryEmbedding, clips: Sequence[EmbeddedClip]) -> list[Explanation]:
+        """`explain` for each clip, with the logits of all of them from one product per classifier.
+
+        A classifier that is not linear would have to see every row of a track. Its evidence comes from the
+        embedding instead: U x is z − mean z, but for its length and the few directions that U leaves out.
+        """
+        evidence: list[dict[str, Float32]] = [{} for _ in clips]
+        for row, expert in enumerate(self.experts):
+            if expert in SENTENCES:
+                continue
+            space = self._spaces[expert]
+            if isinstance(space.recogniser, ClassHead):
+                self._remember_means(
+                    space.recogniser,
+                    expert,
+                    [(one.tracks[expert], one.clip) for one in clips if expert in one.tracks],
+                )
+                continue
+            heard = [number for number, one in enumerate(clips) if one.vectors[row].any()]
+            vectors = [clips[number].vectors[row] for number in heard]
+            for number, logits in zip(heard, space.logits(vectors), strict=True):
+                evidence[number][expert] = logits
+        return [
+            self._explain(query, one.tracks, one.clip, known)
+            for one, known in zip(clips, evidence, strict=True)
+        ]
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
@@ -186,10 +225,8 @@ class Bridge(Model):
             self._means.put((expert, clip), known)
         return known[1]
 
-    def _remember_means(self, expert: str, clips: Sequence[tuple[Track, Clip]]) -> None:
-        """Cache `_mean` of several clips where a linear classifier can take them together."""
-        if expert in SENTENCES or not isinstance(head := self._spaces[expert].recogniser, ClassHead):
-            return
+    def _remember_means(self, head: ClassHead, expert: str, clips: Sequence[tuple[Track, Clip]]) -> None:
+        """Cache `_mean` of several clips, which a linear classifier can take together."""
         new: dict[Clip, tuple[Track, Float32]] = {}
         for track, clip in clips:
             known = self._means.get((expert, clip))

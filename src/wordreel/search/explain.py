@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.models.base import Explanation, Model
+from wordreel.models.base import EmbeddedClip, Explanation, Model
 from wordreel.search.embedding import tracks_of
 from wordreel.search.hits import Reason
 from wordreel.types import Bool, Float32, QueryEmbedding
@@ -22,12 +22,14 @@ def explain_items(searcher: Searcher, rows: Sequence[int], text: EncodedText) ->
     items = [searcher.snapshot.items[row] for row in rows]
     contents = dict.fromkeys(item.content for item in items)
     tracks = {content: tracks_of(searcher.store, model, content) for content in contents}
-    clips = [(tracks[item.content], item.clip) for item in items]
+    clips = [
+        EmbeddedClip(tracks[item.content], item.clip, np.asarray(gallery.vectors[row]))
+        for row, item in zip(rows, items, strict=True)
+    ]
     explained = []
     recognised = model.explain_all(text.embedding, clips)
-    for row, item, seen in zip(rows, items, recognised, strict=True):
-        vectors = np.asarray(gallery.vectors[row])
-        reasons = expert_reasons(model, text.embedding, vectors, gallery.available[row], seen)
+    for row, item, clip, seen in zip(rows, items, clips, recognised, strict=True):
+        reasons = expert_reasons(model, text.embedding, clip.vectors, gallery.available[row], seen)
         if row in text.lexical.bonus:
             line = text.lexical.best_line(item)
             share = text.lexical.bonus[row]

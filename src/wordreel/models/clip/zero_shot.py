@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 
-from wordreel.models.base import Explanation, Model
+from wordreel.models.base import EmbeddedClip, Explanation, Model
 from wordreel.models.bridge import Bridge, overlap
 from wordreel.models.reel.runtime import ROW, unit
 from wordreel.nets.clip.backbone import Backbone
@@ -99,9 +100,17 @@ class ZeroShot(Model):
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """The frame that fits the words best, and what the bridge recognised."""
-        explanation = self._bridge.explain(query, tracks, clip)
-        text = query.vectors[0, : self._backbone.config.dim]
-        return {**explanation, **self._best_frame(text, tracks, clip)}
+        return {**self._bridge.explain(query, tracks, clip), **self._explain_frame(query, tracks, clip)}
+
+    def explain_all(self, query: QueryEmbedding, clips: Sequence[EmbeddedClip]) -> list[Explanation]:
+        own = [replace(one, vectors=one.vectors[1:, :DIM]) for one in clips]
+        return [
+            {**explanation, **self._explain_frame(query, one.tracks, one.clip)}
+            for explanation, one in zip(self._bridge.explain_all(query, own), clips, strict=True)
+        ]
+
+    def _explain_frame(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
+        return self._best_frame(query.vectors[0, : self._backbone.config.dim], tracks, clip)
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.experts.base import Recogniser
-from wordreel.models.base import CheckpointModel, Explanation, TracksAndClip
+from wordreel.models.base import CheckpointModel, EmbeddedClip, Explanation
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel.checkpoint import SHIPPED, load
 from wordreel.models.reel.class_inputs import recognisers, with_class_inputs
@@ -128,12 +129,14 @@ class Reel(CheckpointModel):
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """What the bridge recognised; the learned row is explained with the labels of its inputs."""
-        return self.explain_all(query, [(tracks, clip)])[0]
+        explanation = self._bridge.explain(query, tracks, clip)
+        return _with_learned(explanation) if self._speaks(tracks, clip) else explanation
 
-    def explain_all(self, query: QueryEmbedding, clips: Sequence[TracksAndClip]) -> list[Explanation]:
+    def explain_all(self, query: QueryEmbedding, clips: Sequence[EmbeddedClip]) -> list[Explanation]:
+        explained = self._bridge.explain_all(query, [replace(one, vectors=one.vectors[1:]) for one in clips])
         return [
-            _with_learned(explanation) if self._speaks(tracks, clip) else explanation
-            for explanation, (tracks, clip) in zip(self._bridge.explain_all(query, clips), clips, strict=True)
+            _with_learned(explanation) if self._speaks(one.tracks, one.clip) else explanation
+            for explanation, one in zip(explained, clips, strict=True)
         ]
 
     def compare(

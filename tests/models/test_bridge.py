@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from wordreel.lru_cache import LRUCache
 from wordreel.models import bridge
 from wordreel.models.base import EmbeddedClip
 from wordreel.models.bridge import Bridge, ClassSpace, imagenet_kinds, overlap, softmax, unit, words_in
@@ -31,7 +30,7 @@ def test_a_query_is_near_the_video_that_shows_its_class():
     cat, lorry = pets.video(np.array([5, 4, -3], np.float32)), pets.video(np.array([-3, -2, 6], np.float32))
     asked = pets.query(pets.chances(cat_words))
     assert asked @ cat > 0.5 > 0 > asked @ lorry
-    assert pets.best(cat_words, np.array([5, 4, -3], np.float32)) == "cat"
+    assert pets.best(cat_words, np.array([[5, 4, -3], [1, 9, -3]], np.float32)) == ["cat", "cat"]
 
 
 def test_chances_are_the_mean_of_the_wordings():
@@ -175,10 +174,11 @@ def test_what_is_remembered_of_a_clip_is_what_its_track_says(model, monkeypatch)
     times, clip = np.array([[0.0, 1.0], [1.0, 2.0]]), Clip("x", 0.0, 1.5)
     tracks = [Track(rng.normal(size=(2, 1280)).astype(np.float32), times) for _ in range(6)]
     for track in [*tracks, *tracks]:  # the same clip by name, of another file each time
-        seen = model._cached_mean("appearance", track, clip)
-        np.testing.assert_array_equal(seen, model._mean("appearance", track, clip))
-    monkeypatch.setattr(model, "_mean", None)  # the latest is not worked out again
-    np.testing.assert_array_equal(model._cached_mean("appearance", tracks[-1], clip), seen)
+        one = EmbeddedClip({"appearance": track}, clip, np.zeros((5, 384), np.float32))
+        seen = model._evidence(0, "appearance", [one])[0]
+        np.testing.assert_allclose(seen, model._mean("appearance", track, clip), atol=1e-3)
+    monkeypatch.setattr(bridge, "clip_mean", None)  # the latest is not worked out again
+    np.testing.assert_array_equal(model._evidence(0, "appearance", [one])[0], seen)
 
 
 def test_the_fingerprint_names_the_settings(model, monkeypatch):
@@ -188,7 +188,7 @@ def test_the_fingerprint_names_the_settings(model, monkeypatch):
     assert Bridge(WeightStore()).fingerprint != before
 
 
-def test_clips_explained_together_are_explained_as_each_alone(model, monkeypatch):
+def test_clips_explained_together_are_explained_as_each_alone(model):
     rng = np.random.default_rng(3)
     times, dims = np.array([[0.0, 1.0], [1.0, 2.0]]), {"appearance": 1280, "motion": 1024, "sound": 1024}
     clips = [
@@ -202,13 +202,14 @@ def test_clips_explained_together_are_explained_as_each_alone(model, monkeypatch
         )
     ]
     query = model.encode(["a dog runs"])[0]
-    together = model.explain_all(
-        query, [EmbeddedClip(*one, model.embed(one[0], [one[1]])[0][0]) for one in clips]
-    )
-    for tracks, clip in clips[:2]:
-        seen = model._cached_mean("appearance", tracks["appearance"], clip)
-        np.testing.assert_allclose(seen, model._mean("appearance", tracks["appearance"], clip), atol=1e-3)
-    monkeypatch.setattr(model, "_means", LRUCache(8))
+    embedded = [EmbeddedClip(*one, model.embed(one[0], [one[1]])[0][0]) for one in clips]
+    together = model.explain_all(query, embedded)
+    assert model.explain_all(query, embedded) == together, "from the cache"
+    seen = model._evidence(0, "appearance", embedded)
+    assert list(seen) == [0, 1]
+    for number, logits in seen.items():
+        tracks, clip = clips[number]
+        np.testing.assert_allclose(logits, model._mean("appearance", tracks["appearance"], clip), atol=1e-3)
     assert together == [model.explain(query, tracks, clip) for tracks, clip in clips]
     assert [set(one) for one in together] == [
         {"appearance", "motion"},

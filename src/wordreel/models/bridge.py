@@ -59,19 +59,18 @@ class ClassSpace:
     def query(self, chances: Float32) -> Float32:
         return unit((chances - chances.mean()) @ self.basis)
 
-    def logits(self, vectors: Sequence[Float32]) -> list[Float32]:
-        """`video` undone: logits less their mean, up to their length."""
-        return list(np.stack(vectors) @ self.basis.T) if vectors else []
-
     def chances(self, sentence: Float32) -> Float32:
         """p: how much the words speak of each class, the mean over the wordings."""
         wordings = [softmax(wording @ sentence / TEMPERATURE) for wording in self.phrases]
         return np.asarray(np.mean(wordings, axis=0), np.float32)
 
-    def best(self, chances: Float32, logits: Float32) -> str:
-        """The class that both the words speak of and the video shows evidence for."""
-        evidence = np.maximum(logits - logits.mean(), 0)
-        return self.recogniser.names[int(np.argmax(chances * evidence))]
+    def best(self, chances: Float32, logits: Float32) -> list[str]:
+        """The class that both the words speak of and the video shows evidence for, for `logits [n, classes]`.
+
+        The mean and the length of the logits make no difference.
+        """
+        evidence = np.maximum(logits - logits.mean(axis=1, keepdims=True), 0)
+        return [self.recogniser.names[number] for number in (chances * evidence).argmax(axis=1).tolist()]
 
 
 class Bridge(Model):
@@ -108,10 +107,8 @@ class Bridge(Model):
                 continue
             rows, times = self._rows(expert, tracks[expert])
             for number, clip in enumerate(clips):
-                shares = overlap(times, clip)
-                if shares.any():
-                    mean = shares @ rows / shares.sum()
-                    vectors[number, row] = self._vector(expert, mean.astype(np.float32))
+                if (mean := clip_mean(rows, times, clip)) is not None:
+                    vectors[number, row] = self._vector(expert, mean)
                     available[number, row] = True
         return vectors, available
 
@@ -126,65 +123,68 @@ class Bridge(Model):
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """The class or the line that fits the words best, per expert that has something in this clip."""
-        return self._explain(query, tracks, clip, {})
-
-    def _explain(
-        self,
-        query: QueryEmbedding,
-        tracks: Mapping[str, Track],
-        clip: Clip,
-        evidence: Mapping[str, Float32],
-    ) -> Explanation:
-        """`explain`; `evidence` is that for each class, of experts whose tracks need not be read."""
         sentence = self._encoder.encode([query.text])[0]
         explanation: Explanation = {}
         for expert in self.experts:
-            if expert in evidence:
-                chances = self._cached_chances(expert, query.text, sentence)
-                explanation[expert] = (self._spaces[expert].best(chances, evidence[expert]), None)
-                continue
             if expert not in tracks:
                 continue
-            track = tracks[expert]
             if expert in SENTENCES:
-                rows, times = track.values, track.times
-                shares = overlap(times, clip)
-                if not shares.any():
-                    continue
-                at = int(np.argmax(np.where(shares > 0, rows @ sentence, -np.inf)))
-                span = (float(times[at, 0]), float(times[at, 1]))
-                explanation[expert] = (f"“{words_in(track, *span)}”", span)
-            elif (mean := self._cached_mean(expert, track, clip)) is not None:
+                if (line := best_line(tracks[expert], clip, sentence)) is not None:
+                    explanation[expert] = line
+            elif (mean := self._mean(expert, tracks[expert], clip)) is not None:
                 chances = self._cached_chances(expert, query.text, sentence)
-                explanation[expert] = (self._spaces[expert].best(chances, mean), None)
+                explanation[expert] = (self._spaces[expert].best(chances, mean[None])[0], None)
         return explanation
 
     def explain_all(self, query: QueryEmbedding, clips: Sequence[EmbeddedClip]) -> list[Explanation]:
-        """`explain` for each clip, with the logits of all of them from one product per classifier.
-
-        A classifier that is not linear would have to see every row of a track. Its evidence comes from the
-        embedding instead: U x is z − mean z, but for its length and the few directions that U leaves out.
-        """
-        evidence: list[dict[str, Float32]] = [{} for _ in clips]
+        """`explain` for each clip, expert by expert for all of them."""
+        sentence = self._encoder.encode([query.text])[0]
+        explanations: list[Explanation] = [{} for _ in clips]
         for row, expert in enumerate(self.experts):
             if expert in SENTENCES:
+                for one, explanation in zip(clips, explanations, strict=True):
+                    line = best_line(one.tracks[expert], one.clip, sentence) if expert in one.tracks else None
+                    if line is not None:
+                        explanation[expert] = line
                 continue
-            space = self._spaces[expert]
-            if isinstance(space.recogniser, ClassHead):
-                self._remember_means(
-                    space.recogniser,
-                    expert,
-                    [(one.tracks[expert], one.clip) for one in clips if expert in one.tracks],
-                )
-                continue
+            evidence = self._evidence(row, expert, clips)
+            if evidence:
+                chances = self._cached_chances(expert, query.text, sentence)
+                names = self._spaces[expert].best(chances, np.stack(list(evidence.values())))
+                for number, name in zip(evidence, names, strict=True):
+                    explanations[number][expert] = (name, None)
+        return explanations
+
+    def _evidence(self, row: int, expert: str, clips: Sequence[EmbeddedClip]) -> dict[int, Float32]:
+        """The logits of an expert's classes, up to their mean and length, of each clip that it knows.
+
+        Those of a linear classifier come from the mean of a track's rows. Another one would have to see every
+        row; its logits come from the embedding instead, which leaves few directions out: U x ~ z − mean z.
+        """
+        space = self._spaces[expert]
+        if not isinstance(space.recogniser, ClassHead):
             heard = [number for number, one in enumerate(clips) if one.vectors[row].any()]
             vectors = [clips[number].vectors[row] for number in heard]
-            for number, logits in zip(heard, space.logits(vectors), strict=True):
-                evidence[number][expert] = logits
-        return [
-            self._explain(query, one.tracks, one.clip, known)
-            for one, known in zip(clips, evidence, strict=True)
-        ]
+            return dict(zip(heard, np.stack(vectors) @ space.basis.T, strict=True)) if heard else {}
+        found: dict[int, Float32 | None] = {}
+        new: dict[int, Float32] = {}
+        for number, one in enumerate(clips):
+            if (track := one.tracks.get(expert)) is None:
+                continue
+            known = self._means.get((expert, one.clip))
+            if known is not None and known[0]() is track:
+                found[number] = known[1]
+            elif (mean := clip_mean(track.values, track.times, one.clip)) is not None:
+                new[number] = mean
+            else:
+                self._means.put((expert, one.clip), (ref(track), None))
+        if new:
+            logits = np.stack(list(new.values())) @ space.recogniser.weight.T + space.recogniser.bias
+            for number, own in zip(new, logits.astype(np.float32), strict=True):
+                one = clips[number]
+                found[number] = own.copy()
+                self._means.put((expert, one.clip), (ref(one.tracks[expert]), found[number]))
+        return {number: logits for number, logits in found.items() if logits is not None}
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
@@ -199,10 +199,8 @@ class Bridge(Model):
             if one is None or two is None:
                 continue
             if expert in SENTENCES:
-                values, times = self._rows(expert, theirs)
-                at = int(np.argmax(np.where(overlap(times, other_clip) > 0, values @ one, -np.inf)))
-                span = (float(times[at, 0]), float(times[at, 1]))
-                common[expert] = (f"“{words_in(theirs, *span)}”", span)
+                if (line := best_line(theirs, other_clip, one)) is not None:
+                    common[expert] = line
             else:
                 both = np.maximum(one - one.mean(), 0) * np.maximum(two - two.mean(), 0)
                 common[expert] = (self._spaces[expert].recogniser.names[int(np.argmax(both))], None)
@@ -217,41 +215,13 @@ class Bridge(Model):
             self._chances.put((expert, text), known)
         return known
 
-    def _cached_mean(self, expert: str, track: Track, clip: Clip) -> Float32 | None:
-        """`_mean`, cached for as long as the track is: good videos come up again and again."""
-        known = self._means.get((expert, clip))
-        if known is None or known[0]() is not track:
-            known = (ref(track), self._mean(expert, track, clip))
-            self._means.put((expert, clip), known)
-        return known[1]
-
-    def _remember_means(self, head: ClassHead, expert: str, clips: Sequence[tuple[Track, Clip]]) -> None:
-        """Cache `_mean` of several clips, which a linear classifier can take together."""
-        new: dict[Clip, tuple[Track, Float32]] = {}
-        for track, clip in clips:
-            known = self._means.get((expert, clip))
-            if known is None or known[0]() is not track:
-                shares = overlap(track.times, clip)
-                if shares.any():
-                    new[clip] = (track, (shares @ track.values / shares.sum()).astype(np.float32))
-        if len(new) < 2:
-            return
-        logits = np.stack([mean for _, mean in new.values()]) @ head.weight.T + head.bias
-        for (clip, (track, _)), row in zip(new.items(), logits.astype(np.float32), strict=True):
-            self._means.put((expert, clip), (ref(track), row.copy()))
-
     def _mean(self, expert: str, track: Track, clip: Clip) -> Float32 | None:
         """An expert's logits or sentence vectors over a clip, weighted by time; None where it has none."""
         if expert not in SENTENCES and isinstance(head := self._spaces[expert].recogniser, ClassHead):
             # Linear: the mean of the logits is the logits of the mean, and that is one row instead of many.
-            shares = overlap(track.times, clip)
-            if not shares.any():
-                return None
-            mean = (shares @ track.values / shares.sum()).astype(np.float32)
-            return np.asarray(head.weight @ mean + head.bias, np.float32)
-        rows, times = self._rows(expert, track)
-        shares = overlap(times, clip)
-        return (shares @ rows / shares.sum()).astype(np.float32) if shares.any() else None
+            mean = clip_mean(track.values, track.times, clip)
+            return None if mean is None else np.asarray(head.weight @ mean + head.bias, np.float32)
+        return clip_mean(*self._rows(expert, track), clip)
 
     def _query(self, expert: str, text: str, sentence: Float32) -> Float32:
         if expert in SENTENCES:
@@ -318,6 +288,22 @@ def imagenet_kinds() -> dict[int, str]:
 def words_in(track: Track, start: float, end: float) -> str:
     """The words spoken or on screen between two times, as one line."""
     return " ".join(words.text for words in track.words if words.start < end and words.end > start)
+
+
+def best_line(track: Track, clip: Clip, sentence: Float32) -> tuple[str, tuple[float, float]] | None:
+    """The line of a clip that is closest to a sentence, and its time; None where the clip has none."""
+    shares = overlap(track.times, clip)
+    if not shares.any():
+        return None
+    at = int(np.argmax(np.where(shares > 0, track.values @ sentence, -np.inf)))
+    span = (float(track.times[at, 0]), float(track.times[at, 1]))
+    return f"“{words_in(track, *span)}”", span
+
+
+def clip_mean(rows: Float32, times: np.ndarray, clip: Clip) -> Float32 | None:
+    """The mean of the rows of a clip, weighted by the time they share with it; None where there are none."""
+    shares = overlap(times, clip)
+    return (shares @ rows / shares.sum()).astype(np.float32) if shares.any() else None
 
 
 def overlap(times: np.ndarray, clip: Clip) -> Float32:

@@ -20,6 +20,7 @@ VERSION = 1  # raise it when tokenising or pooling changes
 MAX_TOKENS = 256
 MAX_CHARACTERS = 20_000  # far more than 256 tokens of any prose, little enough to tokenise at once
 CACHED = 4096  # queries, whose hits are explained with them: 6 MiB
+RUN_TOKENS = 12  # that take as long as the weights are read
 MAX_CACHED_BATCH = 64  # a call with more sentences is a bank or a dataset, encoded once: not cached
 
 
@@ -81,10 +82,9 @@ class SentenceEncoder:
     def _encode(self, sentences: Sequence[str], batch: int) -> Float32:
         rows = np.zeros((len(sentences), DIM), np.float32)
         tokens = self.pieces(sentences, MAX_TOKENS)
-        # Neighbours of like length waste no work on padding.
         order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
-        for start in range(0, len(order), batch):
-            chosen = order[start : start + batch]
+        for start, end in runs([len(tokens[number]) for number in order], batch):
+            chosen = order[start:end]
             ids = np.zeros((len(chosen), len(tokens[chosen[-1]])), np.int64)
             mask = np.zeros_like(ids)
             for row, number in enumerate(chosen):
@@ -92,6 +92,23 @@ class SentenceEncoder:
                 mask[row, : len(tokens[number])] = 1
             rows[chosen] = self._network(input_ids=ids, attention_mask=mask)["sentences"]
         return rows
+
+
+def runs(lengths: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """Sentences of these rising lengths, at most `most` at once, in spans that share one run of the network.
+
+    A run pads its sentences to the longest. Where that would cost more than another run, another begins.
+
+    >>> runs([4, 5, 6, 30, 31], most=64), runs([9, 9, 9], most=2)
+    ([(0, 3), (3, 5)], [(0, 2), (2, 3)])
+    """
+    spans, start = [], 0
+    for at in range(1, len(lengths) + 1):
+        ends = at == len(lengths) or at - start == most
+        if ends or (at - start) * (lengths[at] - lengths[at - 1]) > RUN_TOKENS:
+            spans.append((start, at))
+            start = at
+    return spans
 
 
 def _clean(sentence: str) -> str:

@@ -177,6 +177,11 @@ def test_a_damaged_order_of_contents_is_reported_and_repaired(filled):
     _, columns = cache_of(filled).open()
     with pytest.raises(LibraryError, match="columns of the library's clips are damaged") as caught:
         columns.numbers(["x"])
+    (path,) = (cache_of(filled).folder / module.FOLDER).glob("contents-*.bin")
+    path.write_bytes(b"\xff" * len(path.read_bytes()))
+    for number in (0, 2**20):
+        with pytest.raises(LibraryError, match="columns of the library's clips are damaged"):
+            cache_of(filled).open()[1].content(number)
     assert caught.value.next_step.command == "verify --repair"
     repair(filled, verify(filled))
     embed(filled)

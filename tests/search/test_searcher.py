@@ -1,4 +1,6 @@
+import gc
 import os
+import weakref
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -6,11 +8,13 @@ import numpy as np
 import pytest
 from tests.search.helpers import find
 
+from wordreel.banks.choose_scoring import choose_scoring
 from wordreel.errors import QueryError
 from wordreel.library.embeddings import EmbeddingCache
 from wordreel.search import lexical
 from wordreel.search.embedding import embed_library
 from wordreel.search.filters import Filters
+from wordreel.search.query import Query
 from wordreel.search.searcher import Searcher
 
 
@@ -151,3 +155,19 @@ def test_two_paths_of_one_content_are_one_hit(store, model, tmp_path):
     embed_library(store, model)
     hits = find(Searcher.open(store, model), "red", limit=100)
     assert len({hit.content for hit in hits}) == len(hits) == 7
+
+
+def test_a_searcher_that_is_dropped_releases_its_files_at_once(store, model):
+    """Without waiting for the garbage collector: a server opens the library again after every change."""
+    embed_library(store, model)
+    gc.collect()
+    gc.disable()
+    try:
+        searcher = Searcher.open(store, model, choose_scoring, resident=True)
+        searcher.search(Query("red", filters=Filters(kind="video")))
+        searcher.search(Query("red"))
+        parts = [weakref.ref(part) for part in (searcher.snapshot, searcher.snapshot.gallery)]
+        del searcher
+        assert [part() for part in parts] == [None, None]
+    finally:
+        gc.enable()

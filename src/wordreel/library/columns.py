@@ -44,6 +44,11 @@ CLIP = np.dtype(
 AT_ONCE = 65_536  # clips read from the catalogue at a time
 
 
+def damaged_columns(error: Exception) -> LibraryError:
+    """Of numbers and names that cannot have been written; opening does not read all of them."""
+    return LibraryError(f"the columns of the library's clips are damaged ({error})", REPAIR)
+
+
 @dataclass(frozen=True, eq=False)
 class ClipColumns:
     """`clips [n]` (fields of `CLIP`) of the embedded clips `ids [n]`; `clips["video"]` numbers `contents`.
@@ -72,7 +77,10 @@ class ClipColumns:
         return np.asarray(self.clips["video"])
 
     def content(self, video: int) -> str:
-        return bytes(self.contents[video]).decode()
+        try:
+            return bytes(self.contents[video]).decode("ascii")
+        except (IndexError, UnicodeDecodeError) as error:
+            raise damaged_columns(error) from None
 
     def numbers(self, contents: Sequence[str]) -> Int64:
         """The number of each content; -1 where no clip of it is embedded."""
@@ -84,7 +92,7 @@ class ClipColumns:
             numbers = self.by_content[np.minimum(at, len(self.contents) - 1)]
             same = self.contents[numbers] == wanted
         except (ValueError, IndexError) as error:
-            raise LibraryError(f"the columns of the library's clips are damaged ({error})", REPAIR) from None
+            raise damaged_columns(error) from None
         return np.where(same, numbers, NO_VIDEO).astype(np.int64)
 
     def clip(self, row: int) -> StoredClip:

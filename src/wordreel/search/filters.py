@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordreel.errors import QueryError
+from wordreel.library.columns import damaged_columns
 from wordreel.library.file_conditions import FileConditions
 from wordreel.library.paths import is_imported
 from wordreel.types import Bool
@@ -92,12 +94,15 @@ class PassingVideos:
     @classmethod
     def of(cls, snapshot: LibrarySnapshot, filters: Filters) -> PassingVideos:
         conditions = filters.conditions
+        # The snapshot caches the result: a strong reference back would hold its mapped files, deleted ones
+        # too, until the garbage collector runs.
+        weak: LibrarySnapshot = weakref.proxy(snapshot)
         if conditions.empty:
-            return cls(snapshot, conditions, None)
+            return cls(weak, conditions, None)
         numbers = snapshot.columns.numbers(snapshot.store.passing_contents(conditions))
         passed = np.zeros(len(snapshot.columns.contents), bool)
         passed[numbers[numbers >= 0]] = True
-        return cls(snapshot, conditions, passed)
+        return cls(weak, conditions, passed)
 
     @cached_property
     def count(self) -> int:
@@ -111,7 +116,10 @@ class PassingVideos:
         """`[rows]`: which items are of these videos; None if all rows are."""
         if self.passed is None:
             return self.snapshot.live if len(self.snapshot.columns.dead) else None
-        return np.asarray(self.passed[self.snapshot.columns.video] & self.snapshot.live)
+        try:
+            return np.asarray(self.passed[self.snapshot.columns.video] & self.snapshot.live)
+        except IndexError as error:
+            raise damaged_columns(error) from None
 
     def paths(self, contents: Sequence[str]) -> dict[str, str]:
         """The first path of each of these videos that passes; none for videos that were removed since."""

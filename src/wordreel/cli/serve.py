@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -129,6 +131,11 @@ def _check_certificate(certificate: Path | None, key: Path | None) -> None:
         ) from error
 
 
+def _exit_normally(number: int, frame: FrameType | None) -> None:
+    """The server has shut down for this signal and raises it again: that is how it is told to stop."""
+    raise SystemExit(0)
+
+
 def _stay(library: Library, options: Options, open_page: bool, follow: str | None) -> None:
     """Serve until interrupted."""
     import webbrowser
@@ -142,6 +149,7 @@ def _stay(library: Library, options: Options, open_page: bool, follow: str | Non
     port = listening.getsockname()[1]
     host = f"[{options.host}]" if ":" in options.host else options.host
     address = f"{'https' if options.certificate else 'http'}://{host}:{port}/"
+    signal.signal(signal.SIGTERM, _exit_normally)
     typer.echo(f"{printable(library.path)} at {address} (stop with Ctrl-C)")
     if open_page:
         webbrowser.open(address)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wordreel.lru_cache import LRUCache
-from wordreel.nets.sentences import DIM, WEIGHTS, SentenceEncoder
+from wordreel.nets.sentences import DIM, WEIGHTS, SentenceEncoder, shared_encoder
 from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden_sentences.npz"
@@ -121,3 +121,10 @@ def test_threads_may_ask_for_pieces_of_any_length_at_once(encoder, monkeypatch):
 def test_fingerprint(encoder):
     assert encoder.fingerprint == SentenceEncoder().fingerprint
     assert len(encoder.fingerprint) == 16
+
+
+def test_experts_share_one_encoder_while_any_uses_it():
+    store = WeightStore()
+    first = shared_encoder(store)
+    assert shared_encoder(WeightStore()) is first
+    np.testing.assert_array_equal(first.encode(SENTENCES), SentenceEncoder(store).encode(SENTENCES))

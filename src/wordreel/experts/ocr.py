@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wordreel.experts.base import Card, EmbedText, fingerprint
 from wordreel.experts.ocr_reader import HASHES, OcrReader, TextLine, open_reader
 from wordreel.media.types import FrameNeed, Frames, Sound
-from wordreel.nets.sentences import DIM, WEIGHTS, SentenceEncoder
+from wordreel.nets.sentences import DIM, WEIGHTS, shared_encoder
 from wordreel.types import Absent, Labels, Track, Words
 from wordreel.weights.store import WeightStore
 
@@ -59,7 +59,7 @@ class OcrExpert:
 
 def load(store: WeightStore) -> OcrExpert:
     name = fingerprint(CARD, *HASHES.values(), store.source_hash(WEIGHTS))
-    return OcrExpert(open_reader(), SentenceEncoder(store).encode, name)
+    return OcrExpert(open_reader(), shared_encoder(store).encode, name)
 
 
 def load_quick(store: WeightStore) -> OcrExpert:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from wordreel.experts.base import Card, EmbedText, fingerprint
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.nets.runtime import threads
-from wordreel.nets.sentences import DIM, WEIGHTS, SentenceEncoder
+from wordreel.nets.sentences import DIM, WEIGHTS, shared_encoder
 from wordreel.types import Absent, Labels, Track, Words
 from wordreel.weights.store import WeightStore
 
@@ -101,7 +101,7 @@ class SpeechExpert:
 
 def load(store: WeightStore) -> SpeechExpert:
     name = fingerprint(CARD, *(store.source_hash(weights) for weights in CARD.weights))
-    return SpeechExpert(store.folder("whisper-base"), SentenceEncoder(store).encode, name)
+    return SpeechExpert(store.folder("whisper-base"), shared_encoder(store).encode, name)
 
 
 def open_whisper(folder: Path) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,26 +46,61 @@ def shared_by(count: int) -> Iterator[None]:
         _sharers.reset(token)
 
 
+def providers(available: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
+    """Which of onnxruntime's execution providers to use, the fastest first, with their options.
+
+    Apple's neural engine would compute in half precision, so Core ML gets the processor and the GPU only.
+
+    >>> [name for name, _ in providers(["CPUExecutionProvider", "CUDAExecutionProvider"])]
+    ['CUDAExecutionProvider', 'CPUExecutionProvider']
+    """
+    wanted = {
+        "CUDAExecutionProvider": {},
+        "CoreMLExecutionProvider": {"MLComputeUnits": "CPUAndGPU"},
+        "CPUExecutionProvider": {},
+    }
+    return [(name, options) for name, options in wanted.items() if name in available]
+
+
 class Network:
     """A loaded ONNX model, from its file or its bytes.
 
-    Call it with arrays by input name, get arrays by output name.
+    Call it with arrays by input name, get arrays by output name. All networks of a process take their
+    memory from one arena, so that together they hold what runs at once, not the sum of what each ever needed.
     """
 
     def __init__(self, model: Path | bytes) -> None:
         import onnxruntime as ort
 
+        _share_arena()
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads()
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         # Spinning threads would starve the decoding workers that share these cores.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        wanted = ("CUDAExecutionProvider", "CPUExecutionProvider")
-        usable = [name for name in wanted if name in ort.get_available_providers()]
+        options.add_session_config_entry("session.use_env_allocators", "1")
+        usable = providers(ort.get_available_providers())
         source = model if isinstance(model, bytes) else str(model)
         self._session = ort.InferenceSession(source, options, providers=usable)
         self._outputs = [output.name for output in self._session.get_outputs()]
+        release_memory()
 
     def __call__(self, **inputs: NDArray[Any]) -> dict[str, NDArray[np.float32]]:
         return dict(zip(self._outputs, self._session.run(None, inputs), strict=True))
+
+
+@cache
+def _share_arena() -> None:
+    """Register the arena; it grows by what is requested, not to the next power of two."""
+    import onnxruntime as ort
+
+    info = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+    ort.create_and_register_allocator(info, ort.OrtArenaCfg(0, 1, -1, -1))
+
+
+def release_memory() -> None:
+    """Return freed memory to the system: after loading, as much as the weights themselves."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
+    if trim is not None:
+        trim(0)

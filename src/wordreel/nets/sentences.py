@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -109,6 +111,19 @@ def runs(lengths: Sequence[int], most: int) -> list[tuple[int, int]]:
             spans.append((start, at))
             start = at
     return spans
+
+
+_shared: WeakValueDictionary[Path, SentenceEncoder] = WeakValueDictionary()
+_sharing = Lock()
+
+
+def shared_encoder(store: WeightStore) -> SentenceEncoder:
+    """The encoder of a store, one for all experts that use it at the same time."""
+    with _sharing:
+        encoder = _shared.get(store.root)
+        if encoder is None:
+            encoder = _shared[store.root] = SentenceEncoder(store)
+        return encoder
 
 
 def _clean(sentence: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wordreel.experts import motion
@@ -38,27 +39,63 @@ def waves(count: int, start: float = 0.0, height: int = 60, width: int = 80) -> 
     return Frames((127.5 + 127 * images).astype(np.uint8), start + PERIOD * np.arange(count), PERIOD)
 
 
-@given(st.integers(2, 400))
-def test_windows_cover_any_video(count: int) -> None:
-    plan = motion.windows(count)
-    firsts = [first for first, _ in plan]
-    assert firsts == list(range(0, motion.SEGMENT * len(plan), motion.SEGMENT))
-    for _, chosen in plan:
-        assert len(chosen) == motion.WINDOW
-        assert 0 <= chosen[0] <= chosen[-1] < count
-        assert set(np.diff(chosen)) <= ({1} if count >= motion.WINDOW else {0, 1})
-    # No more than half a window is left to a stretch that is not its own, and no stretch is thrown away.
-    assert 0 < count - firsts[-1] < motion.SEGMENT + motion.WINDOW // 2
+def windows(count: int) -> list[tuple[int, list[int]]]:
+    """The first frame of every segment and the 16 frames looked at, from all frames at once."""
+    if count < motion.WINDOW:
+        return [(0, [step * count // motion.WINDOW for step in range(motion.WINDOW)])]
+    plan = []
+    for first in range(0, count, motion.SEGMENT):
+        length = min(motion.SEGMENT, count - first)
+        if length >= motion.WINDOW // 2:
+            start = min(first + (length - motion.WINDOW) // 2, count - motion.WINDOW)
+            plan.append((first, list(range(start, start + motion.WINDOW))))
+    return plan
 
 
-def test_whole_windows_lie_in_the_middle_of_their_stretch() -> None:
-    plan = motion.windows(64)
-    assert [(first, chosen[0], chosen[-1]) for first, chosen in plan] == [(0, 8, 23), (32, 40, 55)]
+def numbered(first: int, last: int) -> Frames:
+    """Frames of one pixel whose colour is their number."""
+    numbers = np.arange(first, last)
+    images = np.stack([numbers // 256, numbers % 256, 0 * numbers], axis=1).astype(np.uint8)
+    return Frames(images[:, None, None], PERIOD * numbers, PERIOD)
 
 
-@pytest.mark.parametrize(("count", "windows"), [(16, 1), (31, 1), (39, 1), (40, 2), (71, 2), (72, 3)])
-def test_a_short_end_joins_the_stretch_before(count: int, windows: int) -> None:
-    assert len(motion.windows(count)) == windows
+def looked_at(count: int, cuts: list[int], monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, list[int]]]:
+    """What a chunk that comes in pieces looks at."""
+    seen: list[list[int]] = []
+
+    def features(frames: np.ndarray) -> np.ndarray:
+        colours = frames[:, 0, 0].astype(int)
+        seen.append((256 * colours[:, 0] + colours[:, 1]).tolist())
+        return np.zeros((1, 4), np.float32)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(motion, "SIZE", 2)
+        chunk = motion.MotionChunk(features)
+        for first, last in pairwise([0, *sorted(cuts), count]):
+            chunk.push(numbered(first, last))
+        track = chunk.finish()
+    assert isinstance(track, Track)
+    assert track.times[-1, 1] == pytest.approx(PERIOD * count)
+    return [(round(start / PERIOD), frames) for start, frames in zip(track.times[:, 0], seen, strict=True)]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(count=st.integers(2, 400), data=st.data())
+def test_pieces_are_looked_at_as_the_whole_is(
+    count: int, data: st.DataObject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuts = data.draw(st.lists(st.integers(0, count), max_size=6))
+    assert looked_at(count, cuts, monkeypatch) == windows(count)
+
+
+def test_whole_windows_lie_in_the_middle_of_their_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = looked_at(75, [], monkeypatch)
+    assert [(first, seen[0], seen[-1]) for first, seen in plan] == [(0, 8, 23), (32, 40, 55), (64, 59, 74)]
+
+
+@pytest.mark.parametrize(("count", "rows"), [(16, 1), (31, 1), (39, 1), (40, 2), (71, 2), (72, 3)])
+def test_a_short_end_joins_the_stretch_before(count: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(looked_at(count, [10], monkeypatch)) == rows
 
 
 def test_times_are_the_segments(expert: motion.MotionExpert) -> None:

@@ -65,6 +65,19 @@ def test_two_runs_are_equal(expert: ocr.OcrExpert, drawn: Track) -> None:
     np.testing.assert_array_equal(again.values, drawn.values)
 
 
+def test_pieces_of_a_chunk_give_what_the_whole_gives(expert: ocr.OcrExpert, drawn: Track) -> None:
+    title = picture("HELLO WORLD", "platform 42")
+    whole = film(picture(), title, title, picture("GOODBYE"), start=10.0)
+    chunk = expert.begin()
+    for piece in (slice(0, 2), slice(2, 2), slice(2, 4)):
+        chunk.push(Frames(whole.images[piece], whole.times[piece], whole.period))
+    track = chunk.finish()
+    assert isinstance(track, Track)
+    assert track.words == drawn.words
+    np.testing.assert_array_equal(track.values, drawn.values)
+    np.testing.assert_array_equal(track.times, drawn.times)
+
+
 @pytest.mark.parametrize(
     "image",
     [
@@ -98,7 +111,8 @@ def test_skipping_unchanged_frames_gives_what_reading_all_gives() -> None:
 
     every = [reader(image) for image in images]
     calls.clear()
-    assert ocr.read_changes(reader, images) == every
+    read = ocr.ChangeReader(reader)
+    assert [read(image) for image in images] == every
     assert len(calls) == 3
 
 
@@ -111,7 +125,9 @@ def test_a_slow_fade_is_read_again() -> None:
         calls.append(int(image[0, 0, 0]))
         return ()
 
-    ocr.read_changes(reader, images)
+    read = ocr.ChangeReader(reader)
+    for image in images:
+        read(image)
     assert calls == [0, 8, 16, 24, 32]
 
 

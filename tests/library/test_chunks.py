@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.library.fakes import FakeFence, write_media
 
-from wordreel.library.chunks import FrameChunker, SoundChunker
+from wordreel.library.chunks import FrameChunker, FramePieces, SoundChunker
 from wordreel.media.types import AudioNeed, FrameNeed, Frames, Sound
 
 
@@ -26,7 +26,7 @@ def expected_edges(seconds: float, span: float) -> list[tuple[float, float]]:
 @given(
     seconds=st.integers(1, 3000).map(lambda n: n / 8),
     span=st.sampled_from([10.0, 45.0, 60.0, 61.44, 90.0, 120.0, 1800.0]),
-    window=st.sampled_from([30.0, 60.0]),
+    window=st.sampled_from([15.0, 60.0]),
 )
 @example(seconds=45.5, span=45.0, window=60.0)
 @example(seconds=120.875, span=60.0, window=60.0)
@@ -38,16 +38,28 @@ def test_chunks_hold_everything_once(seconds, span, window):
     times = np.arange(int(np.ceil(seconds * rate))) / rate
     images = np.arange(len(times), dtype=np.uint8)[:, None, None, None].repeat(3, axis=3)
     samples = np.arange(round(seconds * 100), dtype=np.float32)
-    frames, sounds = FrameChunker(span), SoundChunker(span)
+    frames, sounds, pieces = FrameChunker(span), SoundChunker(span), FramePieces(span)
     got_frames: list[Frames] = []
     got_sounds: list[Sound] = []
+    got_pieces: list[list[float]] = [[]]
+
+    def take(found):
+        for piece in found:
+            got_pieces[-1] += [] if piece.media is None else piece.media.times.tolist()
+            if piece.complete:
+                got_pieces.append([])
+
     for a, b in windows(seconds, window):
         here = (times >= a) & ((times < b) | (b == seconds))
-        got_frames += frames.push(Frames(images[here], times[here], 1 / rate), b)
+        part = Frames(images[here], times[here], 1 / rate)
+        got_frames += [piece.media for piece in frames.push(part, b)]
+        take(pieces.push(part, b))
         first, last = round(a * 100), round(b * 100)
-        got_sounds += sounds.push(Sound(samples[first:last], 100, first / 100), b)
-    got_frames += frames.flush()
-    got_sounds += sounds.flush()
+        got_sounds += [piece.media for piece in sounds.push(Sound(samples[first:last], 100, first / 100), b)]
+    got_frames += [piece.media for piece in frames.flush()]
+    got_sounds += [piece.media for piece in sounds.flush()]
+    take(pieces.flush())
+    assert got_pieces == [*(f.times.tolist() for f in got_frames), []]
     assert np.array_equal(np.concatenate([f.times for f in got_frames]), times)
     assert np.array_equal(np.concatenate([f.images for f in got_frames]), images)
     assert np.array_equal(np.concatenate([s.samples for s in got_sounds]), samples)
@@ -64,13 +76,13 @@ def test_hole_in_the_sound_is_silence():
     chunks.push(Sound(np.ones(10, np.float32), 10, 0.0), 1.0)
     chunks.push(Sound(np.ones(10, np.float32), 10, 3.0), 4.0)
     (whole,) = chunks.flush()
-    assert whole.samples.tolist() == [1.0] * 10 + [0.0] * 20 + [1.0] * 10
+    assert whole.media.samples.tolist() == [1.0] * 10 + [0.0] * 20 + [1.0] * 10
 
 
 def test_sound_that_begins_late_keeps_its_time():
     chunks = SoundChunker(60.0)
     assert chunks.push(Sound(np.zeros(0, np.float32), 10, 0.0), 60.0) == []
-    assert chunks.push(Sound(np.ones(100, np.float32), 10, 110.0), 120.0)[0].start == 110.0
+    assert chunks.push(Sound(np.ones(100, np.float32), 10, 110.0), 120.0)[0].media.start == 110.0
 
 
 def test_a_picture_is_one_chunk(tmp_path):
@@ -78,5 +90,17 @@ def test_a_picture_is_one_chunk(tmp_path):
     (window,) = FakeFence().stream(path, [FrameNeed(1.0, 4), AudioNeed(100)])
     chunks = FrameChunker(60.0)
     assert chunks.push(window.parts[0], window.end) == []
-    assert len(chunks.flush()[0]) == 1
+    assert len(chunks.flush()[0].media) == 1
     assert window.parts[1] is None
+
+
+def test_pieces_hold_back_only_what_may_belong_to_the_next_chunk():
+    pieces = FramePieces(10.0)
+    times = np.arange(40) / 4
+    frames = Frames(np.zeros((40, 1, 1, 3), np.uint8), times, 0.25)
+    (first,) = pieces.push(frames, 10.0)  # ends where the chunk does: the chunk is complete
+    assert first.complete
+    assert len(first.media) == 40
+    later = Frames(frames.images, times + 10.0, 0.25)
+    assert [(len(p.media), p.complete) for p in pieces.push(later, 20.0)] == [(40, True)]
+    assert pieces.flush() == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -50,6 +51,28 @@ class Expert(Protocol):
     def labels(self, track: Track) -> Labels | None:
         """Class scores for a stored track; None for experts without classes."""
         ...
+
+
+class ChunkReader(Protocol):
+    """Takes the frames of one chunk piece by piece, in order, and returns its track at the end."""
+
+    def push(self, media: Frames) -> None: ...
+    def finish(self) -> Track | Absent: ...
+
+
+class IncrementalExpert(ABC):
+    """An expert that needs no chunk as a whole, so that a minute of large frames is never held at once."""
+
+    @abstractmethod
+    def begin(self) -> ChunkReader:
+        """Start a chunk."""
+
+    def extract(self, media: Frames | Sound) -> Track | Absent:
+        """The track of a chunk that is there as a whole."""
+        reader = self.begin()
+        if isinstance(media, Frames):
+            reader.push(media)
+        return reader.finish()
 
 
 class Recogniser(Protocol):

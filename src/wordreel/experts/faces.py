@@ -23,7 +23,7 @@ CARD = Card(
     need=FrameNeed(rate=1.0, short_side=360),
     licence="MIT (YuNet), Apache-2.0 (SFace)",
     weights=("yunet-sface",),
-    span=120.0,
+    span=15.0,
     note="up to the 8 largest faces of a frame",
 )
 BATCH = 16

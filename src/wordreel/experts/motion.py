@@ -6,21 +6,25 @@ second), seen at a quarter of the frames. One window stands for every 5.12 s, fr
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.experts.base import Card, fingerprint
+from wordreel.experts.base import Card, IncrementalExpert, fingerprint
 from wordreel.experts.class_head import ClassHead, read_head
 from wordreel.experts.preprocess import resize_crop
-from wordreel.media.types import FrameNeed, Frames, Sound
+from wordreel.media.types import FrameNeed, Frames
 from wordreel.nets.runtime import Network
-from wordreel.types import Absent, Labels, Track
+from wordreel.types import Absent, Float32, Labels, Track
 from wordreel.weights.store import WeightStore
 
 WEIGHTS = "i3d-kinetics400"
 SIZE = 224
 WINDOW = 16  # frames
 SEGMENT = 32  # frames a window stands for
+
+Images = NDArray[np.uint8]
 
 CARD = Card(
     name="motion",
@@ -35,7 +39,7 @@ CARD = Card(
 )
 
 
-class MotionExpert:
+class MotionExpert(IncrementalExpert):
     """The loaded expert."""
 
     def __init__(self, store: WeightStore) -> None:
@@ -44,48 +48,63 @@ class MotionExpert:
         self.fingerprint = self._recogniser.fingerprint
         self._network = Network(store.file(WEIGHTS, "network.onnx"))
 
-    def extract(self, media: Frames | Sound) -> Track | Absent:
-        """One row per 5.12 s from the first frame on."""
-        if not isinstance(media, Frames) or len(media) == 0:
-            return Absent("no frames")
-        if len(media) == 1:
-            return Absent("a still picture does not move")
-        if len(media) < WINDOW // 2 and media.times[0] >= CARD.span - media.period:
-            return Absent("the end of the video is too short a piece")
-        plan = windows(len(media))
-        rows = [
-            self._network(frames=resize_crop(media.images[chosen], SIZE))["features"] for _, chosen in plan
-        ]
-        starts = media.times[[first for first, _ in plan]]
-        ends = np.append(starts[1:], media.times[-1] + media.period)
-        return Track(np.concatenate(rows), np.stack([starts, ends], axis=1))
+    def begin(self) -> MotionChunk:
+        return MotionChunk(lambda frames: self._network(frames=frames)["features"])
 
     def labels(self, track: Track) -> Labels:
         """Logits of the 400 actions of Kinetics: they are linear in the pooled features."""
         return self._recogniser.labels(track)
 
 
-def windows(count: int) -> list[tuple[int, NDArray[np.int64]]]:
-    """For `count` frames: the first frame of every segment, and the 16 frames that are looked at.
+class MotionChunk:
+    """One row per 5.12 s from the first frame of a chunk on; only the frames that may still be used are held.
 
     A last segment of less than half a window belongs to the one before it; one of less than a window borrows
     frames from before it. With fewer than 16 frames in all, frames are repeated evenly.
-
-    >>> [(first, chosen[[0, -1]].tolist()) for first, chosen in windows(75)]
-    [(0, [8, 23]), (32, [40, 55]), (64, [59, 74])]
-    >>> windows(4)[0][1].tolist()
-    [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]
     """
-    steps = np.arange(WINDOW)
-    if count < WINDOW:
-        return [(0, steps * count // WINDOW)]
-    plan = []
-    for first in range(0, count, SEGMENT):
-        length = min(SEGMENT, count - first)
-        if length >= WINDOW // 2:
-            start = first + (length - WINDOW) // 2
-            plan.append((first, min(start, count - WINDOW) + steps))
-    return plan
+
+    def __init__(self, features: Callable[[Images], Float32]) -> None:
+        self._features = features
+        self._recent: Images = np.empty((0, SIZE, SIZE, 3), np.uint8)  # the last frames
+        self._times: list[float] = []  # of all frames
+        self._period = 0.0
+        self._firsts: list[int] = []  # the first frame of every segment that has its row
+        self._rows: list[Float32] = []
+
+    def push(self, media: Frames) -> None:
+        for start in range(0, len(media), WINDOW):
+            piece = slice(start, start + WINDOW)
+            self._recent = np.concatenate([self._recent, resize_crop(media.images[piece], SIZE)])
+            self._times += media.times[piece].tolist()
+            first = len(self._firsts) * SEGMENT
+            if len(self._times) >= first + SEGMENT:
+                self._look(first, first + (SEGMENT - WINDOW) // 2 + np.arange(WINDOW))
+                self._recent = self._recent[-(len(self._times) - first - SEGMENT + WINDOW) :]
+        self._period = media.period
+
+    def finish(self) -> Track | Absent:
+        count = len(self._times)
+        if count == 0:
+            return Absent("no frames")
+        if count == 1:
+            return Absent("a still picture does not move")
+        if count < WINDOW // 2 and self._times[0] >= CARD.span - self._period:
+            return Absent("the end of the video is too short a piece")
+        first = len(self._firsts) * SEGMENT
+        if count < WINDOW:
+            self._look(0, np.arange(WINDOW) * count // WINDOW)
+        elif count - first >= WINDOW // 2:
+            start = min(first + (count - first - WINDOW) // 2, count - WINDOW)
+            self._look(first, start + np.arange(WINDOW))
+        starts = np.array([self._times[first] for first in self._firsts])
+        ends = np.append(starts[1:], self._times[-1] + self._period)
+        return Track(np.concatenate(self._rows), np.stack([starts, ends], axis=1))
+
+    def _look(self, first: int, chosen: NDArray[np.int64]) -> None:
+        """Add the row of the segment that begins at frame `first`, from the 16 chosen frames."""
+        dropped = len(self._times) - len(self._recent)
+        self._rows.append(self._features(self._recent[chosen - dropped]))
+        self._firsts.append(first)
 
 
 def load(store: WeightStore) -> MotionExpert:

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.experts.base import Card, EmbedText, fingerprint
+from wordreel.experts.base import Card, EmbedText, IncrementalExpert, fingerprint
 from wordreel.experts.ocr_reader import HASHES, OcrReader, TextLine, open_reader
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.sentences import DIM, WEIGHTS, shared_encoder
@@ -33,7 +33,7 @@ GRID = (64, 36)  # cells across and down
 STILL = 6.0  # of 255: no cell of an unchanged picture differs by more, however noisy the compression
 
 
-class OcrExpert:
+class OcrExpert(IncrementalExpert):
     card = CARD
 
     def __init__(self, reader: OcrReader, embed: EmbedText, name: str) -> None:
@@ -41,17 +41,13 @@ class OcrExpert:
         self._read = reader
         self._embed = embed
 
+    def begin(self) -> OcrChunk:
+        return OcrChunk(ChangeReader(self._read), self._embed)
+
     def extract(self, media: Frames | Sound) -> Track | Absent:
         if not isinstance(media, Frames):
             raise TypeError("the ocr expert takes frames")
-        words, segments = track_lines(
-            read_changes(self._read, media.images), media.times.tolist(), media.period
-        )
-        if not segments:
-            return Absent("no text on screen")
-        values = self._embed([segment.text for segment in segments])
-        times = np.array([(segment.start, segment.end) for segment in segments], np.float64)
-        return Track(values, times, tuple(words))
+        return super().extract(media)
 
     def labels(self, track: Track) -> Labels | None:
         return None
@@ -65,21 +61,46 @@ def load(store: WeightStore) -> OcrExpert:
 def load_quick(store: WeightStore) -> OcrExpert:
     """The expert of the quick pass: it looks for text in small frames, and reads only where there is any."""
     name = fingerprint(CARD, *HASHES.values(), store.source_hash(WEIGHTS))
-    return OcrExpert(open_reader(QUICK_SIDE), SentenceEncoder(store).encode, name)
+    return OcrExpert(open_reader(QUICK_SIDE), shared_encoder(store).encode, name)
 
 
-def read_changes(reader: OcrReader, images: NDArray[np.uint8]) -> list[tuple[TextLine, ...]]:
+class OcrChunk:
+    """What is read in one chunk so far: the text of its frames, not the frames."""
+
+    def __init__(self, read: ChangeReader, embed: EmbedText) -> None:
+        self._read, self._embed = read, embed
+        self._texts: list[tuple[TextLine, ...]] = []
+        self._times: list[float] = []
+        self._period = 0.0
+
+    def push(self, media: Frames) -> None:
+        self._texts += [self._read(image) for image in media.images]
+        self._times += media.times.tolist()
+        self._period = media.period
+
+    def finish(self) -> Track | Absent:
+        words, segments = track_lines(self._texts, self._times, self._period)
+        if not segments:
+            return Absent("no text on screen")
+        values = self._embed([segment.text for segment in segments])
+        times = np.array([(segment.start, segment.end) for segment in segments], np.float64)
+        return Track(values, times, tuple(words))
+
+
+class ChangeReader:
     """The text of each frame; a frame that looks like the last one read has the same text and is not read."""
-    texts: list[tuple[TextLine, ...]] = []
-    last: NDArray[np.float32] | None = None
-    for image in images:
+
+    def __init__(self, read: OcrReader) -> None:
+        self._read = read
+        self._last: NDArray[np.float32] | None = None
+        self._text: tuple[TextLine, ...] = ()
+
+    def __call__(self, image: NDArray[np.uint8]) -> tuple[TextLine, ...]:
         small = thumbnail(image)
-        if last is None or float(np.abs(small - last).max()) > STILL:
-            texts.append(reader(image))
-            last = small
-        else:
-            texts.append(texts[-1])
-    return texts
+        if self._last is None or float(np.abs(small - self._last).max()) > STILL:
+            self._text = self._read(image)
+            self._last = small
+        return self._text
 
 
 def thumbnail(image: NDArray[np.uint8]) -> NDArray[np.float32]:

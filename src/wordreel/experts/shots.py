@@ -22,7 +22,7 @@ CARD = Card(
     need=FrameNeed(rate=5.0, short_side=48),
     licence="Apache-2.0",
     weights=(),
-    span=600.0,
+    span=60.0,
     note="needs no weights",
 )
 

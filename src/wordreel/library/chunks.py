@@ -7,7 +7,7 @@ chunk does, either more than a second follows or nothing does, and the chunk is 
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,11 @@ class _Edges:
         self._span = span
         self._number = 1
 
+    @property
+    def next(self) -> float:
+        """The first edge that is not certain yet."""
+        return self._number * self._span
+
     def passed(self, reached: float) -> list[tuple[float, bool]]:
         """Edges that are now certain, and for each whether everything buffered lies before it."""
         edges: list[tuple[float, bool]] = []
@@ -37,6 +42,14 @@ class _Edges:
             self._number += 1
 
 
+@dataclass(frozen=True)
+class Piece:
+    """Media of a chunk, which is `complete` with it."""
+
+    media: Frames | Sound | None
+    complete: bool = True
+
+
 class FrameChunker:
     """Groups frames with `k * span <= time < (k + 1) * span`."""
 
@@ -44,23 +57,24 @@ class FrameChunker:
         self._edges = _Edges(span)
         self._parts: list[Frames] = []
 
-    def push(self, frames: Frames, reached: float) -> list[Frames]:
+    def push(self, frames: Frames, reached: float) -> list[Piece]:
         """Add the frames of a window that ends at `reached`; return the chunks that are now complete."""
         if len(frames):
             self._parts.append(frames)
-        done: list[Frames] = []
+        done: list[Piece] = []
         for edge, everything in self._edges.passed(reached):
             done += self.flush() if everything else self._before(edge)
         return done
 
-    def flush(self) -> list[Frames]:
+    def flush(self) -> list[Piece]:
         """Return what is buffered since the last complete chunk."""
-        parts, self._parts = self._parts, []
-        if not parts:
+        if not self._parts:
             return []
-        return [Frames(_join([p.images for p in parts]), _join([p.times for p in parts]), parts[0].period)]
+        times, period = np.concatenate([part.times for part in self._parts]), self._parts[0].period
+        images = _join_frames(self._parts)
+        return [Piece(Frames(images, times, period))]
 
-    def _before(self, edge: float) -> list[Frames]:
+    def _before(self, edge: float) -> list[Piece]:
         first: list[Frames] = []
         later: list[Frames] = []
         for part in self._parts:
@@ -74,6 +88,43 @@ class FrameChunker:
         return done
 
 
+class FramePieces:
+    """The chunks of `FrameChunker`, each in as many pieces as windows: nothing is held back but what may
+    still belong to either of two chunks."""
+
+    def __init__(self, span: float) -> None:
+        self._edges = _Edges(span)
+        self._held: list[Frames] = []  # at or after the edge, which is not certain yet
+        self._open = False  # whether a piece of the current chunk was returned
+
+    def push(self, frames: Frames, reached: float) -> list[Piece]:
+        """Add the frames of a window that ends at `reached`; return what is certain to belong to a chunk."""
+        self._held.append(frames)
+        done: list[Piece] = []
+        for edge, everything in self._edges.passed(reached):
+            done += self.flush() if everything else self._take(edge, complete=True)
+        return done + self._take(self._edges.next, complete=False)
+
+    def flush(self) -> list[Piece]:
+        """Return what is buffered, which completes the last chunk."""
+        return self._take(np.inf, complete=True)
+
+    def _take(self, edge: float, complete: bool) -> list[Piece]:
+        pieces: list[Piece] = []
+        held, self._held = self._held, []
+        for frames in held:
+            at = int(np.searchsorted(frames.times, edge - ROUNDING))
+            if at:
+                pieces.append(Piece(Frames(frames.images[:at], frames.times[:at], frames.period), False))
+            if at < len(frames):
+                self._held.append(Frames(frames.images[at:], frames.times[at:], frames.period))
+        if complete and (pieces or self._open):
+            pieces = [*pieces[:-1], Piece(pieces[-1].media if pieces else None)]
+        if pieces:
+            self._open = not pieces[-1].complete
+        return pieces
+
+
 class SoundChunker:
     """Groups samples of `[k * span, (k + 1) * span)`; a gap between windows becomes silence."""
 
@@ -84,7 +135,7 @@ class SoundChunker:
         self._rate = 0
         self._next = 0  # index, from time 0, of the first buffered sample
 
-    def push(self, sound: Sound, reached: float) -> list[Sound]:
+    def push(self, sound: Sound, reached: float) -> list[Piece]:
         """Add the samples of a window that ends at `reached`; return the chunks that are now complete."""
         if len(sound.samples):
             first = round(sound.start * sound.rate)
@@ -94,12 +145,12 @@ class SoundChunker:
             if gap > 0:  # without it all later sound would come too early
                 self._append(np.zeros(gap, np.float32))
             self._append(sound.samples)
-        done: list[Sound] = []
+        done: list[Piece] = []
         for edge, everything in self._edges.passed(reached):
             done += self.flush() if everything else self._cut(round(edge * self._rate) - self._next)
         return done
 
-    def flush(self) -> list[Sound]:
+    def flush(self) -> list[Piece]:
         """Return what is buffered since the last complete chunk."""
         return self._cut(self._buffered)
 
@@ -107,17 +158,33 @@ class SoundChunker:
         self._parts.append(samples)
         self._buffered += len(samples)
 
-    def _cut(self, size: int) -> list[Sound]:
+    def _cut(self, size: int) -> list[Piece]:
         size = min(size, self._buffered)
         if size <= 0:
             return []
-        joined = _join(self._parts)
-        chunk = Sound(joined[:size], self._rate, self._next / self._rate)
-        self._parts = [joined[size:]] if len(joined) > size else []
+        chunk = np.empty(size, np.float32)
+        filled = 0
+        while filled < size:
+            part = self._parts.pop(0)  # one by one, so that no sample is held twice
+            taken = part[: size - filled]
+            chunk[filled : filled + len(taken)] = taken
+            filled += len(taken)
+            if len(taken) < len(part):
+                self._parts.insert(0, part[len(taken) :].copy())
+        start = self._next / self._rate
         self._buffered -= size
         self._next += size
-        return [chunk]
+        return [Piece(Sound(chunk, self._rate, start))]
 
 
-def _join(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def _join_frames(parts: list[Frames]) -> NDArray[np.uint8]:
+    """All images in one array; `parts` is emptied on the way, so that no frame is held twice."""
+    if len(parts) == 1:
+        return parts.pop().images
+    images = np.empty((sum(map(len, parts)), *parts[0].images.shape[1:]), np.uint8)
+    filled = 0
+    while parts:
+        part = parts.pop(0)
+        images[filled : filled + len(part)] = part.images
+        filled += len(part)
+    return images

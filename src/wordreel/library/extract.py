@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -14,14 +13,14 @@ from typing import Protocol
 
 import numpy as np
 
-from wordreel.errors import MediaError, WeightsError
+from wordreel.errors import MediaError
 from wordreel.experts.base import Expert
-from wordreel.library.chunks import FrameChunker, SoundChunker
 from wordreel.library.clips import SHOTS_EXPERT, cut_clips, shots_of
-from wordreel.media.types import AudioNeed, Frames, MediaInfo, Need, Sound, Window
+from wordreel.library.expert_runner import ExpertFailed, ExpertLane, ExpertRunner
+from wordreel.media.types import AudioNeed, MediaInfo, Need, Window
 from wordreel.types import Absent, Clip, Track, Words
 
-WINDOW = 60.0
+WINDOW = 15.0  # seconds decoded at once: bounds the memory of large frames
 
 
 class MediaDecoder(Protocol):
@@ -32,38 +31,12 @@ class MediaDecoder(Protocol):
     def stream(self, path: Path, needs: Sequence[Need], window: float = WINDOW) -> Iterator[Window]: ...
 
 
-class ExpertFailed(Exception):
-    """An expert could not process this file; the message is the reason the user reads."""
-
-
 @dataclass(frozen=True)
 class Extracted:
     """A track or Absent per expert, and where the media really ended (0 if nothing was decoded)."""
 
     outputs: dict[str, Track | Absent]
     end: float
-
-
-class ExpertRunner:
-    """Runs loaded experts by name, each on one thread at a time, and validates what they return."""
-
-    def __init__(self, experts: Sequence[Expert]) -> None:
-        self.experts = {expert.card.name: expert for expert in experts}
-        self._locks = {name: threading.Lock() for name in self.experts}
-
-    def run(self, name: str, media: Frames | Sound) -> Track | Absent:
-        expert = self.experts[name]
-        try:
-            with self._locks[name]:
-                output = expert.extract(media)
-            if isinstance(output, Track):
-                _validate(output, expert.card.dim)
-            return output
-        except (MemoryError, WeightsError):
-            raise  # not this file's fault: the next one would fail as well
-        except Exception as error:
-            reason = " ".join(str(error).split()) or type(error).__name__  # one line, fit for a list
-            raise ExpertFailed(f"expert {name}: {reason}") from error
 
 
 def extract(
@@ -73,33 +46,37 @@ def extract(
     names: Sequence[str],
     on_window: Callable[[Window], None],
 ) -> Extracted:
-    """Decode once for any number of experts; experts with the same needs share the same frames."""
+    """Decode once for any number of experts; experts with the same needs share the same frames.
+
+    Every expert has a thread of its own: they work on one window while the next is decoded.
+    """
     cards = {name: runner.experts[name].card for name in names}
     needs: list[Need] = list(dict.fromkeys(card.need for card in cards.values()))
-    chunkers = {
-        name: SoundChunker(card.span) if isinstance(card.need, AudioNeed) else FrameChunker(card.span)
-        for name, card in cards.items()
-    }
-    outputs: dict[str, list[Track | Absent]] = {name: [] for name in names}
-    no_stream: set[str] = set(names)
+    lanes = {name: ExpertLane(runner, name) for name in names}
     end = 0.0
-    if needs:
-        with closing(closable(decoder.stream(path, needs, window=WINDOW))) as windows:
-            for window in windows:
-                on_window(window)
-                end = max(end, window.end)
-                for name, chunker in chunkers.items():
-                    part = window.parts[needs.index(cards[name].need)]
-                    if part is not None:
-                        no_stream.discard(name)
-                        for media in chunker.push(part, window.end):  # type: ignore[arg-type]
-                            outputs[name].append(runner.run(name, media))
-        for name, chunker in chunkers.items():
-            for media in chunker.flush():
-                outputs[name].append(runner.run(name, media))
-    return Extracted(
-        {n: joined(outputs[n], n in no_stream, isinstance(cards[n].need, AudioNeed)) for n in names}, end
-    )
+    try:
+        if needs:
+            with closing(closable(decoder.stream(path, needs, window=WINDOW))) as windows:
+                for window in windows:
+                    on_window(window)
+                    end = max(end, window.end)
+                    for name, lane in lanes.items():
+                        part = window.parts[needs.index(cards[name].need)]
+                        if part is not None:
+                            lane.push(part, window.end)
+        for lane in lanes.values():
+            lane.flush()
+    except BaseException:
+        for lane in lanes.values():
+            lane.cancel()
+        raise
+    finally:
+        for lane in lanes.values():
+            lane.close()
+    for lane in lanes.values():
+        lane.check()
+    sound = {name for name in names if isinstance(cards[name].need, AudioNeed)}
+    return Extracted({n: joined(lane.outputs, lane.has_stream, n in sound) for n, lane in lanes.items()}, end)
 
 
 @dataclass(frozen=True)
@@ -163,7 +140,7 @@ def closable(windows: Iterator[Window]) -> Generator[Window, None, None]:
     yield from windows
 
 
-def joined(outputs: list[Track | Absent], no_stream: bool, sound: bool) -> Track | Absent:
+def joined(outputs: list[Track | Absent], has_stream: bool, sound: bool) -> Track | Absent:
     """Concatenate the tracks of all chunks; absent only if every chunk was."""
     tracks = [output for output in outputs if isinstance(output, Track)]
     if tracks:
@@ -175,23 +152,10 @@ def joined(outputs: list[Track | Absent], no_stream: bool, sound: bool) -> Track
     if outputs:
         return Absent("; ".join(dict.fromkeys(o.reason for o in outputs if isinstance(o, Absent))))
     what = "sound" if sound else "picture"
-    return Absent(f"no {what} stream" if no_stream else f"no {what} could be decoded")
+    return Absent(f"no {what} could be decoded" if has_stream else f"no {what} stream")
 
 
 def _clean(words: Words) -> Words:
     """Words that SQLite can store: valid Unicode without NUL."""
     text = words.text.replace("\x00", " ").encode("utf-8", "replace").decode()
     return words if text == words.text else Words(text, words.start, words.end, words.score)
-
-
-def _validate(track: Track, dim: int) -> None:
-    """Refuse values that would poison every later search: better one failed file than a broken library."""
-    if track.dim != dim:
-        raise ValueError(f"returned {track.dim} numbers per row instead of {dim}")
-    if not np.isfinite(track.values).all():
-        raise ValueError("returned values that are not finite")
-    starts, ends = track.times[:, 0], track.times[:, 1]
-    if not np.isfinite(track.times).all() or (starts > ends).any() or (np.diff(starts) < 0).any():
-        raise ValueError("returned times that are not in order")
-    if not all(np.isfinite([w.start, w.end, w.score]).all() for w in track.words):
-        raise ValueError("returned words without a time")

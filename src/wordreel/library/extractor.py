@@ -16,7 +16,8 @@ from typing import Protocol
 from wordreel.errors import MediaError
 from wordreel.experts.base import Expert
 from wordreel.library.clips import SHOTS_EXPERT
-from wordreel.library.extract import ExpertRunner, MediaDecoder, extract
+from wordreel.library.expert_runner import ExpertRunner
+from wordreel.library.extract import MediaDecoder, extract
 from wordreel.library.scan import FileStamp
 from wordreel.library.track_store import TrackStore
 from wordreel.library.tracks import StagedTrack

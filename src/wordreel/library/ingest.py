@@ -135,8 +135,8 @@ def add_with(
 
 
 def default_jobs() -> int:
-    """One file more than there are cores, so that none waits while a file is decoded; at most eight."""
-    return min(8, len(os.sched_getaffinity(0)) + 1)
+    """As many files as there are cores, at most eight: the experts of each work while it is decoded."""
+    return min(8, len(os.sched_getaffinity(0)))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Literal
 from wordreel.errors import LibraryError, MediaError, NextStep, NotMedia, WeightsError
 from wordreel.library.catalogue import Catalogue
 from wordreel.library.clips import SHOTS_EXPERT, ClipBounds, Span, cut_clips, shots_of
-from wordreel.library.extract import ExpertFailed
+from wordreel.library.expert_runner import ExpertFailed
 from wordreel.library.extractor import ExpertResult, Extractor, FileTracks
 from wordreel.library.passes import Pass, is_quick, mark_quick, mark_thorough, stretches_between
 from wordreel.library.paths import canonical_path, from_blob, may_exist, prefix_bounds, to_blob

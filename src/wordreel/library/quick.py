@@ -19,7 +19,8 @@ import numpy as np
 
 from wordreel.errors import MediaError
 from wordreel.experts.base import Expert
-from wordreel.library.extract import ExpertRunner, MediaDecoder, closable, joined
+from wordreel.library.expert_runner import ExpertRunner
+from wordreel.library.extract import MediaDecoder, closable, joined
 from wordreel.library.extractor import ExpertResult, FileTracks, LocalExtractor, OnPosition
 from wordreel.library.passes import quick_fingerprint
 from wordreel.library.scan import FileStamp
@@ -168,7 +169,7 @@ class _Look:
 
     def rows(self) -> dict[str, Track | Absent]:
         """The tracks of the key frames: each row holds until the next key frame."""
-        outputs = {name: joined(parts, no_stream=False, sound=False) for name, parts in self._rows.items()}
+        outputs = {name: joined(parts, has_stream=True, sound=False) for name, parts in self._rows.items()}
         return {name: self._until_the_next(output) for name, output in outputs.items()}
 
     def _until_the_next(self, output: Track | Absent) -> Track | Absent:
@@ -181,7 +182,7 @@ class _Look:
     def texts(self) -> dict[str, Track | Absent]:
         if self._experts.text is None:
             return {}
-        return {self._experts.text.card.name: joined(self._texts, no_stream=False, sound=False)}
+        return {self._experts.text.card.name: joined(self._texts, has_stream=True, sound=False)}
 
 
 def scaled(frames: Frames, short_side: int) -> Frames:

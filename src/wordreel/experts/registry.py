@@ -103,7 +103,8 @@ def load(name: str, store: WeightStore | None = None) -> Expert:
 
 def recogniser(name: str, store: WeightStore | None = None) -> Recogniser:
     """Load the classifier of one of the `RECOGNISING` experts, without its network."""
-    card(name)
+    if name not in RECOGNISING:
+        card(name)  # says so if there is no such expert
     recogniser: Recogniser = _module(name).recogniser(store or WeightStore())
     return recogniser
 

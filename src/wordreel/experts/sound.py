@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -69,10 +71,26 @@ class PlaceHead:
     """
 
     names: tuple[str, ...]
-    weight: Float32  # [401, 8 · 1024]
-    bias: Float32
+    file: Path
     usual: Float32  # log-probability of each place on average
     fingerprint: str
+
+    @cached_property
+    def weight(self) -> Float32:
+        """`[401, 8 · 1024]`, read when first used: a search explains its hits without."""
+        return np.ascontiguousarray(self._arrays["places.weight"].reshape(-1, len(self.names)).T)
+
+    @cached_property
+    def bias(self) -> Float32:
+        """`[401]`"""
+        return self._arrays["places.bias"]
+
+    @cached_property
+    def _arrays(self) -> dict[str, Float32]:
+        from safetensors.numpy import load_file
+
+        arrays: dict[str, Float32] = load_file(str(self.file))
+        return arrays
 
     def labels(self, track: Track) -> Labels:
         context = track.values[around(len(track))].reshape(len(track), -1)
@@ -118,14 +136,9 @@ def load(store: WeightStore) -> SoundExpert:
 
 def recogniser(store: WeightStore) -> PlaceHead:
     """The places of stored tracks, without the network."""
-    from safetensors.numpy import load_file
-
-    head = load_file(str(store.file(WEIGHTS, "head.safetensors")))
-    bias = head["places.bias"]
     return PlaceHead(
         class_names("soundnet_places401.txt"),
-        np.ascontiguousarray(head["places.weight"].reshape(-1, len(bias)).T),
-        bias,
+        store.file(WEIGHTS, "head.safetensors"),
         np.array(class_names("soundnet_places401_usual.txt"), np.float32),
         fingerprint(CARD, store.source_hash(WEIGHTS)),
     )

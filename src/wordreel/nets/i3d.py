@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wordreel.nets.checkpoint import Array
-from wordreel.nets.graph import Graph, fold_batch_norm
 from wordreel.nets.time_filter import POINTS, same, time_plan
+
+if TYPE_CHECKING:
+    from wordreel.nets.graph import Graph
 
 CONVERTER_VERSION = 1
 FRAMES = 16
@@ -57,6 +59,8 @@ def head(tree: Mapping[str, Any]) -> tuple[Array, Array]:
 
 def build(tree: Mapping[str, Any], frames: int = FRAMES, size: int = SIZE) -> Any:
     """The graph from `frames [time, size, size, 3]` uint8 RGB to `features [1, 1024]`, pooled over all."""
+    from wordreel.nets.graph import Graph
+
     net = VideoNetBuilder(Graph("i3d"), frames, size)
     x = net.start("frames")
     x = net.unit(x, *unit_weights(tree, ("Conv3d_1a_7x7",)), stride=2)
@@ -91,6 +95,8 @@ def unit_weights(tree: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Array,
     layer, stats = _at(tree["params"], path), _at(tree["batch_stats"], path)["BatchNorm_0"]
     weight = np.asarray(layer["Conv_0"]["kernel"], np.float64).transpose(4, 3, 0, 1, 2)
     mean, variance = stats["mean"].ravel(), stats["var"].ravel()
+    from wordreel.nets.graph import fold_batch_norm
+
     return fold_batch_norm(weight, None, mean, variance, None, layer["BatchNorm_0"]["bias"], epsilon=1e-3)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -39,8 +41,6 @@ class SentenceEncoder:
         self, store: WeightStore | None = None, network: Path | None = None, trained: str = ""
     ) -> None:
         """`network` is a fine-tuned network to use instead; `trained` identifies it in the fingerprint."""
-        from tokenizers import Tokenizer
-
         store = store or WeightStore()
         facts = (
             "minilm",
@@ -50,10 +50,10 @@ class SentenceEncoder:
             *filter(None, [trained]),
         )
         self.fingerprint = hashlib.sha256("\x1f".join(facts).encode()).hexdigest()[:16]
-        self._network = Network(network or store.file(WEIGHTS, "network.onnx"))
-        self._tokenizer: Any = Tokenizer.from_file(str(store.file(WEIGHTS, "tokenizer.json")))
-        self._tokenizer.no_truncation()  # a setting of the tokenizer would be shared by all threads
-        self._tokenizer.no_padding()
+        self._file = network or store.file(WEIGHTS, "network.onnx")
+        self._tokenizer = _tokenizer(store.file(WEIGHTS, "tokenizer.json"))
+        self._lock = threading.Lock()
+        self._loaded: Network | None = None
         self._cache = LRUCache[str, Float32](CACHED)
 
     def encode(self, sentences: Sequence[str], batch: int = 64) -> Float32:
@@ -63,6 +63,13 @@ class SentenceEncoder:
         if len(sentences) > MAX_CACHED_BATCH:
             return self._encode(sentences, batch)
         return self._encode_cached(sentences, batch)
+
+    def _network(self) -> Network:
+        """The network, loaded when it is first used: two encoders load at the same time."""
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = Network(self._file)
+            return self._loaded
 
     def _encode_cached(self, sentences: Sequence[str], batch: int) -> Float32:
         """Encode with an LRU cache: queries repeat while a person types and pages."""
@@ -92,8 +99,18 @@ class SentenceEncoder:
             for row, number in enumerate(chosen):
                 ids[row, : len(tokens[number])] = tokens[number]
                 mask[row, : len(tokens[number])] = 1
-            rows[chosen] = self._network(input_ids=ids, attention_mask=mask)["sentences"]
+            rows[chosen] = self._network()(input_ids=ids, attention_mask=mask)["sentences"]
         return rows
+
+
+@cache
+def _tokenizer(path: Path) -> Any:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()  # a setting of the tokenizer would be shared by all threads
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def runs(lengths: Sequence[int], most: int) -> list[tuple[int, int]]:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from wordreel.nets.checkpoint import Array
-from wordreel.nets.graph import Graph, fold_batch_norm
 
 CONVERTER_VERSION = 1
 GAIN = 256.0  # the network was trained on samples in [-256, 256]
@@ -71,6 +70,8 @@ def convert(files: Mapping[str, Path], out: Path) -> None:
 
 def build(layers: Mapping[str, Mapping[str, Array]]) -> Any:
     """The graph from `sound [n]` in [-1, 1] to `features [rows, 1024]`, conv7 after its ReLU."""
+    from wordreel.nets.graph import Graph, fold_batch_norm
+
     graph = Graph("soundnet")
     x = graph.op("Mul", graph.input("sound", ("n",)), graph.constant(np.float32(GAIN)))
     x = graph.op("Reshape", x, graph.constant(np.array([1, 1, 1, -1], np.int64)))

@@ -42,9 +42,9 @@ def main() -> None:
         os.environ.update(HOME=name, TMPDIR=name, WORDREEL_WEIGHTS=f"{name}/weights", XDG_DATA_HOME=name)
         tempfile.tempdir = name
         lines = Lines(SOURCE)
-        if not given.few:
-            lines.trace()
         for target in given.targets:
+            if TARGETS[target].guided and not given.few:
+                lines.trace()
             (folder / target).mkdir()
             watch = Watch(folder, TARGETS[target].programs)
             watch.install()

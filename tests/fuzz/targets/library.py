@@ -269,8 +269,8 @@ def index_session(folder: Path) -> Session:
 
 
 TARGETS = (
-    Target("caches", "damaged embeddings, columns, banks", cache_session, few=8),
-    Target("truth", "damaged SQLite catalogue and tracks", truth_session, few=8),
-    Target("catalogue-values", "wrong values in the catalogue", value_session, few=4),
-    Target("index-files", "damaged files of an index", index_session, few=10),
+    Target("caches", "damaged embeddings, columns, banks", cache_session, few=8, guided=False),
+    Target("truth", "damaged SQLite catalogue and tracks", truth_session, few=8, guided=False),
+    Target("catalogue-values", "wrong values in the catalogue", value_session, few=4, guided=False),
+    Target("index-files", "damaged files of an index", index_session, few=10, guided=False),
 )

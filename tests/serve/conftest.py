@@ -18,6 +18,9 @@ from tests.search.conftest import ColourModel
 from wordreel.api import Library
 from wordreel.library import LibraryStore, add
 from wordreel.library.extract import extract_file
+from wordreel.library.ingest import add_with
+from wordreel.library.passes import waiting_files
+from wordreel.library.quick import QuickExperts, QuickExtractor
 from wordreel.media import Fence
 from wordreel.search.embedding import embed_library
 
@@ -112,10 +115,13 @@ class Site:
 
 
 class ThreadWork:
-    """JobQueue done by a thread with the fake experts; `hold` keeps it from finishing a file."""
+    """JobQueue done by a thread with the fake experts; `hold` keeps it from finishing a file.
 
-    def __init__(self, path, model):
-        self.path, self.model = path, model
+    With `quick`, files are added by the quick pass, which nothing holds.
+    """
+
+    def __init__(self, path, model, quick=False):
+        self.path, self.model, self.quick = path, model, quick
         self.hold = threading.Event()
         self.hold.set()
         self.done = []
@@ -140,11 +146,14 @@ class ThreadWork:
                 return {"size": len(library.banks.build(request["name"], texts, "a test"))}
             if kind == "check":
                 return asdict(opened(self.path).banks.check(request["bank"], request["captions"]))
-            assert kind == "add"
+            if self.quick and kind == "add":
+                return self._look(store, request["paths"])
+            assert kind in ("add", "thorough")
+            paths = request["paths"] or [file.path for file in waiting_files(store.catalogue)]
             with Fence() as fence:
                 report = add(
                     store,
-                    request["paths"],
+                    paths,
                     [Colour(), Talk("speech", rate=1000)],
                     fence,
                     within=request.get("within"),
@@ -152,6 +161,13 @@ class ThreadWork:
                 )
             embed_library(store, self.model)
             return add_report(report)
+
+    def _look(self, store, paths):
+        with Fence() as fence:
+            extractor = QuickExtractor(QuickExperts([Colour()]), fence, store.track_files)
+            report = add_with(extractor, store, paths, 1, analysis="quick")
+        embed_library(store, self.model)
+        return add_report(report)
 
 
 def opened(path):

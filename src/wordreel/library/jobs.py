@@ -11,6 +11,7 @@ from wordreel.library.store import LibraryStore
 
 QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
 ENDED = (DONE, FAILED, CANCELLED)
+THOROUGH = "thorough"  # the kind of jobs that give way to all others
 MAX_ENDED = 200  # ended jobs that stay listed
 CLAIM_SECONDS = 15.0  # after which a claim that was not renewed is void
 
@@ -82,12 +83,15 @@ def unfinished_jobs(store: LibraryStore) -> list[Job]:
 def claim_job(store: LibraryStore, server: str) -> Job | None:
     """Start the oldest job that nobody runs; None where there is none or another server runs one.
 
+    Thorough passes come last: they take hours, and everything can be found without them.
     One transaction, so that two servers never start the same job, nor two jobs at once.
     """
     with store.catalogue.transaction():
         if job_of_another_server(store, server) is not None:
             return None
-        row = store.catalogue.one("SELECT id FROM jobs WHERE ended_at IS NULL ORDER BY id LIMIT 1")
+        row = store.catalogue.one(
+            "SELECT id FROM jobs WHERE ended_at IS NULL ORDER BY kind = ?, id LIMIT 1", THOROUGH
+        )
         if row is None:
             return None
         before = read_job(store, row[0])

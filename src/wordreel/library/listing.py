@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wordreel.library.passes import Pass
 from wordreel.library.paths import from_blob
 from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
@@ -18,13 +19,16 @@ class ListedVideo:
     kind: str
     duration: float
     added_at: float
+    analysis: Pass
 
 
 def list_videos(store: LibraryStore) -> list[ListedVideo]:
     """Every content that has a file, the newest first."""
     rows = store.catalogue.rows(
-        """SELECT f.content, min(f.path), c.kind, c.duration, min(f.added_at) AS since
+        """SELECT f.content, min(f.path), c.kind, c.duration, min(f.added_at) AS since,
+                  CASE WHEN q.content IS NULL THEN 'thorough' ELSE 'quick' END
            FROM files f JOIN contents c ON c.content = f.content
+           LEFT JOIN quick_contents q ON q.content = f.content
            GROUP BY f.content ORDER BY since DESC, f.content"""
     )
     return [ListedVideo(content, from_blob(path), *rest) for content, path, *rest in rows]

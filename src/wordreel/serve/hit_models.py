@@ -41,6 +41,7 @@ def _hit(
         name=display_name(hit.path, uploaded),
         kind=hit.kind,
         duration=hit.duration,
+        analysis=hit.analysis,
         start=hit.start,
         end=hit.end,
         why=reason_models(hit.why),

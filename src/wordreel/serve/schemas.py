@@ -164,6 +164,7 @@ class HitModel(BaseModel):
     name: str
     kind: str
     duration: float
+    analysis: Literal["quick", "thorough"] = Field(description="quick: known by its key frames alone so far")
     start: float
     end: float
     why: list[ReasonModel]
@@ -225,7 +226,7 @@ class ErrorResponse(BaseModel):
 
 class JobModel(BaseModel):
     id: int
-    kind: Literal["add", "embed", "bank", "check", "use"]
+    kind: Literal["add", "thorough", "embed", "bank", "check", "use"]
     title: str
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     made_at: float

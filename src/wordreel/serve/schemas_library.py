@@ -93,6 +93,7 @@ class StatusResponse(BaseModel):
     read_only: bool
     model: ModelSummary
     videos: int
+    quick: int = Field(description="videos that wait for the thorough pass, known by key frames alone")
     clips: int = Field(description="those that can be found")
     unembedded: int = Field(description="clips that the model has not embedded and that cannot be found")
     index: str = Field(description="the index of searches: exact, or its measured recall")
@@ -116,6 +117,7 @@ class VideoSummary(BaseModel):
     kind: str
     duration: float
     added_at: float
+    analysis: Literal["quick", "thorough"] = Field(description="quick: known by its key frames alone so far")
 
 
 class VideosResponse(BaseModel):

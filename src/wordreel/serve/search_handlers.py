@@ -80,6 +80,7 @@ def search(service: Service, request: schemas.SearchRequest, query: Query, timer
     if request.like is not None:
         check_stored(service, request.like.content)
     results = searcher.search(query)
+    service.note_returned(results.hits)
     response = schemas.SearchResponse(
         query=request.model_dump(mode="json", exclude_defaults=True),
         norm=results.norm,

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from wordreel.api import Library
 from wordreel.banks.search_index import index_is_stale
 from wordreel.errors import WordreelError
-from wordreel.library.jobs import DONE, Job
+from wordreel.library.jobs import DONE, THOROUGH, Job, unfinished_jobs
+from wordreel.library.passes import note_returned, waiting_files
 from wordreel.library.uploads import upload_names
 from wordreel.media import Fence
 from wordreel.models.base import Model
 from wordreel.nets.runtime import cores
 from wordreel.search.embedding import embedding_cache
+from wordreel.search.hits import Hit
 from wordreel.search.searcher import AnalyseFile
 from wordreel.search.video_query import FileAnalyser
 from wordreel.serve.access.sessions import Sessions
@@ -82,6 +85,7 @@ class Service:
         self.uploaded = upload_names(self.store)
         self.listeners = 0  # to the progress of jobs
         self._watching: asyncio.Task[None] | None = None
+        self._returned: frozenset[str] = frozenset()  # waiting for the thorough pass, and not yet noted
         self.metrics.jobs_waiting.set_function(lambda: self.jobs.waiting())
         self.metrics.items.set_function(lambda: len(self.live.now.searcher))
 
@@ -95,9 +99,12 @@ class Service:
         if not self.options.read_only:
             self.uploads.sweep()
             self.jobs.start()
+            unfinished = {job.kind for job in unfinished_jobs(self.store)}
             missing = embedding_cache(self.store, self.model).missing()
-            if not self.jobs.waiting() and (missing or index_is_stale(self.store, self.model)):
+            if not unfinished - {THOROUGH} and (missing or index_is_stale(self.store, self.model)):
                 self.jobs.put("embed", "embedding videos added before", {})
+            if THOROUGH not in unfinished and waiting_files(self.store.catalogue):
+                self.jobs.put(THOROUGH, "thorough pass over videos added before", {"paths": []})
         self._watching = asyncio.create_task(self._watch())
 
     def search_problem(self) -> str | None:
@@ -136,10 +143,22 @@ class Service:
 
     def _job_ended(self, job: Job) -> None:
         self.metrics.jobs.labels(job.kind, job.state).inc()
-        if job.kind in ("add", "embed", "use"):
+        if job.kind == "add" and job.state == DONE and waiting_files(self.store.catalogue):
+            self.jobs.put(THOROUGH, f"thorough pass: {job.title}", job.request)
+        if job.kind in ("add", THOROUGH, "embed", "use"):
             self.reopen()
         elif job.state == DONE:
             self.live.banks_changed()
+
+    def note_returned(self, hits: Sequence[Hit]) -> None:
+        """Remember which videos searches returned that wait for the thorough pass; saved now and then."""
+        if not self.options.read_only:
+            self._returned |= {hit.content for hit in hits if hit.analysis == "quick"}
+
+    def _save_returned(self) -> None:
+        returned, self._returned = self._returned, frozenset()
+        if returned:
+            note_returned(self.store, returned)
 
     async def _watch(self) -> None:
         while True:
@@ -148,6 +167,7 @@ class Service:
                 idle = time.monotonic() - self.live.opened_at > REOPEN_EVERY
                 if idle and await asyncio.to_thread(self.live.changed):
                     await asyncio.to_thread(self.reopen)
+                await asyncio.to_thread(self._save_returned)
                 new = 0 if self.options.read_only else await asyncio.to_thread(self.query_log.flush)
                 if new:
                     self.live.banks_changed()

@@ -1,4 +1,7 @@
-"""The job queue: one job after the other, in a thread that watches the process running it."""
+"""The job queue: one job after the other, in a thread that watches the process running it.
+
+A thorough pass gives way: it stops when another job comes, and resumes when no other waits.
+"""
 
 from __future__ import annotations
 
@@ -78,6 +81,9 @@ class JobQueue:
                     429, "too_many_jobs", f"{MAX_WAITING} jobs are waiting; try again when some are done"
                 )
             job = table.add_job(self._store, kind, title, request)
+            running = self._current
+            if running is not None and running.kind == table.THOROUGH and kind != table.THOROUGH:
+                self._stop.set()  # it resumes after this one
             self._wake.notify_all()
         return job
 

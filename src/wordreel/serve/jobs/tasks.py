@@ -9,7 +9,9 @@ from typing import Any
 
 from wordreel.api import Library
 from wordreel.errors import WordreelError
-from wordreel.library.add_report import AddProgress, AddReport
+from wordreel.library.add_report import AddProgress, AddReport, merge_passes
+from wordreel.library.jobs import THOROUGH
+from wordreel.library.passes import Pass
 from wordreel.progress import Progress
 
 ReportProgress = Callable[[dict[str, Any]], None]
@@ -20,18 +22,8 @@ def run_job(
     library: Library, kind: str, request: dict[str, Any], on_progress: ReportProgress
 ) -> dict[str, Any]:
     """Run one job and return its report. After a kill, the same request resumes it."""
-    if kind == "add":
-        report = library.add(
-            *request["paths"],
-            retry_failed=bool(request.get("retry_failed")),
-            within=request.get("within"),
-            on_progress=lambda now: on_progress(
-                files_progress(now) if isinstance(now, AddProgress) else step_progress("embedding", now)
-            ),
-        )
-        if request.get("resumed"):
-            library.banks.build_everyday()  # which the first, killed, would have done at its end
-        return add_report(report)
+    if kind in ("add", THOROUGH):
+        return _add(library, kind, request, on_progress)
     if kind == "use":
         used = library.use(
             request["model"],
@@ -55,6 +47,28 @@ def run_job(
         )
         return asdict(bank_check)
     raise WordreelError(f"no job is called {kind!r}")
+
+
+def _add(library: Library, kind: str, request: dict[str, Any], on_progress: ReportProgress) -> dict[str, Any]:
+    """The quick pass; the thorough one is a job of its own, unless there is nothing new to be found."""
+
+    def run(*passes: Pass) -> AddReport:
+        return library.add(
+            *request["paths"],
+            retry_failed=bool(request.get("retry_failed")),
+            within=request.get("within"),
+            passes=passes,
+            on_progress=lambda now: on_progress(
+                files_progress(now) if isinstance(now, AddProgress) else step_progress("embedding", now)
+            ),
+        )
+
+    report = run("thorough") if kind == THOROUGH else run("quick")
+    if kind == "add" and not report.waiting:
+        report = merge_passes(report, run("thorough"))  # known files whose experts have changed
+    if request.get("resumed"):
+        library.banks.build_everyday()  # which the first, killed, would have done at its end
+    return add_report(report)
 
 
 def _bank(library: Library, request: dict[str, Any], on_progress: ReportProgress) -> dict[str, Any]:
@@ -81,6 +95,7 @@ def step_progress(step: str, now: Progress) -> dict[str, Any]:
 def files_progress(now: AddProgress) -> dict[str, Any]:
     return {
         "step": "files",
+        "analysis": now.analysis,
         "done": now.done,
         "total": now.total,
         "files_done": now.done,
@@ -106,6 +121,7 @@ def add_report(report: AddReport) -> dict[str, Any]:
         "failures": len(failed),
         "seconds": round(report.seconds, 2),
         "media_seconds": round(report.media_seconds, 2),
+        "waiting": report.waiting,
     }
 
 

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response
 
 from wordreel import __version__
 from wordreel.library.listing import count_videos, present_experts
+from wordreel.library.passes import quick_contents
 from wordreel.search.scoring import SEARCHABLE
 from wordreel.serve.display import display_path, largest_folders
 from wordreel.serve.metrics import CONTENT_TYPE
@@ -51,6 +52,7 @@ def _status(service: Service) -> StatusResponse:
             experts=list(service.model.experts),
         ),
         videos=videos,
+        quick=len(quick_contents(service.store.catalogue)),
         clips=len(state.searcher),
         unembedded=state.missing,
         index=str(state.searcher.snapshot.opened_index),

@@ -178,6 +178,7 @@ def _list(service: Service, offset: int, limit: int, folder: str | None, q: str)
             kind=video.kind,
             duration=video.duration,
             added_at=video.added_at,
+            analysis=video.analysis,
         )
         for video in list_videos(service.store)
         for path in [display_path(video.path)]
@@ -206,6 +207,7 @@ def _describe(service: Service, content: str) -> VideoResponse:
         size=video.size if video else 0,
         container=info["container"],
         added_at=file.added_at if file else 0.0,
+        analysis=known["analysis"],
         clips=known["clips"],
         experts=known["experts"],
         words=known["words"],

@@ -4,6 +4,7 @@ import { confidence } from "./confidence.js";
 import { button, h, icon } from "./dom.js";
 import { clock, confidenceText, length, moment } from "./format.js";
 import { playOn } from "./motion.js";
+import { quickLook } from "./quick_look.js";
 import { href } from "./router.js";
 import { why } from "./why.js";
 
@@ -15,7 +16,7 @@ export function card(hit, route) {
   const reasons = h("div", { hidden: true });
   const box = h("li", { class: "card", data: { content: hit.content } }, link,
     h("div", { class: "about" }, h("span", { class: "title", title: hit.path }, hit.name),
-      h("div", { class: "row" }, hit.file ? fact(hit) : confidence(hit), like(hit), !hit.file && whyButton(hit, reasons)), reasons));
+      h("div", { class: "row" }, hit.file ? fact(hit) : confidence(hit), quickLook(hit), like(hit), !hit.file && whyButton(hit, reasons)), reasons));
   playOn(link, link.querySelector(".thumb"), hit);
   return box;
 }

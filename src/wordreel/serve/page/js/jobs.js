@@ -52,15 +52,15 @@ function draw(row, job, complain) {
 function words(job) {
   if (job.state === "failed") return job.error;
   if (OVER.has(job.state)) return outcome(job);
-  const { step, done, total, seconds_left: left } = job.progress ?? {};
+  const { step, done, total, analysis, seconds_left: left } = job.progress ?? {};
   if (!total) return job.state === "queued" ? "waiting for its turn" : "looking…";
   if (step !== "files") return `${step}, ${done} of ${total}`;
-  return `${done} of ${plural(total, "file")}${left ? `, about ${length(left)} left` : ""}`;
+  return `${analysis === "quick" ? "quick look, " : ""}${done} of ${plural(total, "file")}${left ? `, about ${length(left)} left` : ""}`;
 }
 
 function outcome({ state, report }) {
   if (report?.added === undefined) return state;
-  const parts = [[report.added, "added"], [report.duplicates, "already there under another name"], [report.skipped, "unchanged"], [report.failures, "failed"]];
+  const parts = [[report.added, "added"], [report.updated, "looked at thoroughly"], [report.duplicates, "already there under another name"], [report.skipped, "unchanged"], [report.failures, "failed"]];
   return parts.filter(([number]) => number).map(([number, what]) => `${count(number)} ${what}`).join(", ") || "nothing to add";
 }
 

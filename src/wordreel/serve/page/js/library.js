@@ -7,6 +7,7 @@ import { empty, missing } from "./home.js";
 import { jobList, reasons } from "./jobs.js";
 import { say } from "./live.js";
 import { failure, stale } from "./notice.js";
+import { quickLook } from "./quick_look.js";
 import { go, here, href } from "./router.js";
 import { dropPlace } from "./upload.js";
 
@@ -90,7 +91,7 @@ function row(item, route, app, again) {
     h("a", { class: "small-thumb", href: open, "data-route": true, tabindex: "-1", "aria-hidden": "true" }, picture(item)),
     h("span", { class: "about" }, h("a", { class: "title", href: open, "data-route": true }, item.name),
       h("span", { class: "small path", title: item.path }, uploaded(item, app) ? "uploaded" : item.path)),
-    h("span", { class: "small" }, item.kind === "image" ? "picture" : length(item.duration)),
+    h("span", { class: "small" }, item.kind === "image" ? "picture" : length(item.duration), " ", quickLook(item)),
     h("span", { class: "small added" }, item.added_at ? day(item.added_at) : ""),
     !app.status.read_only && button({ class: "round", "aria-label": `Remove ${item.name}`, on: { click: () => forget(item, app, again) } }, icon("trash")));
 }

@@ -10,7 +10,7 @@ SUPPLY := .venv-supply
 # requirements.lock holds for these; elsewhere the newest packages that pyproject.toml allows are installed.
 LOCKED := $(shell $(PYTHON) -c 'import platform, sys; print("yes" if (sys.platform, platform.machine()) == ("linux", "x86_64") and sys.version_info[:2] in ((3, 11), (3, 12)) else "no")')
 
-.PHONY: demo test test-slow test-properties test-reference test-ray test-servers fuzz bench docs lock audit clean
+.PHONY: demo test test-crash test-slow test-properties test-reference test-ray test-servers fuzz bench docs lock audit clean
 
 # MODEL=NAME, a folder or a hub id lets that model answer, and downloads it where it must: MODEL=clip-vit-b-32.
 demo: $(VENV)/.demo
@@ -54,6 +54,10 @@ test-servers: $(SERVERS)/.ready
 SECONDS ?= 1200
 fuzz: $(VENV)/.dev
 	nice -n 10 $(BIN)/python -m tests.fuzz --seconds $(SECONDS)
+
+# Every operation of a library, stopped at each of its writes, renames and flushes; an hour on two cores.
+test-crash: $(SERVERS)/.ready
+	OMP_NUM_THREADS=1 $(SERVERS)/bin/python -m tests.crash --jobs 2 --out results/crash
 
 # The documentation, at build/site/index.html.
 docs: $(VENV)/.dev

@@ -1,0 +1,79 @@
+"""What a library holds and answers, in values that can be compared across processes."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from tests.search.conftest import ColourModel
+
+import wordreel
+from wordreel.library import verify
+from wordreel.library.backup import IDENTITY
+from wordreel.library.catalogue import NAME
+from wordreel.library.jobs import latest_jobs
+from wordreel.library.store import LibraryStore
+from wordreel.search.recompute import recompute_embeddings
+
+QUERY = "blue and red"
+DRAWN = (IDENTITY,)  # settings that are drawn at random
+
+
+def open_library(folder: Path, create: bool = False) -> wordreel.Library:
+    return wordreel.Library(folder, create=create, model=ColourModel())
+
+
+def library_state(folder: Path) -> Any:
+    """Everything that a library holds but clocks and ids; None where there is none.
+
+    Rows of the catalogue, the bytes of the tracks that they name, banks, settings and jobs.
+    """
+    if not (folder / NAME).is_file():
+        return None
+    with LibraryStore.open(folder) as store:
+        tracks = {
+            row.hash: hashlib.sha256(store.track_files.read(row.hash)).hexdigest()
+            for row in store.tracks()
+            if row.hash is not None
+        }
+        banks = store.catalogue.rows(
+            "SELECT b.name, b.source, q.text, q.source FROM banks b LEFT JOIN bank_queries q "
+            "ON q.bank = b.name ORDER BY 1, 3"
+        )
+        settings = store.catalogue.rows("SELECT name, value FROM settings ORDER BY name")
+        return {
+            "catalogue": store.digest(),
+            "files": [(file.path, file.content) for file in store.files()],
+            "tracks": tracks,
+            "banks": banks,
+            "settings": [row for row in settings if row[0] not in DRAWN],
+            "jobs": [
+                (job.id, job.kind, job.state, job.progress, job.report, job.error)
+                for job in latest_jobs(store)
+            ],
+        }
+
+
+def problems(folder: Path) -> list[str]:
+    """What `wordreel verify` finds wrong, notes aside, and embeddings that are not those of the tracks."""
+    if not (folder / NAME).is_file():
+        return []
+    with LibraryStore.open(folder) as store:
+        found = [*verify(store), *recompute_embeddings(store, ColourModel())]
+        return [f"{problem.kind}: {problem.what}" for problem in found if not problem.note]
+
+
+def answers(folder: Path) -> Any:
+    """Hits with their moments and scores, plain and with every bank; None where there is no library."""
+    if not (folder / NAME).is_file():
+        return None
+    with open_library(folder) as library:
+        if not library.store.has_tracks(ColourModel.experts):
+            return []
+        norms = [("none", None), *(("is", row.name) for row in library.banks.list())]
+        return [
+            (bank, hit.path, hit.start, hit.end, round(hit.score, 4))
+            for norm, bank in norms
+            for hit in library.search(QUERY, norm=norm, bank=bank, beta=20.0, moments=True, limit=10)
+        ]

@@ -1,0 +1,63 @@
+"""A sample of the fault points of every operation; `make test-crash` tries all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.crash.disk import LOST, Disk, write_tree
+from tests.crash.faults import COMPILER, Call
+from tests.crash.operations import OPERATIONS
+from tests.crash.run import failures, run_operations
+
+SAMPLE = 2  # trials of each operation
+
+
+@pytest.mark.skipif(COMPILER is None, reason="the fault points need a C compiler")
+def test_operations_survive_a_sample_of_their_fault_points():
+    names = [operation.name for operation in OPERATIONS]
+    results = run_operations(names, SAMPLE)
+    assert [one["operation"] for one in results] == names
+    assert failures(results) == []
+    for one in results:
+        assert one["points"] > 0
+        assert sum(tally["tried"] for tally in one["kinds"].values()) == SAMPLE
+
+
+def calls(root: Path, *given: tuple[str, ...]) -> list[Call]:
+    """(kind, path, data or new path, offset) as recorded calls."""
+    made = []
+    for kind, path, *rest in given:
+        other = str(root / rest[0]) if kind == "r" else ""
+        data = rest[0].encode() if kind == "w" else b""
+        made.append(Call(kind, str(root / path), other, int(rest[1]) if len(rest) > 1 else 0, data))
+    return made
+
+
+def test_what_is_not_flushed_may_be_lost(tmp_path):
+    (tmp_path / "old").write_bytes(b"before")
+    disk = Disk(tmp_path)
+    for call in calls(tmp_path, ("c", "new"), ("w", "new", "after!"), ("r", "new", "old")):
+        disk.apply(call)
+    assert disk.tree() == {"old": b"after!"}
+    assert disk.after_power_cut("everything") == {"old": b"before"}
+    assert disk.after_power_cut("data") == {"old": b""}  # renamed before its data was flushed
+    assert disk.after_power_cut("names") == {"old": b"before"}
+    disk.apply(*calls(tmp_path, ("s", "old")))
+    assert disk.after_power_cut("everything") == {"old": b"before"}
+    assert disk.after_power_cut("data") == {"old": b"after!"}
+    disk.apply(*calls(tmp_path, ("s", "")))
+    for lost in LOST:
+        assert disk.after_power_cut(lost) == {"old": b"after!"}
+
+
+def test_overwritten_and_appended_data_is_lost_by_itself(tmp_path):
+    (tmp_path / "log").write_bytes(b"one two")
+    disk = Disk(tmp_path)
+    for call in calls(tmp_path, ("w", "log", "TWO", "4"), ("w", "log", " 3", "7"), ("u", "log")):
+        disk.apply(call)
+    assert disk.tree() == {}
+    assert disk.after_power_cut("everything") == {"log": b"one two"}
+    assert disk.after_power_cut("names") == {"log": b"one TWO 3"}
+    write_tree({"a": None, "a/b": b"c"}, tmp_path / "again")
+    assert (tmp_path / "again" / "a" / "b").read_bytes() == b"c"

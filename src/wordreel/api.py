@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 RECALL_QUERIES = 100  # of a bank
 QUICK_FROM = 8 * 2**20  # bytes of new files from which on a quick pass comes first
+CHECKED_EMBEDDINGS = 2_000  # after each `add`
 EMBED_EVERY = 30.0  # seconds of adding after which new videos become searchable
 
 
@@ -392,6 +393,7 @@ class Library:
         """
         from wordreel.library.add_report import QuickReport, merge_passes
         from wordreel.library.passes import quick_contents, waiting_files
+        from wordreel.search.degenerate_embeddings import degenerate_embeddings
 
         self._refuse_replica()
         chosen = self._passes(passes, bool(paths), on)
@@ -426,6 +428,8 @@ class Library:
         if len(reports) == 1 and "thorough" not in chosen:
             report.quick = QuickReport.of(report)
         report.waiting = len(quick_contents(self.store.catalogue))
+        suspicious = degenerate_embeddings(self.store, self.model, CHECKED_EMBEDDINGS)
+        report.degenerate += [("", expert, problem.what) for expert, problem in suspicious]
         return report
 
     def _passes(self, passes: Sequence[Pass] | None, paths: bool, on: str | None) -> Sequence[Pass]:

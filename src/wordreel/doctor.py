@@ -10,12 +10,11 @@ from pathlib import Path
 from shutil import disk_usage
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from wordreel.errors import LibraryError, NextStep, WordreelError
 from wordreel.experts import registry
 from wordreel.library.catalogue import NAME
 from wordreel.library.embeddings import Gallery
+from wordreel.search.degenerate_embeddings import degenerate_embeddings
 from wordreel.weights import registry as weights
 from wordreel.weights.store import WeightStore
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 PACKAGES = ("av", "faster-whisper", "numpy", "onnx", "onnxruntime", "opencv-python-headless", "rapidocr")
 MIN_FREE_BYTES = 2 * 2**30
-MOST_CHECKED = 20_000  # embeddings, evenly spread over the library
 REINDEX = NextStep("embed the library again", "reindex")
 FETCH = NextStep("fetch the weights", "weights fetch")
 
@@ -142,7 +140,7 @@ def _library(path: Path, weight_store: WeightStore) -> Iterator[Finding]:
         yield Finding("note", "index", f"{index}: the index of a library of this size is missing", REINDEX)
     elif len(gallery):
         yield Finding("ok", "index", str(index))
-    yield from degenerate(gallery, cache.experts)
+    yield from _embeddings(opened, gallery)
 
 
 def _server(library: Library) -> Iterator[Finding]:
@@ -164,25 +162,13 @@ def _server(library: Library) -> Iterator[Finding]:
         yield Finding("note", "index server", f"{detail}; not all of them are there", step)
 
 
-def degenerate(gallery: Gallery, experts: tuple[str, ...]) -> Iterator[Finding]:
-    """Find constant or duplicate vectors: an expert whose output never varies finds nothing."""
-    live = gallery.live_rows
-    some = live[np.linspace(0, len(live) - 1, min(len(live), MOST_CHECKED)).round().astype(np.int64)]
-    vectors, available = np.asarray(gallery.vectors[some]), gallery.available[some]
-    for index, expert in enumerate(experts):
-        rows = vectors[available[:, index], index]
-        if len(rows) < 2:
-            continue
-        what = f"embeddings of {expert}"
-        if not np.isfinite(rows).all():
-            yield Finding("error", what, "hold values that are not finite", REINDEX)
-            continue
-        same = len(rows) - len(np.unique(rows, axis=0))
-        flat = int((rows.std(axis=1) == 0).sum())
-        if flat:
-            yield Finding("error", what, f"{flat} of {len(rows)} are constant", REINDEX)
-        elif same > len(rows) // 2:
-            step = NextStep("check the library", "verify")
-            yield Finding("error", what, f"{same} of {len(rows)} are copies of another", step)
-        else:
-            yield Finding("ok", what, f"{len(rows)} vectors, {same} of them duplicates")
+def _embeddings(library: Library, gallery: Gallery) -> Iterator[Finding]:
+    """Embeddings that cannot be right: an expert whose output never varies finds nothing."""
+    wrong = degenerate_embeddings(library.store, library.model)
+    for expert, problem in wrong:
+        yield Finding("error", f"embeddings of {expert}", problem.what, problem.next_step)
+    faulty = {expert for expert, _ in wrong}
+    for number, expert in enumerate(library.model.experts):
+        count = int(gallery.available[gallery.live_rows, number].sum())
+        if count and expert not in faulty:
+            yield Finding("ok", f"embeddings of {expert}", f"{count} vectors")

@@ -7,6 +7,7 @@ whoever sent it may look at the library meanwhile, or kill this process.
 import json
 import subprocess
 import sys
+import traceback
 from contextlib import suppress
 from pathlib import Path
 
@@ -53,6 +54,7 @@ class SecondProcess:
         assert line, "the second process has died"
         answer = json.loads(line)
         self.busy = self.paused = answer.get("paused", False)
+        assert "crash" not in answer, answer["crash"]
         if "error" in answer:
             raise getattr(errors, answer["error"])(answer["message"])
         return answer.get("value")
@@ -92,6 +94,8 @@ def main() -> None:
                 _answer(value=getattr(player, do)(*arguments, **more))
         except WordreelError as error:
             _answer(error=type(error).__name__, message=error.message)
+        except Exception:
+            _answer(crash=traceback.format_exc())
 
 
 if __name__ == "__main__":

@@ -28,7 +28,12 @@ def test_many_examples(monkeypatch, capsys):
     monkeypatch.setattr(LibraryMachine, "kills", True)
     end = time.monotonic() + 60 * float(os.environ.get("WORDREEL_PROPERTY_MINUTES", "2"))
     many = settings(
-        max_examples=25, stateful_step_count=60, derandomize=False, database=None, suppress_health_check=QUIET
+        max_examples=25,
+        stateful_step_count=60,
+        derandomize=False,
+        database=None,
+        report_multiple_bugs=False,
+        suppress_health_check=QUIET,
     )
     totals.clear()
     while time.monotonic() < end:

@@ -102,6 +102,8 @@ class BankManager:
     def update(self, name: str | None = None) -> None:
         """Bring the fitted states of a bank, or of all, up to date with its queries and the videos."""
         self._on_change()
+        if not len(self._searcher()):
+            return  # nothing to fit to; with the first video they are fitted from the start
         for row in self.list():
             if name is not None and row.name != name:
                 continue

@@ -172,6 +172,12 @@ def summarise(report: AddReport, library: Library) -> None:
     if report.still_failed:
         typer.echo(f"{len(report.still_failed)} failed before and have not changed.")
         typer.echo("→ try them again with `--retry-failed`")
+    if report.degenerate:
+        typer.echo(f"{len(report.degenerate)} results were stored that cannot be right:")
+        for path, expert, what in report.degenerate:
+            of = f"{printable(path)}: " if path else ""
+            typer.echo(f"  {of}{printable(expert)}: {printable(what)}")
+        typer.echo("→ check the weights and the embeddings: `wordreel doctor`")
     typer.echo(f"Library: {printable(library.path)}")
     if report.added:
         mention_backbones(library)

@@ -49,6 +49,8 @@ def verify(
     if repair and problems:
         repair_problems(store, problems)
         problems = check(store, deep=not quick)
+    if not quick:
+        problems = [*problems, *_embeddings(opened)]
     wrong = [problem for problem in problems if not problem.note]
     if as_json:
         print_json([_json(problem) for problem in problems])
@@ -56,6 +58,17 @@ def verify(
         _print(problems, repaired=[problem for problem in before if problem not in problems])
     if wrong:
         raise typer.Exit(1)
+
+
+def _embeddings(opened: Library) -> list[LibraryProblem]:
+    """Embeddings that cannot be right; none where the model cannot be opened, which `doctor` reports."""
+    from wordreel.errors import WordreelError
+    from wordreel.search.degenerate_embeddings import degenerate_embeddings
+
+    try:
+        return [problem for _, problem in degenerate_embeddings(opened.store, opened.model)]
+    except WordreelError:
+        return []
 
 
 def _recompute(opened: Library, sample: int) -> list[LibraryProblem]:

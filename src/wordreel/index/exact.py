@@ -115,7 +115,10 @@ class ExactIndex(Index):
                 top += flat[:, some] @ items[:, some].T
         else:
             top = flat @ items.T
-        return divide(top, weights @ self._available[rows].T.astype(np.float32))
+        scores = divide(top, weights @ self._available[rows].T.astype(np.float32))
+        if np.isnan(scores.sum()):  # damaged embeddings are not found, and hide nothing
+            scores[np.isnan(scores)] = -np.inf
+        return scores
 
 
 class _Running:

@@ -49,7 +49,11 @@ AddProgressCallback = Callable[[AddProgress], None]
 
 @dataclass
 class AddReport:
-    """What one `add` did. Every file is in exactly one of the lists or counts."""
+    """What one `add` did. Every file is in exactly one of the lists or counts up to `gone`.
+
+    `degenerate` are results that were stored and cannot be right: (path, expert, what is wrong); the path is
+    empty where it concerns the embeddings of the library.
+    """
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)  # the path had other content before
@@ -61,6 +65,7 @@ class AddReport:
     failed: list[tuple[str, str]] = field(default_factory=list)  # (path, reason)
     still_failed: list[tuple[str, str]] = field(default_factory=list)  # failed before, unchanged, not retried
     gone: list[str] = field(default_factory=list)  # in the library, no longer on disk; not removed
+    degenerate: list[tuple[str, str, str]] = field(default_factory=list)
     seconds: float = 0.0
     media_seconds: float = 0.0
     quick: QuickReport | None = None  # of the quick pass, if there was one
@@ -107,6 +112,7 @@ def merge_passes(quick: AddReport, thorough: AddReport) -> AddReport:
         failed=thorough.failed,
         still_failed=thorough.still_failed,
         gone=thorough.gone,
+        degenerate=thorough.degenerate,
         seconds=quick.seconds + thorough.seconds,
         media_seconds=thorough.media_seconds,
         quick=QuickReport.of(quick),

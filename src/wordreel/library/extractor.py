@@ -15,13 +15,14 @@ from typing import Protocol
 
 from wordreel.errors import MediaError
 from wordreel.experts.base import Expert
-from wordreel.library.clips import SHOTS_EXPERT
+from wordreel.library.clips import SHOTS_EXPERT, shots_of
+from wordreel.library.degenerate import track_fault
 from wordreel.library.expert_runner import ExpertRunner
 from wordreel.library.extract import MediaDecoder, extract
 from wordreel.library.scan import FileStamp
 from wordreel.library.track_store import TrackStore
 from wordreel.library.tracks import StagedTrack
-from wordreel.media.types import MediaInfo, Window
+from wordreel.media.types import FrameNeed, MediaInfo, Window
 from wordreel.types import Absent, Track, Words
 
 CHUNK = 1 << 22
@@ -41,14 +42,20 @@ class ExpertResult:
     rows: int = 0
     dim: int = 0
     words: tuple[Words, ...] = ()
+    fault: str = ""  # why the track cannot be right, if that shows
 
     @classmethod
     def of(
-        cls, expert: str, fingerprint: str, output: Track | Absent, staged: StagedTrack | None
+        cls,
+        expert: str,
+        fingerprint: str,
+        output: Track | Absent,
+        staged: StagedTrack | None,
+        fault: str = "",
     ) -> ExpertResult:
         if isinstance(output, Absent):
             return cls(expert, fingerprint, None, output.reason)
-        return cls(expert, fingerprint, staged, "", len(output), output.dim, output.words)
+        return cls(expert, fingerprint, staged, "", len(output), output.dim, output.words, fault)
 
 
 @dataclass(frozen=True)
@@ -117,11 +124,20 @@ class LocalExtractor:
         if FileStamp.of(path.stat()) != stamp:
             raise MediaError("changed while it was being read; add it again")
         on_position(extracted.end)
+        shots = len(shots_of(extracted.outputs.get(SHOTS_EXPERT), extracted.end) or ())
         results = tuple(
-            ExpertResult.of(name, self.fingerprints[name], output, self._stage(output))
+            ExpertResult.of(
+                name, self.fingerprints[name], output, self._stage(output), self._fault(name, output, shots)
+            )
             for name, output in extracted.outputs.items()
         )
         return FileTracks(results, extracted.outputs.get(SHOTS_EXPERT), extracted.end)
+
+    def _fault(self, name: str, output: Track | Absent, shots: int) -> str:
+        if isinstance(output, Absent):
+            return ""
+        need = self._runner.experts[name].card.need
+        return track_fault(output, isinstance(need, FrameNeed), shots)
 
     def _stage(self, output: Track | Absent) -> StagedTrack | None:
         return self._tracks.stage(output) if isinstance(output, Track) else None

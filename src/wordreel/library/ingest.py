@@ -346,6 +346,8 @@ class _AddRun:
                 "updated": report.updated,
                 "duplicate": report.duplicates,
             }[change].append(path)
+        faults = [(path, result.expert, result.fault) for result in processed.results if result.fault]
+        report.degenerate += faults
         report.media_seconds += processed.seconds
 
     def _snapshot(self) -> AddProgress:

@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from wordreel import checksum
-from wordreel.errors import LibraryError, NextStep
+from wordreel.errors import LibraryError, NextStep, WordreelError
+from wordreel.experts import registry
 from wordreel.library.catalogue import REPAIR
 from wordreel.library.clips import cut_clips
+from wordreel.library.degenerate import track_fault
 from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest, remove_cache
 from wordreel.library.ingest_file import insert_clips
 from wordreel.library.lock import writer_at_work
@@ -25,6 +27,7 @@ from wordreel.library.remove import drop_tracks, drop_unreferenced
 from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
 from wordreel.library.tracks import IMPORTED_FINGERPRINT, decode
+from wordreel.media.types import FrameNeed
 
 STORED_TYPES = {
     "INTEGER": "'integer', 'null'",
@@ -56,6 +59,10 @@ class LibraryProblem:
             return NextStep("remove files that are gone from the disk", "remove --missing", "Library")
         if self.kind == "changed":
             return NextStep("bring the library up to date", "add FOLDER", "Library")
+        if self.kind == "degenerate":
+            return NextStep("check the weights of the experts and the embeddings", "doctor")
+        if self.kind == "embeddings":
+            return NextStep("check the model's weights, then embed the library again", "reindex")
         if self.kind == "database":
             return NextStep("restore the library from a backup, or delete its folder and add again")
         return None
@@ -267,6 +274,11 @@ def _tracks(store: LibraryStore) -> Iterator[LibraryProblem]:
         )
     }
     bodies: dict[str, Counter[str]] = {}
+    paths = {video.content: video.paths[0] for video in store.videos()}
+    shots: dict[str, int] = dict(
+        store.catalogue.rows("SELECT content, max(shot) + 1 FROM clips GROUP BY content")
+    )
+    pictures = {name for name in store.expert_names() if _sees_frames(name)}
     for row in store.tracks():
         if row.hash is None:
             continue
@@ -290,11 +302,12 @@ def _tracks(store: LibraryStore) -> Iterator[LibraryProblem]:
             yield _broken(row, "has other words than the catalogue")
         elif not (np.isfinite(values).all() and np.isfinite(track.times).all()):
             yield _broken(row, "holds values that are not finite")
-        elif row.dim > 1 and (values == values.flat[0]).all():
+        elif fault := track_fault(track, row.expert in pictures, shots.get(row.content, 0)):
             # Extracting again would give the same: a person has to look at this.
+            name = paths.get(row.content, f"content {row.content[:12]}")
             yield LibraryProblem(
                 "degenerate",
-                f"expert {row.expert} returned one constant for content {row.content[:12]}",
+                f"expert {row.expert} returned {fault} for {name}",
                 repairable=False,
                 note=_is_imported(row.fingerprint),
             )
@@ -302,6 +315,14 @@ def _tracks(store: LibraryStore) -> Iterator[LibraryProblem]:
         if not _is_imported(row.fingerprint):  # others may mark what is missing with zeros
             bodies.setdefault(row.expert, Counter())[rows] += 1
     yield from _degenerate(bodies)
+
+
+def _sees_frames(expert: str) -> bool:
+    """Whether rows of an expert describe frames; False for imported ones, of which nothing is known."""
+    try:
+        return isinstance(registry.card(expert).need, FrameNeed)
+    except WordreelError:
+        return False
 
 
 def _is_imported(fingerprint: str) -> bool:

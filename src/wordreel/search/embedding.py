@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
-from wordreel.errors import NextStep, QueryError
+from wordreel.errors import NextStep, QueryError, WeightsError
+from wordreel.library.degenerate import unusable
 from wordreel.library.embeddings import EmbeddingCache
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.types import Track
+from wordreel.types import Bool, Clip, Float32, Track
 
 BATCH = 256  # clips between two commits
+TRIED = 32  # videos, to tell a broken model from one that has nothing to read
 WASTE = 0.1  # share of rows of removed clips at which the files are rewritten without them
 
 
@@ -34,23 +38,51 @@ def embed_library(store: LibraryStore, model: Model, on_progress: ProgressCallba
         for clip in sorted(store.clips_by_id(missing), key=lambda clip: clip.id):
             todo.setdefault(clip.content, []).append(clip.id)
             clips[clip.id] = clip.clip
-        done = 0
+        done, committed = 0, len(cache.raw())
         ids: list[int] = []
         vectors, available = [], []
         for content, wanted in todo.items():
-            embedded, present = model.embed(tracks_of(store, model, content), [clips[i] for i in wanted])
+            embedded, present = embed_clips(store, model, content, [clips[i] for i in wanted])
             ids += wanted
             vectors.append(embedded)
             available.append(present)
             done += len(wanted)
             if len(ids) >= BATCH or done == len(missing):
+                if not committed and not any(rows.any() for rows in available):
+                    _refuse_broken(store, model, list(todo)[:TRIED])
                 cache.append(ids, np.concatenate(vectors), np.concatenate(available))
+                committed += len(ids)
                 ids, vectors, available = [], [], []
                 if on_progress:
                     on_progress(Progress("embedding clips", done, len(missing)))
         if done:
             cache.open()  # writes the columns now, so that no search waits for them
         return done
+
+
+def embed_clips(
+    store: LibraryStore, model: Model, content: str, clips: Sequence[Clip]
+) -> tuple[Float32, Bool]:
+    """`model.embed` of clips of one video; what is not finite counts as absent."""
+    vectors, available = model.embed(tracks_of(store, model, content), clips)
+    bad = unusable(vectors)
+    if not bad.any():
+        return vectors, available
+    return np.where(bad[..., None], np.float32(0), vectors), available & ~bad
+
+
+def _refuse_broken(store: LibraryStore, model: Model, contents: Iterable[str]) -> None:
+    """Raise a `WeightsError` if the model returns values for a video, and none of them is finite."""
+    for content in contents:
+        clips = [clip.clip for clip in store.clips(content)]
+        vectors, available = model.embed(tracks_of(store, model, content), clips)
+        if available.any() and unusable(vectors)[available].all():
+            video = store.video(content)
+            raise WeightsError(
+                f"the model {model.name!r} returned values that are not finite for "
+                f"{video.paths[0] if video and video.paths else content}",
+                NextStep("check its weights", "doctor"),
+            )
 
 
 def tracks_of(store: LibraryStore, model: Model, content: str) -> dict[str, Track]:

@@ -19,7 +19,7 @@ from wordreel.library.store import LibraryStore
 from wordreel.library.verify import LibraryProblem
 from wordreel.models.base import Model
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.search.embedding import embedding_cache, tracks_of
+from wordreel.search.embedding import embed_clips, embedding_cache
 from wordreel.types import Track
 
 EMBEDDING_TOLERANCE = 1e-3  # largest difference between two numbers of unit vectors
@@ -41,7 +41,7 @@ def recompute_embeddings(
         clips = [clip for clip in store.clips(content) if clip.id in stored]
         if not clips:
             continue
-        vectors, available = model.embed(tracks_of(store, model, content), [clip.clip for clip in clips])
+        vectors, available = embed_clips(store, model, content, [clip.clip for clip in clips])
         rows = [stored[clip.id] for clip in clips]
         same = np.array_equal(gallery.available[rows], available) and np.allclose(
             gallery.vectors[rows], vectors, atol=EMBEDDING_TOLERANCE, rtol=0

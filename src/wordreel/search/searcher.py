@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from wordreel.errors import BankError, QueryError
+from wordreel.errors import BankError, NextStep, QueryError, WeightsCorrupt
 from wordreel.library.banks import BUILD_A_BANK
 from wordreel.library.extract import ExtractedFile
 from wordreel.library.store import LibraryStore
@@ -199,6 +199,12 @@ class Searcher:
         """Text queries, encoded in one batch and looked up among the spoken and on-screen words."""
         words = [text.strip() for text in texts]
         embeddings = self.model.encode(words)
+        for embedding, text in zip(embeddings, words, strict=True):
+            if not (np.isfinite(embedding.vectors).all() and np.isfinite(embedding.weights).all()):
+                raise WeightsCorrupt(
+                    f"the model {self.model.name!r} returned values that are not finite for {text!r}",
+                    NextStep("check its weights", "doctor"),
+                )
         return [
             EncodedText(embedding, lexical_matches(self.snapshot, text))
             for embedding, text in zip(embeddings, words, strict=True)

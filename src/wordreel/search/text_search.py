@@ -183,7 +183,8 @@ class TextSearch:
                 gained = self.plain(extra)
                 if norm.correction is not None and best.corrected[0]:
                     gained = gained - norm.correction.bias[extra]
-                scores |= dict(zip(extra.tolist(), gained.tolist(), strict=True))
+                pairs = zip(extra.tolist(), gained.tolist(), strict=True)
+                scores |= {row: score for row, score in pairs if score > -np.inf}
             if norm.rescore is not None and scores:
                 some = np.array(list(scores), np.int64)
                 plain = np.array(list(scores.values()), np.float32)

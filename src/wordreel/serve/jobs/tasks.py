@@ -119,6 +119,10 @@ def add_report(report: AddReport) -> dict[str, Any]:
         "ignored": report.ignored,
         "failed": [{"path": _text(path), "reason": reason} for path, reason in failed[:MAX_LISTED]],
         "failures": len(failed),
+        "degenerate": [
+            {"path": _text(path), "expert": expert, "reason": what}
+            for path, expert, what in report.degenerate[:MAX_LISTED]
+        ],
         "seconds": round(report.seconds, 2),
         "media_seconds": round(report.media_seconds, 2),
         "waiting": report.waiting,

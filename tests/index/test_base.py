@@ -104,3 +104,25 @@ def test_groups_hold_every_row_once_and_rescaled_queries_give_the_mixture(seed):
             product, mixture(queries, weights, items[rows], available[rows]), atol=1e-5
         )
     assert availability_groups(np.zeros((0, 3), bool)) == []
+
+
+def test_parts_know_a_filter_and_a_bias_again():
+    """What an index makes of an array once is good for the next search, also where it is a part of it."""
+    _, items, available, queries, weights, bias = case(0)
+    seen = []
+
+    class Recording(TwoSearches):
+        def best(self, vectors, weights, k, allowed=None, bias=None):
+            seen.append((allowed, bias))
+            return super().best(vectors, weights, k, allowed, bias)
+
+    half = len(items) // 2
+    parts = [ExactIndex(items[some], available[some]) for some in (slice(half), slice(half, None))]
+    index = PartedIndex([Recording(part) for part in parts])
+    allowed = np.ones(len(items), bool)
+    for _ in range(2):
+        index.best(queries, weights, 3, allowed, bias)
+    assert all(
+        one is two for a, b in zip(seen[:2], seen[2:], strict=True) for one, two in zip(a, b, strict=True)
+    )
+    np.testing.assert_array_equal(np.concatenate([part for _, part in seen[:2]]), bias)

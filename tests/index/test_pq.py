@@ -160,3 +160,18 @@ def test_a_search_scores_more_items_the_less_its_codes_tell():
         counts.append(len(search._scores[0]))
     assert counts[0] == pq_items.FIRST + 10
     assert counts[0] < counts[1] < counts[2]
+
+
+def test_the_penalty_of_a_filter_and_a_bias_is_made_once(index):
+    rng = np.random.default_rng(4)
+    bias, allowed = rng.random(3_000).astype(np.float32), rng.random(3_000) < 0.5
+    (first,), (again,), (plain,) = (
+        index._penalty(allowed, bias),
+        index._penalty(allowed, bias),
+        index._penalty(None, bias),
+    )
+    assert first is again
+    assert first.bias is plain.bias
+    assert first.count == np.count_nonzero(allowed)
+    np.testing.assert_array_equal(first.values, np.where(allowed, bias, np.inf))
+    assert index._penalty(np.ones(3_000, bool), None) == [None]

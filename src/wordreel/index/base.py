@@ -18,14 +18,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wordreel.lru_cache import LRUCache
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.progress import ProgressCallback
 from wordreel.types import Bool, Float32, Int64
+
+CUT = 16  # filters and biases that a parted index holds in parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +165,7 @@ class PartedIndex(Index):
     def __init__(self, parts: Sequence[Index]) -> None:
         self.parts = tuple(parts)
         self._edges = np.cumsum([0, *map(len, self.parts)])
+        self._cut: LRUCache[int, tuple[object, list[NDArray[Any] | None]]] = LRUCache(CUT)
 
     @property
     def exact(self) -> bool:
@@ -188,17 +192,22 @@ class PartedIndex(Index):
         bias: Float32 | None = None,
     ) -> Best:
         found = []
-        for part, low, high in zip(self.parts, self._edges, self._edges[1:], strict=False):
-            some = slice(low, high)
-            one = part.best(
-                vectors,
-                weights,
-                k,
-                None if allowed is None else allowed[some],
-                None if bias is None else bias[some],
-            )
+        own = zip(self.parts, self._edges, self._slices(allowed), self._slices(bias), strict=False)
+        for part, low, some, biases in own:
+            one = part.best(vectors, weights, k, some, biases)
             found.append(Best(np.where(one.rows < 0, -1, one.rows + low), one.scores))
         return merge_best(found, k)
+
+    def _slices(self, whole: NDArray[Any] | None) -> list[NDArray[Any] | None]:
+        """An array of all rows cut for the parts: the same objects each time, by which they know it again."""
+        if whole is None:
+            return [None] * len(self.parts)
+        known = self._cut.get(id(whole))
+        if known is None:
+            edges = zip(self._edges, self._edges[1:], strict=False)
+            known = (whole, [whole[low:high] for low, high in edges])
+            self._cut.put(id(whole), known)
+        return known[1]
 
 
 def check_correction(correction: Correction | None, items: int) -> None:

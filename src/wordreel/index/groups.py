@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,6 +37,12 @@ class Penalty:
     values: Float32  # [n]
     largest: float  # absolute, of the finite ones
     bias: Float32 | None = None  # [n]; the same array whatever the filter
+    allowed: Bool | None = None  # [n]; None if all items are
+
+    @cached_property
+    def count(self) -> int:
+        """How many items are allowed."""
+        return len(self.values) if self.allowed is None else int(np.count_nonzero(self.allowed))
 
 
 class GroupItems(Protocol):
@@ -109,7 +116,8 @@ class DirectItems:
     def best(
         self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64
     ) -> tuple[Int64, Float64]:
-        wanted = np.arange(len(self.full)) if penalty is None else np.flatnonzero(np.isfinite(penalty.values))
+        allowed = None if penalty is None else penalty.allowed
+        wanted = np.arange(len(self.full)) if allowed is None else np.flatnonzero(allowed)
         running = [Running(k) for _ in queries]
         for start in range(0, len(wanted), BLOCK):
             for query, one in zip(queries, running, strict=True):
@@ -171,6 +179,7 @@ class GroupedIndex(Index):
         self._groups = sorted(groups, key=lambda group: -len(group.full))
         # A bias is held with what is made of it, so that no other array can have the same id.
         self._known: LRUCache[int, tuple[object, list[Penalty]]] = LRUCache(BIASES)
+        self._penalties: LRUCache[tuple[int, int], tuple[object, list[Penalty | None]]] = LRUCache(BIASES)
 
     @property
     def exact(self) -> bool:
@@ -199,7 +208,7 @@ class GroupedIndex(Index):
             if group.full.columns is not None:
                 queries = np.ascontiguousarray(queries[:, group.full.columns])
             items = group.items
-            if penalty is not None and np.count_nonzero(np.isfinite(penalty.values)) <= FEW:
+            if penalty is not None and penalty.count <= FEW:
                 items = DirectItems(group.full)
             floor = np.nextafter(found.scores[:, -1], np.float32(-np.inf)).astype(np.float64)
             places, scores = items.best(queries, k, penalty, floor)
@@ -208,19 +217,29 @@ class GroupedIndex(Index):
         return found
 
     def _penalty(self, allowed: Bool | None, bias: Float32 | None) -> list[Penalty | None]:
-        """The penalty of each group's items; None where nothing is subtracted."""
+        """The penalty of each group's items; None where nothing is subtracted. The same for the same arrays:
+        those of a library's removed clips and of its usual filters come with every search."""
+        key = id(allowed), id(bias)
+        known = self._penalties.get(key)
+        if known is None:
+            known = ((allowed, bias), self._make_penalty(allowed, bias))
+            self._penalties.put(key, known)
+        return known[1]
+
+    def _make_penalty(self, allowed: Bool | None, bias: Float32 | None) -> list[Penalty | None]:
         if allowed is not None and allowed.all():
             allowed = None
         if allowed is None and bias is None:
             return [None] * len(self._groups)
         found: list[Penalty | None] = []
         for own in self._biases(bias):
-            values, largest = (own.values, own.largest) if own else (None, 0.0)
-            if allowed is not None:
-                mine = self._own(self._groups[len(found)], allowed)
-                values = np.where(mine, np.float32(0) if values is None else values, np.float32(np.inf))
-            if values is not None:
-                found.append(Penalty(values, largest, own.values if own else None))
+            if allowed is None:
+                found.append(own and Penalty(own.values, own.largest, own.values))
+                continue
+            mine = self._own(self._groups[len(found)], allowed)
+            values = np.where(mine, own.values if own else np.float32(0), np.float32(np.inf))
+            largest, bias = (own.largest, own.values) if own else (0.0, None)
+            found.append(Penalty(values, largest, bias, mine))
         return found
 
     def _biases(self, bias: Float32 | None) -> list[Penalty | None]:

@@ -53,8 +53,8 @@ class PqItems:
     def best(
         self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64
     ) -> tuple[Int64, Float64]:
-        allowed = None if penalty is None else np.isfinite(penalty.values)
-        share = 1.0 if allowed is None else np.count_nonzero(allowed) / len(allowed)
+        allowed = None if penalty is None else penalty.allowed
+        share = 1.0 if penalty is None else penalty.count / len(penalty.values)
         running = [Running(k) for _ in queries]
         enough = DEPTH + k
         waiting, depth = np.arange(len(queries)), math.ceil(enough / max(share, 1e-9))

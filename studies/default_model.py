@@ -6,12 +6,14 @@
 
 Checkpoints of one label are seeds of one model: their figures are averaged, ± the deviation of a sample.
 Those "without" some videos are measured on these alone.
+`--beside "PREFIX=FILE.json"` adds the rows of another result of this study, with the prefix before their
+labels: of an earlier version of wordreel, or of checkpoints that need experts of their own.
 Beside them stand the bridge, which learned nothing, and the published figures of `published.json`. A library
 that is not given is left out. Libraries are only read; each needs the tracks of its files, no embeddings.
 
-Banks are captions of training videos (video to text: training videos), never of the videos that are asked
-for. β is chosen on the validation captions where there are some, and without labels everywhere; never on what
-is reported.
+Banks are captions of training videos (video to text: training videos that the library has), never of the
+videos that are asked for. β is chosen on the validation captions where there are some, and without labels
+everywhere; never on what is reported.
 """
 
 from __future__ import annotations
@@ -150,7 +152,8 @@ def banks_of(
         rows = test.bank
         if rows is None:  # videos of another library
             rows = np.ascontiguousarray(scores(searchers[library], test.texts, theirs)[0].T)
-        yield V2T, Bank(f"{library} {split} videos", rows, None if val is None else val.bank)
+        if len(rows):
+            yield V2T, Bank(f"{library} {split} videos", rows, None if val is None else val.bank)
     yield T2V, Bank("everyday queries", scores(searcher, everyday.queries(), groups[0])[0])
 
 
@@ -202,8 +205,28 @@ def entries_of(
     ]
 
 
+def entries_beside(given: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of other results of this study, each `PREFIX=FILE`, with the prefix before their labels.
+
+    Where several have a label on a collection, the first counts.
+    """
+    entries: list[dict[str, Any]] = []
+    for text in given:
+        prefix, _, path = text.rpartition("=")
+        known = {(row["collection"], row["label"]) for row in entries}
+        for row in json.loads(Path(path).read_text("utf-8"))["rows"]:
+            entry = {**row, "label": f"{prefix.strip()} {row['label']}".strip()}
+            if (entry["collection"], entry["label"]) not in known:
+                entries.append(entry)
+    return entries
+
+
 def main() -> None:
-    arguments = parser(__doc__, "default_model").parse_args()
+    made = parser(__doc__, "default_model")
+    made.add_argument(
+        "--beside", action="append", default=[], metavar="PREFIX=FILE", help="another result of this study"
+    )
+    arguments = made.parse_args()
     weights = parse_weights(arguments.weights)
     facts = Facts("default_model", arguments, weights)
     libraries = {name: path for name in LIBRARIES if (path := getattr(arguments, name)) is not None}
@@ -226,6 +249,7 @@ def main() -> None:
         if collection.name in held:
             captioned = len(told[collection.library][collection.split])
             entries += entries_of(collection, held[collection.name], captioned)
+    entries += entries_beside(arguments.beside)
     published = json.loads(PUBLISHED.read_text("utf-8"))
     titles = {collection.name: collection.title for collection in COLLECTIONS}
     facts.write(

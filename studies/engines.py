@@ -146,6 +146,7 @@ class Encoded(Model):
         model: Model = bridge if path is None else Reel(store, path)
         self.name, self.experts, self.dim = model.name, model.experts, model.dim
         self.track_experts, self.calibration = model.track_experts, model.calibration
+        self.outdated_tracks = model.outdated_tracks
         self._model = model
         self.expert_weights = model.expert_weights
         self._weights = mixture_weights(model)

@@ -5,6 +5,7 @@ The examples run against a library of three short films: red poppies, a green me
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from wordreel.training.tune.tune import TuneResult
     from wordreel.types import QueryEmbedding
     from wordreel.weights.backbones import Precision
+
+log = logging.getLogger("wordreel")
 
 RECALL_QUERIES = 100  # of a bank
 QUICK_FROM = 8 * 2**20  # bytes of new files from which on a quick pass comes first
@@ -976,11 +979,13 @@ class Library:
     def searcher(self) -> Searcher:
         """The searcher over the library as it is now; another one after a change through this object."""
         from wordreel.banks.choose_scoring import choose_scoring
-        from wordreel.search.embedding import check_model_fits
+        from wordreel.search.embedding import check_model_fits, outdated_error
         from wordreel.search.searcher import Searcher
 
         if self._searcher is None:
             check_model_fits(self.store, self.model)
+            if error := outdated_error(self.store, self.model):
+                log.warning("%s", error)
             self._embed_missing()
             self._searcher = Searcher.open(
                 self.store, self.model, choose_scoring, self._analyser, self.index_server()

@@ -130,6 +130,11 @@ def _library(path: Path, weight_store: WeightStore) -> Iterator[Finding]:
     except WordreelError as error:
         yield Finding("error", "embeddings", error.message, error.next_step or FETCH)
         return
+    for expert, versions in opened.model.outdated_tracks.items():
+        if count := store.count_tracks_by(expert, versions):
+            detail = f"{count} items have those of an earlier version, which {opened.model.name} cannot read"
+            step = NextStep("add the same folders again", "add FOLDER")
+            yield Finding("note", f"features of {expert}", detail, step)
     missing = len(cache.missing())
     if missing:
         yield Finding("note", "embeddings", f"{missing} clips are not embedded yet", REINDEX)

@@ -6,19 +6,7 @@ import pytest
 
 from wordreel.errors import WeightsCorrupt
 from wordreel.experts import appearance
-from wordreel.experts.appearance import (
-    CARD,
-    FILE,
-    PUBLISHED,
-    SHA256,
-    SHIPPED,
-    SOURCE,
-    WEIGHTS,
-    AppearanceExpert,
-    load,
-    recogniser,
-    source_card,
-)
+from wordreel.experts.appearance import CARD, FILE, SHA256, SUPERSEDED, load, recogniser
 from wordreel.experts.base import fingerprint
 from wordreel.experts.class_head import class_names
 from wordreel.experts.preprocess import resize_crop
@@ -26,14 +14,7 @@ from wordreel.media.types import Frames, Sound
 from wordreel.types import Absent
 from wordreel.weights.store import WeightStore
 
-GOLDEN = Path(__file__).parent / "golden"
-needs_weights = pytest.mark.skipif(
-    not WeightStore().has(WEIGHTS), reason=f"weights are not here: run `wordreel weights fetch {WEIGHTS}`"
-)
-SOURCES = {
-    "shipped": pytest.param(SHIPPED, "appearance_shipped.npz", id="shipped"),
-    "published": pytest.param(PUBLISHED, "appearance.npz", id="published", marks=needs_weights),
-}
+GOLDEN = Path(__file__).parent / "golden" / "appearance.npz"
 
 
 def picture(height=240, width=320):
@@ -51,14 +32,12 @@ def picture(height=240, width=320):
 
 @pytest.fixture(scope="module")
 def expert():
-    """With the file that ships: no weights are fetched."""
-    return AppearanceExpert(WeightStore(Path("/nowhere")), SHIPPED)
+    """Its weights come with wordreel: none are fetched."""
+    return load(WeightStore(Path("/nowhere")))
 
 
-@pytest.mark.parametrize(("source", "file"), SOURCES.values())
-def test_the_golden_picture(source, file):
-    golden = np.load(GOLDEN / file)
-    expert = AppearanceExpert(WeightStore(), source)
+def test_the_golden_picture(expert):
+    golden = np.load(GOLDEN)
     track = expert.extract(Frames(picture()[None], np.zeros(1), 1.0))
     np.testing.assert_allclose(track.values[0, :16], golden["features"], atol=1e-3)
     labels = expert.labels(track)
@@ -92,24 +71,17 @@ def test_nothing_to_see(expert):
     assert isinstance(expert.extract(Sound(np.zeros(10, np.float32), 10)), Absent)
 
 
-@needs_weights
 def test_the_fingerprint_is_of_card_and_weights(expert):
-    assert expert.fingerprint == fingerprint(source_card(SHIPPED), SHA256)
-    published = AppearanceExpert(WeightStore(), PUBLISHED)
-    assert published.fingerprint == fingerprint(source_card(PUBLISHED), WeightStore().source_hash(WEIGHTS))
-
-
-@needs_weights
-def test_the_expert_in_use_has_the_source_in_use():
-    assert source_card(SOURCE) == CARD
-    assert load(WeightStore()).fingerprint == recogniser(WeightStore()).fingerprint
+    assert expert.fingerprint == fingerprint(CARD, SHA256)
+    assert recogniser(WeightStore(Path("/nowhere"))).fingerprint == expert.fingerprint
+    assert expert.fingerprint not in SUPERSEDED
 
 
 def test_another_file_is_refused(tmp_path, monkeypatch):
     (tmp_path / "other").write_bytes(FILE.read_bytes()[:-1])
     monkeypatch.setattr(appearance, "FILE", tmp_path / "other")
     with pytest.raises(WeightsCorrupt, match="expected hash"):
-        AppearanceExpert(WeightStore(), SHIPPED)
+        load(WeightStore())
 
 
 def test_class_names():

@@ -13,7 +13,7 @@ from wordreel.weights.store import WeightStore, identity
 NO_WEIGHTS = "00" * 32
 
 CARDS = {
-    "appearance": "e6c6f595f67b335b",
+    "appearance": "b7072f83d3d1f4b0",
     "motion": "03d6bf9047ba466e",
     "sound": "c7f71230d2d4854a",
     "speech": "4e8171b183486e0b",
@@ -31,7 +31,6 @@ CARDS = {
     "vggface2_resnet50": "be4f2a71aea9df03",
 }
 PACKAGES = {
-    "efficientnet-lite2": "2d584e3d182e0d2e2bcf7c97e3d3b0a25a3cbd4e52c74760b484571124fd161d",
     "efficientnet-lite2-checkpoint": "e665e281c89645e31c6ed6050c35f96af39e033cea2d2608938cab44f6f6d2f3",
     "minilm": "af6666a995df5d1fff9ecb78832394f217ca5448c7e216de92051f1816d8547b",
     "whisper-base": "b1da2cda67785df8c33532f4957b3876574867f630788277d9f1612666ce3ab0",

@@ -1,10 +1,9 @@
 import numpy as np
 import onnx
 import pytest
-from safetensors.numpy import load_file, save_file
 from tests.nets.tiny_efficientnet import slow_network, tiny_weights
 
-from wordreel.nets.efficientnet_lite import build, convert, fold
+from wordreel.nets.efficientnet_lite import build, fold
 from wordreel.nets.runtime import Network
 
 
@@ -17,13 +16,3 @@ def test_the_graph_equals_the_slow_network(tmp_path, shape):
     expected = slow_network(images, weights)
     assert expected.std() > 0.1
     np.testing.assert_allclose(found, expected, atol=1e-4)
-
-
-def test_convert_writes_the_network_and_its_head(tmp_path):
-    weights = tiny_weights()
-    save_file(weights, tmp_path / "given")
-    convert({"any/name.pth": tmp_path / "given"}, tmp_path)
-    head = load_file(tmp_path / "head.safetensors")
-    np.testing.assert_array_equal(head["weight"], weights["_fc.weight"])
-    np.testing.assert_array_equal(head["bias"], weights["_fc.bias"])
-    onnx.checker.check_model(onnx.load(tmp_path / "network.onnx"))

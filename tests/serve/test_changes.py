@@ -137,6 +137,17 @@ def test_a_part_that_cannot_be_found_is_counted(library):
         assert site.get("/api/search?text=red").status == 200
 
 
+def test_outdated_features_are_said_and_the_rest_is_searched(library, monkeypatch):
+    with LibraryStore.open(library) as store:
+        versions = frozenset(row.fingerprint for row in store.tracks() if row.expert == "colour")
+    monkeypatch.setattr(Model, "outdated_tracks", {"colour": versions})
+    with running(library, read_only=True) as site:
+        problem = site.get("/api/status").json["problem"]
+        assert "earlier version of the expert colour" in problem
+        assert "add the same folders again" in problem
+        assert site.get("/api/search?text=red").status == 200
+
+
 def test_a_server_that_may_write_embeds_by_itself(stale):
     library, clips = stale
     with running(library) as site:

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 from common import T2V, V2T, plain
-from default_model import BRIDGE, COLLECTIONS, PUBLISHED, Row, asked_of, entries_of, note_of
+from default_model import BRIDGE, COLLECTIONS, PUBLISHED, Row, asked_of, entries_beside, entries_of, note_of
 from default_model_text import plots_of, text_of
 
 from wordreel.evaluate.retrieval import Captions
@@ -49,6 +49,24 @@ def test_seeds_are_averaged_and_published_rows_stand_beside_them(seeds):
     assert "20, 21" in text
     assert "1 videos could not be had" in text
     assert "CE (published)" in plots_of(entries, published, TITLES)["msvd-test"]
+
+
+def test_rows_of_other_results_stand_beside_them(tmp_path):
+    def result(name, *rows):
+        kept = [{"collection": collection, "label": label, "from": name} for collection, label in rows]
+        (tmp_path / name).write_text(json.dumps({"rows": kept}))
+        return f"earlier={tmp_path / name}"
+
+    first = result("a.json", ("msvd-test", "default"), ("msvd-test", "default"))
+    second = result("b.json", ("msvd-test", "default"), ("coco-test", "default"))
+    own = result("c.json", ("msrvtt-240", "without MSR-VTT")).removeprefix("earlier")
+    found = [(row["collection"], row["label"], row["from"]) for row in entries_beside([first, second, own])]
+    assert found == [
+        ("msvd-test", "earlier default", "a.json"),
+        ("msvd-test", "earlier default", "a.json"),
+        ("coco-test", "earlier default", "b.json"),
+        ("msrvtt-240", "without MSR-VTT", "c.json"),
+    ]
 
 
 def test_published_rows_are_complete():

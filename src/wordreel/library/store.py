@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -251,16 +251,24 @@ class LibraryStore:
         return Absent(row[1]) if row[0] is None else self.load_track(row[0])
 
     def present_tracks(
-        self, content: str, experts: Iterable[str], fingerprints: Mapping[str, str] | None = None
+        self,
+        content: str,
+        experts: Iterable[str],
+        fingerprints: Mapping[str, str] | None = None,
+        outdated: Mapping[str, frozenset[str]] | None = None,
     ) -> dict[str, Track]:
         """The tracks of one content by these experts, those that are present, in one query.
 
         Of an expert with an entry in `fingerprints`, only a track by that version counts, of all frames or of
-        key frames alone.
+        key frames alone, and of one with an entry in `outdated`, none by those versions.
         """
-        wanted = fingerprints or {}
-        rows = self.tracks(content)
-        held = {r.expert: r.hash for r in rows if is_version(r.fingerprint, wanted.get(r.expert))}
+        wanted, unwanted = fingerprints or {}, outdated or {}
+        held = {
+            r.expert: r.hash
+            for r in self.tracks(content)
+            if is_version(r.fingerprint, wanted.get(r.expert))
+            and not any(is_version(r.fingerprint, one) for one in unwanted.get(r.expert, ()))
+        }
         hashes = {name: held.get(name) for name in experts}
         return {name: self.load_track(digest) for name, digest in hashes.items() if digest is not None}
 
@@ -390,6 +398,21 @@ class LibraryStore:
         """Whether any content was given to this version of an expert, also where its output is absent."""
         query = "SELECT 1 FROM tracks WHERE expert = ? AND fingerprint IN (?, ?) LIMIT 1"
         return self.catalogue.one(query, expert, fingerprint, quick_fingerprint(fingerprint)) is not None
+
+    def has_track_by_other(self, expert: str, fingerprints: Collection[str]) -> bool:
+        """Whether any content was given to a version of an expert that is none of these."""
+        versions = [*fingerprints, *map(quick_fingerprint, fingerprints)]
+        marks = ",".join("?" * len(versions))
+        query = f"SELECT 1 FROM tracks WHERE expert = ? AND fingerprint NOT IN ({marks}) LIMIT 1"  # noqa: S608
+        return self.catalogue.one(query, expert, *versions) is not None
+
+    def count_tracks_by(self, expert: str, fingerprints: Collection[str]) -> int:
+        """How many contents were given to one of these versions of an expert."""
+        versions = [*fingerprints, *map(quick_fingerprint, fingerprints)]
+        marks = ",".join("?" * len(versions))
+        query = f"SELECT COUNT(*) FROM tracks WHERE expert = ? AND fingerprint IN ({marks})"  # noqa: S608
+        row = self.catalogue.one(query, expert, *versions)
+        return int(row[0]) if row else 0
 
     def only_imported(self) -> int:
         """The number of items if all were imported from datasets; 0 if any is a file, or there is none."""

@@ -39,6 +39,8 @@ class Model(ABC):
         track_experts: The experts whose tracks `embed` reads; more than `experts` where a row joins several.
         track_fingerprints: Of experts whose tracks must be by exactly one version, its fingerprint; tracks by
             another version count as absent.
+        outdated_tracks: Of experts, the fingerprints of earlier versions whose tracks the model cannot read;
+            they count as absent.
         expert_weights: Mixture weights `[experts]` where they do not depend on the query, else None.
         calibration: What turns this model's scores into confidences; None means the general calibration.
 
@@ -62,6 +64,7 @@ class Model(ABC):
     dim: int
     track_experts: tuple[str, ...]
     track_fingerprints: Mapping[str, str] = MappingProxyType({})
+    outdated_tracks: Mapping[str, frozenset[str]] = MappingProxyType({})
     expert_weights: tuple[float, ...] | None = None
     calibration: Calibration | None = None
 

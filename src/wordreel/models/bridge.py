@@ -21,11 +21,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
+from types import MappingProxyType
 from weakref import ReferenceType, ref
 
 import numpy as np
 
 from wordreel.experts import registry
+from wordreel.experts.appearance import SUPERSEDED
 from wordreel.experts.base import Recogniser
 from wordreel.experts.class_head import ClassHead
 from wordreel.lru_cache import LRUCache
@@ -80,6 +82,7 @@ class Bridge(Model):
     experts: tuple[str, ...] = tuple(WEIGHTS)
     dim = DIM
     track_experts: tuple[str, ...] = experts
+    outdated_tracks = MappingProxyType({"appearance": SUPERSEDED})
     expert_weights: tuple[float, ...] = tuple(WEIGHTS.values())
 
     def __init__(self, store: WeightStore, experts: Sequence[str] = tuple(WEIGHTS)) -> None:

@@ -84,7 +84,11 @@ def open_model(store: LibraryStore, weights: WeightStore, key: str | None = None
     except WordreelError as error:
         raise type(error)(f"the model of this library cannot be used: {error}", BACK) from error
     if model.fingerprint != key:
-        raise WeightsCorrupt(f"{folder} does not hold the model it was named after", BACK)
+        raise WeightsCorrupt(
+            f"{folder} does not hold the model it was named after, or wordreel has other experts or row "
+            "weights now than those it was made for",
+            BACK,
+        )
     return model
 
 

@@ -1,4 +1,4 @@
-"""EfficientNet-Lite2 (Tan and Le, 2019; the variant without squeeze-and-excitation) from published weights.
+"""EfficientNet-Lite2 (Tan and Le, 2019; the variant without squeeze-and-excitation) from its weights.
 
 Stem, inverted bottlenecks, head, mean over the picture:
 
@@ -12,7 +12,6 @@ part of the graph.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 Weights = Mapping[str, NDArray[Any]]
 
-CONVERTER_VERSION = 1
-SIZE = 260
 EPSILON = 1e-3
 LITE2 = (
     # (blocks, kernel, width, expansion) of each stage
@@ -39,20 +36,6 @@ NORMS = {
 """The batch norm after each convolution."""
 HALVING = frozenset({1, 4, 7, 15})
 """Blocks of stride 2: the first of stages 2, 3, 4 and 6, whose depths are 1, 3, 3, 4, 4, 5, 1."""
-
-
-def convert(files: Mapping[str, Path], out: Path) -> None:
-    """Write `network.onnx` (pictures to features) and `head.safetensors` (features to class logits)."""
-    import onnx
-    from safetensors.numpy import save_file
-
-    from wordreel.weights.torch_file import read_state_dict
-
-    (path,) = files.values()
-    weights = read_state_dict(path)
-    onnx.save(build(fold(weights)), out / "network.onnx")
-    head = {"weight": weights["_fc.weight"], "bias": weights["_fc.bias"]}
-    save_file({name: np.ascontiguousarray(value) for name, value in head.items()}, out / "head.safetensors")
 
 
 def fold(weights: Weights) -> dict[str, NDArray[Any]]:

@@ -87,12 +87,12 @@ def _refuse_broken(store: LibraryStore, model: Model, contents: Iterable[str]) -
 
 def tracks_of(store: LibraryStore, model: Model, content: str) -> dict[str, Track]:
     """The tracks of one video that the model reads."""
-    return store.present_tracks(content, model.track_experts, model.track_fingerprints)
+    return store.present_tracks(content, model.track_experts, model.track_fingerprints, model.outdated_tracks)
 
 
 def check_model_fits(store: LibraryStore, model: Model) -> None:
-    """Raise a `QueryError` if all items were imported with features that the model does not read, or if no
-    item was seen by the version of an expert that the model reads.
+    """Raise a `QueryError` if all items were imported with features that the model does not read, if no item
+    was seen by the version of an expert that the model reads, or if all have outdated features alone.
 
     Every item would score the same; a ranking of that would look like an answer.
     """
@@ -115,3 +115,31 @@ def check_model_fits(store: LibraryStore, model: Model) -> None:
                 f"no frame of this library was embedded by {expert} as it is installed now",
                 NextStep("embed the frames", command=f"use {model.name}", page="Settings"),
             )
+    if error := outdated_error(store, model):
+        others = [name for name in wanted if name not in model.outdated_tracks]
+        if not others or not store.has_tracks(others):
+            raise error
+
+
+def outdated_error(store: LibraryStore, model: Model) -> QueryError | None:
+    """What to say if an expert's tracks are all by an earlier version that the model cannot read.
+
+    Searches do without that expert until the files are added again.
+    """
+    outdated = [
+        expert
+        for expert, versions in model.outdated_tracks.items()
+        if not store.has_track_by_other(expert, versions)
+        and any(store.has_track_by(expert, version) for version in versions)
+    ]
+    if not outdated:
+        return None
+    return QueryError(
+        f"this library was added with an earlier version of the expert {' and '.join(outdated)}, whose "
+        f"features the model {model.name!r} cannot read; searches do without them",
+        NextStep(
+            "add the same folders again (no other expert runs)",
+            command="add FOLDER",
+            page="Library (POST /api/folders)",
+        ),
+    )

@@ -27,6 +27,7 @@ class CachedQueryModel(Model):
         self.name, self.experts, self.dim = model.name, model.experts, model.dim
         self.track_experts, self.expert_weights = model.track_experts, model.expert_weights
         self.track_fingerprints = model.track_fingerprints
+        self.outdated_tracks = model.outdated_tracks
         self.calibration = model.calibration
         self.latest = LRUCache[str, QueryEmbedding](CACHED)
 

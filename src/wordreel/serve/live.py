@@ -15,7 +15,7 @@ from wordreel.library.store import LibraryStore
 from wordreel.lru_cache import LRUCache
 from wordreel.models.base import Model
 from wordreel.models.model_store import in_use
-from wordreel.search.embedding import check_model_fits, embedding_cache
+from wordreel.search.embedding import check_model_fits, embedding_cache, outdated_error
 from wordreel.search.query import Query
 from wordreel.search.searcher import AnalyseFile, Searcher, refuse_file
 from wordreel.serve.problems import Problem
@@ -28,11 +28,13 @@ CACHED = 32  # computed values
 
 @dataclass(frozen=True, eq=False)
 class LiveState:
-    """A searcher, why it cannot search at all (`problem`), and how many clips its model has not embedded."""
+    """A searcher, why it cannot search at all (`problem`), how many clips its model has not embedded
+    (`missing`), and what it cannot read of the others (`outdated`)."""
 
     searcher: Searcher
     problem: WordreelError | Problem | None = None
     missing: int = 0
+    outdated: WordreelError | None = None
     _values: LRUCache[tuple[str, ...], object] = field(default_factory=lambda: LRUCache(CACHED))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -80,7 +82,8 @@ class LiveSearcher:
                 self._store, model, choose_scoring, self._analyse, self._index_server(), resident=True
             )
             missing = len(embedding_cache(self._store, model).missing())
-            state = LiveState(searcher, self._problem(searcher, missing), missing)
+            problem, outdated = self._problem(searcher, missing), outdated_error(self._store, model)
+            state = LiveState(searcher, problem, missing, outdated)
             if state.problem is None and len(searcher):
                 # So that the first search does not wait for the bank, nor for what a model loads lazily.
                 searcher.search(Query("anything", limit=1))
@@ -98,7 +101,8 @@ class LiveSearcher:
     def banks_changed(self) -> None:
         """Choose scorings again: the banks have changed, the videos have not."""
         with self._lock:
-            self.now = LiveState(self.now.searcher.with_new_banks(), self.now.problem, self.now.missing)
+            now = self.now
+            self.now = LiveState(now.searcher.with_new_banks(), now.problem, now.missing, now.outdated)
 
     def _version(self, model: Model) -> object:
         return self._store.data_version(), read_manifest(embedding_cache(self._store, model).folder)

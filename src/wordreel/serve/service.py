@@ -114,6 +114,8 @@ class Service:
             return now.problem.message if isinstance(now.problem, Problem) else page_message(now.problem)
         if self.current_model.problem:
             return page_message(self.current_model.problem)
+        if now.outdated is not None:
+            return page_message(now.outdated)
         return self.live.not_embedded(now.searcher, now.missing).message if now.missing else None
 
     async def stop(self) -> None:

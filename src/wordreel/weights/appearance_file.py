@@ -7,6 +7,7 @@ header says what the network was trained on, and for how many pixels.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ from wordreel.atomic import atomic_write
 from wordreel.errors import NextStep, WeightsCorrupt
 from wordreel.nets.efficientnet_lite import build, fold
 from wordreel.types import Float32
-from wordreel.weights.archive import file_sha256
 from wordreel.weights.quantise import dequantise, quantise
 
 if TYPE_CHECKING:
@@ -34,9 +34,16 @@ HEAD = "_fc."
 
 @dataclass(frozen=True)
 class AppearanceFile:
-    """A file of weights; the arrays are read when they are used."""
+    """A file of weights, read once, at the first use."""
 
     path: Path
+
+    @cached_property
+    def _content(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except OSError as error:
+            raise self._corrupt(str(error)) from None
 
     @cached_property
     def card(self) -> dict[str, Any]:
@@ -46,7 +53,7 @@ class AppearanceFile:
             WeightsCorrupt: It is not such a file, or is damaged.
         """
         try:
-            card = json.loads(self._read(())[0].get(KEY, "{}"))
+            card = json.loads(self._stored[0].get(KEY, "{}"))
         except (ValueError, RecursionError) as error:
             raise self._corrupt(str(error)) from None
         written = card.get("format") if isinstance(card, dict) else None
@@ -57,7 +64,7 @@ class AppearanceFile:
     @cached_property
     def digest(self) -> str:
         """sha256 of the file: part of the expert's fingerprint."""
-        return file_sha256(self.path)
+        return hashlib.sha256(self._content).hexdigest()
 
     def network(self) -> Network:
         """The network with its weights: `images [n, h, w, 3]` to `features [n, 1280]`."""
@@ -82,9 +89,11 @@ class AppearanceFile:
 
     def _arrays(self, prefix: str = "") -> dict[str, Float32]:
         _ = self.card  # of the right format
-        _, stored = self._read((prefix,))
+        _, stored = self._stored
         arrays: dict[str, Float32] = {}
         for name, array in stored.items():
+            if not name.startswith(prefix):
+                continue
             if name.endswith(BYTES):
                 whole = name.removesuffix(BYTES)
                 if whole + SCALES not in stored:
@@ -98,15 +107,18 @@ class AppearanceFile:
                 arrays[name] = array.astype(np.float32)
         return arrays
 
-    def _read(self, prefixes: tuple[str, ...]) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
-        from safetensors import SafetensorError, safe_open
+    @cached_property
+    def _stored(self) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+        """The metadata and the arrays as they are in the file."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
 
         try:
-            with safe_open(str(self.path), framework="numpy") as file:
-                names = [name for name in file.keys() if name.startswith(prefixes)]  # noqa: SIM118 - no mapping
-                return dict(file.metadata() or {}), {name: file.get_tensor(name) for name in names}
-        except (SafetensorError, OSError) as error:
+            arrays = load(self._content)
+        except (SafetensorError, KeyError, ValueError) as error:  # KeyError: an unknown kind of numbers
             raise self._corrupt(str(error)) from None
+        length = int.from_bytes(self._content[:8], "little")  # of the header, which `load` has checked
+        return json.loads(self._content[8 : 8 + length]).get("__metadata__", {}), arrays
 
     def _corrupt(self, why: str) -> WeightsCorrupt:
         return WeightsCorrupt(

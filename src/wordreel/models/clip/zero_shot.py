@@ -70,6 +70,7 @@ class ZeroShot(Model):
         self.track_fingerprints = {self.backbone: expert_fingerprint}
         self._backbone = backbone
         self._bridge = Bridge(store, self.experts[1:])
+        self.outdated_tracks = self._bridge.outdated_tracks
         self._level = LEVELS[backbone.config.family]
 
     @cached_property

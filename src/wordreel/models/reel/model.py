@@ -33,7 +33,7 @@ from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Tra
 from wordreel.weights.store import WeightStore
 
 VERSION = 2  # raise it when any embedding would change
-WEIGHTS = {ROW: 1.0, "appearance": 0.5, "motion": 0.5, "sound": 0.3, "speech": 1.0, "ocr": 0.2}
+WEIGHTS = {ROW: 1.0, "appearance": 0.3, "motion": 0.5, "sound": 0.3, "speech": 0.3, "ocr": 0.1}
 PICTURES = ("appearance", "motion")
 """The learned row speaks where it has one of these, or one that it was trained on alone."""
 
@@ -48,8 +48,9 @@ class Reel(CheckpointModel):
     experts = tuple(WEIGHTS)
     dim = reel().dim
     expert_weights = tuple(WEIGHTS.values())
-    calibration = Calibration(height=0.981, standing=0.584, crowd=0.4, growth=0.97, toll=5.234)
+    calibration = Calibration(height=1.521, standing=0.0, crowd=0.4, growth=0.801, toll=4.28)
     track_experts = tuple(dict.fromkeys([*reel().names, *Bridge.experts]))
+    outdated_tracks = Bridge.outdated_tracks
 
     def __init__(self, store: WeightStore, path: Path = SHIPPED) -> None:
         self.folder = path.parent

@@ -215,3 +215,10 @@ def test_phrases_of_a_language_without_spaces() -> None:
     assert list(phrases([])) == []
     assert list(phrases([Spoken(" ", 0, 1)])) == []
     assert list(phrases([Spoken(" a", 3, 2)])) == [Words("a", 3, 3, 0.9)]
+
+
+def test_sound_that_is_in_bounds_is_not_copied() -> None:
+    samples = np.array([-1.0, 0.0, 1.0], np.float32)
+    assert np.shares_memory(speech.bounded(samples), samples)
+    assert speech.bounded(np.array([np.nan, 2.0], np.float32)).tolist() == [0.0, 1.0]
+    assert len(speech.bounded(np.zeros(0, np.float32))) == 0

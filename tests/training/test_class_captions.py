@@ -43,7 +43,10 @@ class Stored(LibraryStore):
         return Track(values, np.arange(len(values))[:, None] + np.array([0.0, 1.0]))
 
     def tracks(self, content=None):
-        return [SimpleNamespace(content=name, expert=expert, present=True) for name, expert in TRACKS]
+        return [
+            SimpleNamespace(content=name, expert=expert, fingerprint="f", present=True)
+            for name, expert in TRACKS
+        ]
 
     def files(self):
         return [SimpleNamespace(path=f"{name}.mp4", content=name) for name in ("toy0", "toy1")]

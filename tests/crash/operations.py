@@ -7,12 +7,14 @@ the next; without them, that is before or after.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.crash.library_state import library_state, open_library
 from tests.datasets.trees.published import write_ce
 from tests.library.fakes import Colour, FakeFence, Shots, Talk, write_media
@@ -20,8 +22,10 @@ from tests.library.test_migrations import at_version
 from tests.search.conftest import ColourModel
 
 import wordreel
+from wordreel.banks.search_index import build_index
 from wordreel.datasets.trees.detect import open_tree
 from wordreel.datasets.trees.importer import import_tree
+from wordreel.index import choose
 from wordreel.library import add, jobs
 from wordreel.library.backup import restore
 from wordreel.library.catalogue import NAME
@@ -31,6 +35,7 @@ from wordreel.search.use import switch
 FILMS = {"meadow": (12.0, 482), "sea": (25.0, 4060)}
 WORDS = ("red x", "green y", "blue z", "red and blue", "nothing")
 SERVER = "one server"
+POSTGRESQL = "WORDREEL_CRASH_POSTGRESQL"  # the environment variable with the address of a server
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,14 @@ def use(place: Place, library: wordreel.Library) -> None:
     switch(library.store, OtherModel(), "other")
 
 
+def index(place: Place, library: wordreel.Library) -> None:
+    """Build the index of a large library, and search by it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choose, "EXACT_BYTES", 0)
+        build_index(library.store, ColourModel())
+        assert len(library.search("red", limit=2)) == 2
+
+
 # Banks
 
 
@@ -231,6 +244,39 @@ def run_job(place: Place, library: wordreel.Library) -> None:
         step(place, library)
 
 
+# A library published in PostgreSQL
+
+
+def published(name: str) -> str:
+    """The address of a publication on the server that the harness has started."""
+    return f"{os.environ[POSTGRESQL]}?library={name}"
+
+
+def original(place: Place) -> Place:
+    """Where the library is that a replica follows."""
+    return Place(place.media / "original", place.media)
+
+
+def before_first_pull(place: Place) -> None:
+    base(original(place))
+    with open_library(original(place).library) as library:
+        library.publish(published("first"))
+    open_library(place.library, create=True).close()
+
+
+def before_second_pull(place: Place) -> None:
+    base(original(place))
+    film(place, "new", 14.0, 11)
+    with open_library(original(place).library) as library:
+        library.publish(published("second"))
+        with open_library(place.library, create=True) as replica:
+            replica.follow(published("second"))
+        library.remove(place.media / "sea.mp4")
+        add_all(original(place), library, "new")
+        grow_bank(original(place), library)
+        library.publish(published("second"))
+
+
 def before_migration(place: Place) -> None:
     place.library.mkdir(parents=True)
     at_version(place.library / NAME, 1)
@@ -250,6 +296,7 @@ OPERATIONS = (
     Operation("compact", before_compaction, compact),
     Operation("embed again", base, lambda place, library: library.reindex()),
     Operation("use another model", base, use),
+    Operation("build an index", base, index),
     Operation("build a bank", base, build_bank),
     Operation("add to a bank", base, grow_bank),
     Operation("remove from a bank", base, shrink_bank),
@@ -260,4 +307,8 @@ OPERATIONS = (
     Operation("restore", before_restore, restore_backup, opens=False),
     Operation("run a job", base, run_job, (queue_job, claim_job, save_progress, end_job)),
     Operation("migrate", before_migration, only_open),
+)
+WITH_POSTGRESQL = (
+    Operation("first pull", before_first_pull, lambda place, library: library.follow(published("first"))),
+    Operation("second pull", before_second_pull, lambda place, library: library.follow(published("second"))),
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.crash.experiment import Experiment, warm_up
-from tests.crash.operations import OPERATIONS
+from tests.crash.operations import OPERATIONS, WITH_POSTGRESQL
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ def spread(items: Sequence[T], most: int) -> list[T]:
 
 def main(folder: Path, sample: int, names: Sequence[str]) -> None:
     warm_up(folder / "warm")
-    for operation in OPERATIONS:
+    for operation in (*OPERATIONS, *WITH_POSTGRESQL):
         if operation.name in names:
             began = time.monotonic()
             experiment = Experiment(operation, folder / "experiment")

@@ -1,6 +1,7 @@
 """What a writer that died left behind is swept when the library is opened, and nothing else is."""
 
 import errno
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from wordreel import atomic
 from wordreel.errors import DiskError, LibraryReadOnly
 from wordreel.library import LibraryStore, add, lock, verify
 from wordreel.library.catalogue import NAME
+from wordreel.search.embedding import embed_library, embedding_cache
 from wordreel.types import Track
 
 
@@ -85,7 +87,7 @@ def test_a_disk_that_cannot_be_written_refuses_a_writer_in_words(filled, monkeyp
         filled.remove_missing()
     monkeypatch.undo()
     assert filled.remove_missing() == []
-    monkeypatch.setattr(filled.track_files.path("ab" * 32).__class__, "unlink", full)
+    monkeypatch.setattr(Path, "unlink", full)
     with pytest.raises(DiskError, match="No space left"):
         filled.remove([filled.files()[0].path])
 
@@ -108,3 +110,28 @@ def test_looking_at_an_empty_library_leaves_nothing_unfinished(store):
     with wordreel.Library(store.path, model=ColourModel()) as library:
         assert list(library.search("red")) == []
     assert verify(store) == []
+
+
+def test_embeddings_are_compacted_though_old_files_cannot_be_deleted(filled, media, monkeypatch):
+    model = ColourModel()
+    embed_library(filled, model)
+    filled.remove([media / "0.mp4"])
+    cache = embedding_cache(filled, model)
+
+    def refuse(*_, **__):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert cache.compact() > 0
+    monkeypatch.undo()
+    assert verify(filled) == []
+    assert len(cache.load()) == len(filled.clip_ids())
+
+
+def test_a_track_that_cannot_be_written_is_an_error_of_the_disk(filled, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(atomic, "write_and_sync", full)
+    with pytest.raises(DiskError, match="No space left on device; everything added so far is saved"):
+        filled.track_files.put("ab" * 32, b"a track")

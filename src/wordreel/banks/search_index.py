@@ -16,6 +16,7 @@ from wordreel.index.choose import builder_for
 from wordreel.index.exact import ExactIndex
 from wordreel.index.recall import MeasuredRecall, measure_recall
 from wordreel.library.banks import list_banks, read_bank
+from wordreel.library.catalogue import disk_error
 from wordreel.library.embeddings import Gallery
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model, mixture_weights
@@ -45,7 +46,10 @@ def build_index(
         return None
     with store.writing():
         texts = text_sample(store, model)
-        built = cache.build(builder, gallery.vectors, gallery.available, texts, on_progress)
+        try:
+            built = cache.build(builder, gallery.vectors, gallery.available, texts, on_progress)
+        except OSError as error:
+            raise disk_error(cache.folder, error) from error
         index = cache.open(builder, gallery.vectors, gallery.available)
         if index is not None and not index.exact:
             exact = ExactIndex(gallery.vectors, gallery.available)

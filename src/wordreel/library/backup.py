@@ -134,6 +134,7 @@ def restore(
             else:
                 damaged.append(digest)
         _copy_models(origin / MODELS, staging / MODELS)
+        sync_dir(staging)
         if folder.exists():
             folder.rmdir()
         staging.rename(folder)
@@ -202,7 +203,7 @@ def _copy_models(source: Path, target: Path) -> None:
         except FileNotFoundError:  # removed meanwhile
             shutil.rmtree(fresh, ignore_errors=True)
             continue
-        for path in fresh.rglob("*"):
+        for path in (fresh, *fresh.rglob("*")):
             sync_file(path)
         fresh.rename(target / folder.name)
     sync_dir(target)

@@ -6,6 +6,7 @@ import json
 import shutil
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -194,7 +195,8 @@ class EmbeddingCache:
                 raise disk_error(self.folder, error) from error
             for path in self.folder.glob("*.bin"):  # also of an earlier, interrupted rewrite
                 if not path.name.endswith(f"-{fresh.generation}.bin"):
-                    path.unlink(missing_ok=True)
+                    with suppress(OSError):  # the next rewrite tries again
+                        path.unlink()
 
     def _write(self, now: Manifest, ids: NDArray[np.int64], vectors: Float32, available: Bool) -> Manifest:
         """Write rows after the valid ones; they count once the manifest that is returned is committed."""

@@ -139,8 +139,11 @@ class TrackFiles:
 
     def put(self, digest: str, data: bytes) -> None:
         """Write a track under its name at once, whole or not at all."""
-        make_dir(self.path(digest).parent)
-        atomic_write(self.path(digest), data)
+        try:
+            make_dir(self.path(digest).parent)
+            atomic_write(self.path(digest), data)
+        except OSError as error:
+            raise disk_error(self.root, error) from error
 
     def exists(self, digest: str) -> bool:
         return self.path(digest).is_file()

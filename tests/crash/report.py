@@ -49,7 +49,7 @@ def write_report(results: Sequence[Any], skipped: Sequence[str], folder: Path) -
 def as_markdown(results: Sequence[Any], skipped: Sequence[str]) -> str:
     parts = [INTRODUCTION, _totals(results), "## By operation, survived of tried\n", _operations(results)]
     if skipped:
-        parts.append(f"Not run, for want of a PostgreSQL: {', '.join(skipped)}.\n")
+        parts.append(f"Not in this run, which had no PostgreSQL: {', '.join(skipped)}.\n")
     if lost := failures(results):
         parts += ["## Not survived\n", "\n".join(f"- {text.splitlines()[0]}" for text in lost) + "\n"]
     return "\n".join(parts)

@@ -232,6 +232,8 @@ def _caches(store: LibraryStore) -> Iterator[LibraryProblem]:
         for text in errors:
             yield LibraryProblem("cache", text, key=(str(folder),))
         for built in sorted(folder.glob(f"index/*/{checksum.NAME}")):
+            if built.parent.suffix == ".new":  # unfinished: the next build begins anew
+                continue
             for text in checksum.damaged_files(built.parent):
                 yield LibraryProblem("cache", text, key=(str(built.parent.parent),))
 

@@ -9,7 +9,7 @@ import pytest
 from tests.library.fakes import Colour, FakeFence, Shots, Talk, write_media
 from tests.search.helpers import like
 
-from wordreel.errors import MediaError, QueryError
+from wordreel.errors import LibraryError, MediaError, QueryError
 from wordreel.experts import registry
 from wordreel.library import add
 from wordreel.library.extract import extract_file
@@ -212,7 +212,7 @@ def test_files_that_are_no_media(store, model, tmp_path):
         encode_video(store, model, VideoMoment(bad), look)
     with pytest.raises(QueryError, match="neither in the library"):
         encode_video(store, model, VideoMoment(tmp_path / "gone.mp4"), never)
-    with pytest.raises(QueryError, match="neither in the library"):
+    with pytest.raises(LibraryError, match="zero byte"):
         encode_video(store, model, VideoMoment(Path("a\0b")), never)
 
 

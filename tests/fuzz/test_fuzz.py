@@ -25,7 +25,7 @@ def reports():
         text=True,
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-        timeout=600,
+        timeout=1800,
     )
     found = [json.loads(line) for line in done.stdout.splitlines()]
     return {report["target"]: report for report in found}, done.stderr

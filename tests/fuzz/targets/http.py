@@ -19,6 +19,7 @@ from tests.fuzz.engine import Broken, Session, Target
 from tests.fuzz.mutations import WORDS, mutate_bytes, mutate_json, mutate_text
 from tests.library.fakes import Colour, FakeFence, Talk, write_media
 
+LONGEST_WAIT = 300.0  # seconds of the clock, of which a loaded machine may give the server few
 SHAPE = {"code", "message", "field", "next_step"}
 HOST = b"Host: localhost\r\nX-Wordreel: 1\r\nConnection: close\r\n"
 FORM = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.mp4"\r\n\r\nhello\r\n--x--\r\n'
@@ -162,7 +163,7 @@ def http_session(folder: Path) -> Session:
 
 def exchange(address: tuple[str, int], data: bytes) -> bytes:
     """Everything the server says until it closes; no more is sent after `data`."""
-    with socket.create_connection(address, timeout=60.0) as connection:
+    with socket.create_connection(address, timeout=LONGEST_WAIT) as connection:
         answer = b""
         try:
             connection.sendall(data)
@@ -172,7 +173,7 @@ def exchange(address: tuple[str, int], data: bytes) -> bytes:
         except (ConnectionError, BrokenPipeError):
             pass  # it may close before it has read all
         except TimeoutError:
-            raise Broken("neither an answer nor an end in 60 seconds") from None
+            raise Broken(f"neither an answer nor an end in {LONGEST_WAIT:g} seconds") from None
         return answer
 
 

@@ -57,17 +57,30 @@ def main() -> None:
         reports.append(fuzz_one(name, given.seconds / len(names), given.seed, given.findings))
         print(_row(reports[-1]), flush=True)
     given.out.mkdir(parents=True, exist_ok=True)
-    facts = {
-        "command": f"python -m tests.fuzz --seconds {given.seconds:g} --seed {given.seed}",
-        "python": platform.python_version(),
-        "targets": reports,
-    }
+    command = f"python -m tests.fuzz --seconds {given.seconds:g} --seed {given.seed}"
+    facts = _with_earlier(given.out / "fuzz.json", command, reports)
     (given.out / "fuzz.json").write_text(json.dumps(facts, indent=1) + "\n")
     (given.out / "README.md").write_text(_page(facts))
     found = [finding for report in reports for finding in report["findings"]]
     for finding in found:
         print(f"{finding['where']}: {finding['what']}", file=sys.stderr)
     sys.exit(1 if found else 0)
+
+
+def _with_earlier(path: Path, command: str, reports: list[dict[str, Any]]) -> dict[str, Any]:
+    """These reports with the cases and seconds of earlier runs, whose findings only count."""
+    earlier = json.loads(path.read_text()) if path.is_file() else {"runs": [], "targets": []}
+    known = {report["target"]: report for report in earlier["targets"]}
+    found = sum(len(report["findings"]) for report in reports)
+    total = {key: round(sum(report[key] for report in reports)) for key in ("cases", "seconds")}
+    run = {"command": command, "python": platform.python_version(), **total, "findings": found}
+    for report in reports:
+        before = known.pop(report["target"], {})
+        for key in ("cases", "accepted", "refused", "seconds"):
+            report[key] = round(report[key] + before.get(key, 0), 1)
+        for key in ("lines", "corpus"):
+            report[key] = max(report[key], before.get(key, 0))
+    return {"runs": [*earlier["runs"], run], "targets": [*reports, *known.values()]}
 
 
 def fuzz_one(name: str, seconds: float, seed: int, findings: Path) -> dict[str, Any]:
@@ -147,8 +160,13 @@ def _page(facts: dict[str, Any]) -> str:
     total["findings"] = [finding for report in reports for finding in report["findings"]]
     total["seconds"] = round(total["seconds"], 1)
     rows = [COLUMNS, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|", *map(_row, [*reports, total])]
-    made = f"Made by `{facts['command']}` with Python {facts['python']}."
-    return "\n".join([ABOUT, *rows, "", made]) + "\n"
+    runs = [
+        f"| `{run['command']}` | {run['python']} | {run['cases']} | {run['seconds']} | {run['findings']} |"
+        for run in facts["runs"]
+    ]
+    head = ["Cases and seconds are those of all runs, findings those of the last one:", ""]
+    head += ["| run | Python | cases | seconds | findings |", "|---|---|--:|--:|--:|", *runs]
+    return "\n".join([ABOUT, *rows, "", *head]) + "\n"
 
 
 def _row(report: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ import pytest
 from tests.serve.conftest import running, wait
 
 from wordreel.library import LibraryStore
+from wordreel.serve import slow_clients
 from wordreel.serve.jobs.queue import JobStopped
 from wordreel.serve.media_response import MediaResponse
 
@@ -227,3 +228,19 @@ def test_clients_that_leave_are_not_errors(library, large, caplog):
         stalled.close()
         wait(lambda: connections(site.port) == 0)
     assert not [record for record in caplog.records if record.name.startswith("uvicorn")]
+
+
+def test_a_burst_of_connections_is_answered(library, monkeypatch):
+    """Those that are pushed out before their first request was read are told why, not only closed."""
+    monkeypatch.setattr(slow_clients, "MAX_IDLE", 3)
+    with running(library) as site:
+        crowd = [socket.create_connection(("127.0.0.1", site.port), timeout=60) for _ in range(5)]
+        for connection in crowd[:2]:
+            head, _, body = connection.recv(4096).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 503")
+            assert b"retry-after: 1" in head
+            assert json.loads(body)["error"]["code"] == "too_busy"
+        crowd[4].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert crowd[4].recv(4096).startswith(b"HTTP/1.1 200")
+        for connection in crowd:
+            connection.close()

@@ -43,6 +43,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         self._head_timer: asyncio.TimerHandle | None = None
         self._in_head, self._head_bytes = False, 0
+        self._has_asked = False  # on this connection
         self._refusal = _bad_request()
         super().connection_made(transport)
         self._start_timer()
@@ -72,7 +73,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._cancel_timer()
-        self._in_head = False
+        self._in_head, self._has_asked = False, True
         self.idle.pop(self, None)
         super().on_headers_complete()
 
@@ -96,7 +97,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self.idle.move_to_end(self)
         if len(self.idle) > MAX_IDLE:
             oldest = next(iter(self.idle))
-            oldest._refuse(_too_busy())
+            # In a burst the first request may be on its way, unread: its client waits for an answer.
+            oldest._refuse(_too_busy(), begun=not oldest._has_asked)
 
     def _start_timer(self) -> None:
         self._cancel_timer()
@@ -114,14 +116,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refusal = _head_too_large()
         raise ValueError(self._refusal.message)  # the parser stops; uvicorn calls `send_400_response`
 
-    def _refuse(self, problem: Problem) -> None:
-        """Answer in the shape of every error, where a request was begun, and close."""
+    def _refuse(self, problem: Problem, begun: bool = False) -> None:
+        """Answer in the shape of every error, where a request was or may have been begun, and close."""
         self.idle.pop(self, None)
         self._cancel_timer()
         in_head, self._in_head = self._in_head, False
         if self.transport is None or self.transport.is_closing():
             return
-        if in_head and (self.cycle is None or self.cycle.response_complete):
+        if (in_head or begun) and (self.cycle is None or self.cycle.response_complete):
             self.transport.write(_raw(problem))
             if self.transport.can_write_eof():
                 # Closing now would reset the connection, and lose the answer, while the client still sends.

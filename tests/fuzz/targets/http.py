@@ -19,6 +19,8 @@ from tests.fuzz.engine import Broken, Session, Target
 from tests.fuzz.mutations import WORDS, mutate_bytes, mutate_json, mutate_text
 from tests.library.fakes import Colour, FakeFence, Talk, write_media
 
+from wordreel.errors import BrokenMedia
+
 LONGEST_WAIT = 300.0  # seconds of the clock, of which a loaded machine may give the server few
 SHAPE = {"code", "message", "field", "next_step"}
 HOST = b"Host: localhost\r\nX-Wordreel: 1\r\nConnection: close\r\n"
@@ -101,6 +103,10 @@ def mutate(rng: Random, data: bytes, corpus: Sequence[bytes]) -> bytes:
     return first + b"\r\n" + mutate_text(rng, rest, (), TOKENS) + blank + body
 
 
+def no_pictures(path: Path, request: object) -> object:
+    raise BrokenMedia("these films are made up")
+
+
 def http_session(folder: Path) -> Session:
     from wordreel.api import Library
     from wordreel.library import LibraryStore, add
@@ -119,6 +125,7 @@ def http_session(folder: Path) -> Session:
         content = store.videos()[0].content
     fence = FakeFence()
     fence.close = lambda: None  # type: ignore[attr-defined]
+    fence.run = no_pictures  # type: ignore[attr-defined]
     library = Library(folder / "library", model=ColourModel())
     options = Options(
         port=0, roots=(films,), search_rate=0.0, timeout=20.0, max_json=1 << 16, max_upload=1 << 20

@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 def topk_ids(values: NDArray[Any], k: int) -> NDArray[np.int64]:
     """`[rows, min(k, columns)]` column numbers, best first; of equal values the lower number first.
 
+    What is not a number ranks with -inf: scores of damaged embeddings hide no others.
+
     Cost: one partition of the rows and a sort of k entries each.
 
     >>> topk_ids(np.array([[0.2, 0.9, 0.2, 0.9]]), 3).tolist()
     [[1, 3, 0]]
     """
     columns = values.shape[1]
+    if np.isnan(values.sum()):
+        values = np.where(np.isnan(values), -np.inf, values)
     k = min(k, columns)
     if k == 1:
         return np.asarray(values.argmax(axis=1)[:, None])

@@ -1,4 +1,4 @@
-"""Assemble long footage from short clips, scaled up and with their sound, for `benchmarks/add.py`."""
+"""Assemble long footage from short clips, scaled up and with their sound, for `add.py` and `quick_add.py`."""
 
 from __future__ import annotations
 

@@ -2,15 +2,14 @@
 
     python benchmarks/quick_add.py CLIPS [--seconds 180] [--each 60] [--footage FOLDER] [--thorough]
 
-CLIPS is a folder of videos with sound. They are scaled up to 1920 × 1080 at 24 frames a second and joined
-to files of `--each` seconds by x264 with its defaults (a key frame at each cut it sees and at least every
-250 frames, here 10.4 s), 16 kHz sound as AAC, until there are `--seconds` in all; `--footage` keeps them
-for the next run. A library that has looked at one small clip, so that its model and its bank are there,
-then takes a quick look at them. The result is JSON on standard output: `times_real_time` is seconds of
-media over seconds of the pass, with loading the experts and embedding; `cpu_seconds` are those of this
-process and its decoders, and `times_real_time_of_cpu` is what two cores that do nothing else could reach at
-best. With `--thorough` the thorough pass of the same library follows, and `ratio` is how much longer it
-takes.
+CLIPS is a folder of videos with sound. `footage` scales them up and joins them to files of `--each`
+seconds, with key frames where x264 puts them (at each cut it sees and at least every 250 frames, here 10 s),
+until there are `--seconds` in all; `--footage` keeps them for the next run. A library that has looked at one
+small clip, so that its model and its bank are there, then takes a quick look at them. The result is JSON on
+standard output: `times_real_time` is seconds of media over seconds of the pass, with loading the experts and
+embedding; `cpu_seconds` are those of this process and its decoders, and `times_real_time_of_cpu` is what two
+cores that do nothing else could reach at best. With `--thorough` the thorough pass of the same library
+follows, and `ratio` is how much longer it takes.
 """
 
 from __future__ import annotations
@@ -22,50 +21,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import av
+from footage import assemble
 
 from wordreel import Library
 from wordreel.library.passes import Pass
 from wordreel.nets.runtime import cores
-
-RATE, SOUND = 24, 16_000
-SIZE = 1920, 1080
-
-
-def assemble(clips: Sequence[Path], path: Path, seconds: float) -> None:
-    """Join clips to one file of at least `seconds`."""
-    with av.open(str(path), "w") as out:
-        picture = out.add_stream("libx264", rate=RATE, options={"preset": "veryfast"})
-        picture.width, picture.height, picture.pix_fmt = *SIZE, "yuv420p"
-        tone = out.add_stream("aac", rate=SOUND, layout="mono")
-        frames = samples = 0
-        for clip in clips:
-            first = frames
-            with av.open(str(clip)) as source:
-                lasts = 1 / float(source.streams.video[0].average_rate)
-                for frame in source.decode(video=0):
-                    large = frame.reformat(*SIZE, format="yuv420p", interpolation="BICUBIC")
-                    until = first + round((float(frame.time or 0) + lasts) * RATE)
-                    while frames < until:
-                        large.pts, large.time_base = frames, Fraction(1, RATE)
-                        out.mux(picture.encode(large))
-                        frames += 1
-            samples = max(samples, first * SOUND // RATE)
-            with av.open(str(clip)) as source:
-                resampler = av.AudioResampler("fltp", "mono", SOUND, 1024)
-                for heard in source.decode(audio=0) if source.streams.audio else ():
-                    for part in resampler.resample(heard):
-                        part.pts, part.time_base = samples, Fraction(1, SOUND)
-                        samples += part.samples
-                        out.mux(tone.encode(part))
-            if frames >= seconds * RATE:
-                break
-        out.mux(picture.encode())
-        out.mux(tone.encode())
 
 
 def footage(clips: Sequence[Path], folder: Path, seconds: float, each: float) -> None:
@@ -75,8 +38,7 @@ def footage(clips: Sequence[Path], folder: Path, seconds: float, each: float) ->
     for number in range(round(seconds / each)):
         path = folder / f"{number:03}.mp4"
         if not path.exists():
-            assemble([*clips[at:], *clips], part := path.with_suffix(".part.mp4"), each)
-            part.rename(path)
+            assemble([*clips[at:], *clips], path, each, 1080, "h264")
         at = (at + 5) % len(clips)
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from wordreel.errors import LibraryError
 from wordreel.experts.base import Expert
 from wordreel.library.add_report import AddProgress, AddProgressCallback, AddReport
 from wordreel.library.catalogue import Catalogue
@@ -116,15 +117,16 @@ def add_with(
     """
     started = time.monotonic()
     report = AddReport()
+    roots = _possible(paths, report)
     with store.writing():
         planner = _Planner(store.catalogue, extractor.fingerprints, retry_failed, analysis == "quick", report)
-        tasks = planner.plan(paths, str(store.path), within)
+        tasks = planner.plan(roots, str(store.path), within)
         if only_waiting:
             waiting = quick_contents(store.catalogue)
             tasks = [task for task in tasks if task.last_content in waiting]
         if sum(task.stamp.size for task in tasks) < least_bytes:
             tasks = []
-        remove_lost_failures(store, paths)
+        remove_lost_failures(store, roots)
         store.track_files.clear_staging()
         if tasks:
             run = _AddRun(store, tasks, extractor, report, on_progress, started, keep_clips, analysis)
@@ -137,6 +139,17 @@ def add_with(
 def default_jobs() -> int:
     """As many files as there are cores, at most eight: the experts of each work while it is decoded."""
     return min(8, len(os.sched_getaffinity(0)))
+
+
+def _possible(paths: Sequence[str | os.PathLike[str]], report: AddReport) -> list[str]:
+    """The paths in their one spelling; a name that no file can have is a failure like any other."""
+    found = []
+    for path in paths:
+        try:
+            found.append(canonical_path(path))
+        except LibraryError as error:
+            report.failed.append((os.fspath(path), str(error)))
+    return found
 
 
 @dataclass(frozen=True)

@@ -114,9 +114,9 @@ def test_files_outside_are_looked_at_and_not_added(shell, tmp_path, media):
     assert [hit["path"] for hit in found] == [str(media / "station.mp4"), str(media / "signs" / "bakery.mp4")]
     assert "Platform 9" in json.dumps(found[0]["why"])
     texts = tmp_path / "captions.txt"
-    texts.write_text("a bowl of soup\nthe platform for trains to Vienna\na bakery opens\n")
+    texts.write_text("a bowl of soup\nPlatform 9 for the train to Vienna\na dog runs in the snow\n")
     best = shell.json("caption", str(film), "--from", str(texts))
-    assert best[0]["text"] == "the platform for trains to Vienna"
+    assert best[0]["text"] == "Platform 9 for the train to Vienna"
     assert len(best) == 3
     assert len(shell.json("list")) == 2
 

@@ -36,8 +36,8 @@ from wordreel.weights.store import WeightStore
 
 VERSION = 1  # raise it when any embedding would change
 WEIGHTS = MappingProxyType({ROW: 1.0, "motion": 0.2, "sound": 0.2, "speech": 0.6, "ocr": 0.2})
-"""How much each row counts. `reel` has 0.5, 0.3, 1 and 0.2 beside its learned row; row 0 sees better than
-that one, so the rows that guess at what is seen count less, and what is said and shown, which no picture
+"""How much each row counts. `reel` gives them 0.5, 0.3, 0.3 and 0.2; row 0 sees better than its learned row,
+so the rows that guess at what is seen count less, and what is said and shown, which no picture
 tells, keeps more than half."""
 
 LEVELS: Mapping[Family, float] = MappingProxyType(

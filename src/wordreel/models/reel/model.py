@@ -33,7 +33,7 @@ from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Tra
 from wordreel.weights.store import WeightStore
 
 VERSION = 2  # raise it when any embedding would change
-WEIGHTS = {ROW: 1.0, "appearance": 0.3, "motion": 0.5, "sound": 0.3, "speech": 0.3, "ocr": 0.1}
+WEIGHTS = {ROW: 1.0, "appearance": 0.3, "motion": 0.5, "sound": 0.3, "speech": 0.3, "ocr": 0.2}
 PICTURES = ("appearance", "motion")
 """The learned row speaks where it has one of these, or one that it was trained on alone."""
 

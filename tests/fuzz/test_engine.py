@@ -1,10 +1,12 @@
 """The fuzzer finds what it is for."""
 
 import os
+import subprocess
+import sys
 from contextlib import suppress
+from pathlib import Path
 from random import Random
 
-import numpy as np
 import pytest
 from tests.fuzz import mutations
 from tests.fuzz.engine import SOURCE, Broken, Fuzzer, Session, Target
@@ -59,12 +61,34 @@ def test_a_refused_seed_is_a_finding(tmp_path):
     assert "seed" in {finding.where for finding in fuzz(tmp_path, run, 1).findings}
 
 
-def test_memory_is_a_finding(tmp_path):
+def test_memory_is_a_finding(tmp_path, monkeypatch):
+    peak = [0]
+    monkeypatch.setattr("tests.fuzz.engine.peak_memory", lambda: peak[0])
+
     def run(data):
         if data != b"good":
-            np.ones(100 << 17).sum()  # 100 MiB
+            peak[0] += 100 << 20
 
     assert {finding.where for finding in fuzz(tmp_path, run, 2).findings} == {"memory"}
+
+
+PEAK = """
+import numpy as np
+from tests.fuzz.watch import forget_peak, peak_memory
+
+np.ones(300 << 17).sum()
+forget_peak()
+before = peak_memory()
+np.ones(100 << 17).sum()
+print(peak_memory() - before >> 20)
+"""
+
+
+def test_the_peak_is_that_since_it_was_forgotten():
+    """In a process of its own: this one may free what other tests left while the array is there."""
+    root = Path(__file__).parents[2]
+    ran = subprocess.run([sys.executable, "-c", PEAK], cwd=root, capture_output=True, text=True, timeout=120)
+    assert int(ran.stdout) >= 60, ran.stderr  # MiB of the 100 that were taken
 
 
 def test_processor_time_is_bounded_whatever_is_swallowed():

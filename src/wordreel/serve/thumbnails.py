@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import BrokenMedia, NotMedia
+from wordreel.library.extract import closable
 from wordreel.media.types import FrameNeed, Frames, Window
 from wordreel.media.window_reader import StreamRequest
 from wordreel.serve.disk_cache import DiskCache
@@ -58,7 +59,7 @@ class Thumbnails:
         rate = count / (end - start)
         request = StreamRequest((FrameNeed(min(rate, 1000.0), SIDE),), max(0.2, end - start), start, end)
         images: list[Image] = []
-        with closing(_generator(self._fence.run(path, request))) as windows:
+        with closing(closable(self._fence.run(path, request))) as windows:
             for window in windows:
                 part = window.parts[0]
                 if part is None:
@@ -106,7 +107,3 @@ def webp(images: Sequence[Image]) -> bytes:
 def _rounded(second: float) -> float:
     """Neighbouring moments share their picture."""
     return round(second / CLOSE) * CLOSE
-
-
-def _generator(windows: Iterator[Window]) -> Generator[Window, None, None]:
-    yield from windows

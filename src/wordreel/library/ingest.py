@@ -164,13 +164,13 @@ class _Planner:
 
     def plan(
         self,
-        paths: Sequence[str | os.PathLike[str]],
+        roots: Sequence[str],
         skip: str,
         within: Sequence[str | os.PathLike[str]] | None,
     ) -> list[AddTask]:
         tasks: list[AddTask] = []
         seen: set[str] = set()
-        for item in scan(paths, skip=skip, within=within):
+        for item in scan(roots, skip=skip, within=within):
             seen.add(item.path)
             if isinstance(item, IgnoredFile):
                 self.report.ignored += 1
@@ -180,7 +180,7 @@ class _Planner:
                     tasks.append(task)
             else:
                 self.report.failed.append((item.path, item.reason))
-        self.report.gone = _gone(self.catalogue, paths, seen)
+        self.report.gone = _gone(self.catalogue, roots, seen)
         return tasks
 
     def _task(self, item: ScannedFile) -> AddTask | None:
@@ -212,10 +212,10 @@ class _Planner:
         return not missing and not is_quick(self.catalogue, content)
 
 
-def _gone(catalogue: Catalogue, paths: Sequence[str | os.PathLike[str]], seen: set[str]) -> list[str]:
-    """Known files at or below the given paths that are no longer there."""
+def _gone(catalogue: Catalogue, roots: Sequence[str], seen: set[str]) -> list[str]:
+    """Known files at or below `roots`, canonical paths, that are no longer there."""
     known: set[str] = set()
-    for root in map(canonical_path, paths):
+    for root in roots:
         low, high = prefix_bounds(root)
         rows = catalogue.rows(
             "SELECT path FROM files WHERE path = ? OR (path >= ? AND path < ?)", to_blob(root), low, high

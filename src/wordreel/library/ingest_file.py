@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +20,7 @@ from wordreel.library.clips import SHOTS_EXPERT, ClipBounds, Span, cut_clips, sh
 from wordreel.library.expert_runner import ExpertFailed
 from wordreel.library.extractor import ExpertResult, Extractor, FileTracks
 from wordreel.library.passes import Pass, is_quick, mark_quick, mark_thorough, stretches_between
-from wordreel.library.paths import canonical_path, from_blob, may_exist, prefix_bounds, to_blob
+from wordreel.library.paths import from_blob, may_exist, prefix_bounds, to_blob
 from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
 from wordreel.media.types import MediaInfo
@@ -324,10 +323,10 @@ def remove_not_media(store: LibraryStore, task: AddTask) -> None:
         store.catalogue.run("DELETE FROM failures WHERE path = ?", to_blob(task.path))
 
 
-def remove_lost_failures(store: LibraryStore, roots: Iterable[str | os.PathLike[str]]) -> None:
-    """Remove failures at or below `roots` whose files are no longer there."""
+def remove_lost_failures(store: LibraryStore, roots: Iterable[str]) -> None:
+    """Remove failures at or below `roots`, canonical paths, whose files are no longer there."""
     with store.catalogue.transaction():
-        for root in map(canonical_path, roots):
+        for root in roots:
             low, high = prefix_bounds(root)
             rows = store.catalogue.rows(
                 "SELECT path FROM failures WHERE path = ? OR (path >= ? AND path < ?)",

@@ -104,10 +104,12 @@ def measure(count: int, dim: int, batch: int, k: int, repeat: int, device: str) 
     bias = 0.1 * torch.rand(count, device=device)
     index = DeviceItems(torch, gallery)
     some = queries[:8]
-    same = {
-        name: float((index.best(some, k, extra)[0] == scan(gallery, some, extra, k)).float().mean())
-        for name, extra in (("plain", None), ("corrected", bias))
-    }
+    same = {}
+    for name, extra in (("plain", None), ("corrected", bias)):
+        true = scan(gallery, some, extra, k)
+        singly = torch.cat([index.best(query[None], k, extra)[0] for query in some])
+        same[name] = float((index.best(some, k, extra)[0] == true).float().mean())
+        same[f"{name}_batch_1"] = float((singly == true).float().mean())
     half = gallery[: count // 2]
     target = torch.empty_like(half)
 

@@ -88,3 +88,21 @@ def test_the_kernel_equals_the_product(penalised):
     )
     scores = (items @ query[0] - (penalty if penalised else 0)).view(5, 64)
     assert torch.allclose(maxima[0], scores.amax(1), rtol=1e-4)
+
+
+def test_a_kernel_that_cannot_be_compiled_is_not_tried_again(monkeypatch):
+    tried = []
+
+    class Kernel:
+        def __getitem__(self, grid):
+            tried.append(grid)
+            raise RuntimeError("Failed to find C compiler")
+
+    class Items:
+        is_cuda, shape = True, (64, 8)
+
+    monkeypatch.setattr(cuda_kernels, "READY", True)
+    monkeypatch.setattr(cuda_kernels, "block_maxima", Kernel())
+    for _ in range(2):
+        assert not cuda_kernels.fill_maxima(Items(), None, None, torch.empty(1), 64)
+    assert tried == [(1,)]

@@ -16,6 +16,7 @@ by block and never stored whole.
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,19 @@ def fits_gpu(vectors: Float32, device: str) -> bool:
     return bool(vectors.nbytes + RESERVED <= free)
 
 
+@dataclass(frozen=True, eq=False)
+class _Penalty:
+    """What is subtracted from the scores of the items, and the largest finite one of them, as tensors."""
+
+    values: Any  # [n]
+    largest: Any
+
+    @classmethod
+    def of(cls, torch: Any, values: Any) -> _Penalty:
+        finite = torch.where(torch.isinf(values), 0.0, values)
+        return cls(values, finite.abs().amax())
+
+
 class DeviceItems:
     """`items [n, dim]`, a float32 tensor on any device, searched by inner product."""
 
@@ -146,10 +160,11 @@ class DeviceItems:
         self._items = torch.nn.functional.pad(items, (0, 0, 0, short)) if short else items
         norms = [part.norm(dim=1).max() for part in self._items.split(1 << 20)]
         self._longest = float(torch.stack(norms).max()) if norms else 0.0
+        # A tensor is held with what is made of it, so that no other can have the same id.
+        self._penalties: LRUCache[int, tuple[Any, _Penalty]] = LRUCache(PENALTIES)
         self._padding = None
         if len(self._items) > self._count:
-            self._padding = torch.zeros(len(self._items), device=items.device)
-            self._padding[self._count :] = torch.inf
+            self._padding = self._padded(torch.zeros(self._count, device=items.device))
 
     def best(self, queries: Any, k: int, penalty: Any = None) -> tuple[Any, Any]:
         """Places `[q, k]` and float64 scores of the best items by ⟨q, v⟩ − `penalty [n]`, −inf past the end.
@@ -157,24 +172,32 @@ class DeviceItems:
         Of equal scores the lower place comes first.
         """
         torch = self._torch
-        if penalty is None:
-            penalty = self._padding
-        elif len(penalty) < len(self._items):
-            short = len(self._items) - len(penalty)
-            penalty = torch.nn.functional.pad(penalty, (0, short), value=torch.inf)
+        whole = self._padding if penalty is None else self._padded(penalty)
         places = torch.zeros(len(queries), k, dtype=torch.long, device=queries.device)
         scores = torch.full((len(queries), k), -torch.inf, dtype=torch.float64, device=queries.device)
         step = max(1, MAXIMA // max(len(self._items) // BLOCK, 1))
         for start in range(0, len(queries) if k else 0, step):
             some = slice(start, start + step)
-            self._fill(queries[some], k, penalty, places[some], scores[some])
+            self._fill(queries[some], k, whole, places[some], scores[some])
         return places, scores
 
-    def _fill(self, queries: Any, k: int, penalty: Any, places: Any, scores: Any) -> None:
+    def _padded(self, penalty: Any) -> _Penalty:
+        """A penalty as long as the items, infinite past their end; the same for the same tensor."""
+        known = self._penalties.get(id(penalty))
+        if known is None:
+            values = penalty
+            if short := len(self._items) - len(penalty):
+                values = self._torch.nn.functional.pad(penalty, (0, short), value=self._torch.inf)
+            known = penalty, _Penalty.of(self._torch, values)
+            self._penalties.put(id(penalty), known)
+        return known[1]
+
+    def _fill(self, queries: Any, k: int, whole: _Penalty | None, places: Any, scores: Any) -> None:
         torch = self._torch
+        penalty = None if whole is None else whole.values
         maxima = self._maxima(queries, penalty)
         blocks = maxima.shape[1]
-        doubt = self._doubt(queries, penalty)
+        doubt = self._doubt(queries, whole)
         waiting = torch.arange(len(queries), device=queries.device)
         wanted = k + EXTRA
         while len(waiting):
@@ -195,23 +218,14 @@ class DeviceItems:
         torch, items = self._torch, self._items
         blocks = len(items) // BLOCK
         maxima = torch.empty(len(queries), blocks, device=items.device)
-        if len(queries) == 1 and items.shape[1] and cuda_kernels.READY and items.is_cuda:
-            cuda_kernels.block_maxima[(blocks,)](
-                items,
-                queries.contiguous(),
-                items if penalty is None else penalty,
-                maxima,
-                DIM=items.shape[1],
-                ROWS=BLOCK,
-                DEEP=128,
-                PENALTY=penalty is not None,
-                num_warps=4,
-            )
+        if len(queries) == 1 and cuda_kernels.fill_maxima(
+            items, queries[0].contiguous(), penalty, maxima[0], BLOCK
+        ):
             return maxima
         step = max(1, AT_ONCE // len(queries) // BLOCK)
         for start in range(0, blocks, step):
             rows = slice(start * BLOCK, min(start + step, blocks) * BLOCK)
-            scores = queries @ items[rows].T
+            scores = (items[rows] @ queries[0])[None] if len(queries) == 1 else queries @ items[rows].T
             if penalty is not None:
                 scores -= penalty[rows]
             torch.amax(
@@ -219,17 +233,13 @@ class DeviceItems:
             )
         return maxima
 
-    def _doubt(self, queries: Any, penalty: Any) -> Any:
+    def _doubt(self, queries: Any, whole: _Penalty | None) -> Any:
         """`[q]`: how far a float32 score may be from the exact one."""
-        torch = self._torch
         unit = (self._items.shape[1] + 2) * 2.0**-23  # twice γ, which also covers the norms' own rounding
-        if torch.backends.cuda.matmul.allow_tf32:
+        if self._torch.backends.cuda.matmul.allow_tf32:
             unit += 2.0**-9
         doubt = unit * self._longest * queries.double().norm(dim=1)
-        if penalty is not None:
-            finite = torch.where(torch.isinf(penalty), 0.0, penalty).abs().amax()
-            doubt = doubt + 2.0**-23 * finite
-        return doubt
+        return doubt if whole is None else doubt + 2.0**-23 * whole.largest
 
     def _rescore(self, queries: Any, blocks: Any, k: int, penalty: Any) -> tuple[Any, Any]:
         """The `k` best of the items of some blocks `[q, b]`, in float64."""

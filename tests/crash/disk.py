@@ -40,7 +40,7 @@ class Disk:
         self._top = _load(root)
 
     def apply(self, call: Call) -> None:
-        if call.kind == "x":
+        if call.kind in "xn":
             return
         if call.kind in "cm":
             parent, name = self._parent(call.path)

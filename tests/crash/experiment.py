@@ -7,28 +7,33 @@ connection.
 from __future__ import annotations
 
 import gc
-import os
-import pickle
+import importlib
 import shutil
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from tests.crash.child import InChild, fork, in_child
 from tests.crash.disk import LOST, Disk, Lost, Tree, write_tree
 from tests.crash.faults import Call, Faults, Mode, read_calls
 from tests.crash.library_state import answers, library_state, open_library, problems
 from tests.crash.operations import Operation, Place, Step, base
+from tests.crash.server import Database
 
 import wordreel
 from wordreel.errors import WordreelError
 
-T = TypeVar("T")
 KILLED = 137
 DEATHS = {"kill": Mode.KILL, "torn write": Mode.TORN}
-ERRORS = {"full disk": Mode.FULL, "read-only disk": Mode.READ_ONLY, "I/O error": Mode.IO_ERROR}
+ERRORS = {
+    "full disk": Mode.FULL,
+    "read-only disk": Mode.READ_ONLY,
+    "I/O error": Mode.IO_ERROR,
+    "message lost": Mode.MESSAGE_LOST,
+    "answer lost": Mode.ANSWER_LOST,
+}
 
 
 def power_cut(lost: Lost) -> str:
@@ -66,47 +71,10 @@ class Reference:
     answers: list[Any]
 
 
-class InChild(Exception):
-    """What went wrong in a forked process."""
-
-
-def in_child(function: Callable[[], T]) -> T:
-    """The result of a function that runs in a process of its own."""
-    status, result = fork(function)
-    if result is None:
-        raise InChild(f"the process ended with status {status}")
-    if isinstance(result[0], str):
-        raise InChild(result[0])
-    value: T = result[0][0]
-    return value
-
-
-def fork(function: Callable[[], object]) -> tuple[int, list[Any] | None]:
-    """Run a function in a process of its own: its exit status, and [(result,)] or [error] unless it died."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        code = 1
-        try:
-            try:
-                outcome: object = (function(),)
-            except BaseException:
-                outcome = traceback.format_exc()
-            with os.fdopen(writing, "wb") as out:
-                pickle.dump([outcome], out)
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as source:
-        data = source.read()
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), pickle.loads(data) if data else None  # noqa: S301 - our own
-
-
 def warm_up(folder: Path) -> None:
     """Use everything once in this process, so that forked ones import nothing."""
+    with suppress(ImportError):
+        importlib.import_module("psycopg")
     place = Place(folder / "box", folder / "media")
     base(place)
     for look in (library_state, problems, answers):
@@ -125,13 +93,24 @@ class Experiment:
         shutil.rmtree(folder, ignore_errors=True)
         for path in (self.place.box, self.place.media):
             path.mkdir(parents=True)
+        self.database = Database(operation.database) if operation.database else None
+        if self.database is not None:
+            in_child(self.database.create)
         in_child(lambda: operation.prepare(self.place))
         shutil.copytree(self.place.box, self.template)
+        if self.database is not None:
+            in_child(self.database.save)
         self.reference = self._reference()
-        self._reset()
         self.calls = self._record()
+        after = Disk(self.place.box).tree()
+        assert self._disk_after(self.calls).tree() == after, "something was written that no fault point saw"
 
     def _reset(self) -> None:
+        self._reset_box()
+        if self.database is not None:
+            in_child(self.database.restore)
+
+    def _reset_box(self) -> None:
         shutil.rmtree(self.place.box)
         shutil.copytree(self.template, self.place.box)
 
@@ -172,21 +151,21 @@ class Experiment:
     def _answers(self) -> Any:
         return answers(self.place.library)
 
-    def _record(self) -> list[Call]:
+    def _record(self, stop: int = 0) -> list[Call]:
+        """The calls of a run, which dies at a point if one is given."""
+
         def record() -> None:
             with self.log.open("wb") as log:
                 faults = Faults(self.place.box)
-                faults.start(Mode.RECORD, log=log.fileno())
+                faults.start(Mode.RECORD, stop, log.fileno())
                 self._run(self.operation.run)
                 faults.stop()
 
-        disk = Disk(self.place.box)
-        in_child(record)
-        calls = read_calls(self.log)
-        for call in calls:
-            disk.apply(call)
-        assert disk.tree() == Disk(self.place.box).tree(), "something was written that no fault point saw"
-        return calls
+        self._reset()
+        status, result = fork(record)
+        if status != KILLED and (result is None or isinstance(result[0], str)):
+            raise InChild(f"a recorded run ended with status {status}: {result}")
+        return read_calls(self.log)
 
     # Faults
 
@@ -197,35 +176,45 @@ class Experiment:
         kinds = {point: self.calls[point - 1].kind for point in points}
         return [
             *(Trial("kill", point) for point in points if kinds[point] != "s"),
-            *(Trial("torn write", point) for point in points if kinds[point] == "w"),
+            *(Trial("torn write", point) for point in points if kinds[point] in "wn"),
             *(Trial("full disk", point) for point in points if kinds[point] in "wcmt"),
-            *(Trial(kind, point) for kind in ("read-only disk", "I/O error") for point in points),
+            *(Trial(kind, p) for kind in ("read-only disk", "I/O error") for p in points if kinds[p] != "n"),
+            *(Trial(kind, p) for kind in ("message lost", "answer lost") for p in points if kinds[p] == "n"),
             *(Trial(power_cut(lost), point, lost) for lost in LOST for point in self._different_disks(lost)),
         ]
 
     def run(self, trials: Sequence[Trial]) -> dict[str, Tally]:
         tallies = {kind: Tally() for kind in KINDS}
         for trial in trials:
-            tally, wrong = tallies[trial.kind], None
+            tally, wrong, server_left = tallies[trial.kind], None, None
             if trial.lost is not None:
-                write_tree(self._disk_after(trial.point).after_power_cut(trial.lost), self.place.box)
+                wrong = self._lose_power(trial.point, trial.lost)
             elif trial.kind in ERRORS:  # run again in the same process
-                wrong = self._fail(ERRORS[trial.kind], trial.point, tally)
+                wrong, server_left = self._fail(ERRORS[trial.kind], trial.point, tally)
             else:
                 wrong = self._die(DEATHS[trial.kind], trial.point)
-            self._judge(tally, trial, wrong)
+            self._judge(tally, trial, wrong, server_left)
         return tallies
 
-    def _disk_after(self, point: int) -> Disk:
-        self._reset()
+    def _lose_power(self, point: int, lost: Lost) -> str | None:
+        """Leave the disk of a power cut. A server must have got what was sent until then, so run that far."""
+        try:
+            calls = self.calls[:point] if self.database is None else self._record(point + 1)
+        except InChild as error:
+            return str(error)
+        write_tree(self._disk_after(calls).after_power_cut(lost), self.place.box)
+        return None
+
+    def _disk_after(self, calls: Sequence[Call]) -> Disk:
+        self._reset_box()
         disk = Disk(self.place.box)
-        for call in self.calls[:point]:
+        for call in calls:
             disk.apply(call)
         return disk
 
     def _different_disks(self, lost: Lost) -> Iterator[int]:
         """The first point after which a power cut leaves another disk, for each; and the last point."""
-        disk, before = self._disk_after(0), Tree()
+        disk, before = self._disk_after([]), Tree()
         for point, call in enumerate(self.calls, start=1):
             disk.apply(call)
             tree = disk.after_power_cut(lost)
@@ -246,24 +235,27 @@ class Experiment:
             return None  # or it has finished: another order of its threads had fewer points
         return f"the process ended with status {status}" if result is None else str(result[0])
 
-    def _fail(self, mode: Mode, point: int, tally: Tally) -> str | None:
-        """Run while a point fails, look, and run again in the same process."""
+    def _fail(self, mode: Mode, point: int, tally: Tally) -> tuple[str | None, int | None]:
+        """Run while a point fails, look, and run again in the same process.
+
+        Returns what is wrong, and the number of the state in which the fault left a server.
+        """
         self._reset()
         shutil.rmtree(self.saved, ignore_errors=True)
         try:
-            outcome, wrong = in_child(lambda: self._with_errors(mode, point))
+            outcome, wrong, server_left = in_child(lambda: self._with_errors(mode, point))
         except InChild as error:
-            return str(error)
+            return str(error), None
         tally.finished += outcome == "finished"
         tally.refused += outcome == "refused"
         if self.saved.is_dir():
             shutil.rmtree(self.place.box)
             self.saved.rename(self.place.box)
-        return wrong
+        return wrong, server_left
 
-    def _with_errors(self, mode: Mode, point: int) -> tuple[str, str | None]:
-        """What became of the command, and what is wrong with that."""
-        faults, library, outcome = Faults(self.place.box), None, "finished"
+    def _with_errors(self, mode: Mode, point: int) -> tuple[str, str | None, int | None]:
+        """What became of the command, what is wrong with that, and in which state a server was left."""
+        faults, library, outcome, server_left = Faults(self.place.box), None, "finished", None
         try:
             faults.start(mode, point)
             try:
@@ -272,9 +264,11 @@ class Experiment:
             except WordreelError as error:
                 outcome = "refused"
                 if error.next_step is None:
-                    return outcome, f"an error without a next step: {error}"
+                    return outcome, f"an error without a next step: {error}", None
             faults.stop()
             shutil.copytree(self.place.box, self.saved)
+            if self.database is not None:  # it cannot be put aside, as the box is
+                server_left = in_child(self._which_state)
             if outcome == "refused":
                 library = library or self._opened()
                 self.operation.run(self.place, library)
@@ -283,12 +277,13 @@ class Experiment:
             if library is not None:
                 library.close()
         same = self._state() == self.reference.states[-1]
-        return outcome, None if same else "run again in the same process, it leaves another state"
+        wrong = None if same else "run again in the same process, it leaves another state"
+        return outcome, wrong, server_left
 
-    def _judge(self, tally: Tally, trial: Trial, wrong: str | None) -> None:
+    def _judge(self, tally: Tally, trial: Trial, wrong: str | None, server_left: int | None) -> None:
         """Open what a fault left: it must be one of the states, sound, and the same command must finish.
 
-        After an error it has finished already, in the same process.
+        After an error it has finished already, in the same process; `server_left` is the state before that.
         """
         tally.tried += 1
         try:
@@ -296,25 +291,23 @@ class Experiment:
                 done = trial.lost is not None and trial.point == len(self.calls)
                 again = trial.kind not in ERRORS
                 at, last = in_child(lambda: self._check(done, again)), len(self.reference.states) - 1
+                at = at if server_left is None else server_left
                 state = "before" if at == 0 and last else "after" if at == last else "between"
                 tally.left[state] = tally.left.get(state, 0) + 1
         except InChild as error:
             wrong = str(error)
         if wrong is not None:
             call = self.calls[trial.point - 1]
-            where = f"{call.kind} {Path(call.path).relative_to(self.place.box)}"
+            where = f"{call.kind} {call.path.removeprefix(f'{self.place.box}/')}"
             tally.failures.append(
                 f"{self.operation.name}: {trial.kind} at point {trial.point} ({where}): {wrong}"
             )
 
     def _check(self, done: bool, again: bool) -> int:
         """Which of the states it is. `done`: the command had ended before the power cut; `again`: run it."""
-        state = self._state()
-        if state not in self.reference.states:
-            raise AssertionError(f"neither before nor after: {difference(state, self.reference.states)}")
-        at = self.reference.states.index(state)
+        at = self._which_state()
         if done:
-            assert state == self.reference.states[-1], "what was done is lost"
+            assert at == len(self.reference.states) - 1, "what was done is lost"
         self._check_sound()
         assert self._answers() == self.reference.answers[at], "other answers"
         if not again:
@@ -324,6 +317,13 @@ class Experiment:
         assert self._answers() == self.reference.answers[-1], "run again, other answers"
         self._check_sound()
         return at
+
+    def _which_state(self) -> int:
+        """The number of the state in which library and server are."""
+        state = self._state()
+        if state not in self.reference.states:
+            raise AssertionError(f"neither before nor after: {difference(state, self.reference.states)}")
+        return self.reference.states.index(state)
 
     def _check_sound(self) -> None:
         found = problems(self.place.library)

@@ -1,8 +1,10 @@
-/* Preloaded into a process: counts every call that changes files below a folder, and lets one of them fail.
+/* Preloaded into a process: counts every call that changes files below a folder or sends something to a server,
+ * and lets one of them fail.
  *
  * Each such call is a fault point, numbered from 1. In mode RECORD every point is written to a log with its data;
- * in the other modes the process dies at one point, or the disk is full, read-only or broken from there on.
- * The calls of Python, SQLite and NumPy all pass here; pages that are mapped for writing do not. */
+ * in the other modes the process dies at one point, the disk is full, read-only or broken from there on, or the
+ * connection is lost. The calls of Python, SQLite, NumPy and libpq all pass here; pages that are mapped for writing
+ * do not. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,12 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { OFF, RECORD, KILL, TORN, FULL, READ_ONLY, IO_ERROR };
+enum { OFF, RECORD, KILL, TORN, FULL, READ_ONLY, IO_ERROR, MESSAGE_LOST, ANSWER_LOST };
 
 static int mode = OFF, log_fd = -1, fired = 0;
 static long points = 0, chosen = 0;
@@ -100,19 +103,22 @@ static void record(char kind, const char *path, const char *other, int64_t offse
     if (size) put(data, size);
 }
 
-enum { GO, HALF_THEN_DIE, HALF, FAIL };
+enum { GO, HALF_THEN_DIE, HALF, FAIL, LOSE_MESSAGE, LOSE_ANSWER };
 
-/* What becomes of this call. `grows`: it needs space; `size` is what it writes. */
-static int judge(int grows, size_t size) {
+enum { NOTHING, SPACE, SERVER };
+
+/* What becomes of this call, which needs one of these; `size` is what it writes. */
+static int judge(int needs, size_t size) {
     points++;
     switch (mode) {
+        case RECORD:
         case KILL:
             if (points == chosen) syscall(SYS_exit_group, 137);
             return GO;
         case TORN:
             return points == chosen ? HALF_THEN_DIE : GO;
         case FULL:
-            if (points < chosen || !grows) return GO;
+            if (points < chosen || needs != SPACE) return GO;
             if (!fired && size > 1) {
                 fired = 1;
                 return HALF; /* the last bytes that fit */
@@ -121,15 +127,20 @@ static int judge(int grows, size_t size) {
             errno = ENOSPC;
             return FAIL;
         case READ_ONLY:
-            if (points < chosen) return GO;
+            if (points < chosen || needs == SERVER) return GO;
             fired = 1;
             errno = EROFS;
             return FAIL;
         case IO_ERROR:
-            if (points != chosen) return GO;
+            if (points != chosen || needs == SERVER) return GO;
             fired = 1;
             errno = EIO;
             return FAIL;
+        case MESSAGE_LOST:
+        case ANSWER_LOST:
+            if (points != chosen || needs != SERVER) return GO;
+            fired = 1;
+            return mode == MESSAGE_LOST ? LOSE_MESSAGE : LOSE_ANSWER;
     }
     return GO;
 }
@@ -138,41 +149,40 @@ static int judge(int grows, size_t size) {
     static type (*real)(__VA_ARGS__);                       \
     if (!real) real = (type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name)
 
+/* Before a call that is a point: locks and decides. With FAIL nothing is locked, and errno says why. */
+static int enter(int needs, size_t size) {
+    pthread_mutex_lock(&lock);
+    int fate = judge(needs, size);
+    if (fate == FAIL) {
+        int why = errno;
+        pthread_mutex_unlock(&lock);
+        errno = why;
+    }
+    return fate;
+}
+
+/* After it: dies if it must, records, unlocks, and returns what the call returned. */
+static ssize_t leave(int fate, ssize_t result, char kind, const char *path, const char *other, int64_t offset,
+                     const void *data) {
+    int why = errno;
+    if (fate == HALF_THEN_DIE) syscall(SYS_exit_group, 137);
+    if (mode == RECORD) record(result >= 0 ? kind : 'x', path, other, offset, data, data && result > 0 ? (size_t)result : 0);
+    pthread_mutex_unlock(&lock);
+    errno = why;
+    return result;
+}
+
 /* A call that takes effect as a whole. */
-#define WHOLE(grows, call, kind, path, other, offset)                  \
-    pthread_mutex_lock(&lock);                                         \
-    int fate = judge(grows, 0);                                        \
-    if (fate == FAIL) {                                                \
-        int why = errno;                                               \
-        pthread_mutex_unlock(&lock);                                   \
-        errno = why;                                                   \
-        return -1;                                                     \
-    }                                                                  \
-    int result = (call);                                               \
-    int why = errno;                                                   \
-    if (fate == HALF_THEN_DIE) syscall(SYS_exit_group, 137);           \
-    if (mode == RECORD) record(result >= 0 ? kind : 'x', path, other, offset, NULL, 0); \
-    pthread_mutex_unlock(&lock);                                       \
-    errno = why;                                                       \
-    return result
+#define WHOLE(needs, call, kind, path, other, offset) \
+    int fate = enter(needs, 0);                       \
+    if (fate == FAIL) return -1;                      \
+    return (int)leave(fate, (call), kind, path, other, offset, NULL)
 
 /* A write of `size` bytes at `offset`, of which half may get through. */
-#define WRITTEN(full, part, path, offset, data, size)                  \
-    pthread_mutex_lock(&lock);                                         \
-    int fate = judge(1, size);                                         \
-    if (fate == FAIL) {                                                \
-        int why = errno;                                               \
-        pthread_mutex_unlock(&lock);                                   \
-        errno = why;                                                   \
-        return -1;                                                     \
-    }                                                                  \
-    ssize_t result = fate == GO ? (full) : (part);                     \
-    int why = errno;                                                   \
-    if (fate == HALF_THEN_DIE) syscall(SYS_exit_group, 137);           \
-    if (mode == RECORD) record(result >= 0 ? 'w' : 'x', path, NULL, offset, data, result > 0 ? (size_t)result : 0); \
-    pthread_mutex_unlock(&lock);                                       \
-    errno = why;                                                       \
-    return result
+#define WRITTEN(full, part, path, offset, data, size) \
+    int fate = enter(SPACE, size);                    \
+    if (fate == FAIL) return -1;                      \
+    return leave(fate, fate == GO ? (full) : (part), 'w', path, NULL, offset, data)
 
 /* Opening: a point where it creates or empties a file. */
 
@@ -185,7 +195,7 @@ static int opened(const char *path, int flags, int (*call)(const void *), const 
     }
     if (exists && (flags & O_CREAT) && (flags & O_EXCL)) return call(arguments);
     if (!(flags & O_CREAT && !exists) && !(flags & O_TRUNC && exists && status.st_size > 0)) return call(arguments);
-    WHOLE(!exists, call(arguments), exists ? 't' : 'c', path, NULL, 0);
+    WHOLE(exists ? NOTHING : SPACE, call(arguments), exists ? 't' : 'c', path, NULL, 0);
 }
 
 struct open_arguments {
@@ -313,7 +323,7 @@ int ftruncate(int fd, off_t size) {
     struct stat status;
     if (mode == OFF || !fd_path(fd, path)) return real(fd, size);
     if (fstat(fd, &status) == 0 && status.st_size == size) return real(fd, size);
-    WHOLE(size > status.st_size, real(fd, size), 't', path, NULL, size);
+    WHOLE(size > status.st_size ? SPACE : NOTHING, real(fd, size), 't', path, NULL, size);
 }
 
 int ftruncate64(int fd, off64_t size) { return ftruncate(fd, size); }
@@ -330,7 +340,7 @@ int posix_fallocate64(int fd, off64_t offset, off64_t size) { return posix_fallo
 /* Flushing */
 
 static int flushed(int fd, int (*call)(int), const char *path) {
-    WHOLE(0, call(fd), 's', path, NULL, 0);
+    WHOLE(NOTHING, call(fd), 's', path, NULL, 0);
 }
 
 int fsync(int fd) {
@@ -352,7 +362,7 @@ static int renamed(int old_folder, const char *old, int new_folder, const char *
     int inside = full_path(old_folder, old, from);
     if (!full_path(new_folder, new, to) && !inside)
         return (int)syscall(SYS_renameat2, old_folder, old, new_folder, new, flags);
-    WHOLE(0, (int)syscall(SYS_renameat2, old_folder, old, new_folder, new, flags), 'r', from, to, 0);
+    WHOLE(NOTHING, (int)syscall(SYS_renameat2, old_folder, old, new_folder, new, flags), 'r', from, to, 0);
 }
 
 int rename(const char *old, const char *new) { return renamed(AT_FDCWD, old, AT_FDCWD, new, 0); }
@@ -364,7 +374,7 @@ static int removed(int folder, const char *path, int flags) {
     struct stat status;
     if (!full_path(folder, path, full)) return (int)syscall(SYS_unlinkat, folder, path, flags);
     if (lstat(full, &status) != 0) return (int)syscall(SYS_unlinkat, folder, path, flags);
-    WHOLE(0, (int)syscall(SYS_unlinkat, folder, path, flags), 'u', full, NULL, 0);
+    WHOLE(NOTHING, (int)syscall(SYS_unlinkat, folder, path, flags), 'u', full, NULL, 0);
 }
 
 int unlink(const char *path) { return removed(AT_FDCWD, path, 0); }
@@ -376,11 +386,31 @@ static int made(int folder, const char *path, mode_t permissions) {
     struct stat status;
     if (!full_path(folder, path, full) || lstat(full, &status) == 0)
         return (int)syscall(SYS_mkdirat, folder, path, permissions);
-    WHOLE(1, (int)syscall(SYS_mkdirat, folder, path, permissions), 'm', full, NULL, 0);
+    WHOLE(SPACE, (int)syscall(SYS_mkdirat, folder, path, permissions), 'm', full, NULL, 0);
 }
 
 int mkdir(const char *path, mode_t permissions) { return made(AT_FDCWD, path, permissions); }
 int mkdirat(int folder, const char *path, mode_t permissions) { return made(folder, path, permissions); }
+
+/* Messages to a server. A connection is lost before the server has the message, or before it answers. */
+
+static int to_server(int fd) {
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof peer;
+    return getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && (peer.ss_family == AF_INET || peer.ss_family == AF_INET6);
+}
+
+ssize_t send(int fd, const void *data, size_t size, int flags) {
+    REAL(ssize_t, send, int, const void *, size_t, int);
+    if (mode == OFF || !to_server(fd)) return real(fd, data, size, flags);
+    int fate = enter(SERVER, size);
+    if (fate == LOSE_MESSAGE) shutdown(fd, SHUT_RDWR);
+    ssize_t result = real(fd, data, fate == HALF_THEN_DIE ? size / 2 : size, flags);
+    int why = errno;
+    if (fate == LOSE_ANSWER) shutdown(fd, SHUT_RDWR);
+    errno = why;
+    return leave(fate, result, 'n', "server", NULL, 0, NULL);
+}
 
 /* A library asks whether its folder can be written. */
 int access(const char *path, int how) {

@@ -1,7 +1,8 @@
 """Fault points of a process: `faults.c`, compiled, preloaded and steered.
 
-A fault point is a call that changes files below a folder: creating, writing, truncating, flushing, renaming
-or deleting one. `Faults` works in a process that was started with the library preloaded (`preload`).
+A fault point is a call that changes files below a folder (creating, writing, truncating, flushing, renaming
+or deleting one) or that sends a message to a server. `Faults` works in a process that was started with the
+library preloaded (`preload`).
 """
 
 from __future__ import annotations
@@ -24,18 +25,20 @@ class Mode(IntEnum):
     """What happens at the chosen point, in the order of the enumeration in `faults.c`."""
 
     OFF = 0
-    RECORD = 1
+    RECORD = 1  # and the process dies at the point
     KILL = 2  # the process dies before the call
     TORN = 3  # it dies when half of the bytes are written
     FULL = 4  # from here on nothing can grow; of this write, half fits
     READ_ONLY = 5  # from here on nothing can be changed
     IO_ERROR = 6  # this call fails
+    MESSAGE_LOST = 7  # the connection is lost before the server has this message
+    ANSWER_LOST = 8  # it is lost before the server answers it
 
 
 @dataclass(frozen=True)
 class Call:
-    """One recorded call. `kind`: c(reate), w(rite), t(runcate), s(ync), r(ename), u(nlink), m(kdir), or x for
-    one that failed."""
+    """One recorded call. `kind`: c(reate), w(rite), t(runcate), s(ync), r(ename), u(nlink), m(kdir),
+    n(etwork), or x for one that failed."""
 
     kind: str
     path: str

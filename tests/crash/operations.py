@@ -7,7 +7,6 @@ the next; without them, that is before or after.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,7 +34,6 @@ from wordreel.search.use import switch
 FILMS = {"meadow": (12.0, 482), "sea": (25.0, 4060)}
 WORDS = ("red x", "green y", "blue z", "red and blue", "nothing")
 SERVER = "one server"
-POSTGRESQL = "WORDREEL_CRASH_POSTGRESQL"  # the environment variable with the address of a server
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,7 @@ class Operation:
     state: Callable[[Place], Any] = lambda place: library_state(place.library)
     creates: bool = False  # the library may not be there before
     opens: bool = True  # the library is opened first
+    database: str = ""  # of PostgreSQL, that it reads or writes
 
 
 def film(place: Place, name: str, seconds: float = 30.0, seed: int = 7, **extra: object) -> Path:
@@ -244,37 +243,7 @@ def run_job(place: Place, library: wordreel.Library) -> None:
         step(place, library)
 
 
-# A library published in PostgreSQL
-
-
-def published(name: str) -> str:
-    """The address of a publication on the server that the harness has started."""
-    return f"{os.environ[POSTGRESQL]}?library={name}"
-
-
-def original(place: Place) -> Place:
-    """Where the library is that a replica follows."""
-    return Place(place.media / "original", place.media)
-
-
-def before_first_pull(place: Place) -> None:
-    base(original(place))
-    with open_library(original(place).library) as library:
-        library.publish(published("first"))
-    open_library(place.library, create=True).close()
-
-
-def before_second_pull(place: Place) -> None:
-    base(original(place))
-    film(place, "new", 14.0, 11)
-    with open_library(original(place).library) as library:
-        library.publish(published("second"))
-        with open_library(place.library, create=True) as replica:
-            replica.follow(published("second"))
-        library.remove(place.media / "sea.mp4")
-        add_all(original(place), library, "new")
-        grow_bank(original(place), library)
-        library.publish(published("second"))
+# Migration
 
 
 def before_migration(place: Place) -> None:
@@ -307,8 +276,4 @@ OPERATIONS = (
     Operation("restore", before_restore, restore_backup, opens=False),
     Operation("run a job", base, run_job, (queue_job, claim_job, save_progress, end_job)),
     Operation("migrate", before_migration, only_open),
-)
-WITH_POSTGRESQL = (
-    Operation("first pull", before_first_pull, lambda place, library: library.follow(published("first"))),
-    Operation("second pull", before_second_pull, lambda place, library: library.follow(published("second"))),
 )

@@ -15,11 +15,13 @@ from tests.crash.run import failures
 INTRODUCTION = """# Fault points
 
 Each operation runs on a small library in a process that dies, or whose disk fails, at one fault point: a call
-that creates, writes, truncates, flushes, renames or deletes a file, whether Python, SQLite or NumPy makes it.
+that creates, writes, truncates, flushes, renames or deletes a file, whether Python, SQLite or NumPy makes it,
+and for `push` and `pull` also each message to PostgreSQL. No point is left out.
 The library is then opened again. It survives if it holds what it held before the operation, after it, or
 after one of its steps (files, clips, the bytes of tracks, banks, settings, jobs); `wordreel verify` finds
 nothing; embeddings are those of the tracks; searches answer as in that state; and the same command, run
-again, finishes. An error must say what to do.
+again, finishes. An error must say what to do. After a stopped `push`, a new replica must get what was
+published before, or all of what is published after.
 
 - **kill**: the process dies before the call; not tried before a flush, since the next point leaves the same.
   **torn write**: it dies when half of the bytes are written.
@@ -27,27 +29,32 @@ again, finishes. An error must say what to do.
   the same disk count once. When the command has ended, nothing that it did may be lost.
 - **full disk**: from that call on nothing can grow; of the first write, half fits; tried at calls that need
   space. **read-only disk**: from that call on nothing can be changed. **I/O error**: that call fails, the
-  next ones do not. After an error, the command is run again in the same process.
+  next ones do not. **message lost**, **answer lost**: the connection breaks before the server has a
+  message, or before it answers. After an error, the command is run again in the same process.
 
 Written by `make test-crash`, with the harness in `tests/crash`; `crash.json` holds the figures.
+All of it is one run of commit {commit}, {minutes} minutes of work.
 """
 
 
-def write_report(results: Sequence[Any], skipped: Sequence[str], folder: Path) -> None:
+def write_report(results: Sequence[Any], skipped: Sequence[str], commit: str, folder: Path) -> None:
     """Write `crash.json` and `README.md`."""
     folder.mkdir(parents=True, exist_ok=True)
     facts = {
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
+        "commit": commit,
         "skipped": list(skipped),
         "operations": list(results),
     }
     (folder / "crash.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    (folder / "README.md").write_text(as_markdown(results, skipped), encoding="utf-8")
+    (folder / "README.md").write_text(as_markdown(results, skipped, commit), encoding="utf-8")
 
 
-def as_markdown(results: Sequence[Any], skipped: Sequence[str]) -> str:
-    parts = [INTRODUCTION, _totals(results), "## By operation, survived of tried\n", _operations(results)]
+def as_markdown(results: Sequence[Any], skipped: Sequence[str], commit: str) -> str:
+    minutes = round(sum(one["seconds"] for one in results) / 60)
+    introduction = INTRODUCTION.format(commit=commit, minutes=minutes)
+    parts = [introduction, _totals(results), "## By operation, survived of tried\n", _operations(results)]
     if skipped:
         parts.append(f"Not in this run, which had no PostgreSQL: {', '.join(skipped)}.\n")
     if lost := failures(results):
@@ -79,7 +86,7 @@ def _operations(results: Sequence[Any]) -> str:
 
 
 def _survived(tally: Any) -> str:
-    return f"{tally['tried'] - len(tally['failures'])} / {tally['tried']}"
+    return f"{tally['tried'] - len(tally['failures'])} / {tally['tried']}" if tally["tried"] else "–"
 
 
 def _sum(tallies: Sequence[Any]) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.crash.disk import LOST, Disk, write_tree
 from tests.crash.faults import COMPILER, Call
+from tests.crash.finished import FinishedOperations
 from tests.crash.operations import OPERATIONS
 from tests.crash.run import failures, run_operations
 
@@ -61,3 +62,13 @@ def test_overwritten_and_appended_data_is_lost_by_itself(tmp_path):
     assert disk.after_power_cut("names") == {"log": b"one TWO 3"}
     write_tree({"a": None, "a/b": b"c"}, tmp_path / "again")
     assert (tmp_path / "again" / "a" / "b").read_bytes() == b"c"
+
+
+def test_a_stopped_run_resumes_behind_the_operations_that_it_finished(tmp_path):
+    first = FinishedOperations(tmp_path, 0)
+    assert "add" not in first
+    first.add({"operation": "add", "points": 3})
+    second = FinishedOperations(tmp_path, 0)
+    assert second["add"] == {"operation": "add", "points": 3}
+    assert "remove" not in second
+    assert "add" not in FinishedOperations(tmp_path, 7)  # a sample is another run

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.crash.experiment import Experiment, warm_up
-from tests.crash.operations import OPERATIONS, WITH_POSTGRESQL
+from tests.crash.operations import OPERATIONS
+from tests.crash.publication import WITH_POSTGRESQL
 
 T = TypeVar("T")
 

@@ -45,10 +45,10 @@ class RealPostgreSQL:
     def url(self) -> str:
         return f"postgresql://postgres:secret@127.0.0.1:{self.port}/postgres"
 
-    def start(self) -> None:
+    def start(self, *options: str) -> None:
         self.process = subprocess.Popen(
             [self.bin / "postgres", "-D", self.data, "-p", str(self.port), "-k", "", "-h", "127.0.0.1",
-             "-c", "shared_buffers=64MB"],
+             "-c", "shared_buffers=64MB", *options],
             user=self.user, stderr=(self.data / "out.txt").open("ab"),
         )  # fmt: skip
         for _ in range(1200):

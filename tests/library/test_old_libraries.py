@@ -22,7 +22,7 @@ from wordreel.library.uploads import upload_names
 from wordreel.search.embedding import embed_library
 
 ARCHIVES = Path(__file__).parent / "old_libraries"
-SCHEMAS = [2, 5, 6, 7, 8]
+SCHEMAS = [2, 5, 6, 7, 8, 9]
 NEWEST = len(migrations())
 KNOWN = {"poppies.mp4", "meadow.mp4", "part/sea.mp4", "song.mp3", "still.png"}
 QUERIES = ("red", "green dogs", "blue", "dogs number 5")

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from wordreel.library.banks import Bank
     from wordreel.library.publication import PublicationReport
     from wordreel.library.records import Video
+    from wordreel.media.clip_file import cut_clip
+    from wordreel.media.cut_report import CutReport
     from wordreel.models.base import Model
     from wordreel.models.convert.checkpoint_file import ConversionOptions
     from wordreel.progress import Progress
@@ -105,6 +107,8 @@ _MODULES = {
     "library.banks": ("Bank",),
     "library.publication": ("PublicationReport",),
     "library.records": ("Video",),
+    "media.clip_file": ("cut_clip",),
+    "media.cut_report": ("CutReport",),
     "models.base": ("Model",),
     "models.convert.checkpoint_file": ("ConversionOptions",),
     "progress": ("Progress",),
@@ -130,6 +134,7 @@ __all__ = [
     "BrokenMedia",
     "CaptionMatch",
     "ConversionOptions",
+    "CutReport",
     "DatasetError",
     "DiskError",
     "EvaluationError",
@@ -172,6 +177,7 @@ __all__ = [
     "WeightsMissing",
     "WordreelError",
     "__version__",
+    "cut_clip",
 ]
 
 

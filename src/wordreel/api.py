@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -306,6 +306,26 @@ class Library:
         from wordreel.search.caption import rank_captions
 
         return rank_captions(self.searcher(), self.encode_video(video), captions, limit, norm, beta)
+
+    def export_hits(self, hits: Iterable[Hit], form: str) -> str:
+        """Write hits as a list that other programs read.
+
+        Args:
+            hits: The hits of a search.
+            form: "csv" (a table), "edl" (CMX 3600), "otio" (OpenTimelineIO) or "m3u" (a playlist).
+
+        Returns:
+            The list as text.
+
+        Raises:
+            QueryError: There is no such format, or it cannot hold so many hits.
+
+        >>> print(library.export_hits(library.search("red", limit=1), "m3u").splitlines()[0])
+        #EXTM3U
+        """
+        from wordreel.search.hit_lists.formats import write_hits
+
+        return write_hits(self.store, hits, form)
 
     def encode_text(self, text: str) -> QueryEmbedding:
         """Encode one text; see `encode_texts`.

@@ -14,6 +14,7 @@ from wordreel.cli import (
     caption,
     compare,
     convert,
+    cut,
     demo,
     doctor,
     evaluate,
@@ -74,6 +75,7 @@ app.command("search")(search.search)
 app.command("where")(where.where)
 app.command("like")(like.like)
 app.command("caption")(caption.caption)
+app.command("cut")(cut.cut)
 app.command("list")(library.list_videos)
 app.command("show")(library.show)
 app.command("remove")(library.remove)

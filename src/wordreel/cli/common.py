@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from wordreel.cli.show_progress import LINE_EVERY, Pace
+from wordreel.printable import printable_text
 from wordreel.progress import Progress, ProgressCallback
 
 
@@ -141,5 +142,4 @@ def printable(path: str | Path) -> str:
     >>> printable("a\\nb")
     'a\\\\nb'
     """
-    text = os.fspath(path).encode("utf-8", "backslashreplace").decode()
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return printable_text(os.fspath(path))

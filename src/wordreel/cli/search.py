@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -62,6 +62,10 @@ def search(
     ] = 0.0,
     open_best: Annotated[bool, typer.Option("--open", help="Play the best hit, from its moment on.")] = False,
     index: IndexOption = None,
+    form: Annotated[
+        Literal["csv", "edl", "otio", "m3u"] | None,
+        typer.Option("--format", help="Print a table, an edit list or a playlist for other programs."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find videos, and the second in them, with words.
@@ -73,6 +77,8 @@ def search(
       wordreel search "somebody opens a door" --then "a cat runs out"
 
       wordreel search "a red car" --compare
+
+      wordreel search "a red car" --format edl > cars.edl
     """
     from wordreel.api import Library
     from wordreel.search.query import Query
@@ -94,9 +100,12 @@ def search(
     with Library(library, create=False, index=index) as opened:
         results = opened.search(query, on_progress=counter("queries of the bank embedded"))
         files = bool(opened.store.files())
+        listed = None if form is None else opened.export_hits(results, form)
     if results.note and (bank is not None or compare):
         typer.echo(str(results.note), err=True)
-    if as_json:
+    if listed is not None:
+        typer.echo(listed, nl=False)
+    elif as_json:
         print_json(as_plain(results))
     elif compare and (results or results.plain):
         print_comparison(results)

@@ -14,6 +14,8 @@ import numpy as np
 
 from wordreel.errors import BrokenMedia, MediaError, NotMedia
 from wordreel.media import wire
+from wordreel.media.cut import CutRequest
+from wordreel.media.cut_report import CutReport, Watch, write_cut
 from wordreel.media.files import OpenFile, open_media
 from wordreel.media.types import AudioNeed, FrameNeed, Frames, Limits, MediaInfo, Need, Sound, Window
 from wordreel.media.window_reader import StreamRequest, read_windows
@@ -112,6 +114,16 @@ class Fence:
             }
             worker.command(file.descriptor, {**header, **self._about(file)})
             yield from read_windows(worker, request, self.limits)
+
+    def cut(self, path: Path, request: CutRequest, descriptor: int, watch: Watch = Watch()) -> CutReport:  # noqa: B008 - frozen
+        """Write a moment of a file to another, open for writing, which `watch` may stop.
+
+        Raises:
+            MediaError: The file cannot be read, or has nothing there.
+        """
+        with self._file(path) as file, self._worker() as worker:
+            worker.command(file.descriptor, {"do": "cut", "cut": asdict(request), **self._about(file)})
+            return write_cut(worker, request, descriptor, watch)
 
     def _about(self, file: OpenFile) -> dict[str, Any]:
         return {"size": file.size, "container": asdict(file.container), "limits": asdict(self.limits)}

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 import av
 import av.audio.codeccontext
+import av.audio.fifo
 import av.audio.resampler
 import av.audio.stream
 import av.subtitles.codeccontext
@@ -31,6 +32,7 @@ import av.video.stream
 
 from wordreel.errors import MediaError
 from wordreel.media import wire
+from wordreel.media.cut import CutRequest, cut
 from wordreel.media.decode import decode_keyframes, decode_windows
 from wordreel.media.decode_task import DecodeTask
 from wordreel.media.formats import Container
@@ -92,6 +94,9 @@ def _execute(command: dict[str, Any], descriptor: int, send: Any) -> tuple[str, 
             return None
         if command["do"] == "quick look":
             decode_quick_look(task, FrameNeed(**command["need"]), command["window"], send)
+            return None
+        if command["do"] == "cut":
+            cut(task, CutRequest(**command["cut"]), send)
             return None
         needs = [_need(n) for n in command["needs"]]
         start, stop = command["start"], math.inf if command["stop"] is None else command["stop"]

@@ -82,6 +82,7 @@ class Service:
         self.media_pool = BoundedExecutor("media", 4, options.timeout)
         self.thumbnail_pool = BoundedExecutor("thumbnail", max(2, cores()), 2 * options.timeout)
         self.analysis_pool = BoundedExecutor("analysis", max(2, cores()), 2 * options.timeout)
+        self.clip_pool = BoundedExecutor("clip", 2, 10 * options.timeout)
         self.uploaded = upload_names(self.store)
         self.listeners = 0  # to the progress of jobs
         self._watching: asyncio.Task[None] | None = None
@@ -129,7 +130,8 @@ class Service:
                 await asyncio.to_thread(self.query_log.flush)
         self.encoder.close()
         self.uploads.close()
-        for pool in (self.search_pool, self.media_pool, self.thumbnail_pool, self.analysis_pool):
+        pools = (self.search_pool, self.media_pool, self.thumbnail_pool, self.analysis_pool, self.clip_pool)
+        for pool in pools:
             pool.close()
         self.fence.close()
 

@@ -28,7 +28,7 @@ OPEN = ("/healthz", "/api/login", "/api/openapi.json")  # without login
 UPLOADS = "/api/uploads"
 READ_ONLY_POSTS = re.compile(r"/api/(search|login|logout|uploads|videos/[^/]+/captions)")
 """What a read-only server accepts: queries, sessions, and uploads, where all but queries are refused."""
-SEARCHES = ("/api/search", "/api/compare")
+SEARCHES = ("/api/search", "/api/compare", "/api/export")
 LOGIN_RATE, LOGIN_BURST = 0.2, 5.0
 MAX_REQUESTS, MAX_REQUESTS_PER_CLIENT = 512, 384  # at the same time
 CLIENT_CLOSED = 499  # counted, never sent: the client closed its connection before the response began

@@ -1,0 +1,172 @@
+"""What leaves the library for other programs: a moment as a clip, and lists of hits."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import IO, Annotated, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
+from starlette.responses import StreamingResponse
+
+from wordreel.media.clip_file import TOLERANCE
+from wordreel.media.cut import CutRequest
+from wordreel.media.cut_report import CutReport, CutStopped, Watch
+from wordreel.search.hit_lists.formats import FORMATS, write_hits
+from wordreel.serve import search_handlers
+from wordreel.serve.display import display_name, safe_name
+from wordreel.serve.problems import Problem
+from wordreel.serve.routes import ContentPath, Served, client_of, errors
+from wordreel.serve.routes.search import encoded
+from wordreel.serve.schemas import RequestModel, SearchParameters, Seconds
+from wordreel.serve.service import Service
+
+router = APIRouter(tags=["exports"])
+
+LONGEST_CLIP = 600.0  # seconds
+LARGEST_CLIP = 2**30  # bytes
+ENDINGS = {"mp4": (".mp4", "video/mp4", "mp4"), "mkv": (".mkv", "video/x-matroska", "matroska")}
+BLOCK = 1 << 18
+
+
+class ExportParameters(SearchParameters):
+    """A search, and the format of its list."""
+
+    format: Literal["csv", "edl", "otio", "m3u"] = Field(description="a table, an edit list or a playlist")
+
+
+class ClipParameters(RequestModel):
+    """The moment, and how it is saved."""
+
+    start: Seconds
+    end: Seconds
+    format: Literal["mp4", "mkv"] = "mp4"
+    tolerance: Seconds = Field(TOLERANCE, description="seconds it may begin early so that nothing is encoded")
+    playable: bool = Field(False, description="encode what browsers might not play")
+    download: bool = Field(True, description="as a file to save; false: to be played")
+
+
+@router.get(
+    "/api/export",
+    response_class=Response,
+    responses={
+        200: {"content": {form.media_type.split(";")[0]: {} for form in FORMATS.values()}},
+        **errors(404, 409),
+    },
+)
+async def export(
+    parameters: Annotated[ExportParameters, Query()], service: Served, request: Request
+) -> Response:
+    """The hits of a search as a list for a spreadsheet, an editor or a player. Paths are the server's."""
+    search = parameters.request()
+    query = search_handlers.query_of(service, search)
+    await encoded(service, query.texts)
+    if query.offset == 0:
+        for text in query.texts:
+            service.query_log.record(client_of(request), text)
+
+    def work() -> bytes:
+        searcher = service.live.now.check()
+        if search.like is not None:
+            search_handlers.check_stored(service, search.like.content)
+        hits = searcher.search(query).hits
+        return write_hits(service.store, hits, parameters.format).encode()
+
+    pool = service.analysis_pool if query.image is not None else service.search_pool
+    form = FORMATS[parameters.format]
+    headers = {"content-disposition": attachment(f"hits{form.ending}")}
+    return Response(await pool(work), media_type=form.media_type, headers=headers)
+
+
+@router.get(
+    "/api/clip/{content}",
+    response_class=Response,
+    responses={
+        200: {
+            "content": {
+                kind: {"schema": {"type": "string", "format": "binary"}} for _, kind, _ in ENDINGS.values()
+            }
+        },
+        **errors(404, 410),
+    },
+)
+async def clip(
+    content: ContentPath, parameters: Annotated[ClipParameters, Query()], service: Served
+) -> Response:
+    """A moment as a file of its own. Nothing is encoded if a key frame is near enough.
+
+    `X-Clip-Start` says where it really begins, `X-Clip-Picture` and `X-Clip-Sound` whether they were copied.
+    """
+    _check(parameters)
+    info = await service.media_pool(service.store.info, content)
+    if info is None:
+        raise Problem(404, "not_found", "there is no such video in the library; see /api/videos")
+    end = min(parameters.end, info.duration) if info.duration > parameters.start else parameters.end
+    ending, kind, container = ENDINGS[parameters.format]
+    request = CutRequest(parameters.start, end, parameters.tolerance, container, parameters.playable)
+    gone = threading.Event()
+    target = tempfile.TemporaryFile(prefix="wordreel-clip-")  # noqa: SIM115 - the response closes it
+
+    def work() -> CutReport:
+        watch = Watch(LARGEST_CLIP, gone.is_set)
+        try:
+            return service.fence.cut(service.files.path(content), request, target.fileno(), watch)
+        except BaseException:
+            target.close()
+            raise
+
+    try:
+        report = await service.clip_pool(work)
+    except (asyncio.CancelledError, Problem):
+        gone.set()  # a cut that nobody waits for ends with its next piece
+        raise
+    except CutStopped:
+        raise Problem(503, "stopped", "the clip was not finished; try again") from None
+    name = await service.media_pool(_name, service, content, parameters.start)
+    headers = {
+        "content-length": str(report.bytes),
+        "cache-control": "private, no-store",
+        "content-security-policy": "default-src 'none'; sandbox",
+        "x-clip-start": f"{report.start:.3f}",
+        "x-clip-end": f"{report.end:.3f}",
+        "x-clip-picture": report.picture,
+        "x-clip-sound": report.sound,
+    }
+    if parameters.download:
+        headers["content-disposition"] = attachment(f"{name}{ending}")
+    return StreamingResponse(_blocks(target), headers=headers, media_type=kind)
+
+
+def attachment(name: str) -> str:
+    """The header of a download; names in any script, without anything that could end the header.
+
+    >>> attachment('a"b ü.mp4')
+    "attachment; filename*=UTF-8''a%22b%20%C3%BC.mp4"
+    """
+    return f"attachment; filename*=UTF-8''{quote(safe_name(name), safe='')}"
+
+
+def _check(parameters: ClipParameters) -> None:
+    if parameters.end <= parameters.start:
+        raise Problem(422, "bad_moment", "a moment begins before it ends", "end")
+    if parameters.end - parameters.start > LONGEST_CLIP:
+        raise Problem(
+            422, "too_long", f"a clip may have {LONGEST_CLIP:g} seconds; choose a shorter moment", "end"
+        )
+
+
+def _name(service: Service, content: str, start: float) -> str:
+    stem = PurePath(display_name(str(service.files.path(content)), service.uploaded)).stem
+    return f"{stem} {int(start) // 60}.{int(start) % 60:02d}"
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        file.seek(0)
+        while block := file.read(BLOCK):
+            yield block

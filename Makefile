@@ -31,9 +31,10 @@ test-slow: $(VENV)/.dev
 	$(BIN)/wordreel weights fetch
 	$(BIN)/python -m pytest -m slow
 
-# Random commands on a library by two processes, with restarts and kills, for MINUTES.
+# Random commands on a library by two processes, with restarts and kills, for MINUTES; writes results/properties.
 test-properties: $(VENV)/.dev
-	WORDREEL_PROPERTY_MINUTES=$(or $(MINUTES),15) $(BIN)/python -m pytest -m slow tests/properties
+	WORDREEL_PROPERTY_MINUTES=$(or $(MINUTES),15) WORDREEL_PROPERTY_RESULTS=results/properties \
+		$(BIN)/python -m pytest -m slow tests/properties
 
 # Towers, tokenizers and transforms against the packages they come from, in an environment of its own.
 # WORDREEL_TEST_CAPTIONS=FOLDER compares the tokenizers on the captions.json files below that folder.

@@ -29,7 +29,7 @@ from wordreel.evaluate.ranks import ranks_of
 from wordreel.evaluate.significance import compare
 from wordreel.evaluate.tables import markdown
 from wordreel.hubness import Method, make_method
-from wordreel.hubness.choose_beta import GRID, SPREADS
+from wordreel.hubness.beta import GRID, SPREADS
 from wordreel.hubness.measures import k_occurrence, skewness
 from wordreel.types import Float32, Float64
 from wordreel.weights.store import WeightStore

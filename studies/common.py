@@ -26,7 +26,7 @@ from wordreel.evaluate.rankings import rank_normalised
 from wordreel.evaluate.report_files import file_sha256
 from wordreel.evaluate.retrieval import Captions, best_own_ranks
 from wordreel.hubness import Direction, Method, corrected_ranks, make_method, ranking_scores
-from wordreel.hubness.choose_beta import GRID
+from wordreel.hubness.beta import GRID
 from wordreel.models.model_store import WEIGHTS, find_checkpoint
 from wordreel.models.reel import checkpoint
 from wordreel.types import Float32, Float64, Int64

@@ -43,7 +43,7 @@ from wordreel.banks import everyday
 from wordreel.evaluate.retrieval import Captions
 from wordreel.evaluate.significance import compare
 from wordreel.hubness import Direction, Method, make_method
-from wordreel.hubness.choose_beta import GRID
+from wordreel.hubness.beta import GRID
 from wordreel.search.searcher import Searcher
 from wordreel.types import Float32
 from wordreel.weights.store import WeightStore

@@ -43,7 +43,7 @@ from wordreel.evaluate.retrieval import Array, Captions, Protocol
 from wordreel.evaluate.tables import direction_title, markdown
 from wordreel.hubness import Direction, Method, make_method
 from wordreel.hubness.accumulate import LOGIT_SIZE
-from wordreel.hubness.choose_beta import GRID
+from wordreel.hubness.beta import GRID
 from wordreel.types import Float32
 
 SEED = re.compile(r"seed-(\d+)")

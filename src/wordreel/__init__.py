@@ -15,8 +15,9 @@ Importing this package is cheap: decoders and networks load when they are first 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from wordreel.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from wordreel.api import Library
@@ -122,7 +123,7 @@ _MODULES = {
     "training.tune.tune": ("TuneResult",),
     "types": ("QueryEmbedding",),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+__getattr__ = lazy_exports(__name__, _MODULES)
 
 __all__ = [
     "AddProgress",
@@ -179,12 +180,6 @@ __all__ = [
     "__version__",
     "cut_clip",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'wordreel' has no attribute {name!r}")
-    return getattr(import_module(f"wordreel.{_MODULE_OF[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from wordreel.index.base import QuerySample
     from wordreel.library.add_report import AddProgress, AddProgressCallback, AddReport
     from wordreel.library.backup import BackupReport
+    from wordreel.library.extract import ExtractedFile
     from wordreel.library.publication import PublicationReport
     from wordreel.library.records import Video
     from wordreel.models.base import Model
@@ -1008,9 +1009,12 @@ class Library:
                 log.warning("%s", error)
             self._embed_missing()
             self._searcher = Searcher.open(
-                self.store, self.model, choose_scoring, self._analyser, self.index_server()
+                self.store, self.model, choose_scoring, self._analyse, self.index_server()
             )
         return self._searcher
+
+    def _analyse(self, path: Path, model: Model) -> ExtractedFile:
+        return self._analyser(path, model)
 
     @cached_property
     def _analyser(self) -> FileAnalyser:

@@ -104,7 +104,7 @@ def _sentences(store: WeightStore) -> Iterator[Finding]:
 def _library(path: Path, weight_store: WeightStore) -> Iterator[Finding]:
     from wordreel.api import Library
     from wordreel.banks.search_index import index_is_stale
-    from wordreel.library.verify import verify
+    from wordreel.library.integrity import verify
     from wordreel.search.embedding import embedding_cache
     from wordreel.search.snapshot import index_cache, open_index
 

@@ -15,7 +15,7 @@ from wordreel.evaluate.rankings import NormalisedRankings, rank_normalised
 from wordreel.evaluate.retrieval import Captions
 from wordreel.hubness import Direction
 from wordreel.hubness.accumulate import LOGIT_SIZE
-from wordreel.hubness.choose_beta import GRID
+from wordreel.hubness.beta import GRID
 from wordreel.hubness.dynamic_inverted_softmax import DynamicInvertedSoftmax
 from wordreel.types import Float32, Int64
 

@@ -20,7 +20,7 @@ from tests.properties.player import Player, fakes
 from tests.properties.second_process import SecondProcess
 
 from wordreel.errors import BankError, LibraryBusy
-from wordreel.library.verify import LEFTOVERS
+from wordreel.library.integrity import LEFTOVERS
 
 NAMES = ["a.mp4", "b.mp4", "x/c.mp4", "x/d.mp4", "x/y/e.mp3", "f.png"]
 BANKS = {"small": ["red", "green dogs"], "dull": ["grey", "blue", "blue sea"]}

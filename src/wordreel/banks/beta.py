@@ -12,7 +12,7 @@ from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.query_embeddings import bank_cache_dir
 from wordreel.errors import NOT_WRITABLE
 from wordreel.hubness import choose_beta_unlabelled, mixtures
-from wordreel.hubness.choose_beta import PUBLISHED, SPREADS
+from wordreel.hubness.beta import PUBLISHED, SPREADS
 
 QUERIES = 2_000
 ITEMS = 4_000

@@ -26,7 +26,7 @@ from wordreel.evaluate.library import CaptionQueries, caption_queries
 from wordreel.evaluate.rankings import Ranking, RightItem, rank_queries
 from wordreel.evaluate.significance import compare
 from wordreel.hubness import METHODS, Method, make_method
-from wordreel.hubness.choose_beta import GRID
+from wordreel.hubness.beta import GRID
 from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.hubness.measures import skewness
 from wordreel.index.base import Correction

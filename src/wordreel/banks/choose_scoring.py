@@ -7,16 +7,18 @@ method and parameters that the check chose. A method given by name is used as gi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from wordreel.banks.beta import unlabelled_beta
-from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.errors import BankError, NextStep
-from wordreel.hubness import METHODS, Method, make_method
 from wordreel.library.banks import BUILD_A_BANK, BankRow, SavedCheck, list_banks, read_bank, read_check
 from wordreel.library.store import LibraryStore
 from wordreel.progress import ProgressCallback
 from wordreel.search.scoring import AUTO, Note, Scoring, check_norm
 from wordreel.search.searcher import Searcher
+
+if TYPE_CHECKING:
+    from wordreel.banks.embedded_bank import EmbeddedBank
+    from wordreel.hubness import Method
 
 
 def choose_scoring(
@@ -34,6 +36,8 @@ def choose_scoring(
         if norm not in (AUTO, "none"):
             raise BankError(f"the normalisation {norm!r} needs a query bank", BUILD_A_BANK)
         return Scoring()
+    from wordreel.banks.embedded_bank import EmbeddedBank
+
     embedded = EmbeddedBank.open(searcher, read_bank(store, name), on_progress)
     check = read_check(store, name, searcher.model.fingerprint)
     changed = check is not None and check.revision != embedded.bank.revision
@@ -45,6 +49,8 @@ def choose_scoring(
     if norm != AUTO:
         return Scoring(embedded.norm(method_for(embedded, norm, beta, check)), confidence)
     if check is not None and check.passed:
+        from wordreel.hubness import make_method
+
         method = make_method(check.report["method"], **check.report["parameters"])
         return Scoring(embedded.norm(method), confidence)
     return Scoring(confidence=confidence, note=_why_plain(name, changed, check is not None))
@@ -54,6 +60,9 @@ def method_for(
     embedded: EmbeddedBank, name: str, beta: float | None = None, check: SavedCheck | None = None
 ) -> Method:
     """A method with its β: as given, as the bank's check chose it, or by the label-free rule."""
+    from wordreel.banks.beta import unlabelled_beta
+    from wordreel.hubness import METHODS, make_method
+
     if "beta" not in METHODS[name].__dataclass_fields__:
         if beta is not None:
             raise BankError(f"{name!r} has no beta", NextStep("leave beta out"))

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordreel.banks import everyday
-from wordreel.banks.query_embeddings import embed_queries
 from wordreel.index.base import QuerySample
 from wordreel.index.cached import BuiltIndex
 from wordreel.index.choose import builder_for
 from wordreel.index.exact import ExactIndex
-from wordreel.index.recall import MeasuredRecall, measure_recall
 from wordreel.library.banks import list_banks, read_bank
 from wordreel.library.catalogue import disk_error
 from wordreel.library.embeddings import Gallery
@@ -44,6 +41,8 @@ def build_index(
     cache = index_cache(store, model, gallery)
     if builder is None or not cache.stale(builder, len(gallery)):
         return None
+    from wordreel.index.recall import MeasuredRecall, measure_recall
+
     with store.writing():
         texts = text_sample(store, model)
         try:
@@ -63,6 +62,9 @@ def build_index(
 
 def text_sample(store: LibraryStore, model: Model) -> QuerySample:
     """Queries of the largest bank; everyday ones where there is none."""
+    from wordreel.banks import everyday
+    from wordreel.banks.query_embeddings import embed_queries
+
     banks = list_banks(store)
     if banks:
         bank = read_bank(store, max(banks, key=lambda row: (row.size, row.name)).name)

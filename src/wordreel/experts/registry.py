@@ -7,7 +7,6 @@ from importlib import import_module
 from types import ModuleType
 
 from wordreel.errors import NextStep, WordreelError
-from wordreel.experts.backbone import BackboneExpert, backbone_card
 from wordreel.experts.base import Card, Expert, Recogniser
 from wordreel.weights.store import WeightStore
 
@@ -39,6 +38,7 @@ def cards(store: WeightStore | None = None) -> dict[str, Card]:
     >>> cards()["motion"].dim
     1024
     """
+    from wordreel.experts.backbone import backbone_card
     from wordreel.weights.backbones import installed
 
     found = installed(store or WeightStore()).values()
@@ -89,6 +89,7 @@ def load(name: str, store: WeightStore | None = None) -> Expert:
         WeightsError: Its weights are missing or damaged.
     """
     from wordreel.experts import published
+    from wordreel.experts.backbone import BackboneExpert
     from wordreel.weights.backbones import open_backbone
 
     weights = store or WeightStore()

@@ -1,11 +1,28 @@
 """The library on disk: files, tracks, clips, words, captions, query banks and embeddings."""
 
-from wordreel.library.add_report import AddProgress, AddReport
-from wordreel.library.embeddings import EmbeddingCache, Gallery
-from wordreel.library.ingest import add
-from wordreel.library.records import Failure, Stats, StoredClip, StoredFile, TrackRow, Video, WordRow
-from wordreel.library.store import LibraryStore
-from wordreel.library.verify import LibraryProblem, repair, verify
+from typing import TYPE_CHECKING
+
+from wordreel.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from wordreel.library.add_report import AddProgress, AddReport
+    from wordreel.library.embeddings import EmbeddingCache, Gallery
+    from wordreel.library.ingest import add
+    from wordreel.library.integrity import LibraryProblem, repair, verify
+    from wordreel.library.records import Failure, Stats, StoredClip, StoredFile, TrackRow, Video, WordRow
+    from wordreel.library.store import LibraryStore
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "add_report": ("AddProgress", "AddReport"),
+        "embeddings": ("EmbeddingCache", "Gallery"),
+        "ingest": ("add",),
+        "records": ("Failure", "Stats", "StoredClip", "StoredFile", "TrackRow", "Video", "WordRow"),
+        "store": ("LibraryStore",),
+        "integrity": ("LibraryProblem", "repair", "verify"),
+    },
+)
 
 __all__ = [
     "AddProgress",

@@ -13,17 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wordreel.atomic import atomic_write, make_dir, sync_dir, sync_file
 from wordreel.errors import LibraryError, NextStep, WeightsCorrupt, WeightsMissing, WordreelError
 from wordreel.library.store import MODEL_SETTING, SOURCE_SETTING, LibraryStore
 from wordreel.models.base import CheckpointModel, Model
-from wordreel.models.clip.weighted import BACKBONE, WeightedZeroShot, read_card
-from wordreel.models.clip.zero_shot import ZeroShot
-from wordreel.nets.clip.backbone import Backbone
-from wordreel.weights import backbones
 from wordreel.weights.store import WeightStore
+
+if TYPE_CHECKING:
+    from wordreel.models.clip.zero_shot import ZeroShot
+    from wordreel.nets.clip.backbone import Backbone
 
 DEFAULT = "reel"  # the model that comes with wordreel
 BUILT_IN = (DEFAULT, "bridge")  # the bridge needs no training
@@ -76,7 +76,9 @@ def open_model(store: LibraryStore, weights: WeightStore, key: str | None = None
         return Reel(weights) if key == DEFAULT else Bridge(weights)
     folder = store.path / FOLDER / key
     if not folder.is_dir() and not FINGERPRINT.fullmatch(key):
-        if key not in backbones.installed(weights):
+        from wordreel.weights.backbones import installed
+
+        if key not in installed(weights):
             raise not_installed(store, key)
         return open_zero_shot(weights, key)
     try:
@@ -94,6 +96,8 @@ def open_model(store: LibraryStore, weights: WeightStore, key: str | None = None
 
 def open_zero_shot(weights: WeightStore, name: str) -> ZeroShot:
     """The model of an installed backbone."""
+    from wordreel.models.clip.zero_shot import ZeroShot
+
     return ZeroShot(weights, *open_backbone(weights, name))
 
 
@@ -101,6 +105,7 @@ def open_backbone(weights: WeightStore, name: str) -> tuple[Backbone, str]:
     """An installed backbone, and the fingerprint of the expert that embeds frames with it."""
     from wordreel.experts import registry
     from wordreel.experts.backbone import expert_fingerprint
+    from wordreel.weights import backbones
 
     backbone = backbones.open_backbone(weights, name)
     return backbone, expert_fingerprint(registry.card(name, weights), backbone)
@@ -108,12 +113,15 @@ def open_backbone(weights: WeightStore, name: str) -> tuple[Backbone, str]:
 
 def backbone_in_use(store: LibraryStore, weights: WeightStore) -> str | None:
     """The backbone whose frame embeddings the library's model reads; an error if it is not installed."""
+    from wordreel.models.clip.weighted import BACKBONE
+    from wordreel.weights.backbones import installed
+
     key = in_use(store)
     stored = next((one for one in stored_models(store) if one.fingerprint == key), None)
     if key in BUILT_IN or (stored is not None and BACKBONE not in stored.facts):
         return None
     name = key if stored is None else str(stored.facts[BACKBONE])
-    if name not in backbones.installed(weights):
+    if name not in installed(weights):
         raise not_installed(store, name)
     return name
 
@@ -132,6 +140,8 @@ def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
         from wordreel.models.reel.model import Reel
 
         return Reel(weights, folder / WEIGHTS)
+    from wordreel.models.clip.weighted import BACKBONE, WeightedZeroShot, read_card
+
     if (card := read_card(folder / WEIGHTS)) is not None:
         return WeightedZeroShot(weights, *open_backbone(weights, str(card[BACKBONE])), folder / WEIGHTS)
     if model_kind(folder / WEIGHTS) == "appearance":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from wordreel.lru_cache import LRUCache
+from wordreel.nets.bert_numpy import NumpyBert
 from wordreel.nets.runtime import Network
 from wordreel.types import Float32
 from wordreel.weights.store import WeightStore
@@ -24,6 +25,7 @@ VERSION = 1  # raise it when tokenising or pooling changes
 MAX_TOKENS = 256
 MAX_CHARACTERS = 20_000  # far more than 256 tokens of any prose, little enough to tokenise at once
 CACHED = 4096  # queries, whose hits are explained with them: 6 MiB
+FIRST_TOKENS = 48  # some queries, which NumPy encodes in the time that loading the network would take
 RUN_TOKENS = 12  # that take as long as the weights are read
 MAX_CACHED_BATCH = 64  # a call with more sentences is a bank or a dataset, encoded once: not cached
 
@@ -54,6 +56,7 @@ class SentenceEncoder:
         self._tokenizer = _tokenizer(store.file(WEIGHTS, "tokenizer.json"))
         self._lock = threading.Lock()
         self._loaded: Network | None = None
+        self._first_tokens = 0  # that were encoded without loading the network
         self._cache = LRUCache[str, Float32](CACHED)
 
     def encode(self, sentences: Sequence[str], batch: int = 64) -> Float32:
@@ -65,11 +68,21 @@ class SentenceEncoder:
         return self._encode_cached(sentences, batch)
 
     def _network(self) -> Network:
-        """The network, loaded when it is first used: two encoders load at the same time."""
+        """The network, loaded when there is more than a query to encode; two encoders load at once."""
         with self._lock:
             if self._loaded is None:
                 self._loaded = Network(self._file)
             return self._loaded
+
+    @cached_property
+    def _first_encoder(self) -> NumpyBert:
+        return NumpyBert(self._file)
+
+    def _encodes_first(self, tokens: int) -> bool:
+        """Whether so little was encoded so far that loading the network would take longer than it saves."""
+        with self._lock:
+            self._first_tokens += tokens
+            return self._loaded is None and self._first_tokens <= FIRST_TOKENS
 
     def _encode_cached(self, sentences: Sequence[str], batch: int) -> Float32:
         """Encode with an LRU cache: queries repeat while a person types and pages."""
@@ -92,6 +105,10 @@ class SentenceEncoder:
         rows = np.zeros((len(sentences), DIM), np.float32)
         tokens = self.pieces(sentences, MAX_TOKENS)
         order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
+        if self._encodes_first(sum(map(len, tokens))):
+            for row, sentence in enumerate(tokens):
+                rows[row] = self._first_encoder(sentence)
+            return rows
         for start, end in runs([len(tokens[number]) for number in order], batch):
             chosen = order[start:end]
             ids = np.zeros((len(chosen), len(tokens[chosen[-1]])), np.int64)

@@ -17,7 +17,7 @@ import numpy as np
 from wordreel.errors import NextStep, QueryError
 from wordreel.hubness import METHODS, Direction, Method, choose_beta_unlabelled, make_method, query_rows
 from wordreel.hubness import ranking_scores as rows_to_sort
-from wordreel.hubness.choose_beta import PUBLISHED
+from wordreel.hubness.beta import PUBLISHED
 from wordreel.index.exact import ExactIndex
 from wordreel.index.topk import topk_ids
 from wordreel.models.similarity import mixture

@@ -14,9 +14,9 @@ import numpy as np
 from wordreel.errors import MediaError, WordreelError
 from wordreel.experts.base import Expert
 from wordreel.library.extract import MediaDecoder, content_hash, extract_file
+from wordreel.library.integrity import LibraryProblem
 from wordreel.library.records import Video
 from wordreel.library.store import LibraryStore
-from wordreel.library.verify import LibraryProblem
 from wordreel.models.base import Model
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.search.embedding import embed_clips, embedding_cache

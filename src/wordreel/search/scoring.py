@@ -6,17 +6,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from wordreel.errors import BankError, NextStep
-from wordreel.hubness import METHODS
-from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.index.base import Correction
 from wordreel.types import Float32, Float64, Int64
 
 AUTO = "auto"
-SEARCHABLE = tuple(
-    name
-    for name, kind in METHODS.items()
-    if not (kind.transductive or name.startswith("dual-")) and (kind.foldable or kind is GloballyCorrected)
-)
+SEARCHABLE = ("none", "gc", "csls", "is", "dis", "cent", "nnn", "sinkhorn")
+"""The methods that need neither other test queries nor a bank of videos, and can score a few candidates."""
 
 
 class Rescorer(Protocol):
@@ -85,6 +80,8 @@ def check_norm(name: str) -> None:
     """Refuse a normalisation that a search cannot use, and say why."""
     if name == AUTO or name in SEARCHABLE:
         return
+    from wordreel.hubness import METHODS
+
     if name not in METHODS:
         raise BankError(f"there is no normalisation {name!r}; choose one of auto, {', '.join(SEARCHABLE)}")
     why = (

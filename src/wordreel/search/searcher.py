@@ -10,36 +10,35 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from wordreel.errors import BankError, NextStep, QueryError, WeightsCorrupt
 from wordreel.library.banks import BUILD_A_BANK
-from wordreel.library.extract import ExtractedFile
 from wordreel.library.store import LibraryStore
 from wordreel.lru_cache import LRUCache
 from wordreel.models.base import Model
 from wordreel.progress import ProgressCallback
 from wordreel.search.hits import Hit, MatchTimeline, Results
 from wordreel.search.lexical import LexicalMatches, lexical_matches
-from wordreel.search.like import find_look_alikes
 from wordreel.search.query import Query, VideoMoment
 from wordreel.search.scoring import AUTO, PLAIN, FittedNorm, Scoring
 from wordreel.search.segments import Scores
 from wordreel.search.snapshot import LibrarySnapshot
 from wordreel.search.text_search import search_text
-from wordreel.search.then import search_sequence
-from wordreel.search.video_query import VideoQuery, encode_video
-from wordreel.search.where import match_timeline
 from wordreel.server_address import ServerAddress
 from wordreel.types import QueryEmbedding
+
+if TYPE_CHECKING:
+    from wordreel.library.extract import ExtractedFile
+    from wordreel.search.video_query import VideoQuery
 
 CACHED_SCORINGS = 32
 RESCORED_AT_ONCE = 4_096  # items, when all of them are rescored for an evaluation
 COMPARED = "csls"  # what plain ranking is compared with where "auto" is plain: it needs no β and no labels
 
-AnalyseFile = Callable[[Path, Model], ExtractedFile]
+AnalyseFile = Callable[[Path, Model], "ExtractedFile"]
 
 
 class ChooseScoring(Protocol):
@@ -128,6 +127,8 @@ class Searcher:
     ) -> Results[Hit]:
         """Answer a query. `scoring` replaces what its norm, bank and beta choose."""
         if query.video is not None:
+            from wordreel.search.like import find_look_alikes
+
             return find_look_alikes(self, self.encode_video(query.video), query)
         return self._search_text(query, self.encode_texts(query.texts), scoring, on_progress)
 
@@ -151,7 +152,11 @@ class Searcher:
         scoring: Scoring | None,
         on_progress: ProgressCallback | None,
     ) -> Results[Hit]:
-        find = search_sequence if query.then is not None else search_text
+        find = search_text
+        if query.then is not None:
+            from wordreel.search.then import search_sequence
+
+            find = search_sequence
         if not query.compare:
             chosen = scoring or self.scoring(query.norm, query.bank, query.beta, on_progress)
             return find(self, encoded, query, chosen)
@@ -165,6 +170,8 @@ class Searcher:
             raise QueryError("a timeline needs one text", field="text")
         if content not in self.snapshot:
             raise QueryError(f"{content} is not a video of this library that can be searched")
+        from wordreel.search.where import match_timeline
+
         scoring = self.scoring(query.norm, query.bank, query.beta, on_progress)
         return match_timeline(self, content, query.text, scoring.norm)
 
@@ -212,6 +219,8 @@ class Searcher:
 
     def encode_video(self, video: VideoMoment) -> VideoQuery:
         """A video as a query: from stored tracks, or analysed now if the library does not have it."""
+        from wordreel.search.video_query import encode_video
+
         return encode_video(self.store, self.model, video, self.analyse)
 
     # Scores of everything, for evaluations

@@ -8,17 +8,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from wordreel.errors import NextStep, WordreelError
-from wordreel.index.base import QuerySample
-from wordreel.index.exact import ExactIndex
-from wordreel.index.recall import MeasuredRecall, measure_recall
-from wordreel.index.server import ServerIndex
-from wordreel.index.server_sync import SyncReport, clips_digest
-from wordreel.index.vector_server import Layout, VectorServer
-from wordreel.library.backup import identity
 from wordreel.library.embeddings import Gallery
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
@@ -26,6 +20,13 @@ from wordreel.progress import ProgressCallback
 from wordreel.search.embedding import embedding_cache
 from wordreel.server_address import POSTGRESQL, ServerAddress, parse_address
 from wordreel.types import Int64
+
+if TYPE_CHECKING:
+    from wordreel.index.base import QuerySample
+    from wordreel.index.recall import MeasuredRecall
+    from wordreel.index.server import ServerIndex
+    from wordreel.index.server_sync import SyncReport
+    from wordreel.index.vector_server import VectorServer
 
 LOCAL = "local"  # what `--index` takes instead of an address
 ADDRESS, RECALL = "index", "index recall"  # settings
@@ -58,6 +59,9 @@ def remember_server(store: LibraryStore, address: ServerAddress | None) -> None:
 
 def connect(address: ServerAddress, store: LibraryStore, model: Model) -> VectorServer:
     """The table of a library and a model on a server; nothing is sent yet."""
+    from wordreel.index.vector_server import Layout
+    from wordreel.library.backup import identity
+
     layout = Layout.of(identity(store), model.fingerprint, len(model.experts), model.dim)
     if address.scheme == POSTGRESQL:
         from wordreel.index.postgresql import PostgreSQLServer
@@ -76,6 +80,8 @@ def open_server_index(
     on_progress: ProgressCallback | None = None,
 ) -> ServerIndex:
     """An index over the gallery, after what the server does not have was sent."""
+    from wordreel.index.server import ServerIndex
+
     return ServerIndex(
         connect(address, store, model),
         gallery.ids,
@@ -95,6 +101,9 @@ def use_server(
     deep: bool = False,
 ) -> IndexStatus:
     """Send a library to a server, measure the recall with some queries, and search by it from now on."""
+    from wordreel.index.exact import ExactIndex
+    from wordreel.index.recall import measure_recall
+
     gallery, columns = embedding_cache(store, model).open()
     index = open_server_index(address, store, model, gallery, on_progress)
     report = index.synchronise(on_progress, deep) if deep else index.first_report
@@ -110,6 +119,8 @@ def use_server(
 
 def index_status(address: ServerAddress, store: LibraryStore, model: Model) -> IndexStatus:
     """What a server has now; nothing is sent."""
+    from wordreel.index.server_sync import clips_digest
+
     server = connect(address, store, model)
     engine, marker = server.describe(), server.read_marker()
     clips = np.intersect1d(embedding_cache(store, model).open()[0].ids, _clip_ids(store))
@@ -132,6 +143,8 @@ def forget_server(
 
 def _saved_recall(store: LibraryStore, address: ServerAddress) -> MeasuredRecall | None:
     """What was measured of this server last."""
+    from wordreel.index.recall import MeasuredRecall
+
     try:
         saved = json.loads(store.setting(RECALL) or "{}")
         return MeasuredRecall(**saved["recall"]) if saved["address"] == str(address) else None

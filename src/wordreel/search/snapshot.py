@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from wordreel.index.base import Index
 from wordreel.index.cached import BuiltIndex, IndexCache
 from wordreel.index.choose import builder_for
-from wordreel.index.cuda import gpu_index
 from wordreel.index.exact import ExactIndex
-from wordreel.index.server import ServerIndex
 from wordreel.library.columns import ClipColumns
 from wordreel.library.embeddings import Gallery
 from wordreel.library.file_conditions import FileConditions
@@ -29,10 +27,13 @@ from wordreel.search.segments import Scores, segment_argmax, segment_max
 from wordreel.server_address import ServerAddress
 from wordreel.types import Bool, Int64
 
+if TYPE_CHECKING:
+    from wordreel.index.server import ServerIndex
+
 CACHED_FILTERS = 16
 
 
-OpenServer = Callable[[Gallery], ServerIndex]
+OpenServer = Callable[[Gallery], "ServerIndex"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +193,8 @@ class OpenedIndex:
     def __str__(self) -> str:
         rows = f"{self.clips:,} clips"
         if self.built is None:
+            from wordreel.index.server import ServerIndex
+
             remote = isinstance(self.index, ServerIndex)
             scan = f"exact scan of {rows}" + (" on the GPU" if self.on_gpu else "")
             return f"{rows} searched by {self.index}" if remote else scan
@@ -210,8 +213,11 @@ def open_index(gallery: Gallery, cache: IndexCache, resident: bool = False) -> O
 
     A `resident` one may take seconds to open, for the sake of many searches: it is on the GPU if it fits.
     """
-    if resident and (on_gpu := gpu_index(cache, gallery.vectors, gallery.available)) is not None:
-        return OpenedIndex(on_gpu, len(gallery.live_rows), on_gpu=True)
+    if resident:
+        from wordreel.index.cuda import gpu_index
+
+        if (on_gpu := gpu_index(cache, gallery.vectors, gallery.available)) is not None:
+            return OpenedIndex(on_gpu, len(gallery.live_rows), on_gpu=True)
     builder = builder_for(gallery.vectors)
     index = None if builder is None else cache.open(builder, gallery.vectors, gallery.available)
     if builder is None or index is None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.hubness.confidence import CROWD
 from wordreel.library.records import StoredClip
 from wordreel.search.explain import explain_items
 from wordreel.search.filters import PassingVideos
@@ -126,6 +125,8 @@ class TextSearch:
         Where the sample is not the whole library, finding those costs one more plain search, unless ranking
         made it already.
         """
+        from wordreel.hubness.confidence import CROWD
+
         sample = self.searcher.snapshot.sample
         scores = sample.scores(self.vectors, self.weights)[0] + self.text.lexical.of(sample.rows)
         best = sample.best(scores)
@@ -135,6 +136,8 @@ class TextSearch:
 
     def _best_videos(self) -> Float32:
         """The plain scores of the library's best videos, without regard to filters."""
+        from wordreel.hubness.confidence import CROWD
+
         snapshot = self.searcher.snapshot
         live = snapshot.live if len(snapshot.columns.dead) else None
         video, depth = snapshot.columns.video, 4 * CROWD

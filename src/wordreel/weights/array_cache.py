@@ -7,10 +7,12 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from wordreel.types import Float32
+if TYPE_CHECKING:
+    from wordreel.types import Float32
 
-Arrays = dict[str, Float32]
+    Arrays = dict[str, Float32]
 
 
 def cached_arrays(root: Path, key: str, compute: Callable[[], Arrays]) -> Arrays:

@@ -1,4 +1,4 @@
-"""Weights on this machine: one folder per name, checked by hash when a process first uses them.
+"""Weights on this machine: one folder per name, checked by hash at the first use and after a change.
 
 A folder holds the converted files and `manifest.json`: the hashes of the source files, the converter, and
 the hashes of the converted files. A folder appears whole or not at all.
@@ -22,10 +22,13 @@ from wordreel.atomic import sync_file
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import ProgressCallback
 from wordreel.weights.archive import extract_members, file_sha256
+from wordreel.weights.array_cache import write_shared
 from wordreel.weights.package_weights import PackageWeights
 from wordreel.weights.registry import WeightsEntry, find
 
 MANIFEST = "manifest.json"
+STAMPS = "derived/checked"  # files that had their hash, one small file each
+STAMPED = 2**20  # bytes from which on a hash takes longer than to look for its stamp
 ABANDONED = 24 * 3600.0  # seconds after which a staging folder must be that of a killed process
 _checked: set[tuple[str, int, int, str]] = set()
 
@@ -53,9 +56,9 @@ class WeightStore:
         self.root = root if root is not None else default_root()
 
     def status(self, name: str) -> str:
-        """ "installed", "missing" or "corrupt" """
+        """ "installed", "missing" or "corrupt": every file is read"""
         try:
-            self.folder(name)
+            self._check_all(name, None)
         except WeightsCorrupt:
             return "corrupt"
         except WeightsMissing:
@@ -72,7 +75,7 @@ class WeightStore:
         file = entry.outputs[0] if output is None else output
         if file not in entry.outputs:
             raise WeightsError(f"weights {name!r} have no file {file!r}, only {', '.join(entry.outputs)}")
-        self._check(entry, self._manifest(entry), file)
+        self._check(entry, self._manifest(entry), file, self.root / STAMPS)
         return self.root / name / file
 
     def folder(self, name: str) -> Path:
@@ -82,11 +85,7 @@ class WeightStore:
             WeightsMissing: They are not installed, or in another version.
             WeightsCorrupt: A file does not have its hash.
         """
-        entry = find(name)
-        manifest = self._manifest(entry)
-        for output in entry.outputs:
-            self._check(entry, manifest, output)
-        return self.root / name
+        return self._check_all(name, self.root / STAMPS)
 
     def source_hash(self, name: str) -> str:
         """A hash of the source files and the converter: identifies weights however they are serialised."""
@@ -190,22 +189,46 @@ class WeightStore:
             )
         return dict(manifest)
 
-    def _check(self, entry: WeightsEntry, manifest: dict[str, Any], output: str) -> None:
+    def _check_all(self, name: str, stamps: Path | None) -> Path:
+        entry = find(name)
+        manifest = self._manifest(entry)
+        for output in entry.outputs:
+            self._check(entry, manifest, output, stamps)
+        return self.root / name
+
+    def _check(self, entry: WeightsEntry, manifest: dict[str, Any], output: str, stamps: Path | None) -> None:
         try:
-            whole = has_sha256(self.root / entry.name / output, str(manifest["outputs"].get(output)))
+            expected = str(manifest["outputs"].get(output))
+            whole = has_sha256(self.root / entry.name / output, expected, stamps)
         except OSError as error:
             raise _corrupt(entry, f"{output}: {error.strerror}") from None
         if not whole:
             raise _corrupt(entry, f"{output} does not have the expected hash")
 
 
-def has_sha256(path: Path, expected: str) -> bool:
-    """Whether a file has this hash; each process reads a file once."""
+def has_sha256(path: Path, expected: str, stamps: Path | None = None) -> bool:
+    """Whether a file has this hash.
+
+    Each process reads a file once. With `stamps`, a folder, a large file is read again only if its size, time
+    of change or inode is not what it was when it last had the hash, in any process.
+    """
     facts = path.stat()
     key = (str(path.resolve()), facts.st_size, facts.st_mtime_ns, expected)
-    if key not in _checked and file_sha256(path) == expected:
-        _checked.add(key)
-    return key in _checked
+    if key in _checked:
+        return True
+    stamp = json.dumps([*key, facts.st_ctime_ns, facts.st_ino])
+    stamped = None if stamps is None or facts.st_size < STAMPED else stamps / f"{expected[:32]}.json"
+    with suppress(OSError, UnicodeDecodeError):
+        if stamped is not None and stamped.read_text(encoding="utf-8") == stamp:
+            _checked.add(key)
+            return True
+    if file_sha256(path) != expected:
+        return False
+    _checked.add(key)
+    with suppress(OSError):  # a store that cannot be written costs only time
+        if stamped is not None:
+            write_shared(stamped, stamp.encode())
+    return True
 
 
 def identity(entry: WeightsEntry, source: Mapping[str, str]) -> str:

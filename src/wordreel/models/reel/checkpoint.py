@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ KEY = "reel"  # of the exported file's header
 TRAINED = "wordreel"  # of the header of a training's model (models/checkpoint.py)
 TUNED = "tuned"  # of the card of a model that was tuned: what it was tuned with
 SHIPPED = Path(__file__).parent / "reel.safetensors"
+_Stored = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]  # an array, and its scales if it is bytes
 TEXT_NETWORK, TEXT_HEAD = "caption.words.", "text_head."  # of the module's names
 
 
@@ -37,9 +38,9 @@ TEXT_NETWORK, TEXT_HEAD = "caption.words.", "text_head."  # of the module's name
 class ReelCheckpoint:
     """Arrays by part, the card (data, settings, figures), and the sizes."""
 
-    tower: dict[str, Float32]
-    encoder: dict[str, Float32]
-    scale: dict[str, Float32]
+    tower: Mapping[str, Float32]
+    encoder: Mapping[str, Float32]
+    scale: Mapping[str, Float32]
     card: dict[str, Any]
     digest: str = ""
 
@@ -102,15 +103,38 @@ def load(path: Path = SHIPPED) -> ReelCheckpoint:
 def _exported(path: Path, arrays: Mapping[str, Any], card: dict[str, Any]) -> ReelCheckpoint:
     if card.get("format") != FORMAT:
         raise WeightsCorrupt(f"{path} has format {card.get('format')}, this program reads {FORMAT}")
-    parts: dict[str, dict[str, Float32]] = {"tower": {}, "encoder": {}, "scale": {}}
+    parts: dict[str, dict[str, _Stored]] = {"tower": {}, "encoder": {}, "scale": {}}
     for name, array in arrays.items():
         part, _, rest = name.partition(".")
         if rest.endswith(BYTES):
-            rest = rest.removesuffix(BYTES)
-            parts[part][rest] = dequantise(array, arrays[f"{part}.{rest}{SCALES}"])
+            scales = arrays[f"{part}.{rest.removesuffix(BYTES)}{SCALES}"]
+            if array.ndim != 2 or scales.shape != array.shape[:1]:
+                raise ValueError(f"{name} has no scale for each row")
+            parts[part][rest.removesuffix(BYTES)] = array, scales
         elif not rest.endswith(SCALES):
-            parts[part][rest] = array.astype(np.float32)
-    return ReelCheckpoint(parts["tower"], parts["encoder"], parts["scale"], card)
+            parts[part][rest] = array, None
+    tower, encoder, scale = (_Arrays(parts[part]) for part in ("tower", "encoder", "scale"))
+    return ReelCheckpoint(tower, encoder, scale, card)
+
+
+class _Arrays(Mapping[str, Float32]):
+    """The arrays of a part as float32, made when they are first used: a search needs few of them."""
+
+    def __init__(self, stored: Mapping[str, _Stored]) -> None:
+        self._stored = stored
+        self._made: dict[str, Float32] = {}
+
+    def __getitem__(self, name: str) -> Float32:
+        if name not in self._made:
+            array, scales = self._stored[name]
+            self._made[name] = array.astype(np.float32) if scales is None else dequantise(array, scales)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
 
 
 def _trained(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> ReelCheckpoint:

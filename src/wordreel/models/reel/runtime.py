@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from wordreel.models.config import ReelConfig
+from wordreel.nets.bert_numpy import gelu
 from wordreel.types import Bool, Float32
 
 Weights = Mapping[str, Float32]
@@ -33,7 +34,7 @@ def first_tokens(weights: Weights, config: ReelConfig, clips: Clips) -> Float32:
     for number in range(config.layers):
         at = f"layers.{number}."
         x = x + _attention(weights, config.heads, at, _norm(weights, f"{at}norm1", x), real)
-        wide = _gelu(linear(weights, f"{at}linear1", _norm(weights, f"{at}norm2", x)))
+        wide = gelu(linear(weights, f"{at}linear1", _norm(weights, f"{at}norm2", x)))
         x = x + linear(weights, f"{at}linear2", wide)
     return np.asarray(x[:, 0], np.float32)
 
@@ -73,7 +74,7 @@ def embed_sentences(weights: Weights, sentences: Float32, own: Float32 | None = 
 def text_parts(weights: Weights, sentences: Float32) -> tuple[Float32, Float32]:
     """`[texts, 384]`, the linear part's input, and `[texts, dim]`, the two-layer part's output."""
     x = _norm(weights, "caption.norm", sentences)
-    return x, linear(weights, "caption.last", _gelu(linear(weights, "caption.first", x)))
+    return x, linear(weights, "caption.last", gelu(linear(weights, "caption.first", x)))
 
 
 def unit(rows: Float32) -> Float32:
@@ -100,15 +101,3 @@ def _norm(weights: Weights, at: str, x: Float32) -> Float32:
 
 def linear(weights: Weights, at: str, x: Float32) -> Float32:
     return np.asarray(x @ weights[f"{at}.weight"].T + weights[f"{at}.bias"], np.float32)
-
-
-def _gelu(x: Float32) -> Float32:
-    """`x (1 + erf(x / √2)) / 2`, with the error function to 1.5e-7 (Abramowitz and Stegun 7.1.26)."""
-    z = np.abs(x) * np.float32(np.sqrt(0.5))
-    t = 1 / (1 + np.float32(0.3275911) * z)
-    powers = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
-    series = np.zeros_like(t)
-    for factor in reversed(powers):
-        series = (series + np.float32(factor)) * t
-    erf = np.sign(x) * (1 - series * np.exp(-(z**2)))
-    return np.asarray(x * (1 + erf) / 2, np.float32)

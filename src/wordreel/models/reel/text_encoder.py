@@ -7,8 +7,6 @@ import hashlib
 import numpy as np
 
 from wordreel.models.reel.checkpoint import TUNED, ReelCheckpoint
-from wordreel.models.text.minilm import minilm_weights
-from wordreel.nets.bert import HEADS, build
 from wordreel.nets.sentences import SentenceEncoder
 from wordreel.weights.array_cache import write_shared
 from wordreel.weights.store import WeightStore
@@ -18,6 +16,9 @@ def text_encoder(store: WeightStore, checkpoint: ReelCheckpoint) -> SentenceEnco
     """The encoder of a checkpoint. Its network is built once and stored beside the weights."""
     path = store.root / "derived" / f"reel-{network_name(checkpoint)}.onnx"
     if not path.exists():
+        from wordreel.models.text.minilm import minilm_weights
+        from wordreel.nets.bert import HEADS, build
+
         write_shared(path, build({**minilm_weights(store), **checkpoint.encoder}, HEADS).SerializeToString())
     return SentenceEncoder(store, path, checkpoint.digest)
 

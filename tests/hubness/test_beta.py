@@ -6,7 +6,7 @@ from tests.hubness.hubby import hubby
 
 from wordreel.errors import HubnessError
 from wordreel.hubness import choose_beta, choose_beta_unlabelled, corrected_ranks, make_method
-from wordreel.hubness.choose_beta import GRID
+from wordreel.hubness.beta import GRID
 
 
 def test_labelled_choice_is_the_best_of_the_grid():

@@ -211,6 +211,27 @@ def test_help_and_import_load_nothing_heavy():
     assert ran.stdout.strip() == "[]"
 
 
+def test_a_search_loads_only_what_it_needs(built):
+    """A cold start is mostly imports: what a search by words does not need is not imported."""
+    library = built[0] / "library"
+    program = (
+        "import sys\n"
+        "from wordreel.cli import main\n"
+        "sys.argv = ['wordreel', 'search', 'grand opening', '--library', sys.argv[1]]\n"
+        "try:\n    main()\nexcept SystemExit as stopped:\n    assert not stopped.code\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", program, str(library)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "bakery.mp4" in ran.stdout
+    loaded = set(ran.stderr.split())
+    heavy = {"onnxruntime", "onnx", "torch", "av", "cv2", "pydantic", "rich", "fastapi", "importlib.metadata"}
+    unused = {"media.fence", "library.ingest", "hubness.torch_fit", "search.like", "search.video_query"}
+    unused |= {"index.cuda", "index.server", "nets.clip.backbone", "models.clip.zero_shot", "cli.train"}
+    assert sorted(loaded & (heavy | {f"wordreel.{name}" for name in unused})) == []
+    assert len([name for name in loaded if name.startswith("wordreel")]) <= 130
+
+
 @pytest.mark.parametrize(
     "verb",
     [

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wordreel.lru_cache import LRUCache
-from wordreel.nets.sentences import DIM, WEIGHTS, SentenceEncoder, shared_encoder
+from wordreel.nets.sentences import DIM, FIRST_TOKENS, WEIGHTS, SentenceEncoder, shared_encoder
 from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden_sentences.npz"
@@ -128,3 +128,16 @@ def test_experts_share_one_encoder_while_any_uses_it():
     first = shared_encoder(store)
     assert shared_encoder(WeightStore()) is first
     np.testing.assert_array_equal(first.encode(SENTENCES), SentenceEncoder(store).encode(SENTENCES))
+
+
+def test_a_first_query_equals_what_the_loaded_network_gives():
+    cold, warm = SentenceEncoder(), SentenceEncoder()
+    queries = ["a man lifts a car", "", "unbelievably 日本語"]
+    warm.encode([f"sentence {number} of a batch that is worth a network" for number in range(12)])
+    assert warm._loaded is not None
+    for query in queries:
+        np.testing.assert_allclose(cold.encode([query]), warm.encode([query]), atol=2e-6)
+    assert cold._loaded is None
+    for number in range(FIRST_TOKENS):
+        cold.encode([f"query {number}"])
+    assert cold._loaded is not None

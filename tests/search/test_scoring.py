@@ -8,7 +8,7 @@ import pytest
 from tests.search.helpers import find
 
 from wordreel.banks.embedded_bank import EmbeddedBank
-from wordreel.hubness import make_method, mixtures
+from wordreel.hubness import METHODS, make_method, mixtures
 from wordreel.hubness.gated import ranking_scores
 from wordreel.library.banks import create_bank
 from wordreel.search import lexical
@@ -35,6 +35,12 @@ def dense(work, method, text):
     for row, item in enumerate(searcher.snapshot.items):
         best[item.content] = max(best.get(item.content, -np.inf), float(scores[row]))
     return best
+
+
+def test_searchable_methods_need_no_other_queries_and_can_score_candidates():
+    needing = {name for name, kind in METHODS.items() if kind.transductive or name.startswith("dual-")}
+    kinds = {name: METHODS[name] for name in METHODS if name not in needing}
+    assert tuple(name for name, kind in kinds.items() if kind.foldable or name == "gc") == SEARCHABLE
 
 
 @pytest.mark.parametrize("name", [name for name in SEARCHABLE if name not in ("none", "gc")])

@@ -2,6 +2,7 @@ import hashlib
 import importlib
 import io
 import json
+import os
 import sys
 import tarfile
 import zipfile
@@ -11,9 +12,10 @@ import pytest
 
 from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.weights import package_index, package_weights, published
-from wordreel.weights.archive import extract_members
+from wordreel.weights import store as store_module
+from wordreel.weights.archive import extract_members, file_sha256
 from wordreel.weights.package_weights import ALL, ENTRIES, PackageArchive, PackageWeights
-from wordreel.weights.store import WeightStore, default_root, replace_folder
+from wordreel.weights.store import STAMPED, WeightStore, default_root, has_sha256, replace_folder
 
 
 def digest(content: bytes) -> str:
@@ -276,3 +278,32 @@ def test_the_catalogue_is_complete(entry):
 
 def test_names_are_unique():
     assert len({entry.name for entry in ENTRIES}) == len(ENTRIES)
+
+
+def test_a_large_file_is_hashed_again_only_after_a_change(tmp_path, monkeypatch):
+    file, stamps, reads = tmp_path / "large.bin", tmp_path / "stamps", []
+    content = bytes(STAMPED)
+    file.write_bytes(content)
+    monkeypatch.setattr(store_module, "file_sha256", lambda path: reads.append(path) or file_sha256(path))
+
+    def in_a_new_process(expected=None):
+        monkeypatch.setattr(store_module, "_checked", set())
+        return has_sha256(file, expected or digest(content), stamps), len(reads)
+
+    assert in_a_new_process() == (True, 1)
+    assert in_a_new_process() == (True, 1)
+    assert in_a_new_process("0" * 64) == (False, 2)  # another hash has no stamp
+    facts = file.stat()
+    file.write_bytes(b"x" + content[1:])
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # the time of change cannot be set
+    assert in_a_new_process() == (False, 3)
+    file.write_bytes(content)
+    assert in_a_new_process() == (True, 4)
+    (stamps / f"{digest(content)[:32]}.json").write_bytes(b"\xff")
+    assert in_a_new_process() == (True, 5)
+
+
+def test_small_files_have_no_stamps(tmp_path):
+    (tmp_path / "small.bin").write_bytes(b"small")
+    assert has_sha256(tmp_path / "small.bin", digest(b"small"), tmp_path / "stamps")
+    assert not (tmp_path / "stamps").exists()

@@ -39,8 +39,6 @@ VERBS = {
     "convert": "convert:convert",
     "export": "export:export",
     "use": "use:use",
-    "weights": "weights:app",
-    "bank": "bank:app",
     "evaluate": "evaluate:evaluate",
     "compare": "compare:compare",
     "results": "results:results",
@@ -48,6 +46,8 @@ VERBS = {
     "hubness": "hubness:hubness",
     "serve": "serve:serve",
     "demo": "demo:demo",
+    "weights": "weights:app",
+    "bank": "bank:app",
 }
 """In the order of the help: the module in `wordreel.cli`, and its function or its app of several verbs."""
 

@@ -26,7 +26,8 @@ _ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 class NumpyBert:
     """Encodes a sentence from its token ids."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, heads: int = HEADS) -> None:
+        self._heads = heads
         self._arrays = map_arrays(path)
         shapes = [array.shape for array in self._arrays[:BEFORE]]
         if (len(self._arrays) - BEFORE) % PER_LAYER or [len(shape) for shape in shapes] != [2, 2, 1, 1]:
@@ -41,7 +42,7 @@ class NumpyBert:
         scratch = np.empty(max(np.prod(array.shape) for array in self._arrays[BEFORE:]), np.float32)
         for _ in range((len(self._arrays) - BEFORE) // PER_LAYER):
             query, key, value = (_linear(x, next(arrays), next(arrays), scratch) for _ in range(3))
-            mixed = _attention(query, key, value)
+            mixed = _attention(query, key, value, self._heads)
             attended = _linear(mixed, next(arrays), next(arrays), scratch)
             x = _norm(x + attended, next(arrays), next(arrays))
             wide = gelu(_linear(x, next(arrays), next(arrays), scratch))
@@ -51,10 +52,10 @@ class NumpyBert:
         return np.asarray(mean / max(float(np.linalg.norm(mean)), EPSILON), np.float32)
 
 
-def _attention(query: Float32, key: Float32, value: Float32) -> Float32:
+def _attention(query: Float32, key: Float32, value: Float32, heads: int) -> Float32:
     count, dim = query.shape
-    q, k, v = (part.reshape(count, HEADS, -1).transpose(1, 0, 2) for part in (query, key, value))
-    scores = q @ k.transpose(0, 2, 1) * np.float32(1 / np.sqrt(dim // HEADS))
+    q, k, v = (part.reshape(count, heads, -1).transpose(1, 0, 2) for part in (query, key, value))
+    scores = q @ k.transpose(0, 2, 1) * np.float32(1 / np.sqrt(dim // heads))
     shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
     shares /= shares.sum(axis=-1, keepdims=True)
     return np.asarray((shares @ v).transpose(1, 0, 2).reshape(count, dim), np.float32)

@@ -47,9 +47,9 @@ class MappedArray:
 
 def map_arrays(path: Path) -> list[MappedArray]:
     """The float32 arrays of a network that have a shape, in the order of the file."""
-    with path.open("rb") as file:
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     try:
+        with path.open("rb") as file:
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         graph = next(
             part for number, part in _fields(data) if number == _GRAPH and isinstance(part, memoryview)
         )

@@ -42,7 +42,8 @@ def test_the_model_reads_the_classes_of_a_clip():
     known = ExpertConfig("motion-classes", 400, "segments", max_tokens=1)
     rng = np.random.default_rng(1)
     mean, deviation = rng.random(400).astype(np.float32), rng.random(400).astype(np.float32) + 1
-    model.checkpoint.scale.update({"motion-classes.mean": mean, "motion-classes.deviation": deviation})
+    own = {"motion-classes.mean": mean, "motion-classes.deviation": deviation}
+    model.checkpoint = replace(model.checkpoint, scale={**model.checkpoint.scale, **own})
     model._config = replace(reel(), experts=(*reel().experts, known))
     tracks = {"motion": some_track(1024), "appearance": some_track(1280)}
     (tokens,) = model.tokens(tracks, [CLIP])

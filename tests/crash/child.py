@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import traceback
@@ -32,6 +33,7 @@ def fork(function: Callable[[], object]) -> tuple[int, list[Any] | None]:
     child = os.fork()
     if child == 0:
         os.close(reading)
+        gc.disable()  # it does not live long
         code = 1
         try:
             try:

@@ -18,7 +18,7 @@ from typing import Any
 from tests.crash.child import InChild, fork, in_child
 from tests.crash.disk import LOST, Disk, Lost, Tree, write_tree
 from tests.crash.faults import Call, Faults, Mode, read_calls
-from tests.crash.library_state import answers, library_state, open_library, problems
+from tests.crash.library_state import library_state, open_library, problems_and_answers
 from tests.crash.operations import Operation, Place, Step, base
 from tests.crash.server import Database
 
@@ -77,8 +77,8 @@ def warm_up(folder: Path) -> None:
         importlib.import_module("psycopg")
     place = Place(folder / "box", folder / "media")
     base(place)
-    for look in (library_state, problems, answers):
-        look(place.library)
+    library_state(place.library)
+    problems_and_answers(place.library)
     shutil.rmtree(folder)
     gc.freeze()  # so that forked processes share the memory of all that
 
@@ -149,7 +149,11 @@ class Experiment:
         return self.operation.state(self.place)
 
     def _answers(self) -> Any:
-        return answers(self.place.library)
+        """What searches answer in a library with which nothing is wrong."""
+        found, answers = problems_and_answers(self.place.library)
+        if found:
+            raise AssertionError(f"not sound: {found}")
+        return answers
 
     def _record(self, stop: int = 0) -> list[Call]:
         """The calls of a run, which dies at a point if one is given."""
@@ -308,14 +312,12 @@ class Experiment:
         at = self._which_state()
         if done:
             assert at == len(self.reference.states) - 1, "what was done is lost"
-        self._check_sound()
         assert self._answers() == self.reference.answers[at], "other answers"
         if not again:
             return at
         self._run(self.operation.run)
         assert self._state() == self.reference.states[-1], "run again, it leaves another state"
         assert self._answers() == self.reference.answers[-1], "run again, other answers"
-        self._check_sound()
         return at
 
     def _which_state(self) -> int:
@@ -324,11 +326,6 @@ class Experiment:
         if state not in self.reference.states:
             raise AssertionError(f"neither before nor after: {difference(state, self.reference.states)}")
         return self.reference.states.index(state)
-
-    def _check_sound(self) -> None:
-        found = problems(self.place.library)
-        if found:
-            raise AssertionError(f"not sound: {found}")
 
 
 def difference(state: Any, states: Sequence[Any]) -> str:

@@ -55,25 +55,27 @@ def library_state(folder: Path) -> Any:
         }
 
 
-def problems(folder: Path) -> list[str]:
-    """What `wordreel verify` finds wrong, notes aside, and embeddings that are not those of the tracks."""
+def problems_and_answers(folder: Path) -> tuple[list[str], Any]:
+    """What is wrong with a library, and what searches answer; None for that where there is no library."""
     if not (folder / NAME).is_file():
-        return []
-    with LibraryStore.open(folder) as store:
-        found = [*verify(store), *recompute_embeddings(store, ColourModel())]
-        return [f"{problem.kind}: {problem.what}" for problem in found if not problem.note]
-
-
-def answers(folder: Path) -> Any:
-    """Hits with their moments and scores, plain and with every bank; None where there is no library."""
-    if not (folder / NAME).is_file():
-        return None
+        return [], None
     with open_library(folder) as library:
-        if not library.store.has_tracks(ColourModel.experts):
-            return []
-        norms = [("none", None), *(("is", row.name) for row in library.banks.list())]
-        return [
-            (bank, hit.path, hit.start, hit.end, round(hit.score, 4))
-            for norm, bank in norms
-            for hit in library.search(QUERY, norm=norm, bank=bank, beta=20.0, moments=True, limit=10)
-        ]
+        return _problems(library.store), _answers(library)
+
+
+def _problems(store: LibraryStore) -> list[str]:
+    """What `wordreel verify` finds wrong, notes aside, and embeddings that are not those of the tracks."""
+    found = [*verify(store), *recompute_embeddings(store, ColourModel())]
+    return [f"{problem.kind}: {problem.what}" for problem in found if not problem.note]
+
+
+def _answers(library: wordreel.Library) -> Any:
+    """Hits with their moments and scores, plain and with every bank."""
+    if not library.store.has_tracks(ColourModel.experts):
+        return []
+    norms = [("none", None), *(("is", row.name) for row in library.banks.list())]
+    return [
+        (bank, hit.path, hit.start, hit.end, round(hit.score, 4))
+        for norm, bank in norms
+        for hit in library.search(QUERY, norm=norm, bank=bank, beta=20.0, moments=True, limit=10)
+    ]

@@ -7,6 +7,7 @@ the next; without them, that is before or after.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from wordreel.search.use import switch
 FILMS = {"meadow": (12.0, 482), "sea": (25.0, 4060)}
 WORDS = ("red x", "green y", "blue z", "red and blue", "nothing")
 SERVER = "one server"
+NEWEST = 1_700_000_000  # seconds since 1970
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,10 @@ class Operation:
 
 
 def film(place: Place, name: str, seconds: float = 30.0, seed: int = 7, **extra: object) -> Path:
-    return write_media(place.media / f"{name}.mp4", seconds=seconds, seed=seed, **extra)
+    """A film whose time follows from its seed: the newest are added first, those with small seeds."""
+    path = write_media(place.media / f"{name}.mp4", seconds=seconds, seed=seed, **extra)
+    os.utime(path, (NEWEST - seed, NEWEST - seed))
+    return path
 
 
 def add_all(place: Place, library: wordreel.Library, *names: str) -> None:
@@ -101,7 +106,7 @@ def before_first_add(place: Place) -> None:
 def before_add(place: Place) -> None:
     base(place)
     film(place, "new", 14.0, 11)
-    film(place, "torn", bad="broken")
+    film(place, "torn", seed=13, bad="broken")
 
 
 def before_change(place: Place) -> None:

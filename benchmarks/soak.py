@@ -23,6 +23,7 @@ import os
 import platform
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,7 @@ from soak_clients import Load, playback_clients, search_clients, writer
 from soak_server import PROMPT, VIDEOS, WORDREEL, Server, clip, served
 
 from wordreel.library import LibraryStore, verify
+from wordreel.serve.encoder import CACHED
 
 SHAPE = {"code", "message", "field", "next_step"}
 SAMPLE_EVERY = 2.0  # seconds
@@ -47,9 +49,11 @@ def disk(library: Path) -> dict[str, int]:
     sizes = []
     for path in library.rglob("*"):
         try:
-            sizes.append(path.stat().st_size if path.is_file() else 0)
+            status = path.stat()
         except FileNotFoundError:
             continue
+        if stat.S_ISREG(status.st_mode):
+            sizes.append(status.st_size)
     return {"files": len(sizes), "disk_mib": sum(sizes) >> 20}
 
 
@@ -81,6 +85,7 @@ def soak(server: Server, library: Path, media: Path, seconds: float, clients: in
         thread.join(PROMPT)
     sixth = seconds / 6
     start, end = (sixth, 2 * sixth), (5 * sixth, seconds)
+    sixths = [_mean(samples, number * sixth, (number + 1) * sixth)["rss_mib"] for number in range(6)]
     later = [sample for sample in samples if sample["at"] >= seconds / 2]
     slope = np.polyfit([s["at"] / 60 for s in later], [s["rss_mib"] for s in later], 1)[0]
     return {
@@ -92,6 +97,7 @@ def soak(server: Server, library: Path, media: Path, seconds: float, clients: in
         "errors": dict(load.errors),
         "start": {"latency": latencies(load, *start), **_mean(samples, *start)},
         "end": {"latency": latencies(load, *end), **_mean(samples, *end)},
+        "rss_mib_of_each_sixth": sixths,
         "rss_slope_mib_per_minute_of_the_second_half": round(float(slope), 2),
         "samples": samples[:: max(1, len(samples) // 60)],
     }
@@ -198,8 +204,9 @@ def faults(report: dict[str, Any]) -> list[str]:
     for each in (over["answers"], over["answers_rated"]):
         found += [f"overload: {key} ({count})" for key, count in each.items() if not key.startswith(allowed)]
     start, end = run["start"], run["end"]
-    if end["rss_mib"] > 1.15 * start["rss_mib"] + 32:
-        found.append(f"memory grew from {start['rss_mib']} to {end['rss_mib']} MiB")
+    sixths = run["rss_mib_of_each_sixth"]
+    if end["rss_mib"] > 1.15 * start["rss_mib"] + 32 or sixths[-1] > 1.03 * sixths[3]:
+        found.append(f"memory grew: {sixths} MiB in the sixths of the time")
     if end["open_files"] > start["open_files"] + 16 or end["files"] > start["files"] + 64:
         open_files = f"open {start['open_files']} to {end['open_files']}"
         found.append(f"files grew: {open_files}, on disk {start['files']} to {end['files']}")
@@ -227,6 +234,7 @@ def page(report: dict[str, Any]) -> str:
         f'removed, {sum(run["errors"].values())} errors. "Start" and "end" are the second and the last '
         "sixth of the time."
     )
+    sixths = run["rss_mib_of_each_sixth"]
     memory = f"{run['rss_slope_mib_per_minute_of_the_second_half']:+g} MiB a minute"
     stopped = (
         f"SIGTERM with 16 searches and an add on their way: {_listed(stop['requests'])}; exit status "
@@ -247,7 +255,8 @@ def page(report: dict[str, Any]) -> str:
         about,
         "\n".join([table, *rows]),
         "\n".join(["| of the server | start | end |", "|---|--:|--:|", *usage]),
-        f"Memory in the second half: {memory}.",
+        f"Memory in the sixths of the time, medians: {', '.join(f'{mib:g}' for mib in sixths)} MiB; in the "
+        f"second half {memory}. The cache of query embeddings is full after {CACHED} different queries.",
         stopped,
         crowded,
         "What does not hold: " + ("; ".join(report["faults"]) or "nothing") + ".",

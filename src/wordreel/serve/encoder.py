@@ -16,7 +16,7 @@ from wordreel.serve.metrics import Metrics
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 
 MOST = 64  # texts in a batch
-CACHED = 4096
+CACHED = 1024  # queries; with what the default model caches of each, 12 KiB
 
 
 class CachedQueryModel(Model):

@@ -26,6 +26,8 @@ COMMANDS = {
     "add_nothing_there": "add MEDIA/nowhere -L LIBRARY",
     "search": "search 'grand opening' -L LIBRARY",
     "search_moments": "search 'grand opening' --moments --limit 1 -L LIBRARY",
+    "search_no_words": "search -L LIBRARY",
+    "search_no_pictures": "search 'grand opening' --preview -L LIBRARY",
     "search_compare": "search 'grand opening' --compare --norm dis -L LIBRARY",
     "search_nothing_passes": "search 'grand opening' --in /nowhere -L LIBRARY",
     "search_too_sure": "search 'zzz qqq' --min-confidence 1 -L LIBRARY",
@@ -60,6 +62,7 @@ MASKS = (
     (r"\b[0-9a-f]{16,64}\b", "HASH"),
     (r"(?<=\d\. {2})-?\d+\.\d{3}\b", "SCORE"),
     (r"[+−-]\d\.\d\d(?=: )", "SHARE"),
+    (r" +\d+% sure", "  N% sure"),
     (r"\b\d+ ?%", "N%"),
     (r"\d+(\.\d+)?× real time", "N× real time"),
     (r"\bin \d+(\.\d+)? (ms|s|min)\b", "in TIME"),
@@ -105,6 +108,9 @@ def run(monkeypatch, capsys):
     def run(arguments: list[str]) -> str:
         monkeypatch.setattr(sys, "argv", ["wordreel", *arguments])
         monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.setenv("TERM", "xterm")
+        for name in ("KITTY_WINDOW_ID", "TERM_PROGRAM", "LC_TERMINAL", "WORDREEL_PICTURES"):
+            monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("TERMINAL_WIDTH", "100")
         code = 0
         try:

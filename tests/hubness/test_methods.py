@@ -7,6 +7,7 @@ from tests.hubness.cases import case
 
 from wordreel.errors import HubnessError
 from wordreel.hubness import METHODS, make_method, ranking_scores
+from wordreel.hubness.registry import STATISTICS
 
 pytestmark = pytest.mark.usefixtures("logits_on_purpose")
 
@@ -201,3 +202,9 @@ def test_both_searches_of_sorted_columns_agree():
         given = case(seed)
         columns = np.sort(given.bank.T, axis=1)
         assert np.array_equal(_bisect(columns, given.rows), _search(columns, given.rows))
+
+
+def test_methods_are_registered_under_their_names():
+    for registered in (METHODS, STATISTICS):
+        assert {name: kind.name for name, kind in registered.items()} == {name: name for name in registered}
+    assert "nothing" not in METHODS

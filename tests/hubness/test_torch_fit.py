@@ -51,7 +51,7 @@ def test_the_flag_says_what_the_device_can_gather():
     from wordreel.hubness.registry import METHODS, STATISTICS
     from wordreel.hubness.torch_statistics import BUILDERS
 
-    for kind in (METHODS | STATISTICS).values():
+    for kind in {**METHODS, **STATISTICS}.values():
         method = kind()
         gathered = method.single_pass and all(set(method.builders(b)) <= set(BUILDERS) for b in method.banks)
         assert kind.gpu == gathered, kind.name

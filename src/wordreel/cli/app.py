@@ -46,6 +46,7 @@ VERBS = {
     "hubness": "hubness:hubness",
     "serve": "serve:serve",
     "demo": "demo:demo",
+    "completion": "completion:completion",
     "weights": "weights:app",
     "bank": "bank:app",
 }

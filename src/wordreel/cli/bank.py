@@ -22,6 +22,7 @@ from wordreel.cli.common import (
 )
 from wordreel.cli.evaluate_inputs import CaptionSource, command
 from wordreel.cli.option_groups import expand_options
+from wordreel.cli.terminal import padded
 
 if TYPE_CHECKING:
     from wordreel.banks.check import BankCheck, BankCheckRow
@@ -77,9 +78,8 @@ def list_banks(library: LibraryOption, as_json: JsonOption = False) -> None:
         print_json(rows)
         return
     for row in rows:
-        typer.echo(
-            f"{row['name']:<16} {row['size']:>7} queries  {row['check']:<10} {printable(row['source'])}"
-        )
+        name, source = padded(printable(row["name"]), 16), printable(row["source"])
+        typer.echo(f"{name} {row['size']:>7} queries  {row['check']:<10} {source}")
     if not rows:
         typer.echo("No banks. Build one from everyday queries: `wordreel bank build`.")
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from wordreel.cli.common import JsonOption, LibraryOption, beta_number, clock, print_json, printable
-from wordreel.cli.search import reasons
+from wordreel.cli.hit_lines import reasons
 
 
 def caption(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,7 +34,8 @@ def demo(
     Example: wordreel demo --model clip-vit-b-32
     """
     from wordreel.api import Library
-    from wordreel.cli import add, search
+    from wordreel.cli import add
+    from wordreel.cli.hit_lines import lines, reasons
     from wordreel.cli.weights import fetch_all
     from wordreel.demo.collection import build_collection
     from wordreel.demo.samples import download_samples
@@ -69,9 +71,9 @@ def demo(
         correct = query.answered_by(Path(first.path).name, first.start, first.end)
         results.append({"query": query.text, "file": Path(first.path).name, "correct": correct})
         echo(f'\n{"✓" if correct else "✗"} "{query.text}"')
-        for hit in hits:
-            echo("  " + search.line(hit).replace(f"{collection.resolve()}/", ""))
-        echo(f"        {search.reasons(first)}")
+        for text in lines([replace(hit, path=Path(hit.path).name) for hit in hits]):
+            echo(f"  {text}")
+        echo(f"        {reasons(first)}")
     if as_json:
         print_json(results)
         return

@@ -9,6 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from wordreel.cli.common import JsonOption, LibraryOption, clock, count_of, long_time, print_json, printable
+from wordreel.cli.terminal import linked, padded
+
+MOST_CLIPS = 12  # listed line by line
 
 
 def list_videos(
@@ -50,7 +53,7 @@ def list_videos(
         length = kinds.get(video.info.kind) or kinds.get(video.info.container) or clock(video.info.duration)
         quick = "  (quick look)" if video.analysis == "quick" else ""
         for path in video.paths:
-            typer.echo(f"{length:>10}  {printable(path)}{quick}")
+            typer.echo(f"{length:>10}  {linked(path)}{quick}")
     files, clips = count_of(stats.files, "file"), count_of(stats.clips, "clip")
     failures_text = count_of(stats.failures, "failure")
     media = long_time(stats.seconds)
@@ -63,6 +66,7 @@ def list_videos(
 def show(
     file: Annotated[Path, typer.Argument(help="A file of the library.")],
     library: LibraryOption,
+    every: Annotated[bool, typer.Option("--all", help="List every clip of a long video.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show one file: its clips, what the experts recognised, and its spoken and on-screen words.
@@ -84,10 +88,15 @@ def show(
     for expert in facts["experts"]:
         labels = "; ".join(expert["labels"]) if expert["labels"] else f"{expert['rows']} rows"
         typer.echo(f"  {expert['name']:<12} {expert['reason'] or labels}")
-    for clip in facts["clips"]:
-        typer.echo(f"  clip {clock(clip['start'])} – {clock(clip['end'])}")
+    clips = facts["clips"]
+    if len(clips) > MOST_CLIPS and not every:
+        first, last = clips[0]["start"], clips[-1]["end"]
+        typer.echo(f"  {len(clips)} clips {clock(first)} – {clock(last)}  (--all lists them)")
+    else:
+        for clip in clips:
+            typer.echo(f"  clip {clock(clip['start'])} – {clock(clip['end'])}")
     for caption in facts["captions"]:
-        typer.echo(f"  {caption['split']:<12} {printable(caption['text'])}")
+        typer.echo(f"  {padded(printable(caption['split']), 12)} {printable(caption['text'])}")
     for words in facts["words"]:
         typer.echo(f"  {clock(words['start'])}  {words['expert']}: {printable(words['text'])}")
 

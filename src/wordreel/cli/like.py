@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, clock, print_json
+from wordreel.cli.common import JsonOption, LibraryOption, print_json
 from wordreel.cli.filters import ANY_FILE, FilterOptions
+from wordreel.cli.hit_lines import print_hits
 from wordreel.cli.option_groups import expand_options
-from wordreel.cli.search import line, reasons
 
 
 @expand_options
@@ -38,10 +38,7 @@ def like(
     if as_json:
         print_json([asdict(match) for match in matches])
         return
-    for match in matches:
-        typer.echo(line(match))
-        start, end = match.like
-        at = f"like {clock(start)} – {clock(end)}  ·  " if end > start else ""
-        typer.echo(f"      {at}{reasons(match)}")
-    if not matches:
+    if matches:
+        print_hits(matches)
+    else:
         typer.echo("Nothing to show: no other video of the library can be compared with it.")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,27 +17,27 @@ from wordreel.cli.common import (
     JsonOption,
     LibraryOption,
     beta_number,
-    clock,
     counter,
     print_json,
-    printable,
 )
 from wordreel.cli.filters import ANY_FILE, FilterOptions
+from wordreel.cli.hit_lines import print_comparison, print_hits
 from wordreel.cli.option_groups import expand_options
 from wordreel.errors import NextStep, WordreelError
 
 if TYPE_CHECKING:
-    from wordreel.search.hits import CaptionMatch, Hit, Results
-
-MAX_REASONS = 3
-MIN_SHARE = 0.1  # of the score
+    from wordreel.api import Library
+    from wordreel.search.hits import Hit, Results
 
 
 @expand_options
 def search(
     library: LibraryOption,
     words: Annotated[
-        str | None, typer.Argument(help="What to look for, in your own words.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="What to look for, in your own words; a prompt asks if there are none.", show_default=False
+        ),
     ] = None,
     then: Annotated[str | None, typer.Option(help="What happens later in the same video.")] = None,
     image: Annotated[Path | None, typer.Option(help="Find what looks like this picture.")] = None,
@@ -60,6 +62,12 @@ def search(
     min_confidence: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Leave out less confident hits; needs a query bank.")
     ] = 0.0,
+    every: Annotated[
+        bool, typer.Option("--all", help="With --moments: a line for each, also for several of one video.")
+    ] = False,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Show frames of each hit: in kitty, iTerm2 or with sixel.")
+    ] = False,
     open_best: Annotated[bool, typer.Option("--open", help="Play the best hit, from its moment on.")] = False,
     index: IndexOption = None,
     form: Annotated[
@@ -79,8 +87,16 @@ def search(
       wordreel search "a red car" --compare
 
       wordreel search "a red car" --format edl > cars.edl
+
+      wordreel search
     """
     from wordreel.api import Library
+
+    if words is None and image is None and not as_json and form is None and _at_a_terminal():
+        with Library(library, create=False, index=index) as opened:
+            chosen = dict(filters.chosen(), moments=moments, norm=norm, bank=bank, limit=limit)
+            _prompt(opened, every, preview, chosen)
+        return
     from wordreel.search.query import Query
 
     query = Query.build(
@@ -97,6 +113,8 @@ def search(
         min_confidence=min_confidence,
         **filters.chosen(),
     )
+    if preview:
+        _check_preview()
     with Library(library, create=False, index=index) as opened:
         results = opened.search(query, on_progress=counter("queries of the bank embedded"))
         files = bool(opened.store.files())
@@ -112,10 +130,54 @@ def search(
     elif not results:
         print_nothing(files, min_confidence)
     else:
-        for hit in results:
-            print_hit(hit)
+        print_hits(results, every, _preview_of if preview else None)
     if open_best and results:
-        subprocess.Popen(player(results[0]), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        _play(results[0])
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _prompt(library: Library, every: bool, preview: bool, chosen: dict[str, Any]) -> None:
+    """Answer one query after another."""
+    from wordreel.cli.prompt import ask
+
+    last: list[Hit] = []
+
+    def search(words: str) -> None:
+        results = library.search(words, **chosen)
+        last[:] = results
+        if results:
+            print_hits(results, every, _preview_of if preview else None)
+        else:
+            print_nothing(bool(library.store.files()), 0.0)
+
+    def play(rank: int) -> None:
+        found = next((hit for hit in last if hit.rank == rank), None)
+        if found is None:
+            raise WordreelError(f"there is no hit {rank}; search first")
+        _play(found)
+
+    if preview:
+        _check_preview()
+    ask(search, play)
+
+
+def _check_preview() -> None:
+    from wordreel.cli.pictures import picture_protocol
+
+    picture_protocol(os.environ)
+
+
+def _preview_of(hit: Hit) -> str:
+    from wordreel.cli.pictures import preview
+
+    return preview(hit)
+
+
+def _play(hit: Hit) -> None:
+    subprocess.Popen(player(hit), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
 def as_plain(results: Results[Hit]) -> Any:
@@ -136,33 +198,6 @@ def print_nothing(files: bool, min_confidence: float) -> None:
         typer.echo("Nothing to show: no file in the library passes these filters.")
 
 
-def print_hit(hit: Hit) -> None:
-    """A hit on one line, the later moment of a `--then` below it, and the reasons."""
-    from wordreel.search.hits import SequenceHit
-
-    typer.echo(line(hit))
-    if isinstance(hit, SequenceHit):
-        typer.echo(f"      then {clock(hit.then[0])} – {clock(hit.then[1])}  ({hit.then_score:.3f})")
-    typer.echo(f"      {reasons(hit)}")
-
-
-def print_comparison(results: Results[Hit]) -> None:
-    """Plain ranking against the normalised one: each normalised hit with its change of rank."""
-    typer.echo(f"none → {results.norm}")
-    for hit, before in results.rank_changes():
-        if before is None:
-            change = "new"
-        elif before == hit.rank:
-            change = "="
-        else:
-            change = f"{'↑' if before > hit.rank else '↓'}{abs(before - hit.rank)}"
-        typer.echo(f"{'–' if before is None else before:>3} →{line(hit)}  {change}")
-    listed = {hit.content for hit in results}
-    for hit in results.plain or ():
-        if hit.content not in listed:
-            typer.echo(f"{hit.rank:>3} →  –   {hit.score:.3f}  {printable(hit.path)}  out")
-
-
 def player(hit: Hit) -> list[str]:
     """The command that plays a hit: at its moment with a known player, else as the desktop would."""
     from wordreel.library.paths import is_imported
@@ -177,22 +212,3 @@ def player(hit: Hit) -> list[str]:
     if opener is None:
         raise WordreelError("no player was found", NextStep(f"install mpv, or open {hit.path} yourself"))
     return [opener, hit.path]
-
-
-def line(hit: Hit) -> str:
-    """Rank, score, file and moment in one line, and whether the file is known by key frames alone."""
-    when = "picture" if hit.kind == "image" else f"{clock(hit.start)} – {clock(hit.end)}"
-    confidence = "" if hit.confidence is None else f"  {hit.confidence:.0%} sure"
-    quick = "  (quick look)" if hit.analysis == "quick" else ""
-    return f"{hit.rank:>3}.  {hit.score:.3f}  {printable(hit.path)}  [{when}]{confidence}{quick}"
-
-
-def reasons(hit: Hit | CaptionMatch) -> str:
-    """The reasons that carried it, strongest first, with their shares of the score; `--json` has all."""
-    parts = []
-    plain = abs(sum(reason.share for reason in hit.why))  # the score before any normalisation
-    carried = [reason for reason in hit.why if reason.share >= MIN_SHARE * plain]
-    for reason in carried[:MAX_REASONS] or hit.why[:1]:
-        at = f" at {clock(reason.at[0])}" if reason.at else ""
-        parts.append(f"{reason.expert} {reason.share:+.2f}: {printable(reason.what)}{at}")
-    return "  ·  ".join(parts) if parts else "no expert recognised anything"

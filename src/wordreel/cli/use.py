@@ -11,6 +11,7 @@ import typer
 
 from wordreel.cli.common import JsonOption, LibraryOption, print_json, printable, size_of
 from wordreel.cli.show_progress import Shown, show_progress, shown
+from wordreel.cli.terminal import padded
 from wordreel.progress import Progress
 
 if TYPE_CHECKING:
@@ -169,6 +170,5 @@ def _print_models(opened: Library, every: bool, as_json: bool) -> None:
             continue
         state = "in use" if row.in_use else ""
         name = printable(row.name) or "(a model that is gone)"
-        typer.echo(
-            f"{name:<24} {row.fingerprint:<16}  {row.embedded}/{row.clips} clips embedded  {state}".rstrip()
-        )
+        embedded = f"{row.embedded}/{row.clips} clips embedded"
+        typer.echo(f"{padded(name, 24)} {row.fingerprint:<16}  {embedded}  {state}".rstrip())

@@ -1,46 +1,56 @@
-"""The methods by their short names."""
+"""The methods by their short names. The module of a method is imported when the method is looked up."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from importlib import import_module
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.centring import Centring
-from wordreel.hubness.csls import CSLS
-from wordreel.hubness.dual_dynamic_inverted_softmax import DualDynamicInvertedSoftmax
-from wordreel.hubness.dual_inverted_softmax import DualInvertedSoftmax
-from wordreel.hubness.dual_softmax import DualSoftmax
-from wordreel.hubness.dynamic_inverted_softmax import DynamicInvertedSoftmax
-from wordreel.hubness.globally_corrected import GloballyCorrected
-from wordreel.hubness.inverted_softmax import InvertedSoftmax
 from wordreel.hubness.method import Method
-from wordreel.hubness.nnn import NNN
-from wordreel.hubness.plain import Plain
-from wordreel.hubness.sinkhorn import DualSinkhorn, Sinkhorn
-from wordreel.hubness.standard_score import StandardScore
-from wordreel.hubness.transductive_inverted_softmax import TransductiveInvertedSoftmax
 
-METHODS: dict[str, type[Method]] = {
-    kind.name: kind
-    for kind in (
-        Plain,
-        GloballyCorrected,
-        CSLS,
-        InvertedSoftmax,
-        DynamicInvertedSoftmax,
-        Centring,
-        NNN,
-        DualInvertedSoftmax,
-        DualDynamicInvertedSoftmax,
-        Sinkhorn,
-        DualSinkhorn,
-        TransductiveInvertedSoftmax,
-        DualSoftmax,
-    )
-}
-STATISTICS: dict[str, type[Method]] = {
-    StandardScore.name: StandardScore
-}  # fitted like methods, but no ranking
+
+class Methods(Mapping[str, type[Method]]):
+    """Methods by name, each of them imported from its module of this package."""
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        """`places` maps a name to `module:Class`."""
+        self._places = places
+
+    def __getitem__(self, name: str) -> type[Method]:
+        module, _, kind = self._places[name].partition(":")
+        method: type[Method] = getattr(import_module(f"wordreel.hubness.{module}"), kind)
+        return method
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+METHODS = Methods(
+    {
+        "none": "plain:Plain",
+        "gc": "globally_corrected:GloballyCorrected",
+        "csls": "csls:CSLS",
+        "is": "inverted_softmax:InvertedSoftmax",
+        "dis": "dynamic_inverted_softmax:DynamicInvertedSoftmax",
+        "cent": "centring:Centring",
+        "nnn": "nnn:NNN",
+        "dual-is": "dual_inverted_softmax:DualInvertedSoftmax",
+        "dual-dis": "dual_dynamic_inverted_softmax:DualDynamicInvertedSoftmax",
+        "sinkhorn": "sinkhorn:Sinkhorn",
+        "dual-sinkhorn": "sinkhorn:DualSinkhorn",
+        "test-is": "transductive_inverted_softmax:TransductiveInvertedSoftmax",
+        "dsl": "dual_softmax:DualSoftmax",
+    }
+)
+STATISTICS = Methods({"unusual": "standard_score:StandardScore"})
+"""Fitted like methods, but no ranking."""
 
 
 def make_method(name: str, **parameters: object) -> Method:
@@ -60,12 +70,13 @@ def make_method(name: str, **parameters: object) -> Method:
     >>> make_method("dis", beta=10.0)
     DynamicInvertedSoftmax(beta=10.0, k=1)
     """
-    kinds = METHODS | STATISTICS
+    kinds = STATISTICS if name in STATISTICS else METHODS
     if name not in kinds:
         raise HubnessError(f"there is no method {name!r}; choose one of {', '.join(sorted(METHODS))}")
-    known = [field.name for field in fields(kinds[name])]
+    kind = kinds[name]
+    known = [field.name for field in fields(kind)]
     if not set(parameters) <= set(known):
         raise HubnessError(
             f"{name!r} has the parameters {', '.join(known) or 'none'}, not {', '.join(parameters)}"
         )
-    return kinds[name](**parameters)
+    return kind(**parameters)

@@ -10,7 +10,7 @@ SUPPLY := .venv-supply
 # requirements.lock holds for these; elsewhere the newest packages that pyproject.toml allows are installed.
 LOCKED := $(shell $(PYTHON) -c 'import platform, sys; print("yes" if (sys.platform, platform.machine()) == ("linux", "x86_64") and sys.version_info[:2] in ((3, 11), (3, 12)) else "no")')
 
-.PHONY: demo test test-crash test-slow test-properties test-reference test-ray test-servers fuzz bench docs lock audit clean
+.PHONY: demo test test-crash test-slow test-properties test-reference test-ray test-servers test-order fuzz bench docs lock audit clean
 
 # MODEL=NAME, a folder or a hub id lets that model answer, and downloads it where it must: MODEL=clip-vit-b-32.
 demo: $(VENV)/.demo
@@ -50,6 +50,11 @@ test-ray: $(RAY)/.ready
 # A real PostgreSQL and a real Milvus on this machine, killed and restarted, in an environment of its own.
 test-servers: $(SERVERS)/.ready
 	$(SERVERS)/bin/python -m pytest -m slow tests/servers
+
+# 500 queries of LIBRARY on every surface: nothing shown of a hit contradicts its place. NAME names the table.
+NAME ?= order
+test-order: $(VENV)/.dev
+	$(BIN)/python -m tests.order $(LIBRARY) --out results/order/$(NAME).json
 
 # Changed inputs at everything that reads what others wrote, for SECONDS in all; the table goes to results/fuzz.
 SECONDS ?= 1200

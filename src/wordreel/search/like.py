@@ -53,7 +53,7 @@ def find_look_alikes(searcher: Searcher, video: VideoQuery, query: Query) -> Res
     displayed = pairs[query.offset : wanted]
     paths = passing.paths([snapshot.items[pair.row].content for pair in displayed])
     hits = [
-        _match(searcher, video, rank, pair.row, pair.clip, paths[snapshot.items[pair.row].content])
+        _match(searcher, video, rank, pair, paths[snapshot.items[pair.row].content])
         for rank, pair in enumerate(displayed, start=query.offset + 1)
         if snapshot.items[pair.row].content in paths  # not removed since the snapshot
     ]
@@ -121,8 +121,8 @@ def _best_pair(searcher: Searcher, video: VideoQuery, rows: Int64) -> LikePair:
     return LikePair(int(rows[item]), int(clip), float(scores[clip, item]))
 
 
-def _match(searcher: Searcher, video: VideoQuery, rank: int, row: int, clip: int, path: str) -> Match:
-    items = searcher.snapshot.items
+def _match(searcher: Searcher, video: VideoQuery, rank: int, pair: LikePair, path: str) -> Match:
+    items, row, clip = searcher.snapshot.items, pair.row, pair.clip
     mine, theirs = _moments(searcher, video, items[row].content)
     shares = _shares(searcher, video, clip, row)
     return hit_of(
@@ -132,7 +132,7 @@ def _match(searcher: Searcher, video: VideoQuery, rank: int, row: int, clip: int
         items[theirs],
         path,
         rank=rank,
-        score=float(sum(shares)),
+        score=pair.score,
         why=_reasons(searcher, video, clip, row, shares),
         like=(video.clips[mine].start, video.clips[mine].end),
         identical=items[row].content == video.content,

@@ -119,6 +119,22 @@ def test_moments_of_one_video_are_folded(capsys):
     assert "      picture of /a.mp4\n" in capsys.readouterr().out
 
 
+def test_long_shots_share_a_line_that_does_not_contradict_the_percentages(capsys):
+    sure = (0.2, 0.0451, 0.0449, 0.01, 0.0, 0.0)
+    hits = [hit(n + 1, f"/f{n}.mp4", content=str(n), confidence=one) for n, one in enumerate(sure)]
+    hit_lines.print_hits(hits)
+    shown = capsys.readouterr().out
+    assert [line.split()[0] for line in shown.splitlines() if "seen" not in line] == ["1.", "2.", "+"]
+    assert "5% sure" in shown.splitlines()[2]
+    assert "4 long shots, each less than 5% sure: f2.mp4, f3.mp4, f4.mp4, …  (--all lists them)" in shown
+    hit_lines.print_hits(hits[3:5])
+    shown = capsys.readouterr().out
+    assert "1% sure" in shown  # the best is always shown
+    assert "1 long shot, less than 5% sure: f4.mp4" in shown
+    hit_lines.print_hits(hits, every=True)
+    assert "long shot" not in capsys.readouterr().out
+
+
 def test_details_of_pairs_and_look_alikes():
     pair = hit(1, "/a.mp4", make=SequenceHit, then=(5.0, 7.0), then_score=0.25)
     assert hit_lines.details(pair) == ["then 0:05.0 – 0:07.0  (0.250)", "seen +0.30: a dog"]

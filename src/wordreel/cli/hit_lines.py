@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from wordreel.cli.common import clock, printable
+from wordreel.cli.common import clock, count_of, printable
 from wordreel.cli.terminal import BOLD, DIM, linked, padded, styled, width_of
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 MAX_REASONS = 3
 MIN_SHARE = 0.1  # of the score
 MAX_TIMES = 6  # of folded moments
+MAX_NAMES = 3  # of long shots
+LONG_SHOT = 5  # percent
 WIDEST = 100  # columns of a path that others are aligned with
 
 
@@ -24,15 +27,34 @@ def print_hits(
 ) -> None:
     """Each hit with its reasons; of several moments of one video the best, and the times of the others.
 
-    With `every`, a line for each moment; `preview` gives what is printed below a hit.
+    Long shots, behind the best hit, share one line. With `every`, each hit and moment has its own; `preview`
+    gives what is printed below a hit.
     """
     shown, folded = (list(results), {}) if every else fold(results)
+    unlikely = [] if every else [hit for hit in shown[1:] if is_long_shot(hit)]
+    shown = shown[: len(shown) - len(unlikely)]  # confidences do not rise, so they are the last
     for hit, text in zip(shown, lines(shown), strict=True):
         typer.echo(text)
         for detail in details(hit, folded.get(hit.rank, ())):
             typer.echo(f"      {styled(detail, DIM)}")
         if preview is not None:
             typer.echo(f"      {preview(hit)}")
+    if unlikely:
+        typer.echo(styled(long_shots(unlikely), DIM))
+
+
+def is_long_shot(hit: Hit) -> bool:
+    """Whether the percentage that is printed for it is below `LONG_SHOT`."""
+    return hit.confidence is not None and round(100 * hit.confidence) < LONG_SHOT
+
+
+def long_shots(hits: Sequence[Hit]) -> str:
+    """Hits that are hardly worth a look, in one line."""
+    each = "each " if len(hits) > 1 else ""
+    names = ", ".join(printable(Path(hit.path).name) for hit in hits[:MAX_NAMES])
+    more = ", …" if len(hits) > MAX_NAMES else ""
+    count = count_of(len(hits), "long shot")
+    return f"  +   {count}, {each}less than {LONG_SHOT}% sure: {names}{more}  (--all lists them)"
 
 
 def fold(hits: Sequence[Hit]) -> tuple[list[Hit], dict[int, list[Hit]]]:

@@ -63,7 +63,7 @@ def search(
         float, typer.Option(min=0.0, max=1.0, help="Leave out less confident hits; needs a query bank.")
     ] = 0.0,
     every: Annotated[
-        bool, typer.Option("--all", help="With --moments: a line for each, also for several of one video.")
+        bool, typer.Option("--all", help="A line for every hit: long shots, and moments of one video, too.")
     ] = False,
     preview: Annotated[
         bool, typer.Option("--preview", help="Show frames of each hit: in kitty, iTerm2 or with sixel.")

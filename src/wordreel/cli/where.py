@@ -26,7 +26,8 @@ def where(
 ) -> None:
     """Show where in a video some words match: a strip over time, and the best moments.
 
-    A full bar matches as well as anything in the library, an empty one no better than the median.
+    A full bar is certain, an empty one does not match. Without a query bank a full bar matches as well as
+    anything in the library, and an empty one no better than the median.
 
     Example: wordreel where ~/Videos/party.mp4 "people dance"
     """

@@ -78,7 +78,8 @@ class MatchTimeline:
     """How well words match a video over time.
 
     `scores[i]`, in [0, 1], holds from second `i · step` on; `moments` are the best clips as
-    (start, end, score), best first.
+    (start, end, score), best first. Scores are confidences where a query bank can tell (`calibrated`);
+    without one, 0 is the median of the library and 1 its best.
     """
 
     step: float
@@ -86,6 +87,7 @@ class MatchTimeline:
     scores: tuple[float, ...]
     moments: tuple[tuple[float, float, float], ...]
     norm: str = "none"
+    calibrated: bool = False
 
 
 H = TypeVar("H", bound=Hit, covariant=True)

@@ -173,7 +173,7 @@ class Searcher:
         from wordreel.search.where import match_timeline
 
         scoring = self.scoring(query.norm, query.bank, query.beta, on_progress)
-        return match_timeline(self, content, query.text, scoring.norm)
+        return match_timeline(self, content, query.text, scoring)
 
     def scoring(
         self,

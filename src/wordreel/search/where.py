@@ -1,10 +1,13 @@
-"""Where in a video some words match: a score for each step of time.
+"""Where in a video some words match: how sure each step of time is.
+
+With a query bank, a clip is as sure as a search would say, and the best clip, which a search displays, as
+sure as the whole video: a video that has nothing to do with the words is cold everywhere. Clips are ordered
+by the score that ranks a search, and none is surer than one above it. Without a bank,
 
     score(clip) = (s(clip) − m) / (M − m), clipped to [0, 1]
 
 s is the score that ranks a search, M its maximum over all items of the library and m its median over a sample
-of them (`sample`, all items of a small library): a video that has nothing to do with the words stays near 0
-everywhere.
+of them (`sample`, all items of a small library).
 """
 
 from __future__ import annotations
@@ -15,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordreel.search.hits import MatchTimeline
-from wordreel.search.scoring import PLAIN, FittedNorm, Scoring
-from wordreel.search.text_search import TextSearch
-from wordreel.types import Float64, Int64
+from wordreel.search.scoring import FittedNorm, Scoring
+from wordreel.search.text_search import TextSearch, never_rising
+from wordreel.types import Float32, Float64, Int64
 
 if TYPE_CHECKING:
     from wordreel.search.searcher import EncodedText, Searcher
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 MOST_STEPS = 400
 SHORTEST_STEP = 0.5  # seconds
 MOMENTS = 5
+PLAIN_SCORING = Scoring()
 
 
 def row_scores(
@@ -47,26 +51,43 @@ def row_scores(
     return [scores(rows) for rows in wanted], float(best.max())
 
 
-def match_timeline(searcher: Searcher, content: str, text: str, norm: FittedNorm = PLAIN) -> MatchTimeline:
+def match_timeline(
+    searcher: Searcher, content: str, text: str, scoring: Scoring = PLAIN_SCORING
+) -> MatchTimeline:
     """How well some words match one video over time."""
     snapshot = searcher.snapshot
     (encoded,) = searcher.encode_texts([text])
     rows = snapshot.clip_rows(content)
     clips = [snapshot.items[row] for row in rows]
-    everything, most = row_scores(searcher, encoded, norm, [snapshot.sample.rows, rows])
-    low, high = float(np.median(everything[0])), max(most, *(float(some.max()) for some in everything))
-    values = np.clip((everything[1] - low) / (high - low), 0, 1) if high > low else np.ones(len(rows))
+    everything, most = row_scores(searcher, encoded, scoring.norm, [snapshot.sample.rows, rows])
+    order = np.argsort(-everything[1], kind="stable")
+    sure = _confidences(TextSearch(searcher, encoded, scoring), content, rows[order])
+    if sure is None:
+        low, high = float(np.median(everything[0])), max(most, *(float(some.max()) for some in everything))
+        values = np.clip((everything[1] - low) / (high - low), 0, 1) if high > low else np.ones(len(rows))
+    else:
+        values = np.empty(len(rows))
+        values[order] = sure
     duration = max(clip.end for clip in clips)
     step = max(SHORTEST_STEP, duration / MOST_STEPS)
     middles = (np.arange(max(1, int(np.ceil(duration / step - 1e-9)))) + 0.5) * step
     starts = np.array([clip.start for clip in clips])
-    order = np.argsort(starts, kind="stable")
-    at = order[np.maximum(np.searchsorted(starts[order], middles, side="right") - 1, 0)]
-    best = np.argsort(-values, kind="stable")[:MOMENTS]
+    in_time = np.argsort(starts, kind="stable")
+    at = in_time[np.maximum(np.searchsorted(starts[in_time], middles, side="right") - 1, 0)]
     return MatchTimeline(
         step,
         duration,
         tuple(round(float(value), 4) for value in values[at]),
-        tuple((clips[i].start, clips[i].end, round(float(values[i]), 4)) for i in best.tolist()),
-        norm.label,
+        tuple((clips[i].start, clips[i].end, round(float(values[i]), 4)) for i in order[:MOMENTS].tolist()),
+        scoring.norm.label,
+        calibrated=sure is not None,
     )
+
+
+def _confidences(search: TextSearch, content: str, ranked: Int64) -> Float32 | None:
+    """Of a video's clips, best first; None without a query bank that can tell."""
+    sure = search.confidences(ranked)
+    every = search.confidences(search.searcher.snapshot.rows(content))
+    if sure is None or every is None:
+        return None
+    return never_rising(np.append(every.max(), sure[1:]))

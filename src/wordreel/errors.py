@@ -28,11 +28,11 @@ class NextStep:
         >>> NextStep("build a query bank", command="bank build", page="Settings → Ranking").for_page()
         'build a query bank in Settings → Ranking'
         >>> NextStep("repair the library", command="verify --repair").for_page()
-        'the owner of the library can repair the library on the command line'
+        'the owner of the library can repair the library'
         """
         if self.page:
             return f"{self.text} in {self.page}"
-        return f"the owner of the library can {self.text} on the command line" if self.command else self.text
+        return f"the owner of the library can {self.text}" if self.command else self.text
 
 
 class WordreelError(Exception):

@@ -106,7 +106,7 @@ def test_a_server_that_only_shows_says_who_must_embed(stale):
     with running(library, read_only=True) as site:
         told = site.get("/api/status").json
         assert (told["clips"], told["unembedded"]) == (0, clips)
-        for words in (f"all {clips} clips", "owner of the library"):
+        for words in (f"all {clips} moments", "owner of the library"):
             assert words in told["problem"]
         content = site.get("/api/videos").json["items"][0]["content"]
         for path in (
@@ -133,7 +133,7 @@ def test_a_part_that_cannot_be_found_is_counted(library):
     with running(library, read_only=True) as site:
         told = site.get("/api/status").json
         assert told["unembedded"] == 2
-        assert f"2 of {len(ids)} clips" in told["problem"]
+        assert f"2 of {len(ids)} moments" in told["problem"]
         assert site.get("/api/search?text=red").status == 200
 
 

@@ -12,15 +12,15 @@ from wordreel.library.banks import BUILD_A_BANK
 from wordreel.serve.problems import problem_of
 
 SOURCE = Path(wordreel.__file__).parent
-COMMANDS = re.compile(r"`wordreel [a-z]|--(norm|bank|beta|min-confidence)")
+COMMANDS = re.compile(r"wordreel [a-z]|--[a-z]|command line|(GET|POST|PUT|DELETE) /|/api/")
 OWNER = "the owner of the library can"
 
 
 @pytest.mark.parametrize(
     ("error", "advice"),
     [
-        (BankError("the normalisation 'is' needs a query bank", BUILD_A_BANK), "POST /api/banks"),
-        (QueryError("a minimum confidence needs a query bank", BUILD_A_BANK), "Hubness"),
+        (BankError("the normalisation 'is' needs a query bank", BUILD_A_BANK), "Settings → Ranking"),
+        (QueryError("a minimum confidence needs a query bank", BUILD_A_BANK), "Settings → Ranking"),
         (BankError("'csls' has no beta", NextStep("leave beta out")), "leave beta out"),
         (LibraryError("the embeddings are damaged", NextStep("rebuild them", command="reindex")), OWNER),
         (LibraryError("the track file is missing", NextStep("repair it", command="verify --repair")), OWNER),
@@ -34,20 +34,49 @@ def test_errors_name_a_step_for_their_reader(error, advice):
     assert not COMMANDS.search(message)
 
 
-def test_the_page_sends_nobody_to_a_command_line_unwarned():
+def test_the_page_sends_nobody_to_a_command_line():
     for path in (SOURCE / "serve" / "page" / "js").glob("*.js"):
         for line in path.read_text(encoding="utf-8").splitlines():
-            if re.search(r"[`:] ?wordreel [a-z]", line):
-                assert re.search(r"owner|[Ww]hoever runs", line), line
+            assert not re.search(r"[`:] ?wordreel [a-z]|command line", line), line
+
+
+def test_no_message_of_the_server_holds_a_route_or_an_option():
+    """What the page shows is for people: no addresses of the API, options, patterns or JSON."""
+    strings = 0
+    for path in (SOURCE / "serve").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            named = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Problem", "NextStep")
+            for part in ast.walk(node) if named else ():
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    strings += 1
+                    assert not re.search(r"--[a-z]|/api/|[{}^$]", part.value), f"{path}:{part.lineno}"
+    assert strings > 100
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/api/search?text=red&limit=9999", "“limit” must be at most 200"),
+        ("/api/search?text=red&limit=many", "“limit” is not written as it should be"),
+        ("/api/search?text=red&colour=blue", "“colour” is not known here"),
+        ("/api/search?text=red&folder=Videos", "“folder” is not written as it should be"),
+        ("/api/search?text=%20", "“text”: say what to look for; the text is empty"),
+        ("/api/folders?path=Videos", "“path”: write the whole path, such as ~/Videos"),
+        ("/api/videos/%20", "“content” is not written as it should be"),
+        ("/nowhere", "there is nothing at this address"),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_said_in_words(site, path, words):
+    assert site.get(path).json["error"]["message"] == words
 
 
 def test_over_http(site):
     error = site.get("/api/search?text=red&norm=is").json["error"]
-    assert "POST /api/banks" in error["message"]
+    assert "Settings → Ranking" in error["message"]
     assert error["next_step"] == {
         "text": "build a query bank",
         "command": "bank build",
-        "page": "Hubness (POST /api/banks)",
+        "page": "Settings → Ranking",
     }
     message = site.get("/api/search?text=red&min_confidence=0.5").json["error"]["message"]
     assert "wordreel" not in message

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wordreel.library.store import LibraryStore
 
 LONGEST_NAME = 100
-BUILD_A_BANK = NextStep("build a query bank", command="bank build", page="Hubness (POST /api/banks)")
+BUILD_A_BANK = NextStep("build a query bank", command="bank build", page="Settings → Ranking")
 _BANK = "name, source, made_at, (SELECT count(*) FROM bank_queries q WHERE q.bank = name)"
 
 
@@ -136,7 +136,7 @@ def remove_queries(store: LibraryStore, name: str, texts: Iterable[str]) -> int:
             NextStep(
                 "delete the bank",
                 command=f"bank drop {name} --all",
-                page=f"Hubness (DELETE /api/banks/{name})",
+                page="Settings → Ranking",
             ),
         )
     with store.writing(), store.catalogue.transaction():

@@ -114,7 +114,7 @@ class LibraryStore:
                 NextStep(
                     "create one from a folder of videos",
                     command="add FOLDER",
-                    page="Library (POST /api/folders)",
+                    page="Library",
                 ),
             )
         return cls(folder) if not os.access(folder, os.W_OK) else cls.create_or_open(folder)

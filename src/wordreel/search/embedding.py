@@ -106,7 +106,7 @@ def check_model_fits(store: LibraryStore, model: Model) -> None:
             NextStep(
                 "use a model trained on those features, or add the videos themselves",
                 command="add FOLDER",
-                page="Library (POST /api/folders)",
+                page="Library",
             ),
         )
     for expert, fingerprint in model.track_fingerprints.items():
@@ -140,6 +140,6 @@ def outdated_error(store: LibraryStore, model: Model) -> QueryError | None:
         NextStep(
             "add the same folders again (no other expert runs)",
             command="add FOLDER",
-            page="Library (POST /api/folders)",
+            page="Library",
         ),
     )

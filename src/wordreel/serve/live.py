@@ -118,10 +118,10 @@ class LiveSearcher:
 
     def not_embedded(self, searcher: Searcher, missing: int) -> Problem:
         """Which clips a search cannot return yet, and what to do about it."""
-        what = f"{missing} of {missing + len(searcher)} clips" if len(searcher) else f"all {missing} clips"
-        message = f"{what} must be embedded by the model {searcher.model.name!r} before they can be found"
+        what = f"{missing} of {missing + len(searcher)}" if len(searcher) else f"all {missing}"
+        message = f"{what} moments are not yet prepared for the model {searcher.model.name!r}"
         if self._read_only:
-            step = NextStep("embed them", command=f"use {in_use(self._store)}")
+            step = NextStep("prepare them", command=f"use {in_use(self._store)}")
         else:
-            step = NextStep("wait for the job that embeds them", page="Library")
+            step = NextStep("wait for the work that prepares them", page="Library")
         return Problem(409, "not_embedded", message, next_step=step)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import HTTPException as FastHTTPException
@@ -63,8 +63,9 @@ class Problem(FastHTTPException):
 
 def with_next_step(message: str, next_step: NextStep | None) -> str:
     """
-    >>> with_next_step("a minimum confidence needs a query bank", NextStep("build one", page="Hubness"))
-    'a minimum confidence needs a query bank; build one in Hubness'
+    >>> step = NextStep("build one", page="Settings → Ranking")
+    >>> with_next_step("a minimum confidence needs a query bank", step)
+    'a minimum confidence needs a query bank; build one in Settings → Ranking'
     """
     return f"{message}; {next_step.for_page()}" if next_step else message
 
@@ -104,14 +105,42 @@ KINDS: tuple[tuple[type[WordreelError], int, str], ...] = (
 )
 
 CODES = {
-    400: ("bad_request", "the request cannot be understood; see /api/openapi.json"),
-    404: ("not_found", "there is nothing here; see /api/openapi.json for what there is"),
-    405: ("method_not_allowed", "this address does not take that method; see /api/openapi.json"),
+    400: ("bad_request", "the request cannot be understood"),
+    404: ("not_found", "there is nothing at this address"),
+    405: ("method_not_allowed", "this address does not take that method"),
     413: ("too_large", "the request is too large; send less"),
-    415: ("wrong_type", "the body has the wrong content type; send application/json"),
+    415: ("wrong_type", "the request has the wrong content type"),
 }
 
-INTERNAL = "an unexpected error; the server's log has the details"
+INTERNAL = "something unexpected went wrong; try again, the server's log has the details"
+
+
+def invalid_text(field: str | None, error: Mapping[str, Any]) -> str:
+    """What is wrong with a field, without the words of the validator: no patterns, no types.
+
+    >>> invalid_text("limit", {"type": "less_than_equal", "ctx": {"le": 200}})
+    '“limit” must be at most 200'
+    >>> invalid_text("path", {"type": "string_pattern_mismatch", "ctx": {"pattern": "^/"}})
+    '“path” is not written as it should be'
+    """
+    name, limits = f"“{field}”" if field else "the request", error.get("ctx", {})
+    if error["type"] == "value_error":  # ours, in words
+        return f"{name}: {limits.get('error', '')}"
+    words = {
+        "missing": "is missing",
+        "extra_forbidden": "is not known here",
+        "json_invalid": "cannot be read",
+        "string_too_long": f"is longer than {limits.get('max_length')} characters",
+        "string_too_short": "is empty",
+        "too_long": f"has more than {limits.get('max_length')} entries",
+        "too_short": "is empty",
+        "greater_than": f"must be more than {limits.get('gt')}",
+        "greater_than_equal": f"must be at least {limits.get('ge')}",
+        "less_than": f"must be less than {limits.get('lt')}",
+        "less_than_equal": f"must be at most {limits.get('le')}",
+        "literal_error": f"must be one of {limits.get('expected')}",
+    }
+    return f"{name} {words.get(error['type'], 'is not written as it should be')}"
 
 
 def problem_of(error: WordreelError) -> Problem:
@@ -122,14 +151,18 @@ def problem_of(error: WordreelError) -> Problem:
 
 
 def read_only() -> Problem:
-    return Problem(403, "read_only", "this server is read-only; its owner can start it without --read-only")
+    return Problem(
+        403,
+        "read_only",
+        "this library can only be looked at from here; its owner can allow changes when starting the server",
+    )
 
 
 def too_large(most: int) -> Problem:
     return Problem(
         413,
         "too_large",
-        f"the body may have {most / 2**20:g} MiB; send less",
+        f"at most {most / 2**20:g} MiB may be sent at once",
         headers={"connection": "close"},
     )
 
@@ -146,8 +179,8 @@ def install(app: FastAPI) -> None:
         job = await asyncio.to_thread(request.app.state.service.jobs.running)
         if job is None:
             return problem_of(error).response()
-        step = NextStep("wait until it has ended, or cancel it", page=f"Library (DELETE /api/jobs/{job.id})")
-        message = f"job {job.id} ({job.title}) is writing to the library"
+        step = NextStep("wait until it has ended, or cancel it", page="Library")
+        message = f"the library is being written to ({job.title})"
         return Problem(409, "library_busy", message, next_step=step).response()
 
     @app.exception_handler(WordreelError)
@@ -157,10 +190,9 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        names = [str(part) for part in first["loc"] if part not in ("body", "query", "path")]
+        names = [] if first["type"] == "json_invalid" else [str(part) for part in first["loc"][1:]]
         field = ".".join(names) or None
-        text = f"{field}: {first['msg']}" if field else str(first["msg"])
-        return error_response(422, "invalid", f"{text}; see /api/openapi.json", field)
+        return error_response(422, "invalid", invalid_text(field, first), field)
 
     @app.exception_handler(HTTPException)
     async def _http(_: Request, error: HTTPException) -> Response:

@@ -208,12 +208,12 @@ class NextStepModel(BaseModel):
 
     text: str = Field(examples=["build a query bank"])
     command: str | None = Field(None, examples=["bank build"])
-    page: str | None = Field(None, examples=["Hubness (POST /api/banks)"])
+    page: str | None = Field(None, examples=["Settings → Ranking"])
 
 
 class ErrorModel(BaseModel):
     code: str = Field(examples=["not_found"])
-    message: str = Field(examples=["there is no such video; see /api/videos"])
+    message: str = Field(examples=["there is no such file in the library"])
     field: str | None = None
     next_step: NextStepModel | None = None
 

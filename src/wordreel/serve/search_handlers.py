@@ -70,7 +70,7 @@ def moment_of(content: str, start: float | None = None, end: float | None = None
 
 def check_stored(service: Service, content: str) -> None:
     if not service.store.clips(content):
-        raise Problem(404, "not_found", "there is no such video in the library; see /api/videos")
+        raise Problem(404, "not_found", "there is no such file in the library (any more)")
 
 
 def search(service: Service, request: schemas.SearchRequest, query: Query, timer: RequestTimer) -> bytes:

@@ -149,7 +149,7 @@ def _raw(problem: Problem) -> bytes:
 
 
 def _bad_request() -> Problem:
-    return Problem(400, "bad_request", "this is not an HTTP request; see /api/openapi.json")
+    return Problem(400, "bad_request", "this is not an HTTP request")
 
 
 def _head_too_large() -> Problem:

@@ -122,7 +122,7 @@ class Guard:
             raise Problem(
                 403,
                 "unknown_host",
-                "this server is not known under that name; its owner can allow it with --name NAME",
+                "this server is not known under that name; its owner can allow the name when starting it",
             )
 
     def _check_origin(self, headers: Headers, path: str, method: str) -> None:
@@ -151,7 +151,7 @@ class Guard:
                 raise Problem(
                     401,
                     "login_needed",
-                    "log in with the server's token: POST /api/login, or an Authorization: Bearer header",
+                    "log in with the token of this server",
                     headers={"www-authenticate": "Bearer"},
                 )
             browser = True

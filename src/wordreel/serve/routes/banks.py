@@ -32,7 +32,7 @@ from wordreel.serve.service import Service
 router = APIRouter(tags=["banks"])
 
 Named = Annotated[str, Path(min_length=1, max_length=100)]
-NOTE = "counted over the bank's own queries; a check measures on queries that it has not seen"
+NOTE = "counted over the sample queries themselves; a check measures on others"
 
 
 @router.get("/api/banks", response_model=BanksResponse, responses=errors())
@@ -45,7 +45,9 @@ async def banks(service: Served) -> BanksResponse:
 async def build(body: BankRequest, service: Served) -> JobResponse:
     """Make a bank."""
     if any(row.name == body.name for row in await asyncio.to_thread(bank_store.list_banks, service.store)):
-        raise Problem(409, "bank_exists", "there is a bank of that name already; choose another", "name")
+        raise Problem(
+            409, "bank_exists", "there are such sample queries already; choose another name", "name"
+        )
     if not body.name.isprintable() or "/" in body.name or not body.name.strip():
         raise Problem(422, "bad_bank", "use a short word without a slash", "name")
     source: Any = body.source if isinstance(body.source, str) else body.source.model_dump()
@@ -119,14 +121,14 @@ def listed(service: Service) -> list[BankModel]:
 
 def _check_bank(service: Service, name: str) -> None:
     if all(row.name != name for row in bank_store.list_banks(service.store)):
-        raise Problem(404, "not_found", "there is no bank of that name; see /api/banks")
+        raise Problem(404, "not_found", "there are no sample queries of that name")
 
 
 def _hubness(service: Service, bank: str | None, norm: str) -> HubnessResponse:
     state = service.live.now
     rows = bank_store.list_banks(service.store)
     if not rows or not len(state.searcher):
-        raise Problem(409, "no_bank", "there is no query bank to count with; make one first: POST /api/banks")
+        raise Problem(409, "no_bank", "there are no sample queries to count with; add some first")
     name = bank or max(rows, key=lambda row: (row.size, row.name)).name
     _check_bank(service, name)
     scoring = state.check().scoring(norm, name)

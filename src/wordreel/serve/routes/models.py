@@ -32,17 +32,17 @@ async def use(body: UseRequest, service: Served) -> JobResponse:
     choices = {one.key: one for one in await asyncio.to_thread(_choices, service)}
     chosen = choices.get(body.model)
     if chosen is None:  # a path or a hub id is the owner's to give, on the command line
-        raise Problem(404, "no_model", "there is no such model; see GET /api/models", "model")
+        raise Problem(404, "no_model", "there is no such model", "model")
     if chosen.download and not body.download:
         raise Problem(
             409,
             "needs_download",
             f"{chosen.name} is not on the server's machine: {chosen.download / 1e6:.0f} MB would be "
-            f'downloaded (licence: {chosen.licence}); agree with "download": true',
+            f"downloaded (licence: {chosen.licence}); agree to the download first",
             "download",
         )
     request = {"model": chosen.key, "download": body.download}
-    job = await asyncio.to_thread(service.jobs.put, "use", f"switching to {chosen.name}", request)
+    job = await asyncio.to_thread(service.jobs.put, "use", f"Switching to {chosen.name}", request)
     return JobResponse(job=job_model(job))
 
 

@@ -95,8 +95,8 @@ def test_removing_during_the_servers_own_job_says_what_is_going_on(library, film
         content = site.get("/api/videos").json["items"][0]["content"]
         answer = site.ask("DELETE", f"/api/videos/{content}")
         assert (answer.status, answer.code) == (409, "library_busy")
-        assert f"job {job['id']}" in answer.json["error"]["message"]
-        assert f"DELETE /api/jobs/{job['id']}" in answer.json["error"]["message"]
+        assert film.name in answer.json["error"]["message"]
+        assert "cancel it in Library" in answer.json["error"]["message"]
         assert "another wordreel" not in answer.json["error"]["message"]
         work.hold.set()
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
@@ -22,6 +23,19 @@ class PageFiles(StaticFiles):
 
     Starlette's own is computed from size and time, which installers set to the same value in every version.
     """
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """A file of the page; a browser that goes to any other address gets the page, which says so."""
+        try:
+            return await super().get_response(path, scope)
+        except HTTPException as error:
+            wants_page = "text/html" in Headers(scope=scope).get("accept", "")
+            if error.status_code != 404 or not wants_page or path.startswith(("api/", "media/")):
+                raise
+            full_path, status = self.lookup_path("index.html")
+            if status is None:
+                raise
+            return self.file_response(full_path, status, scope, 404)
 
     def file_response(
         self,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from wordreel.banks.sources import LONGEST
 from wordreel.serve.schemas import (
     BankName,
     Beta,
-    Folder,
     HitModel,
     JobModel,
     NormName,
@@ -110,6 +109,9 @@ class StatusResponse(BaseModel):
     log_queries: bool
 
 
+FileState = Literal["ready", "quick", "preparing", "missing"]
+
+
 class VideoSummary(BaseModel):
     content: str
     path: str
@@ -118,6 +120,9 @@ class VideoSummary(BaseModel):
     duration: float
     added_at: float
     analysis: Literal["quick", "thorough"] = Field(description="quick: known by its key frames alone so far")
+    state: FileState = Field(
+        description="preparing: cannot be found yet; missing: no file of this content is where it was"
+    )
 
 
 class VideosResponse(BaseModel):
@@ -150,9 +155,12 @@ class MomentScore(BaseModel):
 class MatchResponse(BaseModel):
     step: float
     duration: float
-    scores: list[float] = Field(description="0: like the median item of the library; 1: its best")
-    moments: list[MomentScore]
+    scores: list[float] = Field(
+        description="confidences; not calibrated: 0 is the library's median, 1 its best"
+    )
+    moments: list[MomentScore] = Field(description="best first")
     norm: str
+    calibrated: bool = Field(description="scores are confidences; false without a query bank")
 
 
 class LikeResponse(BaseModel):
@@ -191,8 +199,29 @@ class RemovedResponse(BaseModel):
     forgotten: list[str]
 
 
+def _whole_path(value: str) -> str:
+    if not value.startswith(("/", "~")) or "\x00" in value:
+        raise ValueError("write the whole path, such as ~/Videos")
+    return value
+
+
+FolderPath = Annotated[str, Field(max_length=4096), AfterValidator(_whole_path)]
+
+
 class FolderRequest(RequestModel):
-    path: Folder
+    path: FolderPath = Field(examples=["~/Videos"])
+
+
+class FolderEntry(BaseModel):
+    path: str
+    name: str
+
+
+class FolderResponse(BaseModel):
+    path: str | None = Field(description="null for the list of roots")
+    parent: str | None = Field(description="null at a root")
+    folders: list[FolderEntry]
+    files: int = Field(description="files directly in it that look like media")
 
 
 class UploadModel(BaseModel):
@@ -210,6 +239,15 @@ class UploadResponse(BaseModel):
 
 class JobsResponse(BaseModel):
     jobs: list[JobModel]
+    paused: bool = Field(description="no job runs until they are resumed")
+
+
+class PauseRequest(RequestModel):
+    paused: bool
+
+
+class ExamplesResponse(BaseModel):
+    examples: list[str] = Field(description="queries that find something in this library")
 
 
 class FailureModel(BaseModel):

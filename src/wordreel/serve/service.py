@@ -103,9 +103,9 @@ class Service:
             unfinished = {job.kind for job in unfinished_jobs(self.store)}
             missing = embedding_cache(self.store, self.model).missing()
             if not unfinished - {THOROUGH} and (missing or index_is_stale(self.store, self.model)):
-                self.jobs.put("embed", "embedding videos added before", {})
+                self.jobs.put("embed", "Preparing files added before", {})
             if THOROUGH not in unfinished and waiting_files(self.store.catalogue):
-                self.jobs.put(THOROUGH, "thorough pass over videos added before", {"paths": []})
+                self.jobs.put(THOROUGH, "A closer look at files added before", {"paths": []})
         self._watching = asyncio.create_task(self._watch())
 
     def search_problem(self) -> str | None:
@@ -148,7 +148,7 @@ class Service:
     def _job_ended(self, job: Job) -> None:
         self.metrics.jobs.labels(job.kind, job.state).inc()
         if job.kind == "add" and job.state == DONE and waiting_files(self.store.catalogue):
-            self.jobs.put(THOROUGH, f"thorough pass: {job.title}", job.request)
+            self.jobs.put(THOROUGH, f"A closer look: {job.title}", job.request)
         if job.kind in ("add", THOROUGH, "embed", "use"):
             self.reopen()
         elif job.state == DONE:

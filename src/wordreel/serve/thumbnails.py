@@ -17,6 +17,7 @@ from wordreel.media.window_reader import StreamRequest
 from wordreel.serve.disk_cache import DiskCache
 
 SIDE = 180  # pixels of the shorter side
+SIDES = (SIDE, 360, 540)  # for screens with one, two and three pixels to a CSS pixel
 QUALITY = 78
 SHOWN = 8  # frames of a preview
 FRAME = 250  # milliseconds each is shown
@@ -39,11 +40,13 @@ class Thumbnails:
     def __init__(self, fence: Decoder, cache: DiskCache) -> None:
         self._fence, self._cache = fence, cache
 
-    def thumb(self, content: str, path: Path, second: float, duration: float) -> bytes:
-        """A JPEG of the frame at a second, or of the last one before the end."""
+    def thumb(self, content: str, path: Path, second: float, duration: float, size: int = SIDE) -> bytes:
+        """A JPEG of the frame at a second, or of the last one before the end; `size` is rounded up to a side
+        that is cached."""
         at = _rounded(min(second, max(0.0, duration - CLOSE)))
+        side = next((one for one in SIDES if one >= size), SIDES[-1])
         return self._cache.get(
-            f"thumb {content} {at:.1f} {SIDE}", lambda: jpeg(self._frames(path, at, at + CLOSE, 1)[0])
+            f"thumb {content} {at:.1f} {side}", lambda: jpeg(self._frames(path, at, at + CLOSE, 1, side)[0])
         )
 
     def preview(self, content: str, path: Path, start: float, end: float, duration: float) -> bytes:
@@ -55,9 +58,9 @@ class Thumbnails:
             lambda: webp(self._frames(path, first, max(last, first + CLOSE), SHOWN)),
         )
 
-    def _frames(self, path: Path, start: float, end: float, count: int) -> Sequence[Image]:
+    def _frames(self, path: Path, start: float, end: float, count: int, side: int = SIDE) -> Sequence[Image]:
         rate = count / (end - start)
-        request = StreamRequest((FrameNeed(min(rate, 1000.0), SIDE),), max(0.2, end - start), start, end)
+        request = StreamRequest((FrameNeed(min(rate, 1000.0), side),), max(0.2, end - start), start, end)
         images: list[Image] = []
         with closing(closable(self._fence.run(path, request))) as windows:
             for window in windows:
@@ -69,7 +72,7 @@ class Thumbnails:
                 if len(images) >= count:
                     break
         if not images and start > 0:  # the file ends earlier than it says
-            return self._frames(path, 0.0, min(end - start, 1.0), count)
+            return self._frames(path, 0.0, min(end - start, 1.0), count, side)
         if not images:
             raise BrokenMedia("no picture could be decoded")
         return images[:count]

@@ -34,13 +34,15 @@ class VerifiedFiles:
 
     def path(self, content: str) -> Path:
         """A path that holds this content; raises a `Problem` where there is none."""
+        changed = False
         for path, stamp in self._files(content):
             try:
                 if self._same(content, path, stamp, os.stat(path), path):  # noqa: PTH116
                     return Path(path)
+                changed = changed or os.path.realpath(path) == path  # of links nothing is told
             except (OSError, ValueError):
                 continue
-        raise _gone()
+        raise _changed() if changed else _gone()
 
     def open(self, content: str) -> OpenFile:
         """The file, held open: what happens to its name from now on does not matter."""
@@ -62,10 +64,10 @@ class VerifiedFiles:
     def _files(self, content: str) -> list[tuple[str, FileStamp]]:
         stored = files_of(self._store, content)
         if not stored:
-            raise Problem(404, "not_found", "there is no such video in the library; see /api/videos")
+            raise Problem(404, "not_found", "there is no such file in the library (any more)")
         files = [(path, stamp) for path, stamp in stored if not is_imported(path)]
         if not files:
-            raise Problem(404, "no_media", "this item was imported as features; it has no file")
+            raise Problem(404, "no_media", "this item was imported without its file")
         return files
 
     def _same(
@@ -87,4 +89,8 @@ class VerifiedFiles:
 
 
 def _gone() -> Problem:
-    return Problem(410, "gone", "the file is gone or has changed since it was added; add its folder again")
+    return Problem(410, "gone", "the file is no longer where it was; add its folder again")
+
+
+def _changed() -> Problem:
+    return Problem(410, "changed", "the file has changed since it was added; add its folder again")

@@ -57,6 +57,7 @@ class JobQueue:
         self._stop = threading.Event()
         self._cancelled = False
         self._closing = False
+        self.paused = False
         self.server = f"{os.getpid()}-{secrets.token_hex(8)}"  # who claims the jobs
         self._left_alone: int | None = None
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
@@ -78,7 +79,7 @@ class JobQueue:
         with self._wake:
             if self.waiting() >= MAX_WAITING:
                 raise Problem(
-                    429, "too_many_jobs", f"{MAX_WAITING} jobs are waiting; try again when some are done"
+                    429, "too_many_jobs", f"{MAX_WAITING} tasks are waiting; try again when some are done"
                 )
             job = table.add_job(self._store, kind, title, request)
             running = self._current
@@ -94,7 +95,7 @@ class JobQueue:
             return current
         job = table.read_job(self._store, number) if 0 < number < 2**63 else None
         if job is None:
-            raise Problem(404, "not_found", "there is no such job (any more); see /api/jobs")
+            raise Problem(404, "not_found", "this work is no longer known")
         return job
 
     def latest(self) -> list[Job]:
@@ -119,6 +120,14 @@ class JobQueue:
             time.sleep(0.05)
         return job
 
+    def pause(self, paused: bool) -> None:
+        """Let no job run until it is resumed; the running one stops and waits with the others."""
+        with self._wake:
+            self.paused = paused
+            if paused and self._current is not None:
+                self._stop.set()
+            self._wake.notify_all()
+
     def waiting(self) -> int:
         """How many jobs wait or run."""
         return len(table.unfinished_jobs(self._store))
@@ -142,7 +151,7 @@ class JobQueue:
 
     def _next(self) -> Job | None:
         """Claim the next job; say which one is left to another server."""
-        if not self.waiting():
+        if self.paused or not self.waiting():
             return None
         other = table.job_of_another_server(self._store, self.server)
         if other is None:

@@ -98,6 +98,7 @@ def files_progress(now: AddProgress) -> dict[str, Any]:
         "analysis": now.analysis,
         "done": now.done,
         "total": now.total,
+        "fraction": round(now.bytes_done / now.bytes_total, 4) if now.bytes_total else None,
         "files_done": now.done,
         "files_total": now.total,
         "seconds_left": None if now.seconds_left is None else round(now.seconds_left, 1),

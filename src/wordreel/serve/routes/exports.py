@@ -105,7 +105,7 @@ async def clip(
     _check(parameters)
     info = await service.media_pool(service.store.info, content)
     if info is None:
-        raise Problem(404, "not_found", "there is no such video in the library; see /api/videos")
+        raise Problem(404, "not_found", "there is no such file in the library (any more)")
     end = min(parameters.end, info.duration) if info.duration > parameters.start else parameters.end
     ending, kind, container = ENDINGS[parameters.format]
     request = CutRequest(parameters.start, end, parameters.tolerance, container, parameters.playable)

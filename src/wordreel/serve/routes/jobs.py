@@ -6,9 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -19,11 +17,21 @@ from wordreel.library.jobs import Job
 from wordreel.library.uploads import upload_names
 from wordreel.serve import schemas
 from wordreel.serve.display import display_path
+from wordreel.serve.folders import allowed_path, list_folder
 from wordreel.serve.multipart import FormFile
 from wordreel.serve.problems import Problem, read_only
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.schemas import JobResponse
-from wordreel.serve.schemas_library import FolderRequest, JobsResponse, UploadModel, UploadResponse
+from wordreel.serve.schemas_library import (
+    FolderEntry,
+    FolderPath,
+    FolderRequest,
+    FolderResponse,
+    JobsResponse,
+    PauseRequest,
+    UploadModel,
+    UploadResponse,
+)
 from wordreel.serve.service import Service
 
 router = APIRouter(tags=["library"])
@@ -52,10 +60,38 @@ UPLOAD_DOCS = {
 }
 
 
+@router.get("/api/folders", response_model=FolderResponse, responses=errors(404))
+async def folder(
+    service: Served,
+    path: Annotated[
+        FolderPath | None, Query(description="one of the roots, or a folder inside of it")
+    ] = None,
+) -> FolderResponse:
+    """The folders inside of one that may be added; without a path, the roots."""
+    if service.options.read_only:
+        raise read_only()
+    if path is None:
+        folders = [
+            FolderEntry(path=display_path(str(root)), name=display_path(str(root)))
+            for root in service.options.roots
+        ]
+        return FolderResponse(path=None, parent=None, folders=folders, files=0)
+    found = await asyncio.to_thread(list_folder, service.options.roots, service.store.path, path)
+    return FolderResponse(
+        path=display_path(str(found.path)),
+        parent=None if found.parent is None else display_path(str(found.parent)),
+        folders=[
+            FolderEntry(path=display_path(str(one)), name=display_path(one.name)) for one in found.folders
+        ],
+        files=found.files,
+    )
+
+
 @router.post("/api/folders", status_code=202, response_model=JobResponse, responses=errors(404, 409))
 async def add_folder(body: FolderRequest, service: Served) -> JobResponse:
     """Add a folder (or a file) under one of the allowed roots, or bring it up to date."""
-    path = await asyncio.to_thread(allowed, service, body.path)
+    options, library = service.options, service.store.path
+    path = await asyncio.to_thread(allowed_path, options.roots, library, body.path)
     request = {
         "paths": [os.fspath(path)],
         "retry_failed": True,
@@ -105,7 +141,15 @@ async def upload(
 @router.get("/api/jobs", response_model=JobsResponse, responses=errors())
 async def jobs(service: Served) -> JobsResponse:
     """The latest jobs, newest first."""
-    return JobsResponse(jobs=[job_model(job) for job in await asyncio.to_thread(service.jobs.latest)])
+    latest = await asyncio.to_thread(service.jobs.latest)
+    return JobsResponse(jobs=[job_model(job) for job in latest], paused=service.jobs.paused)
+
+
+@router.put("/api/jobs", response_model=JobsResponse, responses=errors())
+async def pause(body: PauseRequest, service: Served) -> JobsResponse:
+    """Pause all jobs, or resume them. What a paused job has done so far stays; a restart resumes it."""
+    await asyncio.to_thread(service.jobs.pause, body.paused)
+    return await jobs(service)
 
 
 @router.get("/api/jobs/{number}", response_model=JobResponse, responses=errors(404))
@@ -129,7 +173,7 @@ async def events(number: JobId, service: Served) -> Response:
     """The job as server-sent events: `progress` whenever it moves, `done` at the end."""
     first = await asyncio.to_thread(service.jobs.get, number)
     if service.listeners >= MAX_LISTENERS:
-        raise Problem(429, "too_many_requests", "too many are listening; ask GET /api/jobs/{id} now and then")
+        raise Problem(429, "too_many_requests", "too many are watching; reload the page later")
     return StreamingResponse(_events(service, first), media_type="text/event-stream")
 
 
@@ -159,20 +203,3 @@ def job_model(job: Job) -> schemas.JobModel:
     facts = asdict(job)
     del facts["request"]
     return schemas.JobModel(**facts)
-
-
-def allowed(service: Service, requested: str) -> Path:
-    """A path below one of the roots once all links are followed; a `Problem` for every other.
-
-    The same answer for what is not there and what is not allowed: nobody learns what else the disk holds.
-    """
-    path = Path(os.path.realpath(requested))
-    roots = [Path(os.path.realpath(root)) for root in service.options.roots]
-    if any(path.is_relative_to(root) for root in roots) and not path.is_relative_to(service.store.path):
-        with suppress(OSError, ValueError):  # a name that is too long for the file system
-            if path.exists():
-                return path
-        raise Problem(404, "no_folder", "there is no such folder; check the path", "path")
-    where = ", ".join(display_path(str(root)) for root in roots)
-    where = where or "nothing yet; the server's owner allows folders with --root FOLDER"
-    raise Problem(403, "outside_roots", f"only what is under these may be added: {where}", "path")

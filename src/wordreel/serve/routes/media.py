@@ -13,9 +13,11 @@ from wordreel.serve.problems import Problem
 from wordreel.serve.routes import ContentPath, Served, errors
 from wordreel.serve.schemas import Seconds
 from wordreel.serve.service import Service
+from wordreel.serve.thumbnails import SIDE, SIDES
 
 router = APIRouter(tags=["media"])
 
+ThumbSize = Annotated[int, Query(ge=1, le=SIDES[-1], description="pixels of the shorter side, rounded up")]
 CACHED = {"cache-control": "private, max-age=86400"}
 SHOWN = sorted({kind for kinds in TYPES.values() for kind in kinds} | {"video/x-matroska"})
 
@@ -26,12 +28,26 @@ def _binary(*kinds: str) -> dict[int | str, dict[str, Any]]:
 
 
 @router.get("/api/thumb/{content}", response_class=Response, responses=_binary("image/jpeg"))
-async def thumb(content: ContentPath, service: Served, t: Annotated[Seconds, Query()] = 0.0) -> Response:
+async def thumb(
+    content: ContentPath, service: Served, t: Annotated[Seconds, Query()] = 0.0, size: ThumbSize = SIDE
+) -> Response:
     """A JPEG of one frame."""
 
     def work() -> bytes:
         info = _info(service, content)
-        return service.thumbnails.thumb(content, service.files.path(content), t, info.duration)
+        return service.thumbnails.thumb(content, service.files.path(content), t, info.duration, size)
+
+    return Response(await service.thumbnail_pool(work), media_type="image/jpeg", headers=CACHED)
+
+
+@router.get("/api/uploads/{content}/thumb", response_class=Response, responses=_binary("image/jpeg"))
+async def upload_thumb(
+    content: ContentPath, service: Served, t: Annotated[Seconds, Query()] = 0.0, size: ThumbSize = SIDE
+) -> Response:
+    """A JPEG of a picture or film that was uploaded to search with."""
+
+    def work() -> bytes:
+        return service.thumbnails.thumb(content, service.uploads.find(content), t, t + 1.0, size)
 
     return Response(await service.thumbnail_pool(work), media_type="image/jpeg", headers=CACHED)
 
@@ -80,7 +96,7 @@ async def media(content: ContentPath, service: Served) -> Response:
 def _info(service: Service, content: str) -> MediaInfo:
     info = service.store.info(content)
     if info is None:
-        raise Problem(404, "not_found", "there is no such video in the library; see /api/videos")
+        raise Problem(404, "not_found", "there is no such file in the library (any more)")
     return info
 
 

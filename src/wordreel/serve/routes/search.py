@@ -8,6 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
+from wordreel.banks.embedded_bank import EmbeddedBank
+from wordreel.banks.examples import example_queries
+from wordreel.library import banks as bank_store
 from wordreel.serve import search_handlers
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import Served, client_of, errors
@@ -20,6 +23,7 @@ from wordreel.serve.schemas import (
     SearchResponse,
     Text,
 )
+from wordreel.serve.schemas_library import ExamplesResponse
 from wordreel.serve.service import Service
 
 router = APIRouter(tags=["search"])
@@ -54,6 +58,25 @@ async def compare(parameters: Annotated[CompareParameters, Query()], service: Se
     await encoded(service, query.texts)
     timer.encode = timer.lap()
     return _json(await service.search_pool(search_handlers.compare, service, query, timer))
+
+
+@router.get("/api/examples", response_model=ExamplesResponse, responses=errors())
+async def examples(service: Served) -> ExamplesResponse:
+    """Queries that find something in this library; none without a query bank."""
+    return ExamplesResponse(examples=await service.analysis_pool(_examples, service))
+
+
+def _examples(service: Service) -> list[str]:
+    state = service.live.now
+    rows = bank_store.list_banks(service.store)
+    if state.problem is not None or not rows or not len(state.searcher):
+        return []
+    name = max(rows, key=lambda row: (row.size, row.name)).name
+    bank = bank_store.read_bank(service.store, name)
+    return state.cached(
+        ("examples", name, str(bank.revision)),
+        lambda: example_queries(EmbeddedBank.open(state.searcher, bank)),
+    )
 
 
 async def _search(service: Service, search_request: SearchRequest, request: Request) -> Response:

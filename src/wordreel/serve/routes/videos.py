@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from wordreel.library.listing import list_videos
+from wordreel.library.jobs import Job
+from wordreel.library.listing import files_of, list_videos
 from wordreel.library.paths import is_imported
+from wordreel.library.scan import resolves_within
 from wordreel.search import query as queries
 from wordreel.search.caption import rank_captions as rank
 from wordreel.search.describe import describe
@@ -18,11 +21,13 @@ from wordreel.serve.hit_models import hit_models, reason_models
 from wordreel.serve.live import LiveState
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import ContentPath, Served, errors
+from wordreel.serve.routes.jobs import job_model
 from wordreel.serve.routes.search import encoded
-from wordreel.serve.schemas import BankName, Beta, Folder, LikeParameters, NormName, Text
+from wordreel.serve.schemas import BankName, Beta, Folder, JobResponse, LikeParameters, NormName, Text
 from wordreel.serve.schemas_library import (
     CaptionsRequest,
     FailureModel,
+    FileState,
     LikeResponse,
     MatchResponse,
     MomentScore,
@@ -81,6 +86,7 @@ async def match(
             scores=list(result.scores),
             moments=[MomentScore(start=s, end=e, score=v) for s, e, v in result.moments],
             norm=result.norm,
+            calibrated=result.calibrated,
         )
 
     return await service.search_pool(work)
@@ -167,6 +173,24 @@ async def failures(service: Served) -> list[FailureModel]:
     ]
 
 
+@router.post("/api/failures/retry", status_code=202, response_model=JobResponse, responses=errors(404, 409))
+async def retry(service: Served) -> JobResponse:
+    """Try again to add the files that failed, those inside of the allowed folders."""
+    job = await asyncio.to_thread(_retry, service)
+    return JobResponse(job=job_model(job))
+
+
+def _retry(service: Service) -> Job:
+    roots = [os.path.realpath(root) for root in service.options.roots]
+    uploads = service.uploads.folder
+    failed = [one.path for one in service.store.failures()]
+    mine = [path for path in failed if resolves_within(path, roots) or Path(path).parent == uploads]
+    if not mine:
+        raise Problem(404, "nothing_failed", "there is nothing to try again in the folders of this page")
+    request = {"paths": mine, "retry_failed": True, "within": [*roots, os.fspath(uploads)]}
+    return service.jobs.put("add", f"Trying {len(mine)} again", request)
+
+
 def _list(service: Service, offset: int, limit: int, folder: str | None, q: str) -> VideosResponse:
     root = folder.rstrip("/") + "/" if folder else ""
     wanted = q.casefold()
@@ -179,6 +203,7 @@ def _list(service: Service, offset: int, limit: int, folder: str | None, q: str)
             duration=video.duration,
             added_at=video.added_at,
             analysis=video.analysis,
+            state="ready",
         )
         for video in list_videos(service.store)
         for path in [display_path(video.path)]
@@ -186,7 +211,20 @@ def _list(service: Service, offset: int, limit: int, folder: str | None, q: str)
         for name in [display_name(video.path, service.uploaded)]
         if wanted in path.casefold() or wanted in name.casefold()
     ]
-    return VideosResponse(total=len(items), items=items[offset : offset + limit])
+    some = [
+        item.model_copy(update={"state": _state(service, item)}) for item in items[offset : offset + limit]
+    ]
+    return VideosResponse(total=len(items), items=some)
+
+
+def _state(service: Service, item: VideoSummary) -> FileState:
+    """What there is to know about a file before it is searched for."""
+    stored = files_of(service.store, item.content)
+    if not any(is_imported(path) or os.path.exists(path) for path, _ in stored):  # noqa: PTH110
+        return "missing"
+    if item.content not in service.live.now.searcher.snapshot:
+        return "preparing"
+    return "quick" if item.analysis == "quick" else "ready"
 
 
 def _describe(service: Service, content: str) -> VideoResponse:
@@ -195,7 +233,7 @@ def _describe(service: Service, content: str) -> VideoResponse:
     info, path = known["info"], str(known["path"])
     file = service.store.file(path)
     video = service.store.video(content)
-    return VideoResponse(
+    described = VideoResponse(
         content=content,
         path=display_path(path),
         paths=[display_path(one) for one in known["paths"]],
@@ -208,6 +246,7 @@ def _describe(service: Service, content: str) -> VideoResponse:
         container=info["container"],
         added_at=file.added_at if file else 0.0,
         analysis=known["analysis"],
+        state="ready",
         clips=known["clips"],
         experts=known["experts"],
         words=known["words"],
@@ -215,6 +254,8 @@ def _describe(service: Service, content: str) -> VideoResponse:
         preview=preview_url(content, 0.0, info["duration"]),
         media=media_url(content),
     )
+    described.state = _state(service, described)
+    return described
 
 
 def _remove(service: Service, content: str) -> list[str]:
@@ -244,4 +285,4 @@ def _check_searchable(service: Service, state: LiveState, content: str) -> None:
 
 
 def _unknown() -> Problem:
-    return Problem(404, "not_found", "there is no such video in the library; see /api/videos")
+    return Problem(404, "not_found", "there is no such file in the library (any more)")

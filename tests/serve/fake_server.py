@@ -1,6 +1,6 @@
 """The page with canned answers: for states that a real library reaches only with effort, and for drawing it.
 
-python tests/serve/fake_server.py [port] [full|empty|shown|broken|stale]
+python tests/serve/fake_server.py [port] [full|empty|shown|broken|stale|working]
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import io
 import json
 import sys
 import threading
+import time
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -30,10 +31,7 @@ POLICY = (
 )
 NAMES = ("harbour at dawn.mp4", "birthday 2019.mov", "street.mp4", "lecture.mp4", "beach.jpg", "song.mp3")
 SECONDS = 20.0
-STALE = (
-    "all 240 clips must be embedded by the model 'reel' before they can be found; "
-    "the owner of the library can embed them on the command line"
-)
+STALE = "all 240 moments are not yet prepared for the model 'reel'; the owner of the library can prepare them"
 SAID = (
     "Good morning to all of you.",
     "Today we go out with the red boat.",
@@ -56,6 +54,8 @@ def file(number: int) -> dict[str, Any]:
         "kind": kind(number),
         "duration": 0.0 if kind(number) == "image" else SECONDS,
         "added_at": 1_750_000_000.0 + 86_400 * number,
+        "analysis": "thorough",
+        "state": ("ready", "quick", "preparing", "missing")[number % 4] if number % 16 < 4 else "ready",
     }
 
 
@@ -126,7 +126,34 @@ def details(number: int) -> dict[str, Any]:
     shown = {"expert": "ocr", "text": "RED BOAT", "start": 6.0, "end": 12.0}
     clips = [{"start": 0.0, "end": 8.0}, {"start": 8.0, "end": SECONDS}]
     seen = {"name": "appearance", "labels": ["speedboat", "pier"]}
-    return {**file(number), "clips": clips, "experts": [seen], "words": [*words, shown]}
+    shape = {"width": 160, "height": 90}
+    return {**file(number), **shape, "clips": clips, "experts": [seen], "words": [*words, shown]}
+
+
+def job() -> dict[str, Any]:
+    """A folder that is being added."""
+    progress = {
+        "step": "files",
+        "analysis": "quick",
+        "done": 0,
+        "total": 38,
+        "fraction": 0.02,
+        "seconds_left": 95.0,
+        "current": ["harbour at dawn.mp4", "street.mp4"],
+    }
+    facts = {"id": 7, "kind": "add", "title": "/home/me/Videos", "state": "running", "progress": progress}
+    return {**facts, "report": None, "error": None}
+
+
+def folder(path: str | None) -> dict[str, Any]:
+    """Two levels of folders."""
+    if path is None:
+        roots = [{"path": "/home/me/Videos", "name": "/home/me/Videos"}]
+        return {"path": None, "parent": None, "folders": roots, "files": 0}
+    if path == "/home/me/Videos":
+        inside = [{"path": f"/home/me/Videos/{name}", "name": name} for name in ("2023", "2024")]
+        return {"path": path, "parent": None, "folders": inside, "files": 3}
+    return {"path": path, "parent": "/home/me/Videos", "folders": [], "files": 12}
 
 
 def models() -> list[dict[str, Any]]:
@@ -176,12 +203,17 @@ def hubness() -> dict[str, Any]:
 
 class Fake:
     """What the server says; `mood` is one of "full", "empty", "shown" (empty and for reading only), "broken",
-    "stale" (nothing is embedded, and for reading only)."""
+    "stale" (nothing is prepared, and for reading only), "working" (a folder is being added)."""
 
     def __init__(self, mood: str = "full") -> None:
         self.mood = mood
         self.files = 0 if mood in ("empty", "shown") else 60
         self.asked: list[dict[str, Any]] = []
+        self.paused = False
+        self.slow: set[str] = set()  # addresses that are answered once they are taken out again
+        self.lost: dict[str, str] = {}  # addresses of files that are gone, and how
+        self.unplayable: set[str] = set()  # addresses of files in a format that no browser knows
+        self.working = mood == "working"
 
     def answer(self, method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
         if self.mood == "broken" and path == "/api/search":
@@ -211,11 +243,29 @@ class Fake:
             case ["videos", content, "match"]:
                 heat = np.exp(-((np.arange(20) - 7) ** 2) / 8) + 0.15 * (int(content, 16) % 3)
                 best = [{"start": 6.0, "end": 9.0, "score": 0.9}]
-                return 200, {"step": 1.0, "scores": np.clip(heat, 0, 1).round(3).tolist(), "moments": best}
+                if query["text"] == "cold":
+                    heat, best = 0.01 * heat, [{"start": 6.0, "end": 9.0, "score": 0.01}]
+                scores = np.clip(heat, 0, 1).round(3).tolist()
+                return 200, {"step": 1.0, "scores": scores, "moments": best, "calibrated": True}
             case ["videos", content]:
                 return 200, details(int(content, 16))
+            case ["jobs"] if method == "PUT":
+                self.paused = body["paused"]
+                return 200, {"jobs": [job()], "paused": self.paused}
             case ["jobs"]:
-                return 200, {"jobs": []}
+                return 200, {"jobs": [job()] if self.working else [], "paused": self.paused}
+            case ["examples"]:
+                return 200, {
+                    "examples": [] if not self.files else ["a boat leaves the harbour", "a birthday cake"]
+                }
+            case ["folders"] if method == "POST":
+                self.asked.append(body)
+                return 202, {"job": job()}
+            case ["folders"]:
+                return 200, folder(query.get("path"))
+            case ["failures", "retry"]:
+                self.asked.append({"retry": True})
+                return 202, {"job": job()}
             case ["failures"]:
                 return 200, [{"path": "/home/me/Videos/torn.mp4", "reason": "no stream could be decoded"}]
             case ["banks"]:
@@ -261,6 +311,14 @@ class Fake:
         offset, limit = body.get("offset", 0), body.get("limit", 24)
         last = 0 if "nothing" in body.get("text", "") else self.files
         hits = [hit(n, n + 1, "then" in body) for n in range(offset, min(offset + limit, last))]
+        for one in hits:
+            if "sureshots" in body.get("text", ""):
+                one["confidence"] = 1 - one["rank"] / 40 if one["rank"] < 40 else 0.0496
+            if "like" in body:
+                alike = {"start": 0.0, "end": 4.0}
+                one.update(
+                    confidence=None, like=alike, identical=one["rank"] == 1, score=1 - one["rank"] / 100
+                )
         took = {"encode_ms": 4.0, "search_ms": 2.0, "total_ms": 9.0}
         return {
             "query": body.get("text"),
@@ -282,6 +340,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._serve("POST")
 
+    def do_PUT(self) -> None:
+        self._serve("PUT")
+
     def do_DELETE(self) -> None:
         self._serve("DELETE")
 
@@ -295,6 +356,16 @@ class Handler(BaseHTTPRequestHandler):
         if url.path.startswith(("/api/thumb/", "/api/preview/")):
             number = int(url.path.split("/")[3], 16)
             self._send(200, picture(number, float(query.get("t", 0))), "image/jpeg")
+        elif url.path.startswith("/api/uploads/"):
+            self._send(200, picture(0, 0.0), "image/jpeg")
+        elif url.path.startswith("/api/clip/"):
+            name = {"Content-Disposition": "attachment; filename*=UTF-8''boat%200.02.mp4"}
+            self._send(200, film(), "video/webm", {"X-Clip-Start": query["start"], **name})
+        elif url.path == "/api/export":
+            self._send(200, url.query.encode(), "text/csv")
+        elif url.path.endswith("/events"):
+            event = f"event: progress\ndata: {json.dumps(job())}\n\n"
+            self._send(200, event.encode(), "text/event-stream")
         elif url.path.startswith("/media/"):
             self._send_media(int(url.path.split("/")[2], 16))
         elif url.path.startswith("/api/"):
@@ -302,12 +373,20 @@ class Handler(BaseHTTPRequestHandler):
             self._send(status, json.dumps(told).encode(), "application/json")
         else:
             wanted = PAGE / (url.path.lstrip("/") or "index.html")
-            if wanted.is_file():
-                self._send(200, wanted.read_bytes(), TYPES[wanted.suffix])
-            else:
-                self._send(404, b"", "text/plain")
+            status = 200 if wanted.is_file() else 404
+            found = wanted if wanted.is_file() else PAGE / "index.html"
+            self._send(status, found.read_bytes(), TYPES[found.suffix])
 
     def _send_media(self, number: int) -> None:
+        while self.path in self.fake.slow:
+            time.sleep(0.02)
+        if code := self.fake.lost.get(self.path):
+            error = {"code": code, "message": "the file is not what it was", "field": None}
+            self._send(410, json.dumps({"error": error}).encode(), "application/json")
+            return
+        if self.path in self.fake.unplayable:
+            self._send(200, b"no film" * 99, "video/x-unknown")
+            return
         if kind(number) == "image":
             self._send(200, picture(number, 0.0), "image/jpeg")
             return
@@ -336,6 +415,7 @@ def start(mood: str = "full", port: int = 0) -> ThreadingHTTPServer:
     server = ThreadingHTTPServer(("127.0.0.1", port), type("Held", (Handler,), {"fake": fake}))
     server.daemon_threads = True
     server.fake = fake  # type: ignore[attr-defined]
+    server.address = f"http://127.0.0.1:{server.server_address[1]}"  # type: ignore[attr-defined]
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
 

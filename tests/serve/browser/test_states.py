@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.serve import fake_server
 from tests.serve.browser import axe
 from tests.serve.browser.cdp import Browser, Page
+from tests.serve.browser.screens import ready, views
 
-BOAT = f"{0:064x}"
-VIEWS = {
-    "home": "/",
-    "search": "/?q=red+boat",
-    "then": "/?q=red+boat&then=a+rope",
-    "compare": "/?q=red+boat&norm=dis&compare=1",
-    "player": f"/?q=red+boat&video={BOAT}&t=6",
-    "library": "/?view=library",
-    "hubness": "/?view=hubness",
-    "settings": "/?view=settings",
-}
-READY = {
-    "player": "document.querySelector('.strip')",
-    "compare": "document.querySelector('.ranks li')",
-    "library": "document.querySelector('.table li')",
-    "hubness": "document.querySelector('.plot')",
-    "settings": "document.querySelector('#log')",
-}
+VIEWS = views(f"{0:064x}")
 CARDS = "document.querySelectorAll('.results .card a.open').length"
 
 
 def base(server: object) -> str:
-    return f"http://127.0.0.1:{server.server_address[1]}"  # type: ignore[attr-defined]
-
-
-@pytest.fixture(scope="module")
-def full() -> Iterator[object]:
-    server = fake_server.start("full")
-    yield server
-    server.shutdown()
+    address: str = server.address  # type: ignore[attr-defined]
+    return address
 
 
 def ask(page: Page, words: str) -> None:
@@ -72,7 +47,7 @@ def test_every_request_goes_to_the_server_itself(browser: Browser, full: object)
     page = browser.page()
     for name, address in VIEWS.items():
         page.open(base(full) + address)
-        page.wait(READY.get(name, f"{CARDS} > 0"))
+        page.wait(ready(name))
     page.quiet()
     assert page.requests
     assert all(url.startswith((base(full), "data:", "blob:", "about:")) for url in page.requests)
@@ -180,6 +155,7 @@ def test_every_filter_of_the_panel_reaches_the_request(browser: Browser, full: o
         "has_text": "true",
         "expert": "motion",
         "min_confidence": "0.5",
+        "norm": "dis",
     }
     for name, value in wanted.items():
         box = f"document.querySelector('#filter-{name}')"
@@ -199,10 +175,11 @@ def test_a_model_is_downloaded_only_after_a_yes(browser: Browser, full: object) 
     page = browser.page()
     page.open(base(full) + "/?view=settings")
     page.wait("document.querySelectorAll('.models .table li').length === 3")
-    words = str(page.js("document.querySelector('.models .table').textContent"))
-    assert "answers now" in words
-    assert "605 MB to download, fast, MIT" in words
+    words = str(page.js("document.querySelector('.models').textContent"))
+    assert "in use" in words
+    assert "605 MB to download, fast, licence: MIT" in words
     before = len(full.fake.asked)  # type: ignore[attr-defined]
+    page.click(".models summary")
     page.click("[aria-label='Use clip']")
     page.wait("document.querySelector('dialog').textContent.includes('605 MB')")
     page.click("dialog button:not(.danger)")
@@ -236,6 +213,7 @@ def test_why_draws_shares_and_weights(browser: Browser, full: object) -> None:
     page.click(".card button[aria-expanded]")
     page.wait("document.querySelectorAll('.why .bars li').length === 8")
     assert "RED BOAT" in page.js("document.querySelector('.why').innerText")
+    assert "words on screen" in page.js("document.querySelector('.why').innerText")
 
 
 def test_side_by_side_marks_what_moved(browser: Browser, full: object) -> None:
@@ -251,12 +229,12 @@ def test_side_by_side_marks_what_moved(browser: Browser, full: object) -> None:
 @pytest.mark.parametrize(
     ("mood", "address", "words"),
     [
-        ("empty", "/", "This library is empty"),
+        ("empty", "/", "Add your first videos"),
         ("empty", "/?view=library", "drop files"),
-        ("shown", "/", "Its owner adds videos"),
+        ("shown", "/", "Its owner can add videos"),
         ("stale", "/", "owner of the library"),
-        ("stale", "/?view=library", "owner of the library can embed them"),
-        ("stale", "/?q=boat", "must be embedded"),
+        ("stale", "/?view=library", "owner of the library can prepare them"),
+        ("stale", "/?q=boat", "not yet prepared"),
         ("broken", "/?q=boat", "try again in a minute"),
         ("full", "/?q=nothing", "other words"),
         ("full", "/?q=nothing&has_speech=true", "without filters"),
@@ -284,7 +262,7 @@ def test_a_server_that_went_away_is_said_and_tried_again(browser: Browser) -> No
         "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
     )
     ask(page, " sails")
-    page.wait("document.querySelector('[role=alert]')?.innerText.includes('wordreel serve')")
+    page.wait("document.querySelector('[role=alert]')?.innerText.includes('start it again')")
     page.send(
         "Network.emulateNetworkConditions",
         offline=False,
@@ -302,7 +280,7 @@ def test_views_fit_a_phone(browser: Browser, full: object) -> None:
     page = browser.page(320, 640, phone=True)
     for view, address in VIEWS.items():
         page.open(base(full) + address)
-        page.wait(READY.get(view, f"{CARDS} > 0"))
+        page.wait(ready(view))
         assert page.js("document.documentElement.scrollWidth <= innerWidth"), f"{view} sticks out sideways"
     assert page.quiet() == []
 
@@ -314,8 +292,6 @@ def test_views_pass_the_audit(browser: Browser, full: object, size: tuple[int, i
     page = browser.page(*size, dark=dark, phone=size[0] < 400)
     for view, address in VIEWS.items():
         page.open(base(full) + address)
-        page.wait(READY.get(view, f"{CARDS} > 0"))
-        if folder := os.environ.get("WORDREEL_SHOTS"):
-            page.shot(Path(folder) / f"{view}-{size[0]}-{'dark' if dark else 'light'}.png")
+        page.wait(ready(view))
         found = axe.findings(page, source)
         assert [line for line in found if line.startswith(("serious", "critical"))] == [], view

@@ -7,7 +7,7 @@ export class ApiError extends Error {
   }
 }
 
-const AWAY = "The server does not answer. Its owner can start it again with `wordreel serve`; then try again.";
+const AWAY = "wordreel does not answer. It may have been stopped: start it again on the computer that holds the library, then try again.";
 
 async function send(method, path, { query, body, signal, headers = {} } = {}) {
   const plain = body !== undefined && !(body instanceof Blob);
@@ -32,8 +32,18 @@ async function parsed(response) {
   if (response.ok) return body;
   const { code = "unknown", message, field = null } = body?.error ?? {};
   if (response.status === 401) dispatchEvent(new Event("wordreel:login"));
-  const text = message ?? `The server answered ${response.status}. Try again, or look into its log.`;
+  const text = message ?? "Something went wrong on the server. Try again in a moment.";
   throw new ApiError(text, { status: response.status, code, field });
+}
+
+/** A moment of a file as a file of its own: `{blob, start, name}`, which begins at `start`, a little early perhaps. */
+export async function clip(content, query, signal) {
+  const response = await fetch(`/api/clip/${encodeURIComponent(content)}${written(query)}`, { signal }).catch((failure) => {
+    throw failure.name === "AbortError" ? failure : new ApiError(AWAY);
+  });
+  if (!response.ok) await parsed(response);
+  const name = /filename\*=UTF-8''([^;]+)/.exec(response.headers.get("Content-Disposition") ?? "")?.[1];
+  return { blob: await response.blob(), start: Number(response.headers.get("X-Clip-Start")), name: decodeURIComponent(name ?? "clip.mp4") };
 }
 
 /** `?a=1&b=2` of what is given; empty values are left out. */
@@ -50,12 +60,17 @@ export const api = {
   compare: (query, signal) => send("GET", "/api/compare", { query, signal }),
   videos: (query, signal) => send("GET", "/api/videos", { query, signal }),
   video: (content, signal) => send("GET", at(content), { signal }),
-  match: (content, text, signal) => send("GET", `${at(content)}/match`, { query: { text }, signal }),
+  match: (content, query, signal) => send("GET", `${at(content)}/match`, { query, signal }),
+  check: (content) => send("GET", media(content), { headers: { Range: "bytes=0-0" } }),
   forget: (content) => send("DELETE", at(content)),
+  folders: (path, signal) => send("GET", "/api/folders", { query: { path }, signal }),
   addFolder: (path) => send("POST", "/api/folders", { body: { path } }),
   jobs: (signal) => send("GET", "/api/jobs", { signal }),
+  pause: (paused) => send("PUT", "/api/jobs", { body: { paused } }),
   cancel: (id) => send("DELETE", `/api/jobs/${encodeURIComponent(id)}`),
   failures: (signal) => send("GET", "/api/failures", { signal }),
+  retry: () => send("POST", "/api/failures/retry"),
+  examples: (signal) => send("GET", "/api/examples", { signal }),
   banks: (signal) => send("GET", "/api/banks", { signal }),
   buildBank: (body) => send("POST", "/api/banks", { body }),
   dropBank: (name) => send("DELETE", `/api/banks/${encodeURIComponent(name)}`),
@@ -69,4 +84,8 @@ export const api = {
 };
 
 export const thumb = (content, t = 0) => `/api/thumb/${encodeURIComponent(content)}${written({ t: Number(t).toFixed(2) })}`;
+
+/** The attributes of a picture that is as sharp as the screen; `source` is the address of a thumbnail. */
+export const sharp = (source) => ({ src: source, srcset: `${source} 1x, ${source}&size=360 2x, ${source}&size=540 3x` });
+export const uploadThumb = (id) => `/api/uploads/${encodeURIComponent(id)}/thumb${written({ t: "0.00" })}`;
 export const media = (content) => `/media/${encodeURIComponent(content)}`;

@@ -1,8 +1,8 @@
 // One moment of the grid.
-import { thumb } from "./api.js";
-import { confidence } from "./confidence.js";
+import { sharp, thumb } from "./api.js";
+import { confidence, sureness } from "./confidence.js";
 import { button, h, icon } from "./dom.js";
-import { clock, confidenceText, length, moment } from "./format.js";
+import { clock, length, moment, readable } from "./format.js";
 import { playOn } from "./motion.js";
 import { quickLook } from "./quick_look.js";
 import { href } from "./router.js";
@@ -15,7 +15,7 @@ export function card(hit, route) {
   }, picture(hit));
   const reasons = h("div", { hidden: true });
   const box = h("li", { class: "card", data: { content: hit.content } }, link,
-    h("div", { class: "about" }, h("span", { class: "title", title: hit.path }, hit.name),
+    h("div", { class: "about" }, h("span", { class: "title", title: readable(hit.path) }, h("bdi", {}, readable(hit.name))),
       h("div", { class: "row" }, hit.file ? fact(hit) : confidence(hit), quickLook(hit), like(hit), !hit.file && whyButton(hit, reasons)), reasons));
   playOn(link, link.querySelector(".thumb"), hit);
   return box;
@@ -27,10 +27,10 @@ export function opened(hit, route) {
 }
 
 function label(hit) {
-  return [hit.name, hit.file ? null : badge(hit), confidenceText(hit.confidence)].filter(Boolean).join(", ");
+  return [readable(hit.name), ...(hit.file ? [] : [badge(hit), sureness(hit)])].filter(Boolean).join(", ");
 }
 
-const badge = (hit) => (hit.identical ? "the same picture" : hit.then ? `${clock(hit.start)}, then ${clock(hit.then.start)}` : moment(hit));
+const badge = (hit) => (hit.then ? `${clock(hit.start)}, then ${clock(hit.then.start)}` : moment(hit));
 
 /** What a file of the library says in the place of a score. */
 function fact(hit) {
@@ -47,7 +47,7 @@ function picture(hit) {
 /** A frame; of a file without pictures, a sign. */
 export function still(item, source = item.thumb) {
   if (item.kind === "audio") return icon("sound");
-  const image = h("img", { src: source, alt: "", loading: "lazy", decoding: "async" });
+  const image = h("img", { ...sharp(source), alt: "", loading: "lazy", decoding: "async" });
   image.addEventListener("error", () => image.remove(), { once: true });
   return image;
 }
@@ -55,11 +55,11 @@ export function still(item, source = item.thumb) {
 function like(hit) {
   const route = { view: "search", like: hit.content, name: hit.name };
   if (hit.kind !== "image") Object.assign(route, { start: hit.start.toFixed(2), end: hit.end.toFixed(2) });
-  return h("a", { class: "quiet like", "data-route": true, href: href(route), "aria-label": `Like this: ${hit.name}` }, "Like this");
+  return h("a", { class: "quiet like", "data-route": true, href: href(route), "aria-label": `Like this: ${readable(hit.name)}` }, "Like this");
 }
 
 function whyButton(hit, reasons) {
-  const opener = button({ class: "quiet", "aria-expanded": "false", "aria-label": `Why? ${hit.name}` }, "Why?");
+  const opener = button({ class: "quiet", "aria-expanded": "false", "aria-label": `Why? ${readable(hit.name)}` }, "Why?");
   opener.addEventListener("click", () => {
     if (!reasons.firstChild) reasons.append(why(hit));
     reasons.hidden = !reasons.hidden;

@@ -1,7 +1,7 @@
-// Plain against bank-normalised, side by side, with every hit that moved marked.
+// Two rankings side by side, similarity alone and one that holds frequent files back, with every hit that moved marked.
 import { confidence } from "./confidence.js";
 import { h } from "./dom.js";
-import { moment } from "./format.js";
+import { moment, readable } from "./format.js";
 import { opened, still } from "./card.js";
 import { href } from "./router.js";
 import { ranking } from "./why.js";
@@ -14,11 +14,11 @@ export function compare(answer, route) {
   const unused = !answer.norm || answer.norm === "none";
   return h("section", { class: "compare" },
     h("p", { class: "small" }, unused
-      ? "No bank has passed its check, so both sides are the plain ranking. Choose a ranking above to compare it."
-      : `${moved} of ${answer.normalised.length} places differ. Neither side is proven right: a bank is used by itself only after a check on held-out captions.`),
+      ? "Both sides are ranked by similarity alone. Choose another ranking under Filters to compare it."
+      : [`${moved} of ${answer.normalised.length} places differ. Neither side is proven right. `, h("a", { href: "/?view=ranking", "data-route": true }, "What is this?")]),
     h("div", { class: "sides" },
-      side("Plain", "without a bank", answer.plain, (hit, at) => whereTo(at, normalised.get(hit.content)), route),
-      side("Normalised", unused ? "no bank in use" : ranking(answer.norm), answer.normalised, (hit, at) => moves(at, plain.get(hit.content)), route)));
+      side("Similarity alone", "", answer.plain, (hit, at) => whereTo(at, normalised.get(hit.content)), route),
+      side("Frequent files held back", unused ? "" : ranking(answer.norm), answer.normalised, (hit, at) => moves(at, plain.get(hit.content)), route)));
 }
 
 const places = (hits) => new Map(hits.map((hit, at) => [hit.content, at]));
@@ -30,9 +30,9 @@ function side(title, words, hits, mark, route) {
 
 function row(hit, at, mark, route) {
   return h("li", {}, h("span", { class: "place" }, String(at + 1)),
-    h("a", { "data-route": true, href: href(opened(hit, route)), "aria-label": `${hit.name}, ${moment(hit)}` },
+    h("a", { "data-route": true, href: href(opened(hit, route)), "aria-label": `${readable(hit.name)}, ${moment(hit)}` },
       h("div", { class: "thumb" }, still(hit))),
-    h("span", { class: "about" }, h("span", { class: "title" }, hit.name), confidence(hit)), mark);
+    h("span", { class: "about" }, h("span", { class: "title" }, h("bdi", {}, readable(hit.name))), confidence(hit)), mark);
 }
 
 /** On the plain side: where the hit went. */

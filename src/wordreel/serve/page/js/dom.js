@@ -42,7 +42,10 @@ const PATHS = {
   filter: "M4 6h16M7 12h10M10 18h4",
   folder: "M3 6h6l2 2h10v11H3z",
   image: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15.5 9.5h.01",
+  link: "M10 14a4 4 0 0 0 6 .5l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6-.5l-3 3a4 4 0 0 0 6 6l1-1",
   next: "M9 5l7 7-7 7",
+  pause: "M8 5v14M16 5v14",
+  play: "M7 5l12 7-12 7z",
   previous: "M15 5l-7 7 7 7",
   search: "M10.5 4a6.5 6.5 0 1 1 0 13 6.5 6.5 0 0 1 0-13ZM15.5 15.5 20 20",
   sound: "M4 10v4M8 7v10M12 4v16M16 8v8M20 11v2",
@@ -59,4 +62,9 @@ export function icon(name) {
 /** A button that does not submit. */
 export function button(props, ...children) {
   return h("button", { type: "button", ...props }, ...children);
+}
+
+/** A choice among `[value, words]`. */
+export function select(options, chosen = "", props = {}) {
+  return h("select", props, options.map(([value, words]) => h("option", { value, selected: value === chosen }, words)));
 }

@@ -1,23 +1,30 @@
-// Which videos may answer: a panel of fields, and a chip for each that is set.
-import { button, h, icon } from "./dom.js";
-import { length } from "./format.js";
+// Which files may answer, and how: a panel of fields, and a chip for each that is set.
+import { button, h, icon, select } from "./dom.js";
+import { expertWords } from "./experts.js";
+import { length, percent, readable } from "./format.js";
+import { METHODS, rankingFields } from "./norms.js";
 import { FILTERS } from "./router.js";
 
-const YES_NO = [["", "any"], ["true", "yes"], ["false", "no"]];
+const YES_NO = [["", "does not matter"], ["true", "yes"], ["false", "no"]];
 const KINDS = [["", "anything"], ["video", "videos"], ["image", "pictures"], ["audio", "sounds"]];
-const SURE = [["", "any"], ["0.1", "10 % sure"], ["0.25", "25 % sure"], ["0.5", "50 % sure"], ["0.75", "75 % sure"]];
+const SURE = [["", "everything"], ["0.1", "possible ones (10% sure)"], ["0.25", "fair chances (25% sure)"], ["0.5", "likely ones (50% sure)"], ["0.75", "very likely ones (75% sure)"]];
+const MODES = ["moments", "compare", "norm", "bank"];
 
 const CHIP_TEXT = {
   kind: (value) => `only ${Object.fromEntries(KINDS)[value] ?? value}`,
-  folder: (value) => `in ${value}`,
-  after: (value) => `after ${value}`,
-  before: (value) => `before ${value}`,
-  min_duration: (value) => `at least ${length(value)}`,
-  max_duration: (value) => `at most ${length(value)}`,
+  folder: (value) => `in ${readable(value)}`,
+  after: (value) => `changed after ${value}`,
+  before: (value) => `changed before ${value}`,
+  min_duration: (value) => `at least ${length(value)} long`,
+  max_duration: (value) => `at most ${length(value)} long`,
   has_speech: (value) => (value === "true" ? "with speech" : "without speech"),
   has_text: (value) => (value === "true" ? "with text on screen" : "without text on screen"),
-  expert: (value) => `with ${value}`,
-  min_confidence: (value) => `at least ${Math.round(100 * value)} % sure`,
+  expert: (value) => `with ${expertWords(value)}`,
+  min_confidence: (value) => `at least ${percent(value)} sure`,
+  moments: () => "all moments",
+  compare: () => "side by side",
+  norm: (value) => `ranking: ${METHODS[value] ?? value}`,
+  bank: (value) => `sample queries: ${value}`,
 };
 
 /** The panel; `change(name, value)` is called when a field was set. */
@@ -34,24 +41,21 @@ export function panel(route, change, app) {
     field("folder", "In folder", input("folder", { type: "text", placeholder: "any folder", list: "folders", autocomplete: "off" })),
     field("after", "Changed after", input("after", { type: "date" })),
     field("before", "Changed before", input("before", { type: "date" })),
-    field("min_duration", "Not shorter than", input("min_duration", number)),
-    field("max_duration", "Not longer than", input("max_duration", number)),
-    field("has_speech", "Has speech", select(YES_NO, route.has_speech)),
-    field("has_text", "Has text on screen", select(YES_NO, route.has_text)),
-    field("expert", "With findings of", select([["", "any expert"], ...app.status.experts.map((name) => [name, name])], route.expert)),
-    field("min_confidence", "Sure at least", select(SURE, route.min_confidence)),
+    field("min_duration", "At least this long", input("min_duration", number)),
+    field("max_duration", "At most this long", input("max_duration", number)),
+    field("has_speech", "Somebody speaks", select(YES_NO, route.has_speech)),
+    field("has_text", "Text on screen", select(YES_NO, route.has_text)),
+    field("expert", "Contains", select([["", "anything"], ...app.status.experts.map((name) => [name, expertWords(name)])], route.expert)),
+    field("min_confidence", "Show", select(SURE, route.min_confidence)),
+    rankingFields(route, app, change, field),
     h("datalist", { id: "folders" }, app.status.folders.map((folder) => h("option", { value: folder }))));
 }
 
-export function select(options, chosen = "", props = {}) {
-  return h("select", props, options.map(([value, words]) => h("option", { value, selected: value === chosen }, words)));
-}
-
-/** The filters that are set, each with a button that removes it. */
+/** What is set, each with a button that removes it. */
 export function chips(route, change) {
-  return FILTERS.filter((name) => route[name]).map((name) => {
+  return [...FILTERS, ...MODES].filter((name) => route[name]).map((name) => {
     const words = CHIP_TEXT[name](route[name]);
-    return button({ class: "chip", "aria-label": `Remove the filter: ${words}`, on: { click: () => change(name, "") } }, words, icon("close"));
+    return button({ class: "chip", data: { filter: name }, "aria-label": `Remove: ${words}`, on: { click: () => change(name, "") } }, words, icon("close"));
   });
 }
 

@@ -21,6 +21,11 @@ export function length(seconds) {
   return whole >= 60 ? `${Math.round(whole / 60)} min` : `${whole} s`;
 }
 
+/** "0.14 s". */
+export function took(ms) {
+  return `${(ms / 1000).toFixed(2)} s`;
+}
+
 export function count(number) {
   return Number(number).toLocaleString("en");
 }
@@ -30,20 +35,28 @@ export function plural(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
+/** Rounded down, so that what is below a limit never reads as if it reached it. */
 export function percent(share) {
-  return `${Math.round(100 * share)} %`;
+  return `${Math.floor(100 * share + 1e-9)}%`;
 }
 
-/** A hit's confidence in words; null where no bank can tell. */
+/** A confidence in words; null where nothing can tell. */
 export function confidenceText(confidence) {
   if (confidence === null || confidence === undefined) return null;
-  return confidence < 0.01 ? "under 1 % sure" : `${percent(confidence)} sure`;
+  return confidence < 0.01 ? "under 1% sure" : `${percent(confidence)} sure`;
 }
 
 /** What the server says, with a capital letter (unless it begins with the name of a file) and an end. */
 export function sentence(words) {
   const whole = words.replace(/^\p{Ll}+(?=[\s,])/u, (first) => first.charAt(0).toUpperCase() + first.slice(1));
   return /[.!?…]$/.test(whole) ? whole : `${whole}.`;
+}
+
+const OVERRIDES = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** A name without the signs that turn the direction of text, which make "exe.4pm" of "mp4.exe". */
+export function readable(name) {
+  return name.replace(OVERRIDES, "\ufffd");
 }
 
 /** The last part of a path. */

@@ -1,18 +1,27 @@
 // The grid of moments, and the arrow keys in it.
 import { card } from "./card.js";
+import { LIKELY } from "./confidence.js";
 import { h } from "./dom.js";
+import { percent } from "./format.js";
 
-const LIKELY = 0.05; // how sure a hit must be not to be a long shot
-
+/** `{element, append(hits)}`: cards in order, with a line above those that are long shots. */
 export function grid(hits, route, name = "Moments") {
-  const list = h("ul", { class: "grid", "aria-label": name }, hits.map((hit) => card(hit, route)));
-  const from = longShots(hits);
-  if (from > 0) list.children[from].before(h("li", { class: "divide" }, `Long shots, each less than ${100 * LIKELY} % sure`));
-  list.addEventListener("keydown", (event) => arrows(list, event));
-  return list;
+  const shown = [];
+  const line = h("li", { class: "divide" }, `Long shots: less than ${percent(LIKELY)} sure each`);
+  const element = h("ul", { class: "grid", "aria-label": name });
+  const append = (more) => {
+    shown.push(...more);
+    element.append(...more.map((hit) => card(hit, route)));
+    line.remove();
+    const from = longShots(shown);
+    if (from > 0) element.children[from].before(line);
+  };
+  append(hits);
+  element.addEventListener("keydown", (event) => arrows(element, event));
+  return { element, append };
 }
 
-/** Where the hits begin that are all long shots; 0 where there is nothing better, or no bank to tell. */
+/** Where the hits begin that are all long shots; 0 where there is nothing better, or nothing to tell by. */
 function longShots(hits) {
   const last = hits.findLastIndex((hit) => hit.confidence >= LIKELY);
   return last + 1 < hits.length && hits.every((hit) => typeof hit.confidence === "number") ? last + 1 : 0;

@@ -1,4 +1,4 @@
-// How many items are retrieved how often, before and after: the number of items by logarithm, since a hub is one.
+// How many files are found how often, before and after: the number of files by logarithm, since there are few hubs.
 import { s } from "./dom.js";
 import { count } from "./format.js";
 
@@ -45,9 +45,9 @@ function axisX(edges, x, k) {
   const every = Math.ceil(edges.length / 10);
   return [s("line", { class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM }),
     edges.map((edge, bin) => bin % every === 0 && s("text", { x: (x(bin) + x(bin + 1)) / 2, y: HEIGHT - BOTTOM + 20, "text-anchor": "middle" }, count(edge))),
-    s("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, `times ${k === 1 ? "the best" : `among the best ${k}`}; height: videos, by logarithm`)];
+    s("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, `how often a file is ${k === 1 ? "the best" : `among the best ${k}`}; height: how many files (logarithmic)`)];
 }
 
 function description(series) {
-  return Object.entries(series).map(([name, [never]]) => `${name}: ${count(never)} videos are never found`).join("; ");
+  return Object.entries(series).map(([name, [never]]) => `${name}: ${count(never)} files are never found`).join("; ");
 }

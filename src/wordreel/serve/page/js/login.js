@@ -17,7 +17,7 @@ export function login(root, then) {
     }
   };
   replace(root, h("form", { class: "login", on: { submit } }, h("h1", {}, "Welcome"),
-    h("p", {}, "This library is behind a token. Ask its owner for it, who makes one with: wordreel serve --new-token"),
+    h("p", {}, "This library is protected. Ask its owner for the token, a kind of password."),
     h("label", { for: "token" }, "Token"), input, wrong, h("button", { class: "primary", type: "submit" }, "Enter")));
   input.focus();
 }

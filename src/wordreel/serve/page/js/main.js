@@ -1,17 +1,19 @@
 // The page: one view at a time under the address, the player above it.
 import { api } from "./api.js";
 import { replace } from "./dom.js";
-import { mount as hubness } from "./hubness.js";
 import { pageKeys } from "./keys.js";
 import { mount as library } from "./library.js";
 import { login } from "./login.js";
+import { mount as lost } from "./lost.js";
 import { failure } from "./notice.js";
 import { sync } from "./player.js";
 import { go, start } from "./router.js";
+import { mount as ranking } from "./ranking.js";
 import { mount as search } from "./search.js";
 import { mount as settings } from "./settings.js";
 
-const VIEWS = { search, library, hubness, settings };
+const VIEWS = { search, library, ranking, settings, lost };
+const PLACE = { ranking: "settings" }; // views that belong to another one's place
 
 const root = document.getElementById("view");
 const app = {
@@ -37,7 +39,7 @@ async function begin() {
 
 function show(route) {
   if (asking) return;
-  const wanted = VIEWS[route.view] ? route.view : "search";
+  const wanted = VIEWS[route.view] ? route.view : "lost";
   if (wanted !== name) open(wanted);
   view.update({ ...route, view: wanted });
   document.title = `${view.title(route)} · wordreel`;
@@ -52,7 +54,7 @@ function open(wanted) {
   replace(root);
   view = VIEWS[wanted](root, app);
   for (const link of document.querySelectorAll("[data-place]")) {
-    if (link.dataset.place === wanted) link.setAttribute("aria-current", "page");
+    if (link.dataset.place === (PLACE[wanted] ?? wanted)) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   if (wanted === "search" && !matchMedia("(pointer: coarse)").matches) document.getElementById("query").focus();

@@ -1,9 +1,8 @@
-// How hits are ranked: by itself, plainly, or by a method against hubs.
-import { h } from "./dom.js";
-import { select } from "./filters.js";
+// How hits are ranked: by itself, by similarity alone, or by a method against files that turn up too often.
+import { button, h, icon, select } from "./dom.js";
 
 export const METHODS = {
-  auto: "automatic", none: "plain", is: "inverted softmax", dis: "dynamic inverted softmax", csls: "CSLS", nnn: "nearest neighbours", cent: "centring",
+  auto: "automatic", none: "similarity alone", is: "inverted softmax", dis: "dynamic inverted softmax", csls: "CSLS", nnn: "nearest neighbours", cent: "centring",
   sinkhorn: "Sinkhorn", gc: "globally corrected",
 };
 
@@ -12,18 +11,15 @@ export function methods(app) {
   return app.status.norms.map((name) => [name, METHODS[name] ?? name]);
 }
 
-/** The switch for the ranking and, where there are several, for the bank. */
-export function norms(route, app, change) {
+/** The folded part of the panel that is about the ranking. */
+export function rankingFields(route, app, change, field) {
+  const choices = methods(app).map(([name, words]) => [name === "auto" ? "" : name, words]);
   const banks = app.banks();
-  const ranked = select(methods(app), route.norm ?? "auto", { id: "norm" });
-  ranked.addEventListener("change", () => change("norm", ranked.value === "auto" ? "" : ranked.value));
-  const parts = [h("label", { for: "norm" }, "Ranking"), ranked];
-  if (banks.length > 1 && route.norm && route.norm !== "none") parts.push(...bankChoice(route, banks, change));
-  return h("span", { class: "choice" }, parts);
-}
-
-function bankChoice(route, banks, change) {
-  const chosen = select([["", "default"], ...banks.map((name) => [name, name])], route.bank, { id: "bank" });
-  chosen.addEventListener("change", () => change("bank", chosen.value));
-  return [h("label", { for: "bank" }, "Bank"), chosen];
+  const aside = button({ class: "tool", "aria-pressed": String(Boolean(route.compare)), on: { click: () => change("compare", route.compare ? "" : "1") } }, icon("split"), "Side by side");
+  return h("details", { class: "ranking-fields", open: Boolean(route.norm || route.compare) }, h("summary", {}, "How results are ranked"),
+    h("p", { class: "small" }, "Some files turn up for almost any words. Rankings differ in how they hold those back. ",
+      h("a", { href: "/?view=ranking", "data-route": true }, "What is this?")),
+    h("div", { class: "row" }, field("norm", "Ranking", select(choices, route.norm)),
+      banks.length > 1 && route.norm && route.norm !== "none" && field("bank", "Sample queries", select([["", "automatic"], ...banks.map((name) => [name, name])], route.bank)),
+      aside));
 }

@@ -12,14 +12,12 @@ export function notice(title, words, ...given) {
 const NEXT = {
   not_media: "Choose a video, a sound or a picture.",
   broken_media: "See whether it plays elsewhere, then send it again.",
-  too_large: "Ask the owner of the library to add it from the server's disk.",
-  library_busy: "Another program is writing to the library; try again when it is done.",
-  gone: "Ask the owner of the library to add its folder again.",
+  too_large: "Put it into a folder of the computer that holds the library, and add that folder.",
 };
 
 /** What went wrong and the next step, with a button that tries again. */
 export function failure(error, again) {
-  const title = error.status ? "That did not work" : "The server is away";
+  const title = error.status ? "That did not work" : "wordreel is not running";
   const box = notice(title, [sentence(error.message), NEXT[error.code]].filter(Boolean).join(" "), again && button({ class: "primary", on: { click: again } }, "Try again"));
   box.classList.add("failed");
   box.setAttribute("role", "alert");

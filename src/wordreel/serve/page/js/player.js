@@ -1,12 +1,15 @@
 // One video at its second: the heat of the query, what is said and shown, and more like it.
 import { api } from "./api.js";
 import { button, h, icon, replace } from "./dom.js";
-import { clock, length } from "./format.js";
+import { heat } from "./heat.js";
+import { around, onResults } from "./hits.js";
 import { playerKeys } from "./keys.js";
+import { readable } from "./format.js";
 import { failure, stale } from "./notice.js";
-import { go, here, href } from "./router.js";
+import { actions, facts, neighbours, step } from "./player_bar.js";
+import { foundBecause, recognised } from "./recognised.js";
+import { closeOver, here } from "./router.js";
 import { screen } from "./screen.js";
-import { strip } from "./strip.js";
 import { linesOf, transcript } from "./transcript.js";
 
 let open = null; // {content, dialog, seek, stop}
@@ -15,8 +18,9 @@ let open = null; // {content, dialog, seek, stop}
 export function sync(route) {
   if (!route.video) return shut();
   if (open?.content === route.video) return open.seek(Number(route.t) || 0);
+  const before = open?.before;
   shut();
-  open = build(route);
+  open = build(route, before ?? document.activeElement);
   return undefined;
 }
 
@@ -24,46 +28,49 @@ function shut() {
   if (!open) return;
   const { dialog, stop, before } = open;
   open = null;
+  onResults(() => {});
   stop();
   dialog.remove();
   if (before?.isConnected) before.focus();
 }
 
-function close() {
-  const { video, t, ...rest } = here();
-  go(rest);
-}
-
-function build(route) {
+function build(route, before) {
   const running = new AbortController();
-  const before = document.activeElement;
-  const body = h("div", { class: "stage", "aria-busy": "true" }, h("div", { class: "thumb ghost" }));
+  const body = h("div", { class: "stage" }, h("div", { class: "seen", "aria-busy": "true" }, h("div", { class: "thumb ghost" })));
   const title = h("h2", { id: "player-title" }, "…");
+  const others = h("span", { class: "neighbours" }, neighbours(route));
   const dialog = h("dialog", { class: "player", "aria-labelledby": "player-title" },
-    h("header", {}, title, button({ class: "round", "aria-label": "Close the player", on: { click: close } }, icon("close"))), body);
-  dialog.addEventListener("close", close); // Escape
-  dialog.addEventListener("click", (event) => event.target === dialog && close());
+    h("header", {}, title, others, button({ class: "round", "aria-label": "Close the player", on: { click: closeOver } }, icon("close"))), body);
+  dialog.addEventListener("close", () => dialog.isConnected && closeOver()); // Escape
+  dialog.addEventListener("click", (event) => event.target === dialog && closeOver());
   document.body.append(dialog);
   dialog.showModal();
   const handle = { content: route.video, dialog, before, seek: () => {}, stop: () => running.abort() };
-  load(route, handle, title, body, running.signal);
+  const loaded = load(route, handle, title, body, running.signal);
+  onResults(async () => { // they may come after the player, at an address that was followed
+    replace(others, neighbours(here()));
+    await loaded;
+    const { hit } = around(here());
+    if (!dialog.querySelector(".because")) dialog.querySelector(".aside")?.append(foundBecause(hit) ?? "");
+  });
   return handle;
 }
 
 async function load(route, handle, title, body, signal) {
+  const { hit } = around(route);
+  if (hit) title.textContent = readable(hit.name);
   try {
     const video = await api.video(route.video, signal);
-    title.textContent = video.name;
+    title.textContent = readable(video.name);
     const view = screen(video, Number(route.t) || 0);
     handle.seek = view.seek;
     handle.stop = ((before) => () => { before(); view.stop(); })(handle.stop);
-    document.addEventListener("keydown", (event) => playerKeys(event, view.player), { signal });
+    document.addEventListener("keydown", (event) => playerKeys(event, view, step), { signal });
     const lines = transcript(linesOf(video.words), `${route.q ?? ""} ${route.then ?? ""}`, view.seek);
     const strips = h("div", { class: "strips" });
     view.follow(lines.at);
-    replace(body, h("div", { class: "seen" }, view.element, strips, facts(video, view)), aside(video, lines));
-    body.removeAttribute("aria-busy");
-    await Promise.all([route.q, route.then].map((text) => text && heat(strips, video, text, view, signal)));
+    replace(body, h("div", { class: "seen" }, view.element, strips, actions(video, view), facts(video)), aside(video, lines, hit));
+    await Promise.all([route.q, route.then].map((text) => text && heat(strips, video, text, { route, hit: route.then ? null : hit, view, signal })));
   } catch (error) {
     if (stale(error)) return;
     title.textContent = "Not shown";
@@ -71,48 +78,9 @@ async function load(route, handle, title, body, signal) {
   }
 }
 
-async function heat(strips, video, text, view, signal) {
-  if (!(video.duration > 0)) return;
-  const match = await api.match(video.content, text, signal);
-  const drawn = strip({ name: `Where “${text}” matches`, ...match, duration: video.duration, seek: view.seek });
-  view.follow(drawn.at);
-  strips.append(drawn.element, best(match.moments, view.seek));
-}
-
-/** The best moments as buttons, for those who would rather not aim at a strip. */
-function best(moments, seek) {
-  if (!moments.length) return "";
-  return h("div", { class: "chips" }, moments.slice(0, 5).map(({ start, score }) =>
-    button({ class: "chip", on: { click: () => seek(start) } }, clock(start),
-      h("span", { class: "bar", "aria-hidden": "true", vars: { "--part": score } }),
-      h("span", { class: "unseen" }, `match ${Math.round(100 * score)} of 100`))));
-}
-
-function facts(video, view) {
-  const like = () => {
-    const t = view.now();
-    const part = video.kind === "image" ? {} : { start: Math.max(0, t - 2).toFixed(2), end: Math.min(video.duration, t + 2).toFixed(2) };
-    go({ view: "search", like: video.content, name: video.name, ...part });
-  };
-  return h("div", { class: "facts" },
-    h("div", { class: "actions" }, button({ class: "primary", on: { click: like } }, "More like this moment"),
-      h("a", { class: "button", "data-route": true, href: href({ view: "search", like: video.content, name: video.name }) }, "More like all of it")),
-    h("p", { class: "small path" }, video.path, video.kind === "image" ? "" : ` · ${length(video.duration)}`),
-    video.words.length > 0 && labels(video.experts));
-}
-
-/** What each expert recognised; folded up unless `open`. */
-function labels(experts, open = false) {
-  const some = experts.filter(({ labels: seen }) => seen.length);
-  if (!some.length) return null;
-  return h("details", { class: "labels", open }, h("summary", {}, "What was recognised"),
-    h("dl", {}, some.map(({ name, labels: seen }) => [h("dt", {}, name), h("dd", {}, seen.join(", "))])));
-}
-
 /** The words in step with the video; where there are none, what was recognised has their place. */
-function aside(video, lines) {
-  const words = video.words.length
-    ? [lines.element]
-    : [h("p", { class: "small" }, "Nothing is said or written here, as far as the experts can tell."), labels(video.experts, true)];
-  return h("section", { class: "aside", "aria-label": "What is said and shown" }, h("h3", {}, "Said and shown"), words);
+function aside(video, lines, hit) {
+  const words = video.words.length ? lines.element : h("p", { class: "small" }, "No speech and no text on screen was found.");
+  return h("section", { class: "aside", "aria-label": "What is said and shown" }, h("h3", {}, "Said and shown"), words,
+    foundBecause(hit), recognised(video.experts, hit, !video.words.length));
 }

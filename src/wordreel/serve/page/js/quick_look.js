@@ -1,6 +1,6 @@
-// The mark of a file that waits for the thorough pass.
+// The mark of a file that waits for its closer look.
 import { h } from "./dom.js";
 
 export function quickLook({ analysis }) {
-  return analysis === "quick" && h("span", { class: "small", title: "Known by its key frames; the thorough pass follows" }, "quick look");
+  return analysis === "quick" && h("span", { class: "small", title: "Analysed by a few of its pictures so far; a closer look follows by itself" }, "quick look");
 }

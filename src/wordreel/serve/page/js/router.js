@@ -8,8 +8,12 @@ let render = null;
 
 /** The address as a plain object; what is not given is not in it. */
 export function here() {
-  const route = Object.fromEntries([...new URLSearchParams(location.search)].filter(([, value]) => value !== ""));
-  return { view: "search", ...route };
+  return routeOf(location);
+}
+
+function routeOf({ pathname, search }) {
+  const route = Object.fromEntries([...new URLSearchParams(search)].filter(([, value]) => value !== ""));
+  return { view: "search", ...route, ...(pathname === "/" ? {} : { view: "lost" }) };
 }
 
 /** The address of a route. */
@@ -20,12 +24,23 @@ export function href(route) {
   return `/${query.size ? `?${query}` : ""}`;
 }
 
-/** Shows `route`; `replace` leaves no step to go back to, as for each letter of a query. */
-export function go(route, { replace = false } = {}) {
+/** Shows `route`; `replace` leaves no step to go back to, as for each letter of a query. `state` is kept with the step. */
+export function go(route, { replace = false, state = {} } = {}) {
   const address = href(route);
   if (address === location.pathname + location.search) return;
-  history[replace ? "replaceState" : "pushState"](null, "", address);
+  if (replace) history.replaceState({ ...history.state, ...state }, "", address);
+  else history.pushState({ over: opensPlayer(route), ...state }, "", address);
   render(here());
+}
+
+const opensPlayer = (route) => Boolean(route.video) && !here().video;
+
+/** Leaves the player: back to the step that opened it, or where there is none, to the same place without it. */
+export function closeOver() {
+  const { video, t, ...rest } = here();
+  if (!video) return;
+  if (history.state?.over) history.back();
+  else go(rest, { replace: true });
 }
 
 /** Calls `show(route)` now and whenever the address changes. */
@@ -42,6 +57,5 @@ function follow(event) {
   const link = event.target.closest?.("a[data-route]");
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
-  history.pushState(null, "", link.href);
-  render(here());
+  go(routeOf(new URL(link.href)));
 }

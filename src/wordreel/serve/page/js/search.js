@@ -4,50 +4,86 @@ import { box } from "./searchbox.js";
 import { compare } from "./compare.js";
 import { button, h, replace } from "./dom.js";
 import { filterFields } from "./filters.js";
-import { count, plural } from "./format.js";
+import { plural, took } from "./format.js";
 import { grid } from "./grid.js";
+import { keep } from "./hits.js";
 import { home } from "./home.js";
 import { say } from "./live.js";
 import { failure, notice, stale, waiting } from "./notice.js";
+import { remember } from "./recent.js";
 import { FILTERS, go } from "./router.js";
 import { ranking } from "./why.js";
 
 const PAGE = 24;
+const MEANT = 2000; // ms that results are looked at before their query counts as meant
 
 /** Builds the view in `root`; `update(route)` shows another query. */
 export function mount(root, app) {
-  const form = box(app);
   const results = h("section", { class: "results", "aria-label": "Results" });
-  root.append(form.element, results);
+  const place = placeKeeper(results);
+  const form = box(app, place.down);
+  root.append(form.element, form.chosen, results);
   let running = new AbortController();
   let last = null;
+  let meant = 0;
   const update = async (route) => {
     form.show(route);
     const wanted = JSON.stringify({ ...route, video: "", t: "" });
+    if (route.video && route.q && wanted === last) remember(route.q);
     if (wanted === last) return; // only the player opened or closed
     last = wanted;
+    clearTimeout(meant);
     running.abort();
     running = new AbortController();
     root.classList.toggle("waiting", !asks(route));
-    await show(results, route, app, running.signal, () => { last = null; update(route); });
+    const done = await show(results, route, app, { signal: running.signal, place, again: () => { last = null; update(route); } });
+    if (!done) return;
+    form.settled();
+    if (route.q) meant = setTimeout(() => remember(route.q), MEANT);
   };
-  return { update, leave: () => running.abort(), title: (route) => route.q || (route.like ? "more like this" : "search") };
+  return { update, leave: () => { clearTimeout(meant); running.abort(); }, title: (route) => route.q || (route.like || route.image ? "more like this" : "search") };
 }
 
 const asks = (route) => Boolean(route.q || route.like || route.image);
 
-async function show(results, route, app, signal, again) {
+/** Fills the results; true where they were not replaced by newer ones. */
+async function show(results, route, app, { signal, place, again }) {
   if (!results.firstChild) replace(results, waiting());
   results.setAttribute("aria-busy", "true");
   try {
-    if (!asks(route)) replace(results, await home(app, signal));
-    else if (route.compare && route.q) await showCompare(results, route, app, signal);
-    else await showHits(results, route, signal);
+    const parts = await (asks(route) ? answer(route, app, signal) : home(app, signal));
+    place.fill(parts);
   } catch (error) {
-    if (stale(error)) return;
-    replace(results, failure(error, again));
+    if (stale(error)) return false;
+    place.fill([failure(error, again)]);
   }
   results.removeAttribute("aria-busy");
+  return true;
+}
+
+function answer(route, app, signal) {
+  return route.compare && route.q ? comparison(route, app, signal) : hitsOf(route, signal);
+}
+
+/** Results come while keys are pressed: the focus stays at its place, and an arrow pressed early is not lost. */
+function placeKeeper(results) {
+  let early = false;
+  const links = () => [...results.querySelectorAll("a.open")];
+  return {
+    down() {
+      if (results.hasAttribute("aria-busy")) early = true;
+      else links()[0]?.focus();
+    },
+    fill(parts) {
+      const at = links().findIndex((link) => link.parentNode.contains(document.activeElement));
+      const inside = early || results.contains(document.activeElement);
+      early = false;
+      replace(results, ...parts);
+      if (!inside) return;
+      const now = links();
+      (now[Math.min(Math.max(at, 0), now.length - 1)] ?? document.getElementById("query")).focus();
+    },
+  };
 }
 
 /** The request body of a route. */
@@ -62,49 +98,50 @@ function query(route, offset = 0) {
 
 const seconds = (route, name) => (route[name] ? { [name]: Number(route[name]) } : {});
 
-async function showHits(results, route, signal) {
-  const answer = await api.search(query(route), signal);
-  if (!answer.hits.length) {
+async function hitsOf(route, signal) {
+  const found = await api.search(query(route), signal);
+  keep(found.hits);
+  if (!found.hits.length) {
     say("Nothing was found");
-    replace(results, nothing(route));
-    return;
+    return [nothing(route)];
   }
-  const list = grid(answer.hits, route);
-  const head = h("div", { class: "summary" }, h("span", {}, summary(answer)));
-  if (answer.note) head.append(h("details", {}, h("summary", {}, `Ranked ${ranking(answer.norm)}`), answer.note));
-  replace(results, head, list, answer.hits.length === PAGE && more(list, route, answer.hits.length));
-  say(`${plural(answer.hits.length, "moment")} found`);
+  const list = grid(found.hits, route);
+  say(`${plural(found.hits.length, "moment")} found`);
+  return [h("div", { class: "summary" }, summary(found, route)), list.element, found.hits.length === PAGE && more(list, route, found.hits)];
 }
 
-function summary(answer) {
-  return `The best of ${plural(answer.total_estimate, "file")}, in ${count(Math.round(answer.took.total_ms))} ms`;
+function summary(found, route) {
+  const searched = `${plural(found.total_estimate, "file")} searched in ${took(found.took.total_ms)}`;
+  return [h("span", {}, searched), route.norm && h("span", {}, `Ranking: ${ranking(found.norm)}`)];
 }
 
-async function showCompare(results, route, app, signal) {
+async function comparison(route, app, signal) {
+  keep([]);
   if (!app.banks().length) {
-    replace(results, notice("Side by side needs a query bank", "A bank of sample queries shows which videos turn up too often. Hubness builds one.",
-      h("a", { class: "button primary", href: "/?view=hubness", "data-route": true }, "To the banks")));
-    return;
+    return [notice("Comparing rankings needs sample queries", "They show which videos turn up too often. Settings, Ranking adds them.",
+      h("a", { class: "button primary", href: "/?view=ranking", "data-route": true }, "Open Ranking"))];
   }
   const { norm, bank } = route;
   const { min_confidence: _, ...filters } = filterFields(route); // two rankings are compared, nothing is left out
-  const answer = await api.compare({ ...filters, text: route.q, norm, bank, limit: 12 }, signal);
-  replace(results, compare(answer, route));
-  say("Plain and normalised results are shown side by side");
+  const found = await api.compare({ ...filters, text: route.q, norm, bank, limit: 12 }, signal);
+  keep(found.normalised);
+  say("Two rankings are shown side by side");
+  return [compare(found, route)];
 }
 
-function more(list, route, offset) {
+function more(list, route, hits) {
   const opener = button({ class: "more" }, "Show more");
   opener.addEventListener("click", async () => {
     opener.disabled = true;
     try {
-      const { hits } = await api.search(query(route, offset));
-      const added = [...grid(hits, route).children];
-      list.append(...added);
-      added[0]?.querySelector("a").focus();
-      opener.replaceWith(hits.length === PAGE ? more(list, route, offset + PAGE) : "");
+      const { hits: further } = await api.search(query(route, hits.length));
+      const all = [...hits, ...further];
+      list.append(further);
+      keep(all);
+      list.element.querySelectorAll("a.open")[hits.length]?.focus();
+      opener.replaceWith(further.length === PAGE ? more(list, route, all) : "");
     } catch (error) {
-      opener.replaceWith(failure(error, () => list.parentNode.querySelector(".notice").replaceWith(more(list, route, offset))));
+      opener.replaceWith(failure(error, () => list.element.parentNode.querySelector(".notice").replaceWith(more(list, route, hits))));
     }
   });
   return opener;
@@ -114,6 +151,6 @@ function nothing(route) {
   const filtered = FILTERS.filter((name) => route[name]);
   if (!filtered.length) return notice("Nothing like that is here", "Say it with other words, or add the videos that show it.");
   const bare = Object.fromEntries(Object.entries(route).filter(([name]) => !FILTERS.includes(name)));
-  return notice("Nothing passes the filters", "There may be matches among the videos that the filters leave out.",
+  return notice("Nothing passes the filters", "There may be matches among the files that the filters leave out.",
     button({ class: "primary", on: { click: () => go(bare) } }, "Search without filters"));
 }

@@ -2,40 +2,37 @@
 import { button, h, icon, replace } from "./dom.js";
 import { chips, panel } from "./filters.js";
 import { failure } from "./notice.js";
-import { norms } from "./norms.js";
 import { pictureButton } from "./picture.js";
-import { FILTERS, go, here } from "./router.js";
+import { question } from "./question.js";
+import { go, here } from "./router.js";
 
 const PAUSE = 180; // ms after the last letter
+const DWELT = 3000; // ms after which results count as looked at
 
-/** `{element, show(route)}`. */
-export function box(app) {
-  const first = line("query", "q", "A man lifts a car, a red boat, somebody says hello…", "Search for");
-  const second = line("then", "then", "and later in the same video…", "Then");
-  const thenButton = button({ class: "tool" }, "Then…");
+/** `{element, chosen, show(route), settled()}`; `down()` is called for an arrow that leaves the box. */
+export function box(app, down) {
+  const first = line("query", "q", "A man lifts a car, a red boat, somebody says hello…", "Search for", down);
+  const second = line("then", "then", "and later in the same video…", "Then", down);
+  const thenButton = button({ class: "tool", title: "One thing, and later in the same video another" }, "Then…");
   const filterButton = button({ class: "tool", "aria-expanded": "false", "aria-controls": "filters" }, icon("filter"), "Filters");
-  const sideButton = button({ class: "tool", "aria-pressed": "false" }, icon("split"), "Side by side");
   const allButton = button({ class: "tool", "aria-pressed": "false", title: "Every matching moment, not only the best of each video" }, "All moments");
   const tools = h("div", { class: "tools" });
   const set = h("div", { class: "set" });
-  const chosen = h("div", { class: "chips" });
+  const chosen = h("div", { class: "chips chosen", "aria-label": "Chosen" });
   let open = false;
   const trouble = h("div", {});
-  const element = h("form", { class: "ask", role: "search", on: { submit } });
+  const element = h("form", { class: "ask", role: "search", on: { submit: (event) => event.preventDefault() } });
   const picture = pictureButton(element, (error) => replace(trouble, failure(error)));
 
   const change = (name, value) => go({ ...here(), [name]: value });
-  const redraw = () => show(here());
   thenButton.addEventListener("click", () => {
     second.label.hidden = !second.label.hidden;
     if (second.label.hidden) change("then", "");
     else second.input.focus();
     thenButton.setAttribute("aria-expanded", String(!second.label.hidden));
   });
-  filterButton.addEventListener("click", () => { open = !open; redraw(); });
-  for (const [name, toggle] of [["compare", sideButton], ["moments", allButton]]) {
-    toggle.addEventListener("click", () => change(name, here()[name] ? "" : "1"));
-  }
+  filterButton.addEventListener("click", () => { open = !open; show(here()); });
+  allButton.addEventListener("click", () => change("moments", here().moments ? "" : "1"));
 
   function show(route) {
     for (const { input, name, label, pending } of [first, second]) {
@@ -45,68 +42,69 @@ export function box(app) {
     }
     thenButton.setAttribute("aria-expanded", String(!second.label.hidden));
     filterButton.setAttribute("aria-expanded", String(open));
-    sideButton.setAttribute("aria-pressed", String(Boolean(route.compare)));
     allButton.setAttribute("aria-pressed", String(Boolean(route.moments)));
     keepingFocus(set, () => replace(set, open && panel(route, change, app)));
-    keepingFocus(tools, () => replace(tools, thenButton, picture, filterButton, allButton, sideButton, norms(route, app, change)));
     replace(trouble);
-    replace(chosen, source(route), ...chips(route, change));
+    replace(chosen, question(route), ...chips(route, change));
   }
 
   second.label.hidden = true;
-  element.append(h("h1", {}, "Find the moment with words"), first.label, second.label, tools, set, chosen, trouble);
-  return { element, show };
+  replace(tools, thenButton, picture, filterButton, allButton);
+  element.append(h("h1", {}, "Find the moment with words"), first.label, second.label, tools, set, trouble);
+  return { element, chosen, show, settled: () => { first.settled(); second.settled(); } };
 }
 
 /** A field of words that puts itself into the address after a short pause. */
-function line(id, name, placeholder, title) {
+function line(id, name, placeholder, title, down) {
   const input = h("input", { id, type: "search", placeholder, autocomplete: "off", spellcheck: "false", enterkeyhint: "search", maxlength: "2000" });
   const label = h("label", { class: `line ${name}` }, h("span", { class: name === "q" ? "unseen" : "word" }, title), input, name === "q" && icon("search"));
   let timer = 0;
-  let fresh = true; // the first letter after a pause is a step to go back to, the others replace it
-  const put = (replaceIt) => {
+  let seen = null; // when the results of what is in the address were shown
+  const put = () => {
     clearTimeout(timer);
     timer = 0;
-    const route = { ...here(), [name]: input.value.trim() };
-    if (name === "q") for (const part of ["like", "name", "start", "end", "image"]) delete route[part];
-    go(route, { replace: replaceIt });
+    const route = here();
+    const [before, now] = [route[name] ?? "", input.value.trim()];
+    if (before === now) return;
+    const { like, name: called, start, end, image, ...words } = route;
+    const isStep = step(before, now, seen);
+    seen = null;
+    go({ ...(name === "q" ? words : route), [name]: now }, { replace: !isStep, state: { editing: before.startsWith(now) } });
   };
   input.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(() => { put(!fresh); fresh = false; }, PAUSE);
+    timer = setTimeout(put, PAUSE);
   });
-  input.addEventListener("blur", () => { fresh = true; });
-  input.addEventListener("keydown", (event) => keys(event, input, put));
-  return { input, label, name, pending: () => timer !== 0 };
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown") {
+      event.preventDefault();
+      put();
+      down();
+    } else if (event.key === "Enter") {
+      put();
+    } else if (event.key === "Escape" && !input.value) {
+      input.blur();
+    }
+  });
+  return { input, label, name, pending: () => timer !== 0, settled: () => { seen = performance.now(); } };
 }
 
-function keys(event, input, put) {
-  if (event.key === "ArrowDown") {
-    const link = document.querySelector(".results a.open");
-    if (link) { event.preventDefault(); link.focus(); }
-  } else if (event.key === "Enter") {
-    put(true);
-  } else if (event.key === "Escape" && !input.value) {
-    input.blur();
-  }
-}
-
-function submit(event) {
-  event.preventDefault();
-}
-
-/** What is searched with in the place of words: a picture, or a moment that others are to be like. */
-function source(route) {
-  if (!route.like && !route.image) return null;
-  const clear = () => go({ view: "search", ...Object.fromEntries(FILTERS.filter((name) => route[name]).map((name) => [name, route[name]])) });
-  return button({ class: "chip strong", "aria-label": "Stop looking for similar ones", on: { click: clear } }, `Like ${route.name ?? "this"}`, icon("close"));
+/**
+ * Whether going from the words `before` to `now` is a step to go back to. Letters that are typed on or taken back
+ * are not; other words are, once the results of those before were shown, and so is anything after a longer look.
+ */
+function step(before, now, seen) {
+  const dwelt = seen !== null && performance.now() - seen > DWELT;
+  if (dwelt) return true;
+  if (history.state?.editing) return false;
+  return !before || (seen !== null && !now.startsWith(before));
 }
 
 /** Redraws `parent` and gives the focus back to the control of the same id. */
 function keepingFocus(parent, draw) {
   const id = parent.contains(document.activeElement) ? document.activeElement.id : "";
-  const element = document.activeElement;
+  const unfolded = parent.querySelector("details")?.open;
   draw();
+  if (unfolded) parent.querySelector("details")?.setAttribute("open", "");
   if (id) document.getElementById(id)?.focus();
-  else if (element?.isConnected && element !== document.body && document.activeElement !== element) element.focus();
 }

@@ -1,32 +1,45 @@
-// How the page looks, what the server keeps, and what it is.
+// How the page looks, what it remembers, and what wordreel is.
 import { api } from "./api.js";
-import { button, h, replace } from "./dom.js";
-import { select } from "./filters.js";
-import { count, length } from "./format.js";
+import { button, h, replace, select } from "./dom.js";
+import { count, length, readable } from "./format.js";
 import { say } from "./live.js";
 import { modelsPart } from "./models.js";
 import { failure, stale } from "./notice.js";
+import { recent, turn } from "./recent.js";
 import { THEMES, choose, theme } from "./theme.js";
 
 const KEYS = [
-  ["/", "to the search box"], ["← ↑ → ↓", "between moments"], ["Enter", "open the moment"], ["Esc", "close the player"],
-  ["space, k", "play and pause"], ["j, l", "5 seconds back, on"], [", .", "a little back, on"], ["m", "sound off and on"],
+  ["/", "go to the search box"], ["← ↑ → ↓", "move between results"], ["Enter", "open the result"], ["Esc", "close the player"],
+  ["n, p", "next, previous result"], ["space, k", "play and pause"], ["j, l", "5 seconds back, forward"], [", .", "a little back, forward"], ["m", "sound off and on"],
 ];
 
 export function mount(root, app) {
   const running = new AbortController();
-  const section = h("section", {});
+  const queries = h("section", {});
   const models = modelsPart(app);
-  root.append(h("h1", {}, "Settings"), look(), models.element, section, about(app.status), keys());
+  root.append(h("h1", {}, "Settings"), look(), history(), queries, ranking(), models.element, about(app.status), keys());
   models.update(running.signal);
-  showQueries(section, app, running.signal);
+  showQueries(queries, app, running.signal);
   return { update: () => {}, leave: () => { running.abort(); models.leave(); }, title: () => "settings" };
 }
 
 function look() {
   const chosen = select(Object.entries(THEMES), theme(), { id: "theme" });
   chosen.addEventListener("change", () => choose(chosen.value));
-  return h("section", {}, h("h2", {}, "Look"), h("span", { class: "choice" }, h("label", { for: "theme" }, "Dark or light"), chosen));
+  return h("section", {}, h("h2", {}, "Appearance"), h("span", { class: "choice" }, h("label", { for: "theme" }, "Colours"), chosen));
+}
+
+/** A box to tick, with its words. */
+function check(id, checked, words, props = {}) {
+  const box = h("input", { type: "checkbox", id, checked, ...props });
+  return { box, element: h("div", { class: "row check" }, box, h("label", { for: id }, words)) };
+}
+
+function history() {
+  const { box, element } = check("recent", recent().on, "Show my recent searches on the start page");
+  box.addEventListener("change", () => { turn(box.checked); say(box.checked ? "Recent searches are shown" : "Recent searches are forgotten"); });
+  return h("section", {}, h("h2", {}, "Recent searches"), element,
+    h("p", { class: "small" }, "They are kept in this browser alone. Turning this off forgets them."));
 }
 
 async function showQueries(container, app, signal) {
@@ -38,31 +51,36 @@ async function showQueries(container, app, signal) {
     parts.push(failure(error, () => showQueries(container, app, signal)));
   }
   if (app.status.login === "token") parts.push(button({ on: { click: () => api.logout().then(() => location.assign("/")) } }, "Log out"));
-  replace(container, h("h2", {}, "Queries"), ...parts);
+  replace(container, h("h2", {}, "Learning from searches"), ...parts);
 }
 
 function logging(settings, app, container) {
-  const box = h("input", { type: "checkbox", id: "log", checked: settings.log_queries, disabled: app.status.read_only });
+  const { box, element } = check("log", settings.log_queries, "Let wordreel learn from what is searched for here", { disabled: app.status.read_only });
   box.addEventListener("change", () => api.set({ ...settings, log_queries: box.checked }).then(
-    () => say(box.checked ? "Queries are kept" : "Queries are not kept"),
+    () => say(box.checked ? "Searches are kept" : "Searches are not kept"),
     (error) => { box.checked = !box.checked; container.append(failure(error)); }));
-  return [h("div", { class: "row check" }, box, h("label", { for: "log" }, "Keep what is searched for in the bank ", h("strong", {}, settings.log_bank ?? "log"))),
-    h("p", { class: "small" }, "Real queries make the best bank. They stay in the library on this machine.")];
+  return [element, h("p", { class: "small" }, `Searches of everybody who uses this page are then added to the sample queries “${settings.log_bank ?? "asked"}”. They stay in the library and are never sent anywhere.`)];
+}
+
+function ranking() {
+  return h("section", {}, h("h2", {}, "Ranking"),
+    h("p", { class: "small" }, "For the curious and for researchers: which files turn up too often, how rankings hold them back, and the sample queries that show it."),
+    h("a", { class: "button", href: "/?view=ranking", "data-route": true }, "Open Ranking"));
 }
 
 function about(status) {
   const facts = [
-    ["wordreel", status.version], ["Library", status.library], ["Files", `${count(status.videos)}, ${length(status.seconds)}, ${count(status.clips)} clips`],
-    ["Model", status.model.name], ["Experts", status.model.experts.join(", ")], ["Access", access(status)],
+    ["Version", status.version], ["Library", readable(status.library)], ["Files", `${count(status.videos)}, ${length(status.seconds)} of video and sound`],
+    ["Searchable moments", count(status.clips)], ["Model", status.model.name], ["Access", access(status)],
   ];
   return h("section", {}, h("h2", {}, "About"), h("dl", { class: "facts-list" }, facts.map(([name, words]) => [h("dt", {}, name), h("dd", {}, words)])),
-    h("p", { class: "small" }, h("a", { href: "/api/openapi.json" }, "The API, as OpenAPI"), " · ", h("a", { href: "/metrics" }, "Metrics")));
+    h("p", { class: "small" }, "For programs: ", h("a", { href: "/api/openapi.json" }, "description of the interface"), ", ", h("a", { href: "/metrics" }, "measurements")));
 }
 
 function access(status) {
-  return `${status.login === "token" ? "with a token" : "from this machine, without login"}${status.read_only ? ", for reading only" : ""}`;
+  return `${status.login === "token" ? "with a token" : "from this computer only, without login"}${status.read_only ? ", looking only" : ""}`;
 }
 
 function keys() {
-  return h("section", {}, h("h2", {}, "Keys"), h("dl", { class: "facts-list" }, KEYS.map(([name, words]) => [h("dt", {}, h("kbd", {}, name)), h("dd", {}, words)])));
+  return h("section", {}, h("h2", {}, "Keyboard"), h("dl", { class: "facts-list" }, KEYS.map(([name, words]) => [h("dt", {}, h("kbd", {}, name)), h("dd", {}, words)])));
 }

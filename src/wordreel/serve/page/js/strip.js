@@ -1,14 +1,14 @@
 // Where in a video a query matches: heat over time. Click or use the arrow keys to go there.
 import { h, s } from "./dom.js";
-import { clock } from "./format.js";
+import { clock, confidenceText } from "./format.js";
 
 const HEIGHT = 36;
 
 /**
- * A strip over `duration` seconds. `scores` in [0, 1] stand `step` seconds apart; `seek(seconds)` is called.
- * Gives `{element, at(seconds)}`.
+ * A strip over `duration` seconds. `scores` in [0, 1] stand `step` seconds apart, confidences where they are
+ * `calibrated`; `seek(seconds)` is called. Gives `{element, at(seconds)}`.
  */
-export function strip({ name, step, scores, duration, seek }) {
+export function strip({ name, step, scores, calibrated, duration, seek }) {
   const needle = s("line", { class: "needle", y1: 0, y2: HEIGHT, x1: 0, x2: 0, "vector-effect": "non-scaling-stroke" });
   const drawing = s("svg", { viewBox: `0 0 1000 ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" }, heat(scores, step, duration), needle);
   const slider = h("div", {
@@ -21,7 +21,8 @@ export function strip({ name, step, scores, duration, seek }) {
     needle.setAttribute("x1", x);
     needle.setAttribute("x2", x);
     slider.setAttribute("aria-valuenow", seconds.toFixed(1));
-    slider.setAttribute("aria-valuetext", spoken(seconds, scores, step));
+    const score = scores[Math.min(scores.length - 1, Math.floor(seconds / step))] ?? 0;
+    slider.setAttribute("aria-valuetext", `${clock(seconds)}, ${scoreText(score, calibrated)}`);
   };
   slider.addEventListener("click", (event) => {
     const { left, width } = slider.getBoundingClientRect();
@@ -38,9 +39,9 @@ export function strip({ name, step, scores, duration, seek }) {
   return { element: h("div", { class: "heat" }, h("span", { class: "small" }, name), slider), at };
 }
 
-function spoken(seconds, scores, step) {
-  const score = scores[Math.min(scores.length - 1, Math.floor(seconds / step))] ?? 0;
-  return `${clock(seconds)}, match ${Math.round(100 * score)} of 100`;
+/** "72% sure", or how a score stands in the library where nothing can tell how sure it is. */
+export function scoreText(score, calibrated) {
+  return calibrated ? confidenceText(score) : `match ${Math.round(100 * score)} of 100`;
 }
 
 /** One bar for each stretch of equal heat: bars that touch would show a seam. */

@@ -2,7 +2,7 @@
 
 const KEY = "wordreel.theme";
 
-export const THEMES = { system: "as the system", light: "light", dark: "dark" };
+export const THEMES = { system: "same as my device", light: "light", dark: "dark" };
 
 export function theme() {
   return document.documentElement.dataset.theme ?? "system";

@@ -20,7 +20,7 @@ def searcher(store, model):
 
 
 def test_examples_are_the_surest_queries_of_different_videos(store, searcher):
-    texts = [f"{colour} {number}" for number in range(20) for colour in COLOURS]
+    texts = [f"{colour} {chr(97 + number) * 9}" for number in range(20) for colour in COLOURS]
     embedded = EmbeddedBank.open(searcher, create_bank(store, "colours", texts, "test"))
     found = [(searcher.search(Query(text, limit=1))[0], text) for text in texts]
     expected, videos = [], set()

@@ -54,7 +54,7 @@ def file(number: int) -> dict[str, Any]:
         "kind": kind(number),
         "duration": 0.0 if kind(number) == "image" else SECONDS,
         "added_at": 1_750_000_000.0 + 86_400 * number,
-        "analysis": "thorough",
+        "analysis": "quick" if number % 16 == 1 else "thorough",
         "state": ("ready", "quick", "preparing", "missing")[number % 4] if number % 16 < 4 else "ready",
     }
 

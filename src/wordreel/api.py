@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from os import PathLike, fspath
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from wordreel.library.records import Video
     from wordreel.models.base import Model
     from wordreel.models.convert.checkpoint_file import ConversionOptions
+    from wordreel.scale.executor import Executor
+    from wordreel.scale.library_workers import LibraryWorkers
     from wordreel.search.searcher import Searcher
     from wordreel.search.server_index import IndexStatus
     from wordreel.search.use import ModelRow, UseResult
@@ -440,14 +442,12 @@ class Library:
                     on_progress, lambda advanced: self._look_here(files, quick, options, least, advanced)
                 )
             )
-        if "thorough" in chosen and on is None:
-            reports.append(
-                self._embedded(on_progress, lambda advanced: self._add_here(files, options, advanced))
-            )
-        elif "thorough" in chosen:
-            reports.append(
-                self._embedded(on_progress, lambda advanced: self._add_on(str(on), files, options, advanced))
-            )
+        if "thorough" in chosen:
+            with self._executor(on, jobs) as executor:
+                run = partial(self._add_here, files, options)
+                if executor is not None:
+                    run = partial(self._add_on, executor, files, options)
+                reports.append(self._embedded(on_progress, run, executor))
         report = reports[0] if len(reports) == 1 else merge_passes(*reports)
         if len(reports) == 1 and "thorough" not in chosen:
             report.quick = QuickReport.of(report)
@@ -476,8 +476,10 @@ class Library:
         self,
         on_progress: ProgressCallback | None,
         run: Callable[[AddProgressCallback], AddReport],
+        executor: Executor | None = None,
     ) -> AddReport:
-        """Run one pass; embed what it has added now and then, and the rest at its end."""
+        """Run one pass; embed what it has added now and then, and the rest, on workers if there are any, at
+        its end."""
         first = not self.store.has_clips()
         embedded = time.monotonic()
 
@@ -490,11 +492,30 @@ class Library:
                 embedded = time.monotonic()
 
         report = run(advanced)
-        self.embed(on_progress)
+        workers = self._workers(executor)
+        self._embed(on_progress, workers)
         if first:
             self.banks.build_everyday()
-        self.banks.update()
+        self.banks.update(fit=None if workers is None else workers.fit)
         return report
+
+    @contextmanager
+    def _executor(self, on: str | None, count: int | None = None) -> Iterator[Executor | None]:
+        """The workers that `on` names; None for this process."""
+        if on is None:
+            yield None
+            return
+        from wordreel.scale.open_executor import open_executor
+
+        with open_executor(on, count) as executor:
+            yield executor
+
+    def _workers(self, executor: Executor | None) -> LibraryWorkers | None:
+        if executor is None:
+            return None
+        from wordreel.scale.library_workers import LibraryWorkers
+
+        return LibraryWorkers.of(executor, self.store, self.weights, self.model)
 
     def _quick_experts(self, names: Sequence[str]) -> Sequence[str] | None:
         """The experts of the quick pass among some; None where none of them sees single frames."""
@@ -570,24 +591,26 @@ class Library:
             )
 
     def _add_on(
-        self, on: str, files: Sequence[Path], options: _AddOptions, on_progress: AddProgressCallback
+        self,
+        executor: Executor,
+        files: Sequence[Path],
+        options: _AddOptions,
+        on_progress: AddProgressCallback,
     ) -> AddReport:
         from wordreel.scale.add import add_on
         from wordreel.scale.extraction import ExtractSetup, LoadFrom
-        from wordreel.scale.open_executor import open_executor
 
         setup = ExtractSetup.of(self.store, options.experts, LoadFrom(self.weights.root))
-        with open_executor(on, options.jobs) as executor:
-            return add_on(
-                executor,
-                self.store,
-                files,
-                setup,
-                on_progress,
-                options.retry_failed,
-                options.within,
-                options.only_waiting,
-            )
+        return add_on(
+            executor,
+            self.store,
+            files,
+            setup,
+            on_progress,
+            options.retry_failed,
+            options.within,
+            options.only_waiting,
+        )
 
     def remove(self, *paths: str | PathLike[str]) -> list[str]:
         """Remove files and folders from the library; the media themselves stay.
@@ -807,11 +830,12 @@ class Library:
             self._searcher = None
         return tuned
 
-    def embed(self, on_progress: ProgressCallback | None = None) -> int:
+    def embed(self, on_progress: ProgressCallback | None = None, *, on: str | None = None) -> int:
         """Embed the clips that are not embedded yet, from stored tracks; index a large library anew.
 
         Args:
             on_progress: Called as clips are embedded and the index is built.
+            on: Embed on workers, as in `add`.
 
         Returns:
             How many clips there were.
@@ -822,19 +846,25 @@ class Library:
         >>> library.embed()
         0
         """
+        with self._executor(on) as executor:
+            return self._embed(on_progress, self._workers(executor))
+
+    def _embed(self, on_progress: ProgressCallback | None, workers: LibraryWorkers | None) -> int:
         from wordreel.banks.search_index import build_index
         from wordreel.search.embedding import embed_library
 
         self._searcher = None
-        embedded = embed_library(self.store, self.model, on_progress)
+        embed_videos = None if workers is None else workers.embed_videos
+        embedded = embed_library(self.store, self.model, on_progress, embed_videos)
         build_index(self.store, self.model, on_progress)
         return embedded
 
-    def reindex(self, on_progress: ProgressCallback | None = None) -> int:
+    def reindex(self, on_progress: ProgressCallback | None = None, *, on: str | None = None) -> int:
         """Embed all clips again, from stored tracks. No video is decoded.
 
         Args:
             on_progress: Called as clips are embedded.
+            on: Embed on workers, as in `add`.
 
         Returns:
             The number of clips.
@@ -848,7 +878,7 @@ class Library:
         from wordreel.search.embedding import embedding_cache
 
         embedding_cache(self.store, self.model).clear()
-        return self.embed(on_progress)
+        return self.embed(on_progress, on=on)
 
     def use_index(
         self, address: str, *, deep: bool = False, on_progress: ProgressCallback | None = None

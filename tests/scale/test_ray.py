@@ -13,15 +13,23 @@ import pytest
 from tests.library.fakes import FakeFence, experts, write_media
 from tests.scale import calls
 from tests.scale.test_add import alone, contents, setup
+from tests.scale.test_library_workers import unit
+from tests.search.conftest import ColourModel
 
 from wordreel.api import Library
+from wordreel.banks.fitted_states import fit_queries
+from wordreel.banks.query_embeddings import BankEmbeddings
+from wordreel.evaluate.library import similarities
 from wordreel.hubness import make_method
 from wordreel.library import LibraryStore, add, verify
 from wordreel.scale.add import add_on
 from wordreel.scale.executor import ATTEMPTS, CallFailed
 from wordreel.scale.fit import fit_on
+from wordreel.scale.library_workers import LibraryWorkers
 from wordreel.scale.ray_worker import ray_executor
 from wordreel.scale.world import run_world
+from wordreel.search.embedding import embed_library, embedding_cache
+from wordreel.search.searcher import Searcher
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray", reason="make test-ray sets up Ray")
@@ -90,6 +98,30 @@ def test_a_bank_is_fitted_in_blocks(executor, tmp_path):
     method = make_method("is")
     state = fit_on(executor, tmp_path / "bank.npy", None, method, None)
     np.testing.assert_allclose(state.bias(), method.fit(values).bias(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_library_is_embedded_encoded_and_fitted(executor, store, tmp_path):
+    for n in range(6):
+        write_media(tmp_path / "media" / f"{n}.mp4", seconds=30.0 + n, seed=n)
+    add(store, [tmp_path / "media"], experts(), FakeFence())
+    model = ColourModel()
+    workers = LibraryWorkers(executor, store, model, ColourModel)
+    embed_library(store, model)
+    cache = embedding_cache(store, model)
+    here = np.array(cache.load().vectors)
+    cache.clear()
+    embed_library(store, model, embed_videos=workers.embed_videos)
+    gallery, _ = cache.open()
+    np.testing.assert_array_equal(gallery.vectors, here)
+    searcher = Searcher.open(store, model)
+    texts, contents = ["red", "green and blue", "blue"], searcher.snapshot.contents()
+    there = similarities(searcher, texts, contents, encode=workers.encode)
+    np.testing.assert_array_equal(there, similarities(searcher, texts, contents))
+    rng = np.random.default_rng(0)
+    vectors = BankEmbeddings(np.arange(20), unit(rng, 20), np.ones((20, 2), np.float32))
+    state = workers.fit(np.arange(20), vectors, gallery, make_method("is"))
+    one = fit_queries(np.arange(20), vectors, gallery, make_method("is"))
+    np.testing.assert_allclose(state.bias(), one.bias(), rtol=1e-5, atol=1e-6)
 
 
 def when_added(store: LibraryStore, count: int, action) -> threading.Thread:

@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from wordreel.banks.fitted_states import FittedState, load_or_fit
+from wordreel.banks.fitted_states import FitBank, FittedState, load_or_fit
 from wordreel.banks.query_embeddings import BankEmbeddings, bank_cache_dir, embed_queries
 from wordreel.hubness import Method, mixtures
 from wordreel.hubness.confidence import CHECKED, Confidence
@@ -47,9 +47,10 @@ class EmbeddedBank:
         """The embeddings of exactly the bank's queries, in its order."""
         return self.vectors.of(np.array(self.bank.ids, np.int64))
 
-    def fit(self, method: Method) -> FittedState:
+    def fit(self, method: Method, fit: FitBank | None = None) -> FittedState:
+        """A method fitted with the bank, from the cache where it can be; `fit` does it somewhere else."""
         folder = bank_cache_dir(self.searcher.store, self.searcher.model, self.bank.name)
-        return load_or_fit(self.searcher.store, folder, self.bank, self.vectors, self.gallery, method)
+        return load_or_fit(self.searcher.store, folder, self.bank, self.vectors, self.gallery, method, fit)
 
     def confidence(self) -> SearchConfidence | None:
         """The confidence of this searcher's hits; None where the bank is too small."""

@@ -29,6 +29,9 @@ from wordreel.types import Bool, Float32, Int64
 AT_ONCE = 4_096  # new items fitted in one step
 FITTED_AT_ONCE = 32_768  # items of a fit from the start
 
+FitBank = Callable[[Int64, BankEmbeddings, Gallery, Method], State]
+"""Fits a method to some queries of a bank and the live items of a gallery, from the start: `fit_queries`."""
+
 
 @dataclass(frozen=True, eq=False)
 class FittedState:
@@ -69,12 +72,18 @@ def find_ids(ids: Int64, wanted: Int64) -> Int64:
 
 
 def load_or_fit(
-    store: LibraryStore, folder: Path, bank: Bank, vectors: BankEmbeddings, gallery: Gallery, method: Method
+    store: LibraryStore,
+    folder: Path,
+    bank: Bank,
+    vectors: BankEmbeddings,
+    gallery: Gallery,
+    method: Method,
+    fit: FitBank | None = None,
 ) -> FittedState:
     """The state of `method` for this bank and gallery: from the cache, brought up to date, or fitted."""
     path = folder / file_name(method)
     before = _read(path, method)
-    now = update_or_fit(before, bank, vectors, gallery, method)
+    now = update_or_fit(before, bank, vectors, gallery, method, fit)
     if now is not before:
         with suppress(*NOT_WRITABLE), store.writing():
             make_dir(folder)
@@ -83,9 +92,17 @@ def load_or_fit(
 
 
 def update_or_fit(
-    before: FittedState | None, bank: Bank, vectors: BankEmbeddings, gallery: Gallery, method: Method
+    before: FittedState | None,
+    bank: Bank,
+    vectors: BankEmbeddings,
+    gallery: Gallery,
+    method: Method,
+    fit: FitBank | None = None,
 ) -> FittedState:
-    """`before` itself if nothing changed; what a new fit would give, to rounding, otherwise."""
+    """`before` itself if nothing changed; what a new fit would give, to rounding, otherwise.
+
+    `fit` fits from the start somewhere else than in this process.
+    """
     wanted = np.array(bank.ids, np.int64)
     if before is not None:
         items = gallery.live_ids
@@ -95,7 +112,13 @@ def update_or_fit(
         if method.streaming:
             with suppress(KeyError, HubnessError):  # a query left with its embedding, say: fit again
                 return _Follower(vectors, gallery).follow(before, wanted)
-    return fit_all(bank, vectors, gallery, [method])[0]
+    state = (fit or fit_queries)(wanted, vectors, gallery, method)
+    return FittedState(state, gallery.live_ids, wanted)
+
+
+def fit_queries(queries: Int64, vectors: BankEmbeddings, gallery: Gallery, method: Method) -> State:
+    """The state of one method, fitted from the start to these queries of a bank."""
+    return _fit_many(queries, vectors, gallery, [method])[0]
 
 
 def fit_all(
@@ -105,22 +128,25 @@ def fit_all(
 
     A method that can follow sees `FITTED_AT_ONCE` items at a time: the items need not fit into memory.
     """
-    wanted, follower = np.array(bank.ids, np.int64), _Follower(vectors, gallery)
-    items = gallery.live_ids
+    wanted = np.array(bank.ids, np.int64)
+    states = _fit_many(wanted, vectors, gallery, methods)
+    return [FittedState(state, gallery.live_ids, wanted) for state in states]
+
+
+def _fit_many(
+    queries: Int64, vectors: BankEmbeddings, gallery: Gallery, methods: Sequence[Method]
+) -> list[State]:
+    follower, items = _Follower(vectors, gallery), gallery.live_ids
     shared = [method for method in methods if method.single_pass and method.streaming]
-    first = follower.sims(wanted, items[:FITTED_AT_ONCE])
+    first = follower.sims(queries, items[:FITTED_AT_ONCE])
     states = fit_many(shared, first, device="auto") if shared else []
     for start in range(FITTED_AT_ONCE, len(items), FITTED_AT_ONCE):
         if shared:
-            sims = follower.sims(wanted, items[start : start + FITTED_AT_ONCE])
+            sims = follower.sims(queries, items[start : start + FITTED_AT_ONCE])
             states = [state.extend(sims) for state in states]
     fitted = iter(states)
     return [
-        FittedState(
-            next(fitted) if method in shared else method.fit(follower.sims(wanted, items), device="auto"),
-            items,
-            wanted,
-        )
+        next(fitted) if method in shared else method.fit(follower.sims(queries, items), device="auto")
         for method in methods
     ]
 

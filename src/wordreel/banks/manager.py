@@ -11,6 +11,7 @@ from dataclasses import asdict
 from wordreel.banks import everyday
 from wordreel.banks.check import CHECKED_METHODS, BankCheck, check_bank
 from wordreel.banks.embedded_bank import EmbeddedBank
+from wordreel.banks.fitted_states import FitBank
 from wordreel.banks.query_embeddings import FOLDER, bank_cache_dir
 from wordreel.banks.sources import builtin
 from wordreel.errors import HubnessError
@@ -99,8 +100,11 @@ class BankManager:
         self._on_change()
         return result
 
-    def update(self, name: str | None = None) -> None:
-        """Bring the fitted states of a bank, or of all, up to date with its queries and the videos."""
+    def update(self, name: str | None = None, fit: FitBank | None = None) -> None:
+        """Bring the fitted states of a bank, or of all, up to date with its queries and the videos.
+
+        `fit` does what must be fitted from the start somewhere else than in this process.
+        """
         self._on_change()
         if not len(self._searcher()):
             return  # nothing to fit to; with the first video they are fitted from the start
@@ -111,4 +115,4 @@ class BankManager:
             folder = bank_cache_dir(self._store, self._model(), row.name)
             for path in sorted(folder.glob("*-*.safetensors")):
                 with suppress(HubnessError):  # a damaged cache is fitted again when it is needed
-                    embedded.fit(State.load(path).method)
+                    embedded.fit(State.load(path).method, fit)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, counter, print_json, printable
+from wordreel.cli.common import JsonOption, LibraryOption, OnOption, counter, print_json, printable
 from wordreel.cli.evaluate_inputs import (
     ARRAYS,
     BankOptions,
@@ -33,7 +34,9 @@ from wordreel.cli.option_groups import expand_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wordreel.api import Library
     from wordreel.evaluate.folds import Fold
+    from wordreel.evaluate.library import EncodeBlocks
     from wordreel.evaluate.rankings import Normalisation
     from wordreel.evaluate.report import EvaluationReport, ReportRequest
     from wordreel.evaluate.retrieval import Array, Captions
@@ -74,6 +77,7 @@ def evaluate(
         Literal["video", "image", "audio"] | None,
         typer.Option(help="What is searched, for the tables.", show_default="the protocol's, or video"),
     ] = None,
+    on: OnOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure retrieval: of a similarity matrix, a library with captions of its videos, or a TREC run.
@@ -94,6 +98,8 @@ def evaluate(
     counting = Counting(title, directions, v2t, tuple(report.seed or ()), modality)
     matrices = captions.data is None and all(Path(each).suffix.lower() in ARRAYS for each in sources)
     _check_options(sources, matrices, captions, grouping, bank, report, judged)
+    if on is not None and (matrices or judged != JudgedOptions()):
+        raise typer.BadParameter("--on encodes captions of a library; other sources are ranked here.")
     if judged.embeddings is not None or sources[0] in INSTANCE:
         if report.out is not None or report.exports:
             raise typer.BadParameter("--out and the exports are for captions; --json prints these figures.")
@@ -108,7 +114,7 @@ def evaluate(
             facts, written = _matrices([Path(path) for path in sources], grouping, bank, counting, report)
         else:
             source = CaptionSource(sources[0], captions.data, captions.split, captions.ids)
-            facts, written = _library(source, library, bank, counting, report)
+            facts, written = _library(source, library, bank, counting, report, on)
     _print(facts, written, [str(warning.message) for warning in caught], as_json)
 
 
@@ -240,6 +246,7 @@ def _library(
     bank: BankOptions,
     counting: Counting,
     options: ReportOptions,
+    on: str | None,
 ) -> Result:
     from wordreel.api import Library
     from wordreel.datasets import protocols
@@ -254,18 +261,24 @@ def _library(
     inputs = source.inputs("captions")
     named = source.data is not None and source.source in protocols.names()
     protocol = protocols.load(source.source) if named else None
-    searcher = Library(library, create=False).searcher()
-    matched = libraries.score(searcher, split.captions, save=options.save, on_progress=counter("captions"))
+    opened = Library(library, create=False)
+    searcher = opened.searcher()
     banks = {}
-    if bank.bank:
-        bank_source = CaptionSource(bank.bank[0], None, None, bank.bank_ids)
-        others = bank_source.read().captions
-        # A bank that holds captions of the videos that are looked for has seen the test.
-        seen = any(texts == others.get(name) for name, texts in split.captions.items())
-        texts = [text for group in others.values() for text in group]
-        rows = libraries.similarities(searcher, texts, matched.contents, on_progress=counter("bank queries"))
-        banks[Direction.TEXT_TO_VIDEO] = QueryBank(rows, bank.source, seen)
-        inputs += bank_source.inputs("bank")
+    with _encoder(opened, on) as encode:
+        matched = libraries.score(
+            searcher, split.captions, save=options.save, on_progress=counter("captions"), encode=encode
+        )
+        if bank.bank:
+            bank_source = CaptionSource(bank.bank[0], None, None, bank.bank_ids)
+            others = bank_source.read().captions
+            # A bank that holds captions of the videos that are looked for has seen the test.
+            seen = any(texts == others.get(name) for name, texts in split.captions.items())
+            texts = [text for group in others.values() for text in group]
+            rows = libraries.similarities(
+                searcher, texts, matched.contents, on_progress=counter("bank queries"), encode=encode
+            )
+            banks[Direction.TEXT_TO_VIDEO] = QueryBank(rows, bank.source, seen)
+            inputs += bank_source.inputs("bank")
     present = set(matched.videos)
     here = replace(split, items=tuple(item for item in split.items if item.id in present))
     notes = protocols.deviations(protocol, here) if protocol else ()
@@ -289,6 +302,19 @@ def _library(
             return frames.moment(matched.contents[column], text)
 
         return report.facts, report.write(options.out, frame_of if options.frames else None)
+
+
+@contextmanager
+def _encoder(opened: Library, on: str | None) -> Iterator[EncodeBlocks | None]:
+    """What encodes texts on the workers that `on` names; None to encode them in this process."""
+    if on is None:
+        yield None
+        return
+    from wordreel.scale.library_workers import LibraryWorkers
+    from wordreel.scale.open_executor import open_executor
+
+    with redirect_stdout(sys.stderr), open_executor(on) as executor:  # Ray prints
+        yield LibraryWorkers.of(executor, opened.store, opened.weights, opened.model).encode
 
 
 def _normalisations(bank: BankOptions, scored: _Scored) -> list[Normalisation]:

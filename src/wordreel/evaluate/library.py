@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,9 +16,12 @@ from wordreel.evaluate.matrices import new_matrix
 from wordreel.evaluate.retrieval import Array, Captions
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.search.searcher import Searcher
-from wordreel.types import Int64
+from wordreel.types import Int64, QueryEmbedding
 
 BATCH = 512  # queries scored at once
+
+EncodeBlocks = Callable[[Iterable[Sequence[str]]], Iterable[Sequence[QueryEmbedding]]]
+"""Encodes blocks of texts, in order, somewhere else than in this process."""
 
 
 def read_captions(address: str) -> dict[str, list[str]]:
@@ -111,11 +114,12 @@ def score(
     *,
     save: Path | None = None,
     on_progress: ProgressCallback | None = None,
+    encode: EncodeBlocks | None = None,
 ) -> ScoredCaptions:
     """Score every caption against every captioned video (`caption_queries`); `save` writes them as `.npy`."""
     queries = caption_queries(searcher, captions)
     with new_matrix(save, (len(queries.texts), len(queries.contents)), np.dtype(np.float32)) as out:
-        scores = similarities(searcher, queries.texts, queries.contents, out, on_progress)
+        scores = similarities(searcher, queries.texts, queries.contents, out, on_progress, encode)
     covered = [searcher.snapshot.coverage(searcher.model.experts, [content]) for content in queries.contents]
     return ScoredCaptions(
         similarities=scores,
@@ -134,15 +138,24 @@ def similarities(
     contents: Sequence[str],
     out: Array | None = None,
     on_progress: ProgressCallback | None = None,
+    encode: EncodeBlocks | None = None,
 ) -> Array:
     """`[texts, contents]`: what `search` ranks these videos by; filled into `out` where there is one."""
     column = {content: number for number, content in enumerate(searcher.snapshot.contents())}
     chosen = np.array([column[content] for content in contents])
     if out is None:
         out = np.empty((len(texts), len(contents)), np.float32)
-    for start in range(0, len(texts), BATCH):
-        batch = texts[start : start + BATCH]
-        out[start : start + len(batch)] = searcher.scores(batch)[:, chosen]
+    words = [text.strip() for text in texts]
+    blocks = [words[start : start + BATCH] for start in range(0, len(words), BATCH)]
+    done = 0
+    for block, embeddings in zip(blocks, (encode or _encode_with(searcher))(blocks), strict=True):
+        encoded = searcher.with_words(block, embeddings)
+        out[done : done + len(block)] = searcher.encoded_scores(encoded)[:, chosen]
+        done += len(block)
         if on_progress:
-            on_progress(Progress("scoring texts", start + len(batch), len(texts)))
+            on_progress(Progress("scoring texts", done, len(texts)))
     return out
+
+
+def _encode_with(searcher: Searcher) -> EncodeBlocks:
+    return lambda blocks: (searcher.model.encode(block) for block in blocks)

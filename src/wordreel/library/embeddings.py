@@ -124,25 +124,13 @@ class EmbeddingCache:
     def open(self) -> tuple[Gallery, ClipColumns]:
         """Every valid row, memory-mapped, and the columns that say of which clip and whether it is gone."""
         now = self._manifest()
-        whole = self._rows(now)
+        whole = open_gallery(self.folder, now)
         columns = self._columns(now, whole.ids).load()
         return (replace(whole, live=columns.live) if len(columns.dead) else whole), columns
 
     def raw(self) -> Gallery:
         """Every valid row, memory-mapped, also of clips that are gone."""
-        return self._rows(self._manifest())
-
-    def _rows(self, now: Manifest) -> Gallery:
-        shape = (now.rows, len(self.experts), self.dim)
-        if not now.rows:
-            return Gallery(np.zeros(0, np.int64), np.zeros(shape, np.float32), np.zeros(shape[:2], bool))
-        ids = self._ids(now)
-        try:
-            vectors = np.memmap(self._file("vectors", now.generation), np.float32, "r", shape=shape)
-            flags = np.memmap(self._file("available", now.generation), np.uint8, "r", shape=shape[:2])
-        except (OSError, ValueError) as error:
-            raise _damaged(self.folder) from error
-        return Gallery(ids, vectors, np.asarray(flags) != 0, generation=now.generation)
+        return open_gallery(self.folder, self._manifest())
 
     def _columns(self, now: Manifest, ids: NDArray[np.int64]) -> ColumnCache:
         return ColumnCache(self.store, self.folder, now.generation, ids)
@@ -207,19 +195,13 @@ class EmbeddingCache:
         return replace(now, rows=now.rows + len(ids), checksums=(sums[0], sums[1], sums[2]))
 
     def _ids(self, now: Manifest) -> NDArray[np.int64]:
-        if not now.rows:
-            return np.zeros(0, np.int64)
-        try:
-            ids = np.memmap(self._file("ids", now.generation), np.int64, "r", shape=(now.rows,))
-        except (OSError, ValueError) as error:
-            raise _damaged(self.folder) from error
-        return np.asarray(ids)
+        return _map_ids(self.folder, now)
 
     def _widths(self) -> tuple[int, int, int]:
         return 8, len(self.experts) * self.dim * 4, len(self.experts)
 
     def _file(self, part: str, generation: int) -> Path:
-        return self.folder / f"{part}-{generation}.bin"
+        return _file(self.folder, part, generation)
 
     def _manifest(self) -> Manifest:
         now = read_manifest(self.folder)
@@ -251,6 +233,34 @@ def read_manifest(folder: Path) -> Manifest | None:
         )
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
+
+
+def open_gallery(folder: Path, now: Manifest) -> Gallery:
+    """The valid rows of a cache, memory-mapped."""
+    shape = (now.rows, len(now.experts), now.dim)
+    if not now.rows:
+        return Gallery(np.zeros(0, np.int64), np.zeros(shape, np.float32), np.zeros(shape[:2], bool))
+    ids = _map_ids(folder, now)
+    try:
+        vectors = np.memmap(_file(folder, "vectors", now.generation), np.float32, "r", shape=shape)
+        flags = np.memmap(_file(folder, "available", now.generation), np.uint8, "r", shape=shape[:2])
+    except (OSError, ValueError) as error:
+        raise _damaged(folder) from error
+    return Gallery(ids, vectors, np.asarray(flags) != 0, generation=now.generation)
+
+
+def _map_ids(folder: Path, now: Manifest) -> NDArray[np.int64]:
+    if not now.rows:
+        return np.zeros(0, np.int64)
+    try:
+        ids = np.memmap(_file(folder, "ids", now.generation), np.int64, "r", shape=(now.rows,))
+    except (OSError, ValueError) as error:
+        raise _damaged(folder) from error
+    return np.asarray(ids)
+
+
+def _file(folder: Path, part: str, generation: int) -> Path:
+    return folder / f"{part}-{generation}.bin"
 
 
 def caches(store: LibraryStore) -> list[Path]:

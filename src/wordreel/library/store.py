@@ -257,7 +257,18 @@ class LibraryStore:
         fingerprints: Mapping[str, str] | None = None,
         outdated: Mapping[str, frozenset[str]] | None = None,
     ) -> dict[str, Track]:
-        """The tracks of one content by these experts, those that are present, in one query.
+        """The present tracks of one content by these experts, in one query (see `track_hashes`)."""
+        hashes = self.track_hashes(content, experts, fingerprints, outdated)
+        return {name: self.load_track(digest) for name, digest in hashes.items()}
+
+    def track_hashes(
+        self,
+        content: str,
+        experts: Iterable[str],
+        fingerprints: Mapping[str, str] | None = None,
+        outdated: Mapping[str, frozenset[str]] | None = None,
+    ) -> dict[str, str]:
+        """The names of the tracks of one content by these experts, those that are present.
 
         Of an expert with an entry in `fingerprints`, only a track by that version counts, of all frames or of
         key frames alone, and of one with an entry in `outdated`, none by those versions.
@@ -269,8 +280,7 @@ class LibraryStore:
             if is_version(r.fingerprint, wanted.get(r.expert))
             and not any(is_version(r.fingerprint, one) for one in unwanted.get(r.expert, ()))
         }
-        hashes = {name: held.get(name) for name in experts}
-        return {name: self.load_track(digest) for name, digest in hashes.items() if digest is not None}
+        return {name: digest for name in experts if (digest := held.get(name)) is not None}
 
     def clips(self, content: str | None = None) -> list[StoredClip]:
         """The clips of one content (or of all that have a file), in order of id."""

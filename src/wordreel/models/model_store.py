@@ -69,18 +69,27 @@ def stored_models(store: LibraryStore) -> list[StoredModel]:
 def open_model(store: LibraryStore, weights: WeightStore, key: str | None = None) -> Model:
     """The model the library uses, or another one of its own."""
     key = key or in_use(store)
+    model = open_named(store.path, weights, key)
+    if model is None:
+        raise not_installed(store, key)
+    return model
+
+
+def open_named(library: Path, weights: WeightStore, key: str) -> Model | None:
+    """A model by what `in_use` calls it; None if it is a backbone that is not installed.
+
+    Reads the library's folder, not its catalogue.
+    """
     if key in BUILT_IN:
         from wordreel.models.bridge import Bridge
         from wordreel.models.reel.model import Reel
 
         return Reel(weights) if key == DEFAULT else Bridge(weights)
-    folder = store.path / FOLDER / key
+    folder = library / FOLDER / key
     if not folder.is_dir() and not FINGERPRINT.fullmatch(key):
         from wordreel.weights.backbones import installed
 
-        if key not in installed(weights):
-            raise not_installed(store, key)
-        return open_zero_shot(weights, key)
+        return open_zero_shot(weights, key) if key in installed(weights) else None
     try:
         model = open_checkpoint(folder, weights)
     except WordreelError as error:

@@ -31,17 +31,30 @@ def fit_on(executor: Executor, path: Path, key: str | None, method: Method, colu
     Raises:
         HubnessError: The states of the method cannot be merged.
     """
-    if not method.streaming or len(method.banks) != 1 or method.transductive:
+    if not has_mergeable_states(method):
         step = NextStep("leave out --on")
         raise HubnessError(f"{method.name!r} is not fitted in blocks that can be merged", step)
     rows = len(read_matrix(path, key))
-    step_size = max(1, -(-rows // (PER_WORKER * executor.count)))
-    spans = [(start, min(start + step_size, rows)) for start in range(0, rows, step_size)]
-    blocks = [(path.absolute(), key, method, columns, *span) for span in spans]
+    blocks = [(path.absolute(), key, method, columns, *span) for span in spans(rows, executor.count)]
     fitted = list(executor.map(_fit_rows, blocks))
     if texts := [text for _, texts in fitted for text in texts]:
         warnings.warn(texts[0], UserWarning, stacklevel=2)  # the blocks say the same with other figures
     return reduce(State.merge, (state for state, _ in fitted))
+
+
+def has_mergeable_states(method: Method) -> bool:
+    """Whether a bank can be fitted in blocks of its queries."""
+    return method.streaming and len(method.banks) == 1 and not method.transductive
+
+
+def spans(rows: int, workers: int) -> list[tuple[int, int]]:
+    """Blocks of rows for so many workers, several for each.
+
+    >>> spans(10, 1)
+    [(0, 3), (3, 6), (6, 9), (9, 10)]
+    """
+    step = max(1, -(-rows // (PER_WORKER * workers)))
+    return [(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
 def _fit_rows(

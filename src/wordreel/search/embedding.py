@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,16 +18,24 @@ BATCH = 256  # clips between two commits
 TRIED = 32  # videos, to tell a broken model from one that has nothing to read
 WASTE = 0.1  # share of rows of removed clips at which the files are rewritten without them
 
+EmbedVideos = Callable[[Iterable[tuple[str, Sequence[Clip]]]], Iterable[tuple[Float32, Bool]]]
+"""Embeds clips of videos, which are named by their content, in order: as `embed_clips` does."""
+
 
 def embedding_cache(store: LibraryStore, model: Model) -> EmbeddingCache:
     """The embeddings of this model in this library."""
     return EmbeddingCache(store, model.fingerprint, model.experts, model.dim)
 
 
-def embed_library(store: LibraryStore, model: Model, on_progress: ProgressCallback | None = None) -> int:
+def embed_library(
+    store: LibraryStore,
+    model: Model,
+    on_progress: ProgressCallback | None = None,
+    embed_videos: EmbedVideos | None = None,
+) -> int:
     """Embed the missing clips from stored tracks; nothing is decoded. Returns the number of new clips.
 
-    Interrupted, the same call resumes after the last commit.
+    Interrupted, the same call resumes after the last commit. `embed_videos` embeds them somewhere else.
     """
     with store.writing():
         cache = embedding_cache(store, model)
@@ -41,8 +49,12 @@ def embed_library(store: LibraryStore, model: Model, on_progress: ProgressCallba
         done, committed = 0, len(cache.raw())
         ids: list[int] = []
         vectors, available = [], []
-        for content, wanted in todo.items():
-            embedded, present = embed_clips(store, model, content, [clips[i] for i in wanted])
+        videos = ((content, [clips[i] for i in wanted]) for content, wanted in todo.items())
+        if embed_videos is None:
+            made: Iterable[tuple[Float32, Bool]] = (embed_clips(store, model, *video) for video in videos)
+        else:
+            made = embed_videos(videos)
+        for wanted, (embedded, present) in zip(todo.values(), made, strict=True):
             ids += wanted
             vectors.append(embedded)
             available.append(present)
@@ -63,8 +75,13 @@ def embed_library(store: LibraryStore, model: Model, on_progress: ProgressCallba
 def embed_clips(
     store: LibraryStore, model: Model, content: str, clips: Sequence[Clip]
 ) -> tuple[Float32, Bool]:
+    """`embed_tracks` of clips of one video of the library."""
+    return embed_tracks(model, tracks_of(store, model, content), clips)
+
+
+def embed_tracks(model: Model, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
     """`model.embed` of clips of one video; what is not finite counts as absent."""
-    vectors, available = model.embed(tracks_of(store, model, content), clips)
+    vectors, available = model.embed(tracks, clips)
     bad = unusable(vectors)
     if not bad.any():
         return vectors, available

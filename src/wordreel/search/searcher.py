@@ -205,8 +205,11 @@ class Searcher:
     def encode_texts(self, texts: Sequence[str]) -> list[EncodedText]:
         """Text queries, encoded in one batch and looked up among the spoken and on-screen words."""
         words = [text.strip() for text in texts]
-        embeddings = self.model.encode(words)
-        for embedding, text in zip(embeddings, words, strict=True):
+        return self.with_words(words, self.model.encode(words))
+
+    def with_words(self, texts: Sequence[str], embeddings: Sequence[QueryEmbedding]) -> list[EncodedText]:
+        """Encoded texts, looked up among the spoken and on-screen words."""
+        for embedding, text in zip(embeddings, texts, strict=True):
             if not (np.isfinite(embedding.vectors).all() and np.isfinite(embedding.weights).all()):
                 raise WeightsCorrupt(
                     f"the model {self.model.name!r} returned values that are not finite for {text!r}",
@@ -214,7 +217,7 @@ class Searcher:
                 )
         return [
             EncodedText(embedding, lexical_matches(self.snapshot, text))
-            for embedding, text in zip(embeddings, words, strict=True)
+            for embedding, text in zip(embeddings, texts, strict=True)
         ]
 
     def encode_video(self, video: VideoMoment) -> VideoQuery:
@@ -227,7 +230,11 @@ class Searcher:
 
     def scores(self, texts: Sequence[str], norm: FittedNorm = PLAIN) -> Scores:
         """`[texts, videos]`: each video as good as its best item, just as `search` ranks them."""
-        return self.snapshot.best_items(next(self.item_scores(texts, [norm])))
+        return self.encoded_scores(self.encode_texts(texts), norm)
+
+    def encoded_scores(self, encoded: Sequence[EncodedText], norm: FittedNorm = PLAIN) -> Scores:
+        """The same for texts that are encoded already."""
+        return self.snapshot.best_items(next(self.encoded_item_scores(encoded, [norm])))
 
     def item_scores(self, texts: Sequence[str], norms: Sequence[FittedNorm]) -> Iterator[Scores]:
         """`[texts, rows]` under each norm in turn; float64 where one rescores, float32 elsewhere.

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.index.naive import check_search, correction_of, unit_vectors, whole_numbers
 
-from wordreel.index import groups, int8
+from wordreel.index import groups, int8, int8_bounds
 
 
 def built(folder, case):
@@ -53,12 +53,12 @@ def test_bounds_hold_for_items_that_codes_describe_badly(seed):
     items = (rng.normal(size=(128, 40)) ** 5 * 10.0 ** rng.integers(-20, 3, (128, 1))).astype(np.float32)
     items[3] = 0
     queries = (rng.normal(size=(3, 40)) ** 3).astype(np.float32)
-    tile = int8.quantise(items, 128)
+    tile = int8_bounds.quantise(items, 128)
     stored = tile.view(tile.codes[None], lambda part: part[None, None])
     values = rng.normal(size=128).astype(np.float32)
     for penalty in (None, groups.Penalty(values, float(np.abs(values).max()))):
-        rounded = int8.RoundedQueries.of(queries)
-        bounds, maxima = int8._Tiles(0, 128, stored).upper_bounds(rounded, penalty)
+        rounded = int8_bounds.RoundedQueries.of(queries)
+        bounds, maxima = int8_bounds.Tiles(0, 128, stored).upper_bounds(rounded, penalty)
         scores = queries.astype(float) @ items.astype(float).T
         scores -= 0 if penalty is None else values
         assert (bounds[0].astype(float) * rounded.step >= scores).all()

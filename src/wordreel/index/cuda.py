@@ -20,12 +20,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordreel.gpu import find_gpu
 from wordreel.index import cuda_kernels
 from wordreel.index.base import Best, Index, PartedIndex, availability_groups, group_queries, merge_best
-from wordreel.index.exact import ExactIndex
+from wordreel.index.exact import ExactIndex, FullVectorIndex
 from wordreel.lru_cache import LRUCache
 from wordreel.types import Bool, Float32, Int64
 
@@ -41,7 +40,7 @@ TAIL = 0.95  # share of the rows that a copy must hold
 PENALTIES = 8  # corrections and filters that stay on the device
 
 
-class CudaIndex(Index):
+class CudaIndex(FullVectorIndex):
     """Items `vectors [n, experts, dim]` (zeros where not available), copied to a device."""
 
     name = "cuda"
@@ -49,7 +48,7 @@ class CudaIndex(Index):
     def __init__(self, vectors: Float32, available: Bool, device: str = "cuda") -> None:
         import torch  # type: ignore[import-not-found, unused-ignore]
 
-        self._host = ExactIndex(vectors, available)
+        super().__init__(vectors, available)
         self._device = device
         flat = vectors.reshape(len(vectors), vectors.shape[1] * vectors.shape[2])
         self._groups: list[tuple[Bool, Int64, Any, DeviceItems]] = []
@@ -63,12 +62,6 @@ class CudaIndex(Index):
     @property
     def exact(self) -> bool:
         return True
-
-    def __len__(self) -> int:
-        return len(self._host)
-
-    def scores(self, vectors: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
-        return self._host.scores(vectors, weights, rows)
 
     def best(
         self,

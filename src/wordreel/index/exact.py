@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.index.base import Best, Correction, Index, IndexResult, check_correction, gate
-from wordreel.index.topk import topk_ids
+from wordreel.index.topk import rank_nan_last, topk_ids
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.types import Bool, Float32
 
@@ -115,10 +115,20 @@ class ExactIndex(Index):
                 top += flat[:, some] @ items[:, some].T
         else:
             top = flat @ items.T
-        scores = divide(top, weights @ self._available[rows].T.astype(np.float32))
-        if np.isnan(scores.sum()):  # damaged embeddings are not found, and hide nothing
-            scores[np.isnan(scores)] = -np.inf
-        return scores
+        return rank_nan_last(divide(top, weights @ self._available[rows].T.astype(np.float32)))
+
+
+class FullVectorIndex(Index):
+    """An index that has the full vectors of its items here, and scores from them."""
+
+    def __init__(self, vectors: Float32, available: Bool) -> None:
+        self._full = ExactIndex(vectors, available)
+
+    def __len__(self) -> int:
+        return len(self._full)
+
+    def scores(self, vectors: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
+        return self._full.scores(vectors, weights, rows)
 
 
 class _Running:

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.index.base import Best, Index, availability_groups, group_queries, merge_best
-from wordreel.index.exact import ExactIndex
+from wordreel.index.base import Best, availability_groups, group_queries, merge_best
+from wordreel.index.exact import FullVectorIndex
 from wordreel.lru_cache import LRUCache
 from wordreel.types import Bool, Float32, Float64, Int64
 
@@ -165,7 +165,7 @@ class Group:
     items: GroupItems
 
 
-class GroupedIndex(Index):
+class GroupedIndex(FullVectorIndex):
     """Several groups of items, searched as one."""
 
     name = "grouped"
@@ -175,7 +175,7 @@ class GroupedIndex(Index):
     ) -> None:
         self.name = name  # type: ignore[misc]
         self._exact = exact
-        self._host = ExactIndex(vectors, available)
+        super().__init__(vectors, available)
         self._groups = sorted(groups, key=lambda group: -len(group.full))
         # A bias is held with what is made of it, so that no other array can have the same id.
         self._known: LRUCache[int, tuple[object, list[Penalty]]] = LRUCache(BIASES)
@@ -184,12 +184,6 @@ class GroupedIndex(Index):
     @property
     def exact(self) -> bool:
         return self._exact
-
-    def __len__(self) -> int:
-        return len(self._host)
-
-    def scores(self, vectors: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
-        return self._host.scores(vectors, weights, rows)
 
     def best(
         self,

@@ -9,19 +9,16 @@ all of whose parts are known. A search computes the upper bound of every item by
 scores the most promising items from the full vectors, and then every other item whose upper bound reaches
 the k-th of those scores. No item that was left out can be among the k best, whatever the data: recall is 1.
 
-Codes lie in tiles `[dim, items]`, as the integer kernels of onnxruntime want them: rounded queries have seven
-bits, so that two products fit the 16-bit sums of processors without VNNI. Files are mapped, not read.
+Bounds are computed by `int8_bounds`. Files are mapped, not read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -38,14 +35,11 @@ from wordreel.index.groups import (
     stack,
     write_groups,
 )
+from wordreel.index.int8_bounds import BLOCK, TILE, Int8Codes, RoundedQueries, Tiles, padded, quantise
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.types import Bool, Float32, Float64, Int64
 
 FEW = 256  # items of a group that are scored directly
-TILE = 32_768  # items; a multiple of BLOCK
-BLOCK = 64  # items whose largest bound is computed with them
-STEPS = 63  # of a query to each side
-ZERO = 64  # the code of 0 in a query
 BATCH = 64  # queries multiplied at once ...
 SINGLY = 6  # ... of which there are more than these: a few are faster one by one
 BOUNDS = 1 << 25  # bounds in memory at the same time
@@ -103,7 +97,7 @@ def write_codes(
             parts = []
             for start in range(0, len(full), TILE):
                 items = full.take(slice(start, start + TILE))
-                tile = quantise(items, _padded(len(items)))
+                tile = quantise(items, padded(len(items)))
                 for array, file in zip(tile.arrays, files, strict=True):
                     array.tofile(file)
                 parts.append((tile.longest, float(tile.error.max())))
@@ -116,7 +110,7 @@ def write_codes(
 
 def open_codes(folder: Path, groups: Sequence[FullVectors]) -> list[Int8Items]:
     """The codes of the groups that `write_codes` wrote. Raises ValueError if the files are not of these."""
-    sizes = [_padded(len(full)) for full in groups]
+    sizes = [padded(len(full)) for full in groups]
     total = sum(size * full.dim for size, full in zip(sizes, groups, strict=True))
     codes = map_file(folder / FILES[0], np.int8, (total,))
     numbers = [map_file(folder / name, np.float32, (sum(sizes),)) for name in FILES[1:]]
@@ -133,65 +127,18 @@ def open_codes(folder: Path, groups: Sequence[FullVectors]) -> list[Int8Items]:
     return items
 
 
-@dataclass(frozen=True, eq=False)
-class Int8Codes:
-    """Items in 8 bits. `codes` holds tiles `[dim, items]`; the others are `[items]`, 0 beyond the last."""
-
-    codes: Any
-    scale: Float32  # s
-    sums: Float32  # s · Σ c · ZERO
-    error: Float32  # ‖v − v̂‖, rounded up
-    longest: float  # at least ‖v̂‖ of every item
-    largest_error: float
-
-    @property
-    def arrays(self) -> tuple[Any, Float32, Float32, Float32]:
-        """In the order of `FILES`."""
-        return self.codes, self.scale, self.sums, self.error
-
-    def view(self, codes: Any, change: Callable[[Float32], Float32]) -> Int8Codes:
-        """Some of the codes, and the numbers changed alike."""
-        numbers = change(self.scale), change(self.sums), change(self.error)
-        return Int8Codes(codes, *numbers, self.longest, self.largest_error)
-
-
-def quantise(items: Float32, width: int) -> Int8Codes:
-    """One tile of `items [n, dim]`, filled up with zeros to `width` items.
-
-    >>> tile = quantise(np.array([[1.0, -0.5]], np.float32), 1)
-    >>> tile.codes.ravel().tolist(), round(float(tile.scale[0] * 127), 6), bool(tile.error[0] > 0)
-    ([127, -64], 1.0, True)
-    """
-    largest = np.abs(items).max(axis=1, initial=0)
-    scale = np.where(largest > 0, largest / np.float32(127), np.float32(1))
-    codes = np.clip(np.rint(items / scale[:, None]), -127, 127)
-    near = codes.astype(np.float64) * scale[:, None]
-    error = np.linalg.norm(items - near, axis=1).astype(np.float32)
-    tile = np.zeros((items.shape[1], width), np.int8)
-    tile[:, : len(items)] = codes.T
-    fill = (0, width - len(items))
-    return Int8Codes(
-        tile,
-        np.pad(scale, fill),
-        np.pad((near.sum(axis=1) * ZERO).astype(np.float32), fill),
-        np.pad(np.nextafter(error, np.float32(np.inf)), fill),
-        float(np.linalg.norm(near, axis=1).max(initial=0)) * (1 + 1e-9),
-        float(error.max(initial=0)),
-    )
-
-
 class Int8Items:
     """A group's codes, and its full vectors for the last word."""
 
     def __init__(self, full: FullVectors, stored: Int8Codes) -> None:
         self._full = full
-        self._spans: list[_Tiles] = []
+        self._spans: list[Tiles] = []
         place = start = 0
         for count in (len(full) // TILE * TILE, len(full) % TILE):
             if count:
-                width = min(TILE, _padded(count))
+                width = min(TILE, padded(count))
                 end = start + -(-count // width) * width
-                self._spans.append(_Tiles(place, count, _tiled(stored, full.dim, start, end, width)))
+                self._spans.append(Tiles.of(stored, full.dim, slice(start, end), width, place, count))
                 place, start = place + count, end
 
     def best(
@@ -216,7 +163,7 @@ class Int8Items:
                     bounds[:, m], maxima[:, m],
                 )  # fmt: skip
 
-    def _passes(self, queries: int) -> Iterator[_Tiles]:
+    def _passes(self, queries: int) -> Iterator[Tiles]:
         for tiles in self._spans:
             at_once = max(1, BOUNDS // (queries * tiles.width))
             for start in range(0, len(tiles.stored.codes), at_once):
@@ -257,67 +204,6 @@ class Int8Items:
             self._full.rescore(query, chosen, penalty, best)
 
 
-@dataclass(frozen=True, eq=False)
-class RoundedQueries:
-    """Queries in whole steps, common to all of them, and how wrong that is."""
-
-    codes: Any  # [q, dim] uint8, ZERO is 0
-    step: float
-    length: float  # the largest ‖q‖
-    error: float  # the largest ‖q − q̂‖
-
-    @classmethod
-    def of(cls, queries: Float32) -> RoundedQueries:
-        wide = queries.astype(np.float64)
-        step = float(np.abs(wide).max(initial=0)) / STEPS or 1.0
-        whole = np.rint(wide / step)
-        error = np.linalg.norm(wide - whole * step, axis=1).max(initial=0)
-        length = np.linalg.norm(wide, axis=1).max(initial=0)
-        return cls((whole + ZERO).astype(np.uint8), step, float(length), float(error))
-
-
-@dataclass(frozen=True, eq=False)
-class _Tiles:
-    """Tiles of one width: `codes [tiles, dim, width]`, the others `[tiles, 1, width]`."""
-
-    place: int  # of the first item
-    count: int  # of items; the rest of the last tile is empty
-    stored: Int8Codes
-
-    @property
-    def width(self) -> int:
-        return int(self.stored.codes.shape[2])
-
-    def some(self, start: int, end: int) -> _Tiles:
-        left = min(self.count, end * self.width) - start * self.width
-        stored = self.stored.view(self.stored.codes[start:end], lambda part: part[start:end])
-        return _Tiles(self.place + start * self.width, left, stored)
-
-    def upper_bounds(self, queries: RoundedQueries, penalty: Penalty | None) -> tuple[Float32, Float32]:
-        """Bounds `[tiles, q, width]` and the largest of each block, in steps of the queries."""
-        stored, step = self.stored, queries.step
-        # What float32 may lose: 16 units in the last place of the largest terms, more than all roundings.
-        terms = 127 * stored.codes.shape[1] ** 0.5 * stored.longest * step
-        terms += queries.length * stored.largest_error + (penalty.largest if penalty is not None else 0.0)
-        constant = queries.error * stored.longest + 2.0**-20 * terms
-        add = stored.error * np.float32(queries.length / step)
-        add -= stored.sums
-        add += np.float32(constant / step)
-        flat = add.reshape(-1)
-        if penalty is not None:
-            own = penalty.values[self.place : self.place + self.count]
-            flat[: self.count] -= own * np.float32(1 / step)
-        flat[self.count :] = -np.inf
-        feed = {"queries": queries.codes, "codes": stored.codes, "scale": stored.scale, "add": add}
-        bounds, maxima = _kernel().run(None, feed)
-        return bounds, maxima
-
-
-def _tiled(stored: Int8Codes, dim: int, start: int, end: int, width: int) -> Int8Codes:
-    codes = stored.codes[start * dim : end * dim].reshape(-1, dim, width)
-    return stored.view(codes, lambda part: part[start:end].reshape(-1, 1, width))
-
-
 def _items_of(blocks: Float32, chosen: Int64) -> tuple[Int64, Float32]:
     """Places and bounds of all items of some blocks of `blocks [tiles, blocks of a tile, BLOCK]`."""
     tile, inside = np.divmod(chosen, blocks.shape[1])
@@ -327,35 +213,3 @@ def _items_of(blocks: Float32, chosen: Int64) -> tuple[Int64, Float32]:
 
 def _below(value: float) -> np.float32:
     return np.float32(np.nextafter(np.float32(value), np.float32(-np.inf)))
-
-
-def _padded(count: int) -> int:
-    return -(-count // BLOCK) * BLOCK
-
-
-@cache
-def _kernel() -> Any:
-    """An onnxruntime session: bounds and the largest of each block from codes, scales and what to add."""
-    import onnxruntime as ort
-    from onnx import TensorProto
-
-    from wordreel.nets.graph import Graph
-    from wordreel.nets.runtime import threads
-
-    graph = Graph("upper_bounds")
-    queries = graph.input("queries", ("queries", "dim"), TensorProto.UINT8)
-    codes = graph.input("codes", ("tiles", "dim", "width"), TensorProto.INT8)
-    scale = graph.input("scale", ("tiles", 1, "width"))
-    add = graph.input("add", ("tiles", 1, "width"))
-    product = graph.op("Cast", graph.op("MatMulInteger", queries, codes), to=TensorProto.FLOAT)
-    bounds = graph.op("Add", graph.op("Mul", product, scale), add)
-    blocks = graph.op("Reshape", bounds, graph.constant(np.array([0, 0, -1, BLOCK])))
-    maxima = graph.op("ReduceMax", blocks, graph.constant(np.array([3])), keepdims=0)
-    model = graph.finish({"bounds": bounds, "maxima": maxima})
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads()
-    options.log_severity_level = 3
-    # The optimiser would fuse the product with what follows, which has no fast path for one query.
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 def topk_ids(values: NDArray[Any], k: int) -> NDArray[np.int64]:
     """`[rows, min(k, columns)]` column numbers, best first; of equal values the lower number first.
 
-    What is not a number ranks with -inf: scores of damaged embeddings hide no others.
+    What is not a number ranks with -inf (`rank_nan_last`).
 
     Cost: one partition of the rows and a sort of k entries each.
 
@@ -19,8 +19,7 @@ def topk_ids(values: NDArray[Any], k: int) -> NDArray[np.int64]:
     [[1, 3, 0]]
     """
     columns = values.shape[1]
-    if np.isnan(values.sum()):
-        values = np.where(np.isnan(values), -np.inf, values)
+    values = rank_nan_last(values)
     k = min(k, columns)
     if k == 1:
         return np.asarray(values.argmax(axis=1)[:, None])
@@ -34,3 +33,12 @@ def topk_ids(values: NDArray[Any], k: int) -> NDArray[np.int64]:
     ids = np.nonzero(chosen)[1].reshape(len(values), k)
     order = np.argsort(-np.take_along_axis(values, ids, axis=1), axis=1, kind="stable")
     return np.take_along_axis(ids, order, axis=1)
+
+
+def rank_nan_last(values: NDArray[Any]) -> NDArray[Any]:
+    """The values, -inf for what is not a number: damaged embeddings are not found, and hide no others.
+
+    >>> rank_nan_last(np.array([0.5, np.nan])).tolist()
+    [0.5, -inf]
+    """
+    return np.where(np.isnan(values), -np.inf, values) if np.isnan(values.sum()) else values

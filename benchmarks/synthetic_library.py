@@ -22,13 +22,13 @@ from wordreel.library.store import LibraryStore
 from wordreel.library.tracks import StagedTrack
 from wordreel.media.types import MediaInfo
 from wordreel.models.base import Model
-from wordreel.search.embedding import embedding_cache, tracks_of
+from wordreel.search.embedding import embed_library, embedding_cache
 from wordreel.types import Absent, Bool, Float32
 
 CLIPS = 10  # of a video, its whole among them
 REAL = 200  # videos that the others are copies of
 NOISE = 0.5  # its length, of unit vectors
-AT_ONCE = 8_000  # clips between two commits
+AT_ONCE = 20_000  # clips between two commits
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,19 +42,16 @@ class Originals:
 
 
 def read_originals(source: LibraryStore, target: LibraryStore, model: Model) -> Originals:
-    """Read real videos, and copy their tracks into the library that is to be filled."""
-    infos, results, vectors, available = [], [], [], []
-    for video in source.videos()[:REAL]:
-        tracks = tracks_of(source, model, video.content)
-        clips = [clip.clip for clip in source.clips(video.content)]
-        if not tracks or not clips:
-            continue
-        made, present = model.embed(tracks, clips)
-        vectors.append(made)
-        available.append(present)
-        infos.append(video.info)
-        results.append(tuple(_copied(source, target, video.content)))
-    return Originals(infos, results, np.concatenate(vectors), np.concatenate(available))
+    """Real videos and their embeddings, which are computed first if the library has none by this model.
+
+    Copies their tracks into the library that is to be filled.
+    """
+    embed_library(source, model)
+    gallery = embedding_cache(source, model).load()
+    videos = source.videos()[:REAL]
+    results = [tuple(_copied(source, target, video.content)) for video in videos]
+    vectors, available = np.array(gallery.vectors), np.array(gallery.available)
+    return Originals([video.info for video in videos], results, vectors, available)
 
 
 def originals_of(store: LibraryStore, model: Model) -> Originals:
@@ -127,7 +124,5 @@ def _record(store: LibraryStore, originals: Originals, number: int) -> str:
     clips = (ClipBounds(0.0, float(edges[-1]), whole=True), *pieces)
     path = f"/synthetic/{number // 1000:04}/{number}.mp4"
     task = AddTask(path, FileStamp(1000 + number, number, number, number), False, 0)
-    record_file(
-        store, ProcessedFile(task, content, info, originals.results[which], clips, 0.0), commit_tracks=False
-    )
+    record_file(store, ProcessedFile(task, content, info, originals.results[which], clips, 0.0))
     return path

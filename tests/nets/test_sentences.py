@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from wordreel.lru_cache import LRUCache
 from wordreel.nets.sentences import DIM, FIRST_TOKENS, WEIGHTS, SentenceEncoder, shared_encoder
+from wordreel.nets.wordpiece import plain_ids, read_vocabulary
 from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden_sentences.npz"
@@ -141,3 +142,33 @@ def test_a_first_query_equals_what_the_loaded_network_gives():
     for number in range(FIRST_TOKENS):
         cold.encode([f"query {number}"])
     assert cold._loaded is not None
+
+
+WORDS = st.text(st.characters(codec="ascii", exclude_categories=("Cc",)), max_size=60)
+
+
+@settings(max_examples=200, deadline=None)
+@given(WORDS)
+def test_plain_text_has_the_ids_of_the_tokenizer(encoder, text):
+    vocabulary = read_vocabulary(encoder._tokenizer_file)
+    found = plain_ids(text, vocabulary)
+    assert found in (None, encoder._tokenizer.encode(text).ids)
+    assert (found is None) == any(character in "[]<>=@*^_`{|}~\\" for character in text)
+
+
+def test_captions_have_the_ids_of_the_tokenizer(encoder):
+    from wordreel.banks.everyday import queries
+
+    vocabulary = read_vocabulary(encoder._tokenizer_file)
+    texts = [*queries(), "x" * 99, "y" * 101, "unbelievableness's", "A.B. (C) 3/4 & 5% #1"]
+    expected = [found.ids for found in encoder._tokenizer.encode_batch(texts)]
+    assert [plain_ids(text, vocabulary) or ids for text, ids in zip(texts, expected, strict=True)] == expected
+    assert plain_ids("naïve", vocabulary) is None
+
+
+def test_a_first_query_does_not_load_the_tokenizer():
+    cold = SentenceEncoder()
+    cold.encode(["a man lifts a car"])
+    assert "_tokenizer" not in cold.__dict__
+    cold.encode(["naïve"])
+    assert "_tokenizer" in cold.__dict__

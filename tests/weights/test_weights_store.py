@@ -15,7 +15,7 @@ from wordreel.weights import package_index, package_weights, published
 from wordreel.weights import store as store_module
 from wordreel.weights.archive import extract_members, file_sha256
 from wordreel.weights.package_weights import ALL, ENTRIES, PackageArchive, PackageWeights
-from wordreel.weights.store import STAMPED, WeightStore, default_root, has_sha256, replace_folder
+from wordreel.weights.store import STAMPED, WeightStore, default_root, has_sha256, replace_folder, sha256_of
 
 
 def digest(content: bytes) -> str:
@@ -307,3 +307,18 @@ def test_small_files_have_no_stamps(tmp_path):
     (tmp_path / "small.bin").write_bytes(b"small")
     assert has_sha256(tmp_path / "small.bin", digest(b"small"), tmp_path / "stamps")
     assert not (tmp_path / "stamps").exists()
+
+
+def test_a_hash_is_computed_again_only_after_a_change(tmp_path, monkeypatch):
+    file, stamps, reads = tmp_path / "model.bin", tmp_path / "stamps", []
+    monkeypatch.setattr(store_module, "file_sha256", lambda path: reads.append(path) or file_sha256(path))
+    file.write_bytes(b"first")
+    assert [sha256_of(file, stamps) for _ in range(2)] == [digest(b"first")] * 2
+    assert len(reads) == 1
+    facts = file.stat()
+    file.write_bytes(b"other")
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # the time of change cannot be set
+    assert sha256_of(file, stamps) == digest(b"other")
+    for damage in (b"", b"[]", b"{}", b"\xff"):
+        next(stamps.iterdir()).write_bytes(damage)
+        assert sha256_of(file, stamps) == digest(b"other")

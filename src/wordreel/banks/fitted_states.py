@@ -153,6 +153,8 @@ def _fit_many(
 
 @dataclass(frozen=True)
 class _Follower:
+    """Computes the similarities that a state needs to follow its bank and its items."""
+
     vectors: BankEmbeddings
     gallery: Gallery
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import unicodedata
 from pathlib import Path
@@ -51,6 +50,8 @@ def linked(path: str) -> str:
     text = printable(path)
     if not has_links() or not Path(path).is_absolute():
         return text
+    import socket
+
     address = Path(path).as_uri().replace("file://", f"file://{socket.gethostname()}", 1)
     return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
 

@@ -68,7 +68,8 @@ class State:
     def stale_rows(self, bank: str = QUERIES) -> Ids:
         """Bank queries whose winners were lost; give their rows to `refit_rows`."""
         stale = [statistic.stale_rows for statistic in self.banks[bank].statistics.values()]
-        return np.unique(np.concatenate(stale)) if stale else np.empty(0, np.int64)
+        lost = np.concatenate(stale) if stale else np.empty(0, np.int64)
+        return np.unique(lost) if len(lost) else lost  # `unique` imports numpy.ma, which takes a while
 
     @cached_property
     def offset(self) -> Float64:

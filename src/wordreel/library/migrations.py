@@ -12,6 +12,8 @@ from wordreel.errors import LibraryError, NextStep
 
 @dataclass(frozen=True)
 class Migration:
+    """A numbered step from one schema to the next."""
+
     number: int
     name: str
     sql: str

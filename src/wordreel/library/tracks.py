@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -105,7 +104,9 @@ class TrackFiles:
 
     def stage(self, track: Track) -> StagedTrack:
         data = encode(track)
-        temporary = self.staging / uuid.uuid4().hex
+        from uuid import uuid4  # imports `platform`, which a search does not need
+
+        temporary = self.staging / uuid4().hex
         try:
             write_and_sync(temporary, data)
         except OSError as error:

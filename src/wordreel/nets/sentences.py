@@ -16,6 +16,7 @@ import numpy as np
 from wordreel.lru_cache import LRUCache
 from wordreel.nets.bert_numpy import NumpyBert
 from wordreel.nets.runtime import Network
+from wordreel.nets.wordpiece import plain_ids, read_vocabulary
 from wordreel.types import Float32
 from wordreel.weights.store import WeightStore
 
@@ -25,6 +26,7 @@ VERSION = 1  # raise it when tokenising or pooling changes
 MAX_TOKENS = 256
 MAX_CHARACTERS = 20_000  # far more than 256 tokens of any prose, little enough to tokenise at once
 CACHED = 1024  # queries, whose hits are explained with them: 1.5 MiB
+FIRST_TEXTS = 4
 FIRST_TOKENS = 48  # some queries, which NumPy encodes in the time that loading the network would take
 RUN_TOKENS = 12  # that take as long as the weights are read
 MAX_CACHED_BATCH = 64  # a call with more sentences is a bank or a dataset, encoded once: not cached
@@ -53,7 +55,7 @@ class SentenceEncoder:
         )
         self.fingerprint = hashlib.sha256("\x1f".join(facts).encode()).hexdigest()[:16]
         self._file = network or store.file(WEIGHTS, "network.onnx")
-        self._tokenizer = _tokenizer(store.file(WEIGHTS, "tokenizer.json"))
+        self._tokenizer_file = store.file(WEIGHTS, "tokenizer.json")
         self._lock = threading.Lock()
         self._loaded: Network | None = None
         self._first_tokens = 0  # that were encoded without loading the network
@@ -98,8 +100,21 @@ class SentenceEncoder:
 
     def pieces(self, sentences: Sequence[str], most: int) -> list[list[int]]:
         """The word-piece ids of each sentence, at most `most` with the start and end tokens."""
-        encoded = [encoding.ids for encoding in self._tokenizer.encode_batch([_clean(s) for s in sentences])]
+        encoded = self._token_ids([_clean(sentence) for sentence in sentences])
         return [ids if len(ids) <= most else [*ids[: most - 1], ids[-1]] for ids in encoded]
+
+    def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        if "_tokenizer" not in self.__dict__ and len(texts) <= FIRST_TEXTS:
+            vocabulary = read_vocabulary(self._tokenizer_file)
+            plain = [plain_ids(text, vocabulary) for text in texts]
+            known = [ids for ids in plain if ids is not None]
+            if len(known) == len(texts) and sum(map(len, known)) <= FIRST_TOKENS:
+                return known
+        return [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return _tokenizer(self._tokenizer_file)
 
     def _encode(self, sentences: Sequence[str], batch: int) -> Float32:
         rows = np.zeros((len(sentences), DIM), np.float32)

@@ -33,6 +33,8 @@ CANDIDATES = 1_000  # items that a rescoring method sees, or that are searched f
 
 @dataclass(frozen=True)
 class _Scored:
+    """An item and the score that ranks it."""
+
     row: int
     score: float
 

@@ -6,8 +6,6 @@ The archive's own paths are never used: every member is written under a name of 
 from __future__ import annotations
 
 import hashlib
-import tarfile
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -19,6 +17,9 @@ CHUNK = 1 << 20
 
 def extract_members(archive: Path, members: Mapping[str, str], into: Path) -> dict[str, Path]:
     """Copy each member to `into/<number>/<base name>`; returns member name to path, hashes checked."""
+    import tarfile
+    import zipfile
+
     files: dict[str, Path] = {}
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as zipped:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -35,6 +34,8 @@ def cached_arrays(root: Path, key: str, compute: Callable[[], Arrays]) -> Arrays
 
 def write_shared(path: Path, data: bytes) -> None:
     """Replace a file as a whole. Unlike `atomic_write`, several processes may write the same one at once."""
+    import tempfile
+
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as file:

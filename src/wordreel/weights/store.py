@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -206,6 +205,22 @@ class WeightStore:
             raise _corrupt(entry, f"{output} does not have the expected hash")
 
 
+def sha256_of(path: Path, stamps: Path) -> str:
+    """The hash of a file, computed again only if its size, times or inode have changed since last time."""
+    facts = path.stat()
+    place = str(path.resolve())
+    known = [place, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
+    stamped = stamps / f"{hashlib.sha256(place.encode()).hexdigest()[:32]}.json"
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        stamp = json.loads(stamped.read_bytes())
+        if stamp["file"] == known:
+            return str(stamp["sha256"])
+    digest = file_sha256(path)
+    with suppress(OSError):  # a store that cannot be written costs only time
+        write_shared(stamped, json.dumps({"file": known, "sha256": digest}).encode())
+    return digest
+
+
 def has_sha256(path: Path, expected: str, stamps: Path | None = None) -> bool:
     """Whether a file has this hash.
 
@@ -253,6 +268,8 @@ def _corrupt(entry: WeightsEntry, why: str) -> WeightsCorrupt:
 @contextmanager
 def staging_folder(root: Path, name: str) -> Iterator[Path]:
     """A temporary folder on the same disk as `root/name`, removed afterwards whatever happens."""
+    import tempfile
+
     with writing(root):
         root.mkdir(parents=True, exist_ok=True)
         for left in root.glob(".fetch-*"):

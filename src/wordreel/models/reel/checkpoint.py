@@ -8,7 +8,6 @@ trained on.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissi
 from wordreel.models.config import MINILM, ReelConfig, from_json, to_json
 from wordreel.models.registry import reel
 from wordreel.types import Float32
+from wordreel.weights.archive import file_sha256
 from wordreel.weights.quantise import dequantise, quantise
 
 FORMAT = 1
@@ -72,8 +72,8 @@ def export(path: Path, checkpoint: ReelCheckpoint) -> None:
     atomic_write(path, to_bytes(arrays, metadata={KEY: json.dumps(about, sort_keys=True)}))
 
 
-def load(path: Path = SHIPPED) -> ReelCheckpoint:
-    """Read an exported file, or the weights of a training's folder, as float32."""
+def load(path: Path = SHIPPED, digest: str | None = None) -> ReelCheckpoint:
+    """Read an exported file, or the weights of a training's folder, as float32; `digest` is its sha256."""
     from safetensors import SafetensorError, safe_open
 
     if not path.exists():
@@ -96,8 +96,7 @@ def load(path: Path = SHIPPED) -> ReelCheckpoint:
         raise WeightsCorrupt(
             f"{path} is not a model of this kind ({error})", NextStep("install wordreel again")
         ) from None
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return replace(checkpoint, digest=digest)
+    return replace(checkpoint, digest=digest or file_sha256(path))
 
 
 def _exported(path: Path, arrays: Mapping[str, Any], card: dict[str, Any]) -> ReelCheckpoint:

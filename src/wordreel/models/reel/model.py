@@ -30,7 +30,7 @@ from wordreel.models.registry import reel
 from wordreel.nets.runtime import cores, threads
 from wordreel.nets.sentences import SentenceEncoder
 from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track
-from wordreel.weights.store import WeightStore
+from wordreel.weights.store import STAMPS, WeightStore, sha256_of
 
 VERSION = 2  # raise it when any embedding would change
 WEIGHTS = {ROW: 1.0, "appearance": 0.3, "motion": 0.5, "sound": 0.3, "speech": 0.3, "ocr": 0.2}
@@ -55,7 +55,7 @@ class Reel(CheckpointModel):
     def __init__(self, store: WeightStore, path: Path = SHIPPED) -> None:
         self.folder = path.parent
         self._store = store
-        self.checkpoint = load(path)
+        self.checkpoint = load(path, sha256_of(path, store.root / STAMPS) if path.exists() else None)
         self._bridge = Bridge(store)
         self.name = str(self.checkpoint.card.get("name", Reel.name))
         self._words = OwnWords.of(self.checkpoint)

@@ -14,7 +14,7 @@ import wordreel
 
 PAGE = Path(wordreel.__file__).parent / "serve" / "page"
 MODULES = sorted((PAGE / "js").glob("*.js"))
-BUDGET = 60_000  # bytes, compressed; the promise is 250,000
+BUDGET = 80_000  # bytes, compressed; the promise is 250,000
 
 PARSE = """
 const { readFileSync } = require("node:fs");

@@ -47,9 +47,10 @@ def wordreel(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from wordreel.cli import main; main()", *arguments]
 
 
-def start(library: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
+def start(library: Path, *options: str, root: Path | None = None) -> tuple[subprocess.Popen[str], str]:
     """A server on a free port, and its address as it says it."""
-    command = wordreel("serve", "-L", str(library), "--port", "0", "--root", str(library.parent), *options)
+    allowed = str(root or library.parent)
+    command = wordreel("serve", "-L", str(library), "--port", "0", "--root", allowed, *options)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout
     line = process.stdout.readline()

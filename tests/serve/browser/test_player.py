@@ -119,3 +119,23 @@ def test_why_and_what_was_recognised_say_how_they_differ(page: Page, full: Any) 
     words = page.js("document.querySelector('.aside').textContent")
     assert "Closest to your words, at this moment" in words
     assert "The strongest over the whole video, whatever was asked" in words
+
+
+def test_the_moment_of_a_result_is_saved_as_a_clip(page: Page, full: Any) -> None:
+    page.open(full.address + "/?q=boat")
+    page.click(".results a.open")
+    page.wait("document.querySelector('.save-clip')?.textContent === 'Save clip 0:02 – 0:06'")
+    page.js("HTMLAnchorElement.prototype.click = function () { window.saved = this.download; }")
+    page.click(".save-clip")
+    page.wait("window.saved === 'boat 0.02.mp4' && !document.querySelector('.save-clip').disabled")
+    (asked,) = [url for url in page.requests if "/api/clip/" in url]
+    assert asked.endswith("?start=2.00&end=6.00")
+
+
+def test_the_list_of_results_is_saved_for_other_programs(page: Page, full: Any) -> None:
+    page.open(full.address + "/?q=red+boat&kind=video&moments=1")
+    page.click(".summary .menu summary")
+    page.wait("document.querySelector('.menu[open] a')?.checkVisibility()")
+    links = page.js("[...document.querySelectorAll('.menu a')].map(a => a.getAttribute('href'))")
+    assert [link.rsplit("format=")[1] for link in links] == ["csv", "edl", "otio", "m3u"]
+    assert links[0] == "/api/export?kind=video&text=red+boat&moments=true&limit=200&format=csv"

@@ -84,6 +84,7 @@ export const api = {
 };
 
 export const thumb = (content, t = 0) => `/api/thumb/${encodeURIComponent(content)}${written({ t: Number(t).toFixed(2) })}`;
+export const exportAddress = (query) => `/api/export${written(query)}`;
 
 /** The attributes of a picture that is as sharp as the screen; `source` is the address of a thumbnail. */
 export const sharp = (source) => ({ src: source, srcset: `${source} 1x, ${source}&size=360 2x, ${source}&size=540 3x` });

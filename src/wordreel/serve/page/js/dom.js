@@ -39,6 +39,7 @@ export function replace(element, ...children) {
 
 const PATHS = {
   close: "M6 6l12 12M18 6 6 18",
+  download: "M12 4v11M7 10l5 5 5-5M4 19h16",
   filter: "M4 6h16M7 12h10M10 18h4",
   folder: "M3 6h6l2 2h10v11H3z",
   image: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15.5 9.5h.01",

@@ -69,7 +69,7 @@ async function load(route, handle, title, body, signal) {
     const lines = transcript(linesOf(video.words), `${route.q ?? ""} ${route.then ?? ""}`, view.seek);
     const strips = h("div", { class: "strips" });
     view.follow(lines.at);
-    replace(body, h("div", { class: "seen" }, view.element, strips, actions(video, view), facts(video)), aside(video, lines, hit));
+    replace(body, h("div", { class: "seen" }, view.element, strips, actions(video, view, () => around(here()).hit), facts(video)), aside(video, lines, hit));
     await Promise.all([route.q, route.then].map((text) => text && heat(strips, video, text, { route, hit: route.then ? null : hit, view, signal })));
   } catch (error) {
     if (stale(error)) return;

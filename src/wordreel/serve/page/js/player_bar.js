@@ -1,5 +1,6 @@
 // What can be done with the moment that plays: go to another hit, share it, find more like it.
 import { button, h, icon } from "./dom.js";
+import { clipButton } from "./exports.js";
 import { length, readable } from "./format.js";
 import { around } from "./hits.js";
 import { say } from "./live.js";
@@ -22,7 +23,7 @@ export function neighbours(route) {
   return [to(-1, previous, "Previous result", "previous", "p"), to(1, next, "Next result", "next", "n")];
 }
 
-export function actions(video, view) {
+export function actions(video, view, hit) {
   const still = video.kind === "image";
   const like = () => {
     const t = view.now();
@@ -33,7 +34,7 @@ export function actions(video, view) {
     !still && button({ class: "primary", on: { click: like } }, "More like this moment"),
     h("a", { class: still ? "button primary" : "button", "data-route": true, href: href({ view: "search", like: video.content, name: video.name }) },
       still ? "More like this" : "More like the whole video"),
-    linkButton(video, view));
+    linkButton(video, view), clipButton(video, view, hit));
 }
 
 /** Copies the address of this video at this second. */

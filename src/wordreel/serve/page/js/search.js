@@ -3,6 +3,7 @@ import { api } from "./api.js";
 import { box } from "./searchbox.js";
 import { compare } from "./compare.js";
 import { button, h, replace } from "./dom.js";
+import { exportMenu } from "./exports.js";
 import { filterFields } from "./filters.js";
 import { plural, took } from "./format.js";
 import { grid } from "./grid.js";
@@ -112,7 +113,7 @@ async function hitsOf(route, signal) {
 
 function summary(found, route) {
   const searched = `${plural(found.total_estimate, "file")} searched in ${took(found.took.total_ms)}`;
-  return [h("span", {}, searched), route.norm && h("span", {}, `Ranking: ${ranking(found.norm)}`)];
+  return [h("span", {}, searched), route.norm && h("span", {}, `Ranking: ${ranking(found.norm)}`), exportMenu(route)];
 }
 
 async function comparison(route, app, signal) {

@@ -951,7 +951,7 @@ class Library:
             LibraryError: Another library is published under the name.
             IndexServerError: The server cannot be reached, or refuses.
         """
-        from wordreel.library.publication import publish
+        from wordreel.library.publish import publish
         from wordreel.server_address import parse_published
 
         return publish(self.store, parse_published(address), on_progress)
@@ -970,7 +970,7 @@ class Library:
             LibraryError: Nothing is published there, or this folder holds a library of its own.
             IndexServerError: The server cannot be reached, or refuses.
         """
-        from wordreel.library.publication import follow
+        from wordreel.library.follow import follow
         from wordreel.server_address import parse_published
 
         report = follow(self.store, parse_published(address), on_progress)

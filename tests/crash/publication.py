@@ -14,7 +14,8 @@ from tests.crash.operations import Operation, Place, add_all, base, film, grow_b
 from tests.crash.server import address
 
 import wordreel
-from wordreel.library.publication import REPLICA, follow
+from wordreel.library.follow import follow
+from wordreel.library.publication import REPLICA
 from wordreel.library.store import LibraryStore
 from wordreel.server_address import parse_published
 

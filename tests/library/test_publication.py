@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wordreel.errors import LibraryError
-from wordreel.library.publication import REPLICA, check_names, travelling
+from wordreel.library.follow import check_names
+from wordreel.library.publication import REPLICA, travelling
 
 
 def test_settings_of_a_machine_do_not_travel():

@@ -20,7 +20,8 @@ from tests.servers.real_servers import free_port
 
 import wordreel
 from wordreel.errors import IndexServerError, LibraryError
-from wordreel.library import add, publication
+from wordreel.library import add, publish
+from wordreel.library.publication import PublicationReport
 from wordreel.search.embedding import embed_library
 
 pytestmark = pytest.mark.slow
@@ -60,7 +61,7 @@ def test_replicas_answer_as_the_original(postgresql, tmp_path):
             one.follow(address)
         first = original.publish(address)
         assert (first.generation, first.tracks > 0) == (1, True)
-        assert original.publish(address) == publication.PublicationReport(1, 0, 0)
+        assert original.publish(address) == PublicationReport(1, 0, 0)
         one.follow(address)
         assert one.is_replica
         assert answers(one) == answers(original)
@@ -138,7 +139,7 @@ def test_a_hostile_server_changes_no_setting_and_names_no_path(postgresql, tmp_p
 def test_a_server_killed_while_a_library_is_published(postgresql, tmp_path, monkeypatch):
     build(tmp_path / "films", tmp_path / "library")
     address = published(postgresql, "killed")
-    send, count = publication._send_rows, 0
+    send, count = publish._send_rows, 0
 
     def dying(*arguments):
         nonlocal count
@@ -152,7 +153,7 @@ def test_a_server_killed_while_a_library_is_published(postgresql, tmp_path, monk
         replica.follow(address)
         before = replica.store.digest()
         add_film(original, tmp_path / "films" / "new.mp4", 78)
-        monkeypatch.setattr(publication, "_send_rows", dying)
+        monkeypatch.setattr(publish, "_send_rows", dying)
         with pytest.raises(IndexServerError):
             original.publish(address)
         postgresql.start()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wordreel.api import Library
 from wordreel.errors import WordreelError
-from wordreel.library.publication import published_generation
+from wordreel.library.follow import published_generation
 from wordreel.server_address import parse_published
 from wordreel.weights.store import WeightStore
 

@@ -25,10 +25,14 @@ def code_digest() -> str:
 
 
 def commit() -> str:
-    """The commit that is checked out, "-dirty" where something is changed."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
+    """The commit that last changed the sources, "-dirty" where something is changed since."""
+    last = _git("log", "-1", "--format=%h", "--abbrev=12", "--", "src/wordreel")
+    return f"{last or 'unknown'}{'-dirty' if _git('status', '--porcelain', '--', 'src/wordreel') else ''}"
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 class FinishedOperations:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from tests.crash.disk import LOST, Disk, write_tree
+from tests.crash.experiment import KINDS, Tally
 from tests.crash.faults import COMPILER, Call
 from tests.crash.finished import FinishedOperations
 from tests.crash.operations import OPERATIONS
+from tests.crash.report import as_markdown
 from tests.crash.run import failures, run_operations
 
 SAMPLE = 2  # trials of each operation
@@ -72,3 +75,30 @@ def test_a_stopped_run_resumes_behind_the_operations_that_it_finished(tmp_path):
     assert second["add"] == {"operation": "add", "points": 3}
     assert "remove" not in second
     assert "add" not in FinishedOperations(tmp_path, 7)  # a sample is another run
+
+
+def test_the_table_says_what_was_sampled_and_what_was_not_survived():
+    def operation(name, faults, **tallies):
+        kinds = {kind: asdict(tallies.get(kind, Tally())) for kind in KINDS}
+        return {
+            "operation": name,
+            "points": 5,
+            "faults": faults,
+            "states": 2,
+            "seconds": 60.0,
+            "kinds": kinds,
+        }
+
+    whole = operation("add", 3, kill=Tally(tried=3, left={"before": 2, "after": 1}))
+    text = as_markdown([whole], [], "c0ffee")
+    assert "No point is left out." in text
+    assert "| add | 5 | 2 | 3 / 3 | – |" in text
+    assert "Not survived" not in text
+    lost = operation(
+        "push", 9, kill=Tally(tried=2, left={"after": 1}, failures=["push: kill at point 4: lost"])
+    )
+    text = as_markdown([whole, lost], ["pull"], "c0ffee")
+    assert "was tried of push (2 of 9)" in text
+    assert "| kill | 5 | 4 | 2 | 0 | 2 |" in text
+    assert "- push: kill at point 4: lost" in text
+    assert "no PostgreSQL: pull" in text

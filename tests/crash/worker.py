@@ -34,10 +34,12 @@ def main(folder: Path, sample: int, names: Sequence[str]) -> None:
         if operation.name in names:
             began = time.monotonic()
             experiment = Experiment(operation, folder / "experiment")
-            tallies = experiment.run(spread(experiment.trials(), sample))
+            trials = experiment.trials()
+            tallies = experiment.run(spread(trials, sample))
             found = {
                 "operation": operation.name,
                 "points": len(experiment.calls),
+                "faults": len(trials),
                 "states": len(experiment.reference.states),
                 "seconds": round(time.monotonic() - began, 1),
                 "kinds": {kind: asdict(tally) for kind, tally in tallies.items()},

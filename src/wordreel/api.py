@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
@@ -24,9 +23,8 @@ from wordreel.errors import (
     LibraryError,
     LibraryReadOnly,
     NextStep,
-    WordreelError,
 )
-from wordreel.library.passes import PASSES, Pass
+from wordreel.library.passes import Pass
 from wordreel.library.store import LibraryStore
 from wordreel.progress import ProgressCallback
 from wordreel.search.hits import CaptionMatch, Hit, Match, MatchTimeline, Results, SequenceHit
@@ -34,10 +32,10 @@ from wordreel.search.query import FilterArguments, Query, QueryArguments, VideoM
 from wordreel.weights.store import WeightStore
 
 if TYPE_CHECKING:
+    from wordreel.adding import RunPass
     from wordreel.banks.manager import BankManager
-    from wordreel.experts.base import Expert
     from wordreel.index.base import QuerySample
-    from wordreel.library.add_report import AddProgress, AddProgressCallback, AddReport
+    from wordreel.library.add_report import AddProgress, AddReport
     from wordreel.library.backup import BackupReport
     from wordreel.library.extract import ExtractedFile
     from wordreel.library.publication import PublicationReport
@@ -59,20 +57,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("wordreel")
 
 RECALL_QUERIES = 100  # of a bank
-QUICK_FROM = 8 * 2**20  # bytes of new files from which on a quick pass comes first
 CHECKED_EMBEDDINGS = 2_000  # after each `add`
 EMBED_EVERY = 30.0  # seconds of adding after which new videos become searchable
-
-
-@dataclass(frozen=True)
-class _AddOptions:
-    """What both passes of an `add` need to know."""
-
-    experts: Sequence[str]
-    jobs: int | None
-    retry_failed: bool
-    within: Sequence[str | PathLike[str]] | None
-    only_waiting: bool  # for the thorough pass, not all that has changed
 
 
 class Library:
@@ -417,36 +403,25 @@ class Library:
         >>> library.add(folder / "new films", experts=["shots"]).added
         []
         """
+        from wordreel.adding import AddRequest, choose_passes, quick_pass, thorough_pass
         from wordreel.library.add_report import QuickReport, merge_passes
         from wordreel.library.passes import quick_contents, waiting_files
         from wordreel.search.degenerate_embeddings import degenerate_embeddings
 
         self._refuse_replica()
-        chosen = self._passes(passes, bool(paths), on)
+        chosen = choose_passes(passes, bool(paths), on)
         names = list(experts) if experts else self._default_experts()
         files = [Path(path).expanduser() for path in paths]
         if not files:
             files = [Path(file.path) for file in waiting_files(self.store.catalogue, retry_failed)]
-        options = _AddOptions(names, jobs, retry_failed, within, only_waiting=not paths)
-        quick = self._quick_experts(names) if "quick" in chosen else None
-        if "quick" in chosen and quick is None and passes is not None:
-            raise WordreelError(
-                "the quick pass needs an expert that sees single frames",
-                NextStep("name appearance among the experts, or leave them out"),
-            )
+        request = AddRequest(files, names, jobs, retry_failed, within, only_waiting=not paths)
         reports = []
-        if quick is not None:
-            least = 0 if passes is not None else QUICK_FROM
-            reports.append(
-                self._embedded(
-                    on_progress, lambda advanced: self._look_here(files, quick, options, least, advanced)
-                )
-            )
+        if "quick" in chosen:
+            quick = quick_pass(self.store, self.weights, request, wanted=passes is not None)
+            reports += [] if quick is None else [self._embedded(on_progress, quick)]
         if "thorough" in chosen:
             with self._executor(on, jobs) as executor:
-                run = partial(self._add_here, files, options)
-                if executor is not None:
-                    run = partial(self._add_on, executor, files, options)
+                run = thorough_pass(self.store, self.weights, request, executor)
                 reports.append(self._embedded(on_progress, run, executor))
         report = reports[0] if len(reports) == 1 else merge_passes(*reports)
         if len(reports) == 1 and "thorough" not in chosen:
@@ -456,27 +431,8 @@ class Library:
         report.degenerate += [("", expert, problem.what) for expert, problem in suspicious]
         return report
 
-    def _passes(self, passes: Sequence[Pass] | None, paths: bool, on: str | None) -> Sequence[Pass]:
-        """The passes to run; raises where they do not go with the rest."""
-        chosen = passes or (("thorough",) if on else PASSES)
-        if unknown := set(chosen) - set(PASSES):
-            raise ValueError(f"there is no pass {min(unknown)!r}; there are {', '.join(PASSES)}")
-        if "quick" in chosen and on:
-            raise WordreelError(
-                "the quick pass runs in this process, not on workers",
-                NextStep("take a quick look here, then add on workers"),
-            )
-        if not paths and "quick" in chosen:
-            raise WordreelError(
-                "there is nothing to add", NextStep("name files or folders", command="add FOLDER")
-            )
-        return chosen
-
     def _embedded(
-        self,
-        on_progress: ProgressCallback | None,
-        run: Callable[[AddProgressCallback], AddReport],
-        executor: Executor | None = None,
+        self, on_progress: ProgressCallback | None, run: RunPass, executor: Executor | None = None
     ) -> AddReport:
         """Run one pass; embed what it has added now and then, and the rest, on workers if there are any, at
         its end."""
@@ -516,101 +472,6 @@ class Library:
         from wordreel.scale.library_workers import LibraryWorkers
 
         return LibraryWorkers.of(executor, self.store, self.weights, self.model)
-
-    def _quick_experts(self, names: Sequence[str]) -> Sequence[str] | None:
-        """The experts of the quick pass among some; None where none of them sees single frames."""
-        from wordreel.experts import registry
-
-        eyes = [name for name in names if registry.sees_single_frames(name)]
-        others = [name for name in names if name in ("ocr", "sound", "speech")]
-        return [*eyes[-1:], *others] if eyes else None  # a backbone comes last and sees better
-
-    def _look_here(
-        self,
-        files: Sequence[Path],
-        experts: Sequence[str],
-        options: _AddOptions,
-        least_bytes: int,
-        on_progress: AddProgressCallback,
-    ) -> AddReport:
-        from wordreel.experts import ocr, registry
-        from wordreel.library import ingest
-        from wordreel.library.quick import QuickExperts, QuickExtractor
-        from wordreel.media import Fence
-        from wordreel.nets.runtime import shared_by
-
-        jobs = options.jobs or ingest.default_jobs()
-
-        def load(name: str) -> Expert:
-            with shared_by(jobs):
-                return registry.load(name, self.weights)
-
-        eyes, *others = experts
-        with shared_by(jobs):
-            text = ocr.load_quick(self.weights) if "ocr" in others else None
-        sound = [load("sound")] if "sound" in others else []
-        speech = partial(load, "speech") if "speech" in others else None
-        with Fence() as fence:
-            return ingest.add_with(
-                QuickExtractor(
-                    QuickExperts([load(eyes)], text, sound, speech), fence, self.store.track_files
-                ),
-                self.store,
-                files,
-                jobs,
-                on_progress,
-                options.retry_failed,
-                options.within,
-                analysis="quick",
-                least_bytes=least_bytes,
-            )
-
-    def _add_here(
-        self, files: Sequence[Path], options: _AddOptions, on_progress: AddProgressCallback
-    ) -> AddReport:
-        from wordreel.experts import registry
-        from wordreel.library import ingest
-        from wordreel.library.extractor import LocalExtractor
-        from wordreel.media import Fence
-        from wordreel.nets.runtime import shared_by
-
-        jobs = options.jobs or ingest.default_jobs()
-        # Several files at once, each with a thread or two, finish sooner than one with all of them.
-        with shared_by(jobs):
-            loaded = [registry.load(name, self.weights) for name in options.experts]
-        with Fence() as fence:
-            return ingest.add_with(
-                LocalExtractor(loaded, fence, self.store.track_files),
-                self.store,
-                files,
-                jobs,
-                on_progress,
-                options.retry_failed,
-                options.within,
-                only_waiting=options.only_waiting,
-            )
-
-    def _add_on(
-        self,
-        executor: Executor,
-        files: Sequence[Path],
-        options: _AddOptions,
-        on_progress: AddProgressCallback,
-    ) -> AddReport:
-        from wordreel.scale.add import add_on
-        from wordreel.scale.extraction import ExtractSetup, LoadFrom
-
-        setup = ExtractSetup.of(self.store, options.experts, LoadFrom(self.weights.root))
-        return add_on(
-            executor,
-            self.store,
-            files,
-            setup,
-            on_progress,
-            options.retry_failed,
-            options.within,
-            options.only_waiting,
-        )
 
     def remove(self, *paths: str | PathLike[str]) -> list[str]:
         """Remove files and folders from the library; the media themselves stay.

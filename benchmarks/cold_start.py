@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 WARMUP = 2
 THINGS = ("guitar", "horse", "cake", "river", "drum", "kitten", "train", "goal", "candle", "tower")
@@ -59,6 +60,30 @@ def measure(library: Path, sources: dict[str, str], rounds: int) -> dict[str, di
     }
 
 
+def run_listing(library: Path, source: str) -> int:
+    """How many videos the library has."""
+    command = [sys.executable, "-m", "wordreel", "list", "--json", "--library", str(library)]
+    environment = {**os.environ, "PYTHONPATH": source}
+    return len(json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout))
+
+
+def table(report: dict[str, Any]) -> str:
+    """The report for people."""
+    names = {"bound": "importing NumPy and onnxruntime", "search": "`wordreel search`", "before": "before"}
+    rows = [
+        f"| {names[name]} | {one['seconds']:.2f} | {one['cpu']:.2f} | {one['times the bound']:.2f} |"
+        for name, one in report["programs"].items()
+    ]
+    return (
+        "# The first search of a process\n\n"
+        f"Made by `benchmarks/cold_start.py`: medians of {report['rounds']} rounds on {report['cores']} "
+        f"cores, load {report['load']} at the start; a library of {report['videos']} files.\n\n"
+        "| program | seconds | seconds of CPU | times the bound |\n|---|--:|--:|--:|\n"
+        + "\n".join(rows)
+        + "\n"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -71,10 +96,14 @@ def main() -> None:
     sources = {"search": str(Path(__file__).parents[1] / "src")}
     if options.before is not None:
         sources["before"] = str(options.before)
+    load = round(os.getloadavg()[0], 1)
     measured = measure(options.library, sources, options.rounds)
     bound = measured["bound"]
+    listed = run_listing(options.library, sources["search"])
     report = {
         "rounds": options.rounds,
+        "load": load,
+        "videos": listed,
         "cores": len(os.sched_getaffinity(0)),
         "programs": {
             name: {**one, "times the bound": round(one["seconds"] / bound["seconds"], 2)}
@@ -85,6 +114,7 @@ def main() -> None:
     print(text)
     if options.out is not None:
         options.out.write_text(text + "\n", "utf-8")
+        options.out.with_suffix(".md").write_text(table(report), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Order and sureness agree: what is shown of a hit never contradicts the place it has in its list.
 
-    python -m tests.order LIBRARY [--queries 500] [--out FILE.json]
+    python -m tests.order LIBRARY [--queries 500] [--minutes 60] [--out FILE.json]
 
 Asks a library many queries and looks at every list that a person or a program gets to see: Python, the
 command line (text and JSON) and HTTP; videos, moments, pairs of moments, both sides of a comparison,
@@ -174,23 +174,30 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("library", type=Path)
     parser.add_argument("--queries", type=int, default=500)
+    parser.add_argument("--minutes", type=float, default=60.0, help="after which nothing more is asked")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     known = queries()
     texts = [known[number * len(known) // options.queries] for number in range(options.queries)]
-    checks = Checks()
-    with Library(options.library, create=False) as library:
+    checks, asked, deadline = Checks(), 0, time.monotonic() + 60 * options.minutes
+    with (
+        Library(options.library, create=False) as library,
+        Library(options.library, create=False) as other,
+        served(other) as port,
+    ):
         confident = library.search(texts[0], limit=1)[0].confidence is not None
-        check_python(checks, library, texts, confident)
-        check_program(checks, options.library, texts[::RUN_EVERY])
+        while asked < len(texts) and time.monotonic() < deadline:
+            some = texts[asked : asked + RUN_EVERY]
+            check_python(checks, library, some, confident)
+            check_http(checks, port, some, confident)
+            check_program(checks, options.library, some[:2])
+            asked += len(some)
         videos = len(library.videos())
-    with Library(options.library, create=False) as library, served(library) as port:
-        check_http(checks, port, texts, confident)
     report = {
         "library": options.library.name,
         "videos": videos,
         "confidences": confident,
-        "queries": len(texts),
+        "queries": asked,
         "lists": dict(sorted(checks.lists.items())),
         "contradictions": checks.contradictions,
     }

@@ -1,21 +1,28 @@
-"""Search by a server against exact search in this process, over the same items in the same run.
+"""Search by a server against the index of a library of that size, over the same items in the same run.
 
     # start the servers first, see docs/servers.md
-    python benchmarks/servers.py postgresql://postgres@127.0.0.1/postgres --items 20000
-    python benchmarks/servers.py 'milvus://127.0.0.1?mode=hnsw' --items 20000
+    python benchmarks/servers.py postgresql://postgres@127.0.0.1/postgres --items 100000 --out FILE.json
+    python benchmarks/servers.py 'milvus://127.0.0.1?mode=hnsw' --items 100000
 
 Items are unit vectors of six experts around shared centres, a fifth of the experts absent; queries lie off
-the items, as words do. Writes to a table of its own and deletes it.
+the items, as words do. The index here is the one that a library of so many items has (`index.choose`), and an
+exact scan is the truth. Writes to a table of its own on the server and deletes it. JSON on standard output,
+and in FILE.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import tempfile
 import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from wordreel.index.base import Correction
+from wordreel.index.base import Correction, Index
+from wordreel.index.choose import builder_for
 from wordreel.index.exact import ExactIndex
 from wordreel.index.milvus import MilvusServer
 from wordreel.index.postgresql import PostgreSQLServer
@@ -41,7 +48,20 @@ def gallery(items: int, experts: int, dim: int) -> tuple[np.ndarray, np.ndarray,
     return vectors * available[..., None], available, queries
 
 
-def timed(index: ServerIndex | ExactIndex, queries: np.ndarray, **more: object) -> tuple[np.ndarray, float]:
+def embedded(folder: Path, vectors: np.ndarray, available: np.ndarray) -> Index:
+    """The index of a library of so many items."""
+    builder = builder_for(vectors)
+    if builder is None:
+        return ExactIndex(vectors, available)
+    builder.build(folder, vectors, available, None)
+    return builder.open(folder, vectors, available)
+
+
+def recall(found: np.ndarray, true: np.ndarray) -> float:
+    return round(float(np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, true, strict=True)])), 4)
+
+
+def timed(index: Index, queries: np.ndarray, **more: object) -> tuple[np.ndarray, float]:
     """The ten best rows of each query, and the median milliseconds of one."""
     weights = np.ones(queries.shape[:2], np.float32)
     rows, seconds = [], []
@@ -57,6 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("address")
     parser.add_argument("--items", type=int, default=20_000)
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--experts", type=int, default=6)
     parser.add_argument("--dim", type=int, default=384)
     options = parser.parse_args()
@@ -70,28 +91,41 @@ def main() -> None:
     bias = random.normal(scale=0.02, size=options.items).astype(np.float32)
     half = random.random(options.items) < 0.5
     exact = ExactIndex(vectors, available)
-    try:
-        start = time.perf_counter()
-        index = ServerIndex(server, clips, vectors, available, lambda: clips)
-        seconds = time.perf_counter() - start
-        print(f"{address}, {server.describe()}, {options.items} items of {options.experts} × {options.dim}")
-        print(f"sent in {seconds:.1f} s, {options.items / seconds:.0f} items/s")
-        start = time.perf_counter()
-        index.search(queries[:1], np.ones((1, options.experts), np.float32), 1, correction=Correction(bias))
-        print(f"a new normalisation: {time.perf_counter() - start:.1f} s")
-        print(f"{'search':<24} {'server ms':>9} {'here ms':>8} {'ratio':>6} {'recall@10':>9}")
-        for name, more in (
-            ("plain", {}),
-            ("normalised", {"correction": Correction(bias)}),
-            ("half of them, filtered", {"allowed": half}),
-        ):
-            found, mine = timed(index, queries, **more)
-            true, here = timed(exact, queries, **more)
-            recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, true, strict=True)])
-            print(f"{name:<24} {mine:>9.1f} {here:>8.1f} {mine / here:>6.1f} {recall:>9.3f}")
-    finally:
-        server.drop()
-        server.close()
+    report: dict[str, Any] = {"server": server.describe(), "mode": address.mode, "items": options.items}
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            here = embedded(Path(folder), vectors, available)
+            start = time.perf_counter()
+            index = ServerIndex(server, clips, vectors, available, lambda: clips)
+            report["send_s"] = round(time.perf_counter() - start, 1)
+            ones = np.ones((1, options.experts), np.float32)
+            start = time.perf_counter()
+            index.search(queries[:1], ones, 1, correction=Correction(bias))
+            report["new_normalisation_s"] = round(time.perf_counter() - start, 1)
+            report["index_here"] = here.name
+            for name, more in (
+                ("plain", {}),
+                ("normalised", {"correction": Correction(bias)}),
+                ("half of them", {"allowed": half}),
+            ):
+                true, scan_ms = timed(exact, queries, **more)
+                mine, here_ms = timed(here, queries, **more)
+                found, server_ms = timed(index, queries, **more)
+                report[name] = {
+                    "server_ms": round(server_ms, 2),
+                    "here_ms": round(here_ms, 2),
+                    "scan_ms": round(scan_ms, 2),
+                    "times_as_slow_as_here": round(server_ms / here_ms, 2),
+                    "recall_at_10": recall(found, true),
+                    "recall_at_10_here": recall(mine, true),
+                }
+        finally:
+            server.drop()
+            server.close()
+    text = json.dumps(report, indent=2)
+    print(text)
+    if options.out:
+        options.out.write_text(text + "\n")
 
 
 if __name__ == "__main__":

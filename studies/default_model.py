@@ -8,6 +8,7 @@ Checkpoints of one label are seeds of one model: their figures are averaged, ± 
 Those "without" some videos are measured on these alone.
 `--beside "PREFIX=FILE.json"` adds the rows of another result of this study, with the prefix before their
 labels: of an earlier version of wordreel, or of checkpoints that need experts of their own.
+`--plain` leaves the banks out, for many checkpoints.
 Beside them stand the bridge, which learned nothing, and the published figures of `published.json`. A library
 that is not given is left out. Libraries are only read; each needs the tracks of its files, no embeddings.
 
@@ -73,7 +74,6 @@ class Collection:
 
 COLLECTIONS = (
     Collection("msvd-test", "MSVD test", "msvd", "test", ("msvd", "train"), "val"),
-    Collection("msvd-val", "MSVD val (the model was chosen on it)", "msvd", "val", ("msvd", "train")),
     Collection("flickr8k-dev", "Flickr8k dev", "flickr8k", "dev", ("flickr8k", "train")),
     Collection(
         "msrvtt-240",
@@ -111,16 +111,22 @@ class Bank:
 
 
 def rows_of(
-    collection: Collection, searchers: Mapping[str, Searcher], told: Mapping[str, Mapping[str, Told]]
+    collection: Collection,
+    searchers: Mapping[str, Searcher],
+    told: Mapping[str, Mapping[str, Told]],
+    *,
+    banks: bool,
 ) -> Iterator[Row]:
     """Every ranking of one collection by one model: plain first, then with each bank."""
     searcher, said = searchers[collection.library], told[collection.library]
     library, split = collection.bank
-    videos = told[library][split] if library == collection.library else None
+    videos = told[library][split] if banks and library == collection.library else None
     test = ask(searcher, said[collection.split], videos)
-    val = ask(searcher, said[collection.validation], videos) if collection.validation else None
     for direction, rows in test.rows.items():
         yield Row(direction, "none", plain(rows, test.captions, direction, hubness=True))
+    if not banks:
+        return
+    val = ask(searcher, said[collection.validation], videos) if collection.validation else None
     for direction, bank in banks_of(collection, searchers, told, test, val):
         rows = test.rows[direction]
         betas = {"β without labels": with_automatic_beta(make_method("dis"), bank.rows).beta}  # type: ignore[attr-defined]
@@ -161,7 +167,7 @@ def asked_of(collection: Collection, label: str) -> bool:
     """Whether a model is measured on a collection: one "without" some videos on those alone.
 
     >>> [asked_of(collection, "without MSR-VTT") for collection in COLLECTIONS]
-    [False, False, False, True, False]
+    [False, False, True, False]
     """
     plain = label.casefold().replace("-", "")
     return not plain.startswith("without") or collection.library in plain
@@ -226,6 +232,7 @@ def main() -> None:
     made.add_argument(
         "--beside", action="append", default=[], metavar="PREFIX=FILE", help="another result of this study"
     )
+    made.add_argument("--plain", action="store_true", help="no banks: a fraction of the time")
     arguments = made.parse_args()
     weights = parse_weights(arguments.weights)
     facts = Facts("default_model", arguments, weights)
@@ -243,7 +250,7 @@ def main() -> None:
             if collection.library in searchers and asked_of(collection, label):
                 progress(f"{label}{f' ({path.name})' if path else ''}: {collection.title}")
                 runs = held.setdefault(collection.name, {}).setdefault(label, [])
-                runs.append(list(rows_of(collection, searchers, told)))
+                runs.append(list(rows_of(collection, searchers, told, banks=not arguments.plain)))
     entries = []
     for collection in COLLECTIONS:
         if collection.name in held:

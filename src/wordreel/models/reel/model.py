@@ -48,7 +48,7 @@ class Reel(CheckpointModel):
     experts = tuple(WEIGHTS)
     dim = reel().dim
     expert_weights = tuple(WEIGHTS.values())
-    calibration = Calibration(height=1.521, standing=0.0, crowd=0.4, growth=0.801, toll=4.28)
+    calibration = Calibration(height=1.492, standing=0.0, crowd=0.4, growth=0.826, toll=4.193)
     track_experts = tuple(dict.fromkeys([*reel().names, *Bridge.experts]))
     outdated_tracks = Bridge.outdated_tracks
 

@@ -48,7 +48,11 @@ if TYPE_CHECKING:
         WordreelError,
     )
     from wordreel.library.add_report import AddProgress, AddReport
+    from wordreel.library.annotation_manager import AnnotationManager
+    from wordreel.library.annotations import Annotation, TagCount
     from wordreel.library.banks import Bank
+    from wordreel.library.people import Person, PersonFace
+    from wordreel.library.people_manager import PeopleManager
     from wordreel.library.publication import PublicationReport
     from wordreel.library.records import Video
     from wordreel.media.clip_file import cut_clip
@@ -67,6 +71,7 @@ if TYPE_CHECKING:
         SequenceHit,
     )
     from wordreel.search.query import Query, VideoMoment
+    from wordreel.search.saved import SavedSearch, SavedSearches
     from wordreel.search.searcher import Searcher
     from wordreel.search.server_index import IndexStatus
     from wordreel.search.use import ModelRow, UseResult
@@ -105,7 +110,11 @@ _MODULES = {
         "WordreelError",
     ),
     "library.add_report": ("AddProgress", "AddReport"),
+    "library.annotation_manager": ("AnnotationManager",),
+    "library.annotations": ("Annotation", "TagCount"),
     "library.banks": ("Bank",),
+    "library.people": ("Person", "PersonFace"),
+    "library.people_manager": ("PeopleManager",),
     "library.publication": ("PublicationReport",),
     "library.records": ("Video",),
     "media.clip_file": ("cut_clip",),
@@ -116,6 +125,7 @@ _MODULES = {
     "search.filters": ("Filters",),
     "search.hits": ("CaptionMatch", "Hit", "Match", "MatchTimeline", "Reason", "Results", "SequenceHit"),
     "search.query": ("Query", "VideoMoment"),
+    "search.saved": ("SavedSearch", "SavedSearches"),
     "search.searcher": ("Searcher",),
     "search.server_index": ("IndexStatus",),
     "search.use": ("ModelRow", "UseResult"),
@@ -128,6 +138,8 @@ __getattr__ = lazy_exports(__name__, _MODULES)
 __all__ = [
     "AddProgress",
     "AddReport",
+    "Annotation",
+    "AnnotationManager",
     "Bank",
     "BankCheck",
     "BankError",
@@ -157,6 +169,9 @@ __all__ = [
     "NextStep",
     "NotMedia",
     "OverLimit",
+    "PeopleManager",
+    "Person",
+    "PersonFace",
     "Progress",
     "PublicationReport",
     "Query",
@@ -164,8 +179,11 @@ __all__ = [
     "QueryError",
     "Reason",
     "Results",
+    "SavedSearch",
+    "SavedSearches",
     "Searcher",
     "SequenceHit",
+    "TagCount",
     "TrainingError",
     "TuneResult",
     "UnsafePickle",

@@ -36,14 +36,17 @@ if TYPE_CHECKING:
     from wordreel.banks.manager import BankManager
     from wordreel.index.base import QuerySample
     from wordreel.library.add_report import AddProgress, AddReport
+    from wordreel.library.annotation_manager import AnnotationManager
     from wordreel.library.backup import BackupReport
     from wordreel.library.extract import ExtractedFile
+    from wordreel.library.people_manager import PeopleManager
     from wordreel.library.publication import PublicationReport
     from wordreel.library.records import Video
     from wordreel.models.base import Model
     from wordreel.models.convert.checkpoint_file import ConversionOptions
     from wordreel.scale.executor import Executor
     from wordreel.scale.library_workers import LibraryWorkers
+    from wordreel.search.saved import SavedSearches
     from wordreel.search.searcher import Searcher
     from wordreel.search.server_index import IndexStatus
     from wordreel.search.use import ModelRow, UseResult
@@ -148,7 +151,9 @@ class Library:
                 raise TypeError("give a Query or keyword arguments, not both")
         else:
             query = Query.build(query, **arguments)
-        results = self.searcher().search(query, on_progress=on_progress)
+        from wordreel.search.query_terms import resolve_terms
+
+        results = self.searcher().search(resolve_terms(self.store, query), on_progress=on_progress)
         self._note_returned(results)
         return results
 
@@ -176,7 +181,10 @@ class Library:
         >>> [Path(results[0].path).name for results in library.search_many(["red", "green", "blue"])]
         ['poppies.mp4', 'meadow.mp4', 'sea.mp4']
         """
-        found = self.searcher().search_many([q if isinstance(q, Query) else Query(q) for q in queries])
+        from wordreel.search.query_terms import resolve_terms
+
+        asked = [resolve_terms(self.store, q if isinstance(q, Query) else Query(q)) for q in queries]
+        found = self.searcher().search_many(asked)
         for results in found:
             self._note_returned(results)
         return found
@@ -453,6 +461,8 @@ class Library:
         if first:
             self.banks.build_everyday()
         self.banks.update(fit=None if workers is None else workers.fit)
+        if self.people.on:
+            self.people.update(on_progress)
         return report
 
     @contextmanager
@@ -887,6 +897,44 @@ class Library:
         from wordreel.banks.manager import BankManager
 
         return BankManager(self.store, lambda: self.model, self.searcher, self._banks_changed)
+
+    @cached_property
+    def annotations(self) -> AnnotationManager:
+        """Tags and notes on moments.
+
+        >>> tagged = library.annotations.tag(media / "sea.mp4", "beach", start=10, end=30)
+        >>> [Path(hit.path).name for hit in library.search("waves tag:beach")]
+        ['sea.mp4']
+        >>> library.annotations.remove(tagged.id).text
+        'beach'
+        """
+        from wordreel.library.annotation_manager import AnnotationManager
+
+        return AnnotationManager(self.store)
+
+    @cached_property
+    def people(self) -> PeopleManager:
+        """People, grouped by their faces; off unless turned on.
+
+        >>> library.people.on, library.people.list()
+        (False, [])
+        """
+        from wordreel.library.people_manager import PeopleManager
+
+        return PeopleManager(self.store)
+
+    @cached_property
+    def saved(self) -> SavedSearches:
+        """Saved searches.
+
+        >>> saved = library.saved.save("long and red", Query.build("red", min_duration=60))
+        >>> [Path(hit.path).name for hit in library.search(library.saved.get("long and red").query)][:1]
+        ['meadow.mp4']
+        >>> library.saved.remove("long and red")
+        """
+        from wordreel.search.saved import SavedSearches
+
+        return SavedSearches(self.store)
 
     def searcher(self) -> Searcher:
         """The searcher over the library as it is now; another one after a change through this object."""

@@ -6,7 +6,8 @@ import pytest
 
 from wordreel.errors import LibraryError
 from wordreel.library.follow import check_names
-from wordreel.library.publication import REPLICA, travelling
+from wordreel.library.publication import travelling
+from wordreel.library.store import REPLICA
 
 
 def test_settings_of_a_machine_do_not_travel():

@@ -49,6 +49,9 @@ VERBS = {
     "completion": "completion:completion",
     "weights": "weights:app",
     "bank": "bank:app",
+    "tag": "tag:app",
+    "saved": "saved:app",
+    "people": "people:app",
 }
 """In the order of the help: the module in `wordreel.cli`, and its function or its app of several verbs."""
 

@@ -47,6 +47,13 @@ class FilterOptions:
         str | None, typer.Option("--expert", help="Only files that this expert has features of.")
     ] = None
 
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", help="Only moments with this tag; repeat it for several.")
+    ] = None
+    people: Annotated[
+        list[str] | None, typer.Option("--person", help="Only moments in which this person is seen.")
+    ] = None
+
     def chosen(self) -> FilterArguments:
         """As keyword arguments of `Library.search` and `Library.like`."""
         return cast("FilterArguments", vars(self).copy())

@@ -105,10 +105,14 @@ def details(hit: Hit, folded: Sequence[Hit] = ()) -> list[str]:
 
 def reasons(hit: Hit | CaptionMatch) -> str:
     """The reasons that carried it, strongest first, with their shares of the score; `--json` has all."""
-    parts = []
-    plain = abs(sum(reason.share for reason in hit.why))  # the score before any normalisation
-    carried = [reason for reason in hit.why if reason.share >= MIN_SHARE * plain]
-    for reason in carried[:MAX_REASONS] or hit.why[:1]:
+    from wordreel.search.hits import REQUIRED
+
+    required = [reason for reason in hit.why if reason.expert in REQUIRED]
+    parts = [f"{reason.expert}: {printable(reason.what)}" for reason in required]
+    why = hit.why[len(required) :]  # what a search requires comes first
+    plain = abs(sum(reason.share for reason in why))  # the score before any normalisation
+    carried = [reason for reason in why if reason.share >= MIN_SHARE * plain]
+    for reason in carried[:MAX_REASONS] or why[:1]:
         at = f" at {clock(reason.at[0])}" if reason.at else ""
         parts.append(f"{reason.expert} {reason.share:+.2f}: {printable(reason.what)}{at}")
     return "  ·  ".join(parts) if parts else "no expert recognised anything"

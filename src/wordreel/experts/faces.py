@@ -40,7 +40,11 @@ class FacesExpert:
         self._recogniser = Network(recogniser)
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
-        return face_track(media, lambda image: detect_faces(self._detector, image), self.embed)
+        return face_track(media, self.detect, self.embed)
+
+    def detect(self, image: Image) -> DetectedFaces:
+        """The largest faces of one upright RGB image `[h, w, 3]`."""
+        return detect_faces(self._detector, image)
 
     def embed(self, faces: Image) -> Float32:
         """Unit rows `[n, 128]` of aligned RGB faces `[n, 112, 112, 3]`; the network scales pixels itself."""

@@ -33,6 +33,10 @@ _DIGEST_QUERIES = (
     "SELECT content, dataset, split, text, start, end FROM captions ORDER BY content, dataset, split, id",
     "SELECT path, size, reason FROM failures ORDER BY path",
     "SELECT content FROM quick_contents ORDER BY content",
+    "SELECT content, start, end, kind, text FROM annotations ORDER BY content, kind, key, start, end",
+    "SELECT name, query FROM saved_searches ORDER BY name",
+    "SELECT name, edited FROM people ORDER BY key, id",
+    "SELECT content, start, end, rows FROM person_faces ORDER BY content, start, end, id",
 )
 
 

@@ -10,7 +10,20 @@ from wordreel.library.catalogue import Catalogue
 from wordreel.library.paths import from_blob, prefix_bounds, to_blob
 
 AT_ONCE = 500  # contents in one statement
+_TAGGED = "SELECT a.content, a.start, a.end FROM annotations a WHERE a.kind = 'tag' AND a.key = ?"
+_SEEN = (
+    "SELECT s.content, s.start, s.end FROM person_faces s JOIN people p ON p.id = s.person WHERE p.key = ?"
+)
 _WITH_WORDS = "EXISTS (SELECT 1 FROM words w WHERE w.content = f.content AND w.expert = ?)"
+
+
+@dataclass(frozen=True)
+class MomentRow:
+    """Seconds of a content."""
+
+    content: str
+    start: float
+    end: float
 
 
 @dataclass(frozen=True)
@@ -26,10 +39,12 @@ class FileConditions:
     has_text: bool | None = None
     expert: str | None = None  # has a track of it
     kind: str | None = None
+    tags: tuple[str, ...] = ()  # as they are compared; each on some moment of it
+    people: tuple[str, ...] = ()  # their names, as they are compared; each seen in it
 
     @property
     def empty(self) -> bool:
-        return all(value is None for value in astuple(self))
+        return all(value in (None, ()) for value in astuple(self))
 
 
 def passing_contents(catalogue: Catalogue, conditions: FileConditions) -> list[str]:
@@ -37,6 +52,12 @@ def passing_contents(catalogue: Catalogue, conditions: FileConditions) -> list[s
     where, values = _where(conditions)
     query = f"SELECT DISTINCT f.content FROM files f {where} ORDER BY f.content"  # noqa: S608
     return [content for (content,) in catalogue.rows(query, *values)]
+
+
+def required_moments(catalogue: Catalogue, conditions: FileConditions) -> list[list[MomentRow]]:
+    """For each tag and each person that is required, the moments that have it."""
+    asked = [(_TAGGED, tag) for tag in conditions.tags] + [(_SEEN, name) for name in conditions.people]
+    return [[MomentRow(*row) for row in catalogue.rows(query, value)] for query, value in asked]
 
 
 def first_paths(
@@ -88,6 +109,10 @@ def _where(conditions: FileConditions) -> tuple[str, list[Any]]:
     for wanted, expert in ((conditions.has_speech, "speech"), (conditions.has_text, "ocr")):
         if wanted is not None:
             add(_WITH_WORDS if wanted else f"NOT {_WITH_WORDS}", expert)
+    for tag in conditions.tags:
+        add(f"EXISTS ({_TAGGED} AND a.content = f.content)", tag)
+    for person in conditions.people:
+        add(f"EXISTS ({_SEEN} AND s.content = f.content)", person)
     if conditions.expert is not None:
         add(
             "EXISTS (SELECT 1 FROM tracks t WHERE t.content = f.content AND t.expert = ? "

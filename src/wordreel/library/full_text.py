@@ -1,4 +1,4 @@
-"""Full-text search over spoken and on-screen words (SQLite FTS5)."""
+"""Full-text search over spoken and on-screen words, tags and notes (SQLite FTS5)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def match_expression(terms: Sequence[str]) -> str:
 
 
 def search_words(catalogue: Catalogue, terms: Sequence[str], limit: int) -> list[WordRow]:
-    """Rows of words that hold any of the terms, best first (bm25, larger is better)."""
+    """Rows of words, tags and notes that hold any of the terms, best first (bm25, larger is better).
+
+    The expert of a tag is "tag", that of a note "note".
+    """
     expression = match_expression(terms)
     if not expression:
         return []
@@ -33,4 +36,12 @@ def search_words(catalogue: Catalogue, terms: Sequence[str], limit: int) -> list
         expression,
         limit,
     )
-    return [WordRow(*row) for row in rows]
+    noted = catalogue.rows(
+        """SELECT a.content, a.kind, a.start, a.end, a.text, 1.0, -bm25(annotations_fts) AS rank
+            FROM annotations_fts JOIN annotations a ON a.id = annotations_fts.rowid
+            WHERE annotations_fts MATCH ? AND EXISTS (SELECT 1 FROM files f WHERE f.content = a.content)
+            ORDER BY rank DESC, a.content, a.start LIMIT ?""",
+        expression,
+        limit,
+    )
+    return [WordRow(*row) for row in (*noted, *rows)[:limit]]

@@ -36,6 +36,7 @@ STORED_TYPES = {
     "BLOB": "'blob', 'null'",
 }
 """What SQLite's `typeof` says of the values of a column, by its declared type."""
+FULL_TEXT = {"words_fts": "words", "annotations_fts": "tags and notes"}
 LEFTOVERS = ("orphan", "stray", "unreferenced", "unfinished")  # of killed writers, or of one at work
 MIN_CONTENTS = 4  # an expert is suspected only after this many contents
 
@@ -106,7 +107,7 @@ def repair(store: LibraryStore, problems: Sequence[LibraryProblem]) -> list[Libr
         "orphan": lambda s, p: drop_tracks(s.catalogue, s.track_files, p.key),
         "stray": lambda s, p: s.track_files.remove_strays(p.key),
         "unreferenced": lambda s, p: drop_unreferenced(s.catalogue, s.track_files),
-        "words": lambda s, p: s.catalogue.run("INSERT INTO words_fts (words_fts) VALUES ('rebuild')"),
+        "words": lambda s, p: s.catalogue.run(f"INSERT INTO {p.key[0]} ({p.key[0]}) VALUES ('rebuild')"),  # noqa: S608
         "cache": lambda s, p: remove_cache(Path(p.key[0])),
         "unfinished": lambda s, p: remove_cache(Path(p.key[0])),
     }
@@ -210,10 +211,12 @@ def _clips(store: LibraryStore) -> Iterator[LibraryProblem]:
 def _words_index(store: LibraryStore) -> Iterator[LibraryProblem]:
     if store.read_only:  # SQLite checks the index by a statement that writes
         return
-    try:
-        store.catalogue.run("INSERT INTO words_fts (words_fts, rank) VALUES ('integrity-check', 1)")
-    except LibraryError as error:
-        yield LibraryProblem("words", f"the full-text index does not match the words: {error.message}")
+    for index, what in FULL_TEXT.items():
+        try:
+            store.catalogue.run(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")  # noqa: S608
+        except LibraryError as error:
+            message = f"the full-text index does not match the {what}: {error.message}"
+            yield LibraryProblem("words", message, key=(index,))
 
 
 def _caches(store: LibraryStore) -> Iterator[LibraryProblem]:

@@ -7,9 +7,9 @@ the generation that changed it and stays as `gone` when it is deleted, so a repl
 than it has. Tracks are named after their bytes: they travel first, once, and are checked on arrival.
 
 A replica has the ids of the original, so all replicas and the original can share one vector server. Settings
-and tables that belong to a machine (jobs, uploads, failures, the token, the address of a vector server) are
-not published, and not taken from a server that offers them: whoever controls the database must not choose a
-replica's token, where it keeps its tracks, or to whom it sends a password.
+and tables that belong to a machine (jobs, uploads, failures, people, the token, the address of a vector
+server) are not published, and not taken from a server that offers them: whoever controls the database must
+not choose a replica's token, where it keeps its tracks, or to whom it sends a password.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from wordreel.library.backup import IDENTITY
-from wordreel.library.store import MODEL_SETTING, SOURCE_SETTING, LibraryStore
+from wordreel.library.store import MODEL_SETTING, REPLICA, SOURCE_SETTING, LibraryStore
 from wordreel.postgresql_client import connect, explain
 from wordreel.server_address import ServerAddress
 
-REPLICA = "replica of"  # setting of a replica: {"library", "generation"} as JSON
 SETTINGS = frozenset({IDENTITY, MODEL_SETTING, SOURCE_SETTING})  # that travel
 AT_ONCE = 64  # tracks in one transaction
 TYPES = {"TEXT": "text", "INTEGER": "bigint", "REAL": "double precision", "BLOB": "bytea"}
@@ -49,6 +48,8 @@ TABLES = (  # in the order in which rows refer to one another
     PublishedTable("clips", ("id",)),
     PublishedTable("words", ("id",)),
     PublishedTable("captions", ("id",)),
+    PublishedTable("annotations", ("id",)),
+    PublishedTable("saved_searches", ("name",)),
     PublishedTable("banks", ("name",)),
     PublishedTable("bank_queries", ("id",)),
     PublishedTable("bank_checks", ("bank", "fingerprint")),

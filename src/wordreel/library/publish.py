@@ -12,7 +12,6 @@ from typing import Any
 from wordreel.errors import LibraryError, NextStep
 from wordreel.library.backup import identity
 from wordreel.library.publication import (
-    REPLICA,
     TABLES,
     PublicationReport,
     PublishedTable,
@@ -22,7 +21,7 @@ from wordreel.library.publication import (
     track_names,
     travelling,
 )
-from wordreel.library.store import LibraryStore
+from wordreel.library.store import REPLICA, LibraryStore
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.server_address import ServerAddress
 

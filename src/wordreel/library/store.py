@@ -15,7 +15,13 @@ from wordreel.errors import LibraryError, LibraryReadOnly, NextStep
 from wordreel.library import full_text
 from wordreel.library.captions import read_captions
 from wordreel.library.catalogue import NAME, Catalogue
-from wordreel.library.file_conditions import FileConditions, first_paths, passing_contents
+from wordreel.library.file_conditions import (
+    FileConditions,
+    MomentRow,
+    first_paths,
+    passing_contents,
+    required_moments,
+)
 from wordreel.library.lock import may_have_died, writer_lock
 from wordreel.library.passes import Pass, is_version, quick_fingerprint
 from wordreel.library.paths import IMPORTED, from_blob, library_path, to_blob
@@ -52,6 +58,7 @@ _CLIP = "id, content, start, end, whole, shot"
 _HAS_FILE = "EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
 MODEL_SETTING = "model"
 SOURCE_SETTING = "backbone_source"  # where the backbone in use came from: another machine needs it
+REPLICA = "replica of"  # of a replica: {"library", "generation"} as JSON
 VALUES_AT_ONCE = 900  # in one statement; SQLite allows 999 at least
 
 
@@ -376,6 +383,10 @@ class LibraryStore:
     def passing_contents(self, conditions: FileConditions) -> list[str]:
         """Contents with a file that meets the conditions, in order of the hash."""
         return passing_contents(self.catalogue, conditions)
+
+    def required_moments(self, conditions: FileConditions) -> list[list[MomentRow]]:
+        """For each tag and each person that is required, the moments that have it."""
+        return required_moments(self.catalogue, conditions)
 
     def first_paths(
         self, conditions: FileConditions, contents: Sequence[str] | None = None

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordreel.errors import QueryError
+from wordreel.library.annotations import compared
 from wordreel.library.columns import damaged_columns
 from wordreel.library.file_conditions import FileConditions
 from wordreel.library.paths import is_imported
+from wordreel.search.overlaps import overlapping_rows
 from wordreel.types import Bool
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ class Filters:
         has_text: Whether on-screen text was recognised in it.
         expert: This expert has features for the video.
         kind: "video", "audio" or "image".
+        tags: Only moments with each of these tags.
+        people: Only moments in which each of these people, by name, is seen.
 
     Raises:
         QueryError: No file can meet the conditions.
@@ -55,8 +59,13 @@ class Filters:
     has_text: bool | None = None
     expert: str | None = None
     kind: str | None = None
+    tags: Sequence[str] = ()
+    people: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        for name in ("tags", "people"):
+            given = getattr(self, name) or ()
+            object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
         if self.after and self.before and self.after >= self.before:
             raise QueryError(
                 f"nothing is after {self.after:%Y-%m-%d} and before {self.before:%Y-%m-%d}; swap the two",
@@ -80,7 +89,14 @@ class Filters:
             self.has_text,
             self.expert,
             self.kind,
+            tuple(compared(tag) for tag in self.tags),
+            tuple(compared(name) for name in self.people),
         )
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the answer stays the same while the videos do; people tag and name at any time."""
+        return not self.tags and not self.people
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +133,14 @@ class PassingVideos:
         if self.passed is None:
             return self.snapshot.live if len(self.snapshot.columns.dead) else None
         try:
-            return np.asarray(self.passed[self.snapshot.columns.video] & self.snapshot.live)
+            allowed = np.asarray(self.passed[self.snapshot.columns.video] & self.snapshot.live)
         except IndexError as error:
             raise damaged_columns(error) from None
+        for moments in self.snapshot.store.required_moments(self.conditions):
+            inside = np.zeros(len(allowed), bool)
+            inside[overlapping_rows(self.snapshot, moments, wholes=False)] = True
+            allowed &= inside
+        return allowed
 
     def paths(self, contents: Sequence[str]) -> dict[str, str]:
         """The first path of each of these videos that passes; none for videos that were removed since."""

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from wordreel.search.scoring import Note
 
 
+REQUIRED = ("person", "tag")  # experts of reasons that a search requires: first, without a share in the score
+
+
 @dataclass(frozen=True)
 class Reason:
     """Why an item was found: an expert, its share of the score, and what it saw, heard or read."""

@@ -1,4 +1,4 @@
-"""Spoken and on-screen words, matched as words: names and numbers that no embedding knows still count.
+"""Spoken and on-screen words, tags and notes, matched as words: names that no embedding knows still count.
 
     coverage(q, clip) = Σ idf(t) over query terms t heard or read in the clip / Σ idf(t) over all terms
     bonus(q, clip)    = strength · coverage · (1 − e^(−matched / 1.5))
@@ -12,23 +12,21 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.errors import LibraryError, NextStep
 from wordreel.library.records import StoredClip, WordRow
-from wordreel.search.segments import take_segments
+from wordreel.search.overlaps import overlapping_rows
 from wordreel.types import Float32, Int64
 
 if TYPE_CHECKING:
     from wordreel.search.snapshot import LibrarySnapshot
 
 STRENGTH = 0.45
-VERIFY = NextStep("look for damage", "verify")
 MOST_ROWS = 10_000  # looked at for each term
 STOP_WORDS = frozenset(
     """
@@ -109,7 +107,7 @@ def lexical_matches(snapshot: LibrarySnapshot, text: str) -> LexicalMatches:
 def item_bonus(snapshot: LibrarySnapshot, rows: Mapping[str, list[WordRow]]) -> dict[int, float]:
     """The bonus of every item in which some query term is spoken or on screen, by gallery row."""
     counts = {term: len({row.content for row in matches}) for term, matches in rows.items()}
-    holding = {term: _rows_holding(snapshot, matches) for term, matches in rows.items() if matches}
+    holding = {term: overlapping_rows(snapshot, matches) for term, matches in rows.items() if matches}
     if not holding:
         return {}
     every = np.unique(np.concatenate(list(holding.values())))
@@ -118,26 +116,6 @@ def item_bonus(snapshot: LibrarySnapshot, rows: Mapping[str, list[WordRow]]) -> 
     terms, videos = np.array(list(holding)), snapshot.video_count()
     values = np.array([bonus(counts, terms[pattern].tolist(), videos) for pattern in patterns])
     return dict(zip(every.tolist(), values[which.ravel()].tolist(), strict=True))
-
-
-def _rows_holding(snapshot: LibrarySnapshot, words: Sequence[WordRow]) -> Int64:
-    """The rows of the items that overlap some of these words, each once, in order."""
-    numbers = snapshot.columns.numbers([word.content for word in words])
-    order, starts = snapshot.segments
-    at = np.searchsorted(snapshot.video_numbers, numbers)
-    known = at < len(snapshot.video_numbers)
-    known[known] = snapshot.video_numbers[at[known]] == numbers[known]
-    at = at[known]
-    try:
-        spans = np.array([(word.start, word.end) for word in words], np.float64)[known]
-    except ValueError as error:
-        raise LibraryError(f"the times of some words are damaged ({error})", VERIFY) from None
-    # The rows of each word's video, one after the other: word `of[i]` may overlap item `rows[i]`.
-    rows, _ = take_segments(order, starts, at)
-    of = np.repeat(np.arange(len(at)), starts[at + 1] - starts[at])
-    clips = snapshot.columns.clips[rows]
-    overlaps = (spans[of, 0] < clips["end"]) & (spans[of, 1] > clips["start"])
-    return np.unique(rows[overlaps | (clips["whole"] != 0)])
 
 
 def _overlaps(item: StoredClip, word: WordRow) -> bool:

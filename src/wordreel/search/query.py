@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from os import PathLike
@@ -52,6 +53,8 @@ class FilterArguments(TypedDict, total=False):
     has_text: bool | None
     expert: str | None
     kind: str | None
+    tags: Sequence[str]
+    people: Sequence[str]
 
 
 class QueryArguments(FilterArguments, total=False):

@@ -23,6 +23,7 @@ from wordreel.progress import ProgressCallback
 from wordreel.search.hits import Hit, MatchTimeline, Results
 from wordreel.search.lexical import LexicalMatches, lexical_matches
 from wordreel.search.query import Query, VideoMoment
+from wordreel.search.required import with_required
 from wordreel.search.scoring import AUTO, PLAIN, FittedNorm, Scoring
 from wordreel.search.segments import Scores
 from wordreel.search.snapshot import LibrarySnapshot
@@ -159,10 +160,11 @@ class Searcher:
             find = search_sequence
         if not query.compare:
             chosen = scoring or self.scoring(query.norm, query.bank, query.beta, on_progress)
-            return find(self, encoded, query, chosen)
+            return with_required(self.store, query, find(self, encoded, query, chosen))
         chosen = scoring or self._compared(query, on_progress)
         plain = find(self, encoded, query, self.scoring("none", query.bank, None, on_progress))
-        return replace(find(self, encoded, query, chosen), plain=plain.hits)
+        both = replace(find(self, encoded, query, chosen), plain=plain.hits)
+        return with_required(self.store, query, both)
 
     def where(self, content: str, query: Query, on_progress: ProgressCallback | None = None) -> MatchTimeline:
         """How well the text of a query matches a video over time."""

@@ -131,6 +131,8 @@ class LibrarySnapshot:
 
     def passing(self, filters: Filters) -> PassingVideos:
         """The videos that a search may return; evaluated once for each `filters`."""
+        if not filters.lasting:
+            return PassingVideos.of(self, filters)
         known = self._filtered.get(filters)
         if known is None:
             known = PassingVideos.of(self, filters)

@@ -14,7 +14,20 @@ from wordreel.serve import problems
 from wordreel.serve.access.guard import Guard
 from wordreel.serve.access.headers import SecurityHeaders
 from wordreel.serve.page_files import page_files
-from wordreel.serve.routes import about, banks, exports, jobs, login, media, models, search, videos
+from wordreel.serve.routes import (
+    about,
+    banks,
+    exports,
+    jobs,
+    login,
+    media,
+    models,
+    people,
+    saved,
+    search,
+    tags,
+    videos,
+)
 from wordreel.serve.service import Service
 from wordreel.serve.slow_clients import bounded_protocol
 
@@ -48,7 +61,7 @@ def build_app(service: Service) -> ASGIApp:
     )
     app.state.service = service
     problems.install(app)
-    for part in (search, videos, media, exports, jobs, banks, models, about, login):
+    for part in (search, videos, media, exports, tags, saved, people, jobs, banks, models, about, login):
         app.include_router(part.router)
     app.mount("/", page_files())
     guard = Guard(app, service.options, service.sessions, service.metrics)

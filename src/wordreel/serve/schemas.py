@@ -45,6 +45,7 @@ Seconds = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Beta = Annotated[float, Field(gt=0, le=1e4, allow_inf_nan=False, description="β of the inverted softmax")]
 NormName = Annotated[str, Field(max_length=40, description="auto, none, or a method; see /api/status")]
+ShortText = Annotated[str, Field(min_length=1, max_length=100)]
 BankName = Annotated[str, Field(min_length=1, max_length=100)]
 
 
@@ -74,6 +75,8 @@ class FilterFields(RequestModel):
     has_text: bool | None = Field(None, description="text was seen on the screen")
     kind: Annotated[Literal["video", "audio", "image"] | None, BeforeValidator(_unset)] = None
     expert: str | None = Field(None, max_length=100, description="this expert has features for the video")
+    tags: list[ShortText] = Field([], max_length=20, description="only moments with each of these tags")
+    people: list[ShortText] = Field([], max_length=20, description="only moments that show each of them")
 
 
 class RankFields(RequestModel):

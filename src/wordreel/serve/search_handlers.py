@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query, VideoMoment
+from wordreel.search.query_terms import resolve_terms
 from wordreel.serve import schemas
 from wordreel.serve.hit_models import hit_models
 from wordreel.serve.problems import Problem
@@ -44,8 +45,16 @@ def filters_of(request: schemas.FilterFields) -> Filters:
 
 def query_of(service: Service, request: schemas.SearchRequest) -> Query:
     """The request as a query; uploads and videos of the library are found by their content hash."""
+    query = as_written(request)
+    if request.image is not None:
+        return replace(query, image=service.uploads.find(request.image))
+    return resolve_terms(service.store, query)
+
+
+def as_written(request: schemas.SearchRequest) -> Query:
+    """The request as a query whose words still hold their terms, and whose image is an id."""
     like = request.like
-    query = Query(
+    return Query(
         text=request.text,
         then=request.then,
         like=None if like is None else moment_of(like.content, like.start, like.end),
@@ -59,7 +68,6 @@ def query_of(service: Service, request: schemas.SearchRequest) -> Query:
         moments=request.moments,
         min_confidence=request.min_confidence,
     )
-    return query if request.image is None else replace(query, image=service.uploads.find(request.image))
 
 
 def moment_of(content: str, start: float | None = None, end: float | None = None) -> VideoMoment:

@@ -12,6 +12,7 @@ from typing import Any
 from wordreel.api import Library
 from wordreel.banks.search_index import index_is_stale
 from wordreel.errors import WordreelError
+from wordreel.experts.faces import load as load_faces
 from wordreel.library.jobs import DONE, THOROUGH, Job, unfinished_jobs
 from wordreel.library.passes import note_returned, waiting_files
 from wordreel.library.uploads import upload_names
@@ -27,6 +28,7 @@ from wordreel.serve.bounded_executor import BoundedExecutor
 from wordreel.serve.current_model import CurrentModel
 from wordreel.serve.disk_cache import DiskCache
 from wordreel.serve.encoder import Encoder
+from wordreel.serve.face_crops import FaceCrops
 from wordreel.serve.jobs.process import JobProcess
 from wordreel.serve.jobs.queue import JobQueue, JobRunner
 from wordreel.serve.live import LiveSearcher
@@ -71,6 +73,7 @@ class Service:
         )
         self.encoder = Encoder(self.current_model.now, self.metrics)
         self.thumbnails = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBNAIL_BYTES))
+        self.face_crops = FaceCrops(self.fence, lambda: load_faces(library.weights))
         self.files = VerifiedFiles(self.store, options.roots)
         self.uploads = Uploads(self.store, self.fence, options.read_only)
         self.jobs = JobQueue(

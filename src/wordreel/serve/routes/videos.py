@@ -114,7 +114,7 @@ async def like(
 @router.get("/api/videos/{content}/captions", response_model=StoredCaptions, responses=errors(404))
 async def captions(content: ContentPath, service: Served) -> StoredCaptions:
     """What people wrote about this video, where it was imported with captions."""
-    await service.search_pool(_check_stored, service, content)
+    await service.search_pool(check_stored_path, service, content)
     rows = await service.search_pool(service.store.captions, None, None, content)
     stored: list[dict[str, Any]] = [
         {"text": row.text, "start": row.start, "end": row.end, "dataset": row.dataset} for row in rows
@@ -228,7 +228,7 @@ def _state(service: Service, item: VideoSummary) -> FileState:
 
 
 def _describe(service: Service, content: str) -> VideoResponse:
-    row = _check_stored(service, content)
+    row = check_stored_path(service, content)
     known = describe(service.store, row, service.library.weights)
     info, path = known["info"], str(known["path"])
     file = service.store.file(path)
@@ -269,7 +269,7 @@ def _remove(service: Service, content: str) -> list[str]:
     return [display_path(path) for path in gone]
 
 
-def _check_stored(service: Service, content: str) -> Path:
+def check_stored_path(service: Service, content: str) -> Path:
     """The first path of a video of the library."""
     video = service.store.video(content)
     if video is None or not video.paths:
@@ -280,7 +280,7 @@ def _check_stored(service: Service, content: str) -> Path:
 def _check_searchable(service: Service, state: LiveState, content: str) -> None:
     """In the index, not only in the library."""
     if content not in state.searcher.snapshot:
-        _check_stored(service, content)
+        check_stored_path(service, content)
         raise Problem(409, "not_ready", "this video is not searchable yet; wait for its job to end")
 
 

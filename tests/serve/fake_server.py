@@ -14,7 +14,7 @@ from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import av
 import cv2
@@ -130,6 +130,13 @@ def details(number: int) -> dict[str, Any]:
     return {**file(number), **shape, "clips": clips, "experts": [seen], "words": [*words, shown]}
 
 
+def face(person: int, number: int) -> dict[str, Any]:
+    """A look at somebody."""
+    content, start = f"{number:064x}", float(2 + person)
+    thumb = f"/api/thumb/{content}?t={start}"
+    return {"id": 10 * person + number, "content": content, "start": start, "end": start + 3, "thumb": thumb}
+
+
 def job() -> dict[str, Any]:
     """A folder that is being added."""
     progress = {
@@ -210,6 +217,9 @@ class Fake:
         self.files = 0 if mood in ("empty", "shown") else 60
         self.asked: list[dict[str, Any]] = []
         self.paused = False
+        self.annotations: list[dict[str, Any]] = []
+        self.saved: dict[str, Any] = {}
+        self.people: dict[int, str] | None = None  # None: not looked for
         self.slow: set[str] = set()  # addresses that are answered once they are taken out again
         self.lost: dict[str, str] = {}  # addresses of files that are gone, and how
         self.unplayable: set[str] = set()  # addresses of files in a format that no browser knows
@@ -254,6 +264,46 @@ class Fake:
                 return 200, {"jobs": [job()], "paused": self.paused}
             case ["jobs"]:
                 return 200, {"jobs": [job()] if self.working else [], "paused": self.paused}
+            case ["tags"]:
+                return 200, {"tags": [{"tag": "sea", "moments": 2, "videos": 1}]}
+            case ["videos", content, "annotations"] if method == "POST":
+                made = {"id": len(self.annotations) + 1, "content": content, "made_at": 0.0, **body}
+                self.annotations.append(made)
+                return 201, made
+            case ["videos", content, "annotations"]:
+                found = [one for one in self.annotations if one["content"] == content]
+                return 200, {"annotations": found}
+            case ["annotations", number]:
+                self.annotations = [one for one in self.annotations if one["id"] != int(number)]
+                return 200, {"ok": True}
+            case ["saved"]:
+                saved = [{"name": name, "query": asked, "made_at": 0.0} for name, asked in self.saved.items()]
+                return 200, {"saved": saved}
+            case ["saved", name] if method == "PUT":
+                self.saved[unquote(name)] = body
+                return 200, {"name": unquote(name), "query": body, "made_at": 0.0}
+            case ["saved", name]:
+                del self.saved[unquote(name)]
+                return 200, {"ok": True}
+            case ["people"] if method == "DELETE":
+                self.people = None
+                return 200, {"ok": True}
+            case ["people"] if method == "PUT":
+                self.people = {1: "", 2: "Ada"} if body["on"] else None
+                return 200, self._people()
+            case ["people"]:
+                return 200, self._people()
+            case ["people", number, "faces"]:
+                return 200, {"faces": [face(int(number), n) for n in range(3)]}
+            case ["people", number, what]:
+                self.asked.append({what: int(number), **body})
+                return 200, {"ok": True, "id": 9}
+            case ["people", number] if self.people and method == "PUT":
+                self.people[int(number)] = body["name"]
+                return 200, {"ok": True}
+            case ["people", number] if self.people:
+                del self.people[int(number)]
+                return 200, {"ok": True}
             case ["examples"]:
                 return 200, {
                     "examples": [] if not self.files else ["a boat leaves the harbour", "a birthday cake"]
@@ -307,6 +357,12 @@ class Fake:
             "log_queries": False,
         }
 
+    def _people(self) -> dict[str, Any]:
+        known = self.people or {}
+        facts = {"faces": 3, "videos": 2, "seconds": 9.0}
+        people = [{"id": n, "name": name, "picture": f"/api/faces/{n}", **facts} for n, name in known.items()]
+        return {"on": self.people is not None, "people": people}
+
     def _search(self, body: dict[str, Any]) -> dict[str, Any]:
         offset, limit = body.get("offset", 0), body.get("limit", 24)
         last = 0 if "nothing" in body.get("text", "") else self.files
@@ -356,7 +412,7 @@ class Handler(BaseHTTPRequestHandler):
         if url.path.startswith(("/api/thumb/", "/api/preview/")):
             number = int(url.path.split("/")[3], 16)
             self._send(200, picture(number, float(query.get("t", 0))), "image/jpeg")
-        elif url.path.startswith("/api/uploads/"):
+        elif url.path.startswith(("/api/uploads/", "/api/faces/")):
             self._send(200, picture(0, 0.0), "image/jpeg")
         elif url.path.startswith("/api/clip/"):
             name = {"Content-Disposition": "attachment; filename*=UTF-8''boat%200.02.mp4"}

@@ -22,6 +22,7 @@ READY = {
     "compare": "document.querySelector('.ranks li')",
     "library": "document.querySelector('.table li')",
     "ranking": "document.querySelector('.plot')",
+    "people": "document.querySelector('main .notice, .people .card')",
     "settings": "document.querySelector('#log')",
 }
 
@@ -37,6 +38,7 @@ def views(content: str, words: str = "red boat", then: str = "a rope") -> dict[s
         "player": f"/?q={asked}&video={content}&t=6",
         "library": "/?view=library",
         "ranking": "/?view=ranking",
+        "people": "/?view=people",
         "settings": "/?view=settings",
     }
 

@@ -156,6 +156,8 @@ def test_every_filter_of_the_panel_reaches_the_request(browser: Browser, full: o
         "expert": "motion",
         "min_confidence": "0.5",
         "norm": "dis",
+        "tags": "sea,sand",
+        "people": "Ada",
     }
     for name, value in wanted.items():
         box = f"document.querySelector('#filter-{name}')"
@@ -165,7 +167,14 @@ def test_every_filter_of_the_panel_reaches_the_request(browser: Browser, full: o
     page.wait(f"document.querySelectorAll('.chip').length === {len(wanted)}")
     assert page.js("document.querySelectorAll('#filters .field').length") == len(wanted)
     page.wait("!document.querySelector('.results[aria-busy]')")
-    typed = {"min_duration": 3, "max_duration": 90, "has_speech": False, "has_text": True}
+    typed = {
+        "tags": ["sea", "sand"],
+        "people": ["Ada"],
+        "min_duration": 3,
+        "max_duration": 90,
+        "has_speech": False,
+        "has_text": True,
+    }
     asked = full.fake.asked[-1]  # type: ignore[attr-defined]
     for name, value in {**wanted, **typed, "min_confidence": 0.5}.items():
         assert asked[name] == value, name

@@ -48,7 +48,8 @@ export async function clip(content, query, signal) {
 
 /** `?a=1&b=2` of what is given; empty values are left out. */
 export function written(query = {}) {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const all = Object.entries(query).flatMap(([name, value]) => [value].flat().map((one) => [name, one]));
+  const given = all.filter(([, value]) => value !== undefined && value !== null && value !== "");
   return given.length ? `?${new URLSearchParams(given)}` : "";
 }
 
@@ -71,6 +72,21 @@ export const api = {
   failures: (signal) => send("GET", "/api/failures", { signal }),
   retry: () => send("POST", "/api/failures/retry"),
   examples: (signal) => send("GET", "/api/examples", { signal }),
+  annotations: (content, signal) => send("GET", `${at(content)}/annotations`, { signal }),
+  annotate: (content, body) => send("POST", `${at(content)}/annotations`, { body }),
+  removeAnnotation: (id) => send("DELETE", `/api/annotations/${encodeURIComponent(id)}`),
+  tags: (signal) => send("GET", "/api/tags", { signal }),
+  saved: (signal) => send("GET", "/api/saved", { signal }),
+  saveSearch: (name, body) => send("PUT", `/api/saved/${encodeURIComponent(name)}`, { body }),
+  removeSearch: (name) => send("DELETE", `/api/saved/${encodeURIComponent(name)}`),
+  people: (signal) => send("GET", "/api/people", { signal }),
+  groupFaces: (on) => send("PUT", "/api/people", { body: { on } }),
+  forgetPeople: () => send("DELETE", "/api/people"),
+  faces: (id, signal) => send("GET", `/api/people/${encodeURIComponent(id)}/faces`, { signal }),
+  namePerson: (id, name) => send("PUT", `/api/people/${encodeURIComponent(id)}`, { body: { name } }),
+  forgetPerson: (id) => send("DELETE", `/api/people/${encodeURIComponent(id)}`),
+  mergePeople: (id, others) => send("POST", `/api/people/${encodeURIComponent(id)}/merge`, { body: { others } }),
+  splitPerson: (id, faces) => send("POST", `/api/people/${encodeURIComponent(id)}/split`, { body: { faces } }),
   banks: (signal) => send("GET", "/api/banks", { signal }),
   buildBank: (body) => send("POST", "/api/banks", { body }),
   dropBank: (name) => send("DELETE", `/api/banks/${encodeURIComponent(name)}`),

@@ -1,4 +1,5 @@
 // Which files may answer, and how: a panel of fields, and a chip for each that is set.
+import { api } from "./api.js";
 import { button, h, icon, select } from "./dom.js";
 import { expertWords } from "./experts.js";
 import { length, percent, readable } from "./format.js";
@@ -20,6 +21,8 @@ const CHIP_TEXT = {
   has_speech: (value) => (value === "true" ? "with speech" : "without speech"),
   has_text: (value) => (value === "true" ? "with text on screen" : "without text on screen"),
   expert: (value) => `with ${expertWords(value)}`,
+  tags: (value) => `tagged ${value}`,
+  people: (value) => `with ${value}`,
   min_confidence: (value) => `at least ${percent(value)} sure`,
   moments: () => "all moments",
   compare: () => "side by side",
@@ -47,8 +50,22 @@ export function panel(route, change, app) {
     field("has_text", "Text on screen", select(YES_NO, route.has_text)),
     field("expert", "Contains", select([["", "anything"], ...app.status.experts.map((name) => [name, expertWords(name)])], route.expert)),
     field("min_confidence", "Show", select(SURE, route.min_confidence)),
+    field("tags", "Tagged", offering(input("tags", { type: "text", placeholder: "any tag", list: "all-tags", autocomplete: "off" }),
+      () => api.tags().then(({ tags }) => tags.map(({ tag }) => tag)))),
+    field("people", "Person", offering(input("people", { type: "text", placeholder: "anybody", list: "all-people", autocomplete: "off" }),
+      () => api.people().then(({ people }) => people.map(({ name }) => name).filter(Boolean)))),
     rankingFields(route, app, change, field),
-    h("datalist", { id: "folders" }, app.status.folders.map((folder) => h("option", { value: folder }))));
+    h("datalist", { id: "folders" }, app.status.folders.map((folder) => h("option", { value: folder }))),
+    h("datalist", { id: "all-tags" }), h("datalist", { id: "all-people" }));
+}
+
+/** A field that offers words to choose from once it has the focus. */
+function offering(input, load) {
+  input.addEventListener("focus", async () => {
+    const known = await load().catch(() => []);
+    input.list?.replaceChildren(...known.map((value) => h("option", { value })));
+  });
+  return input;
 }
 
 /** What is set, each with a button that removes it. */
@@ -67,6 +84,7 @@ export function filterFields(route) {
 }
 
 function typed(name, value) {
+  if (name === "tags" || name === "people") return value.split(",").map((one) => one.trim()).filter(Boolean);
   if (name.startsWith("has_")) return value === "true";
   return name.startsWith("min_") || name.startsWith("max_") ? Number(value) : value;
 }

@@ -7,18 +7,19 @@ import { keep } from "./hits.js";
 import { notice } from "./notice.js";
 import { forgetAll, recent } from "./recent.js";
 import { href } from "./router.js";
+import { savedRow } from "./saved.js";
 
 const SHOWN = 12;
 
 /** The parts of the view. */
 export async function home(app, signal) {
-  const [{ total, items }, { examples }] = await Promise.all([
-    api.videos({ limit: SHOWN }, signal), api.examples(signal).catch(() => ({ examples: [] })), app.refresh()]);
+  const [{ total, items }, { examples }, { saved }] = await Promise.all([
+    api.videos({ limit: SHOWN }, signal), api.examples(signal).catch(() => ({ examples: [] })), api.saved(signal).catch(() => ({ saved: [] })), app.refresh()]);
   if (!total) return [empty(app.status.read_only)];
   const { seconds } = app.status;
   const hits = items.map(asHit);
   keep(hits);
-  return [missing(app.status), suggestions("Recent", recent().queries, forgetButton), suggestions("Try", examples),
+  return [missing(app.status), savedRow(saved, app.status.read_only), suggestions("Recent", recent().queries, forgetButton), suggestions("Try", examples),
     h("h2", { class: "kicker" }, `${plural(total, "file")} in the library${seconds ? `, ${length(seconds)} of video and sound` : ""}`),
     grid(hits, { view: "search" }, "Files of the library").element];
 }

@@ -6,13 +6,14 @@ import { mount as library } from "./library.js";
 import { login } from "./login.js";
 import { mount as lost } from "./lost.js";
 import { failure } from "./notice.js";
+import { mount as people } from "./people.js";
 import { sync } from "./player.js";
 import { go, start } from "./router.js";
 import { mount as ranking } from "./ranking.js";
 import { mount as search } from "./search.js";
 import { mount as settings } from "./settings.js";
 
-const VIEWS = { search, library, ranking, settings, lost };
+const VIEWS = { search, library, people, ranking, settings, lost };
 const PLACE = { ranking: "settings" }; // views that belong to another one's place
 
 const root = document.getElementById("view");
@@ -43,7 +44,7 @@ function show(route) {
   if (wanted !== name) open(wanted);
   view.update({ ...route, view: wanted });
   document.title = `${view.title(route)} · wordreel`;
-  sync(route);
+  sync(route, app);
 }
 
 function open(wanted) {
@@ -66,7 +67,7 @@ function ask() {
   asking = true;
   view?.leave();
   name = "";
-  sync({});
+  sync({}, app);
   login(root, begin);
 }
 

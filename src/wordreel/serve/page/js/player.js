@@ -10,17 +10,18 @@ import { actions, facts, neighbours, step } from "./player_bar.js";
 import { foundBecause, recognised } from "./recognised.js";
 import { closeOver, here } from "./router.js";
 import { screen } from "./screen.js";
+import { tagsPart } from "./tags.js";
 import { linesOf, transcript } from "./transcript.js";
 
 let open = null; // {content, dialog, seek, stop}
 
 /** Opens, moves or closes the player as the route says. */
-export function sync(route) {
+export function sync(route, app) {
   if (!route.video) return shut();
   if (open?.content === route.video) return open.seek(Number(route.t) || 0);
   const before = open?.before;
   shut();
-  open = build(route, before ?? document.activeElement);
+  open = build(route, before ?? document.activeElement, app);
   return undefined;
 }
 
@@ -34,7 +35,7 @@ function shut() {
   if (before?.isConnected) before.focus();
 }
 
-function build(route, before) {
+function build(route, before, app) {
   const running = new AbortController();
   const body = h("div", { class: "stage" }, h("div", { class: "seen", "aria-busy": "true" }, h("div", { class: "thumb ghost" })));
   const title = h("h2", { id: "player-title" }, "…");
@@ -46,7 +47,7 @@ function build(route, before) {
   document.body.append(dialog);
   dialog.showModal();
   const handle = { content: route.video, dialog, before, seek: () => {}, stop: () => running.abort() };
-  const loaded = load(route, handle, title, body, running.signal);
+  const loaded = load(route, app, handle, title, body, running.signal);
   onResults(async () => { // they may come after the player, at an address that was followed
     replace(others, neighbours(here()));
     await loaded;
@@ -56,7 +57,7 @@ function build(route, before) {
   return handle;
 }
 
-async function load(route, handle, title, body, signal) {
+async function load(route, app, handle, title, body, signal) {
   const { hit } = around(route);
   if (hit) title.textContent = readable(hit.name);
   try {
@@ -69,12 +70,12 @@ async function load(route, handle, title, body, signal) {
     const lines = transcript(linesOf(video.words), `${route.q ?? ""} ${route.then ?? ""}`, view.seek);
     const strips = h("div", { class: "strips" });
     view.follow(lines.at);
-    replace(body, h("div", { class: "seen" }, view.element, strips, actions(video, view, () => around(here()).hit), facts(video)), aside(video, lines, hit));
+    replace(body, h("div", { class: "seen" }, view.element, strips, actions(video, view, () => around(here()).hit), tagsPart(video, view, () => around(here()).hit, app, signal), facts(video)), aside(video, lines, hit));
     await Promise.all([route.q, route.then].map((text) => text && heat(strips, video, text, { route, hit: route.then ? null : hit, view, signal })));
   } catch (error) {
     if (stale(error)) return;
     title.textContent = "Not shown";
-    replace(body, failure(error, () => { shut(); sync(here()); }));
+    replace(body, failure(error, () => { shut(); sync(here(), app); }));
   }
 }
 

@@ -1,7 +1,7 @@
 // The address holds all that is shown, so back, forward, reload and sharing work.
 
 export const FILTERS = [
-  "kind", "folder", "after", "before", "min_duration", "max_duration", "has_speech", "has_text", "expert", "min_confidence",
+  "kind", "folder", "after", "before", "min_duration", "max_duration", "has_speech", "has_text", "expert", "min_confidence", "tags", "people",
 ];
 
 let render = null;

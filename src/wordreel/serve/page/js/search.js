@@ -5,7 +5,7 @@ import { compare } from "./compare.js";
 import { button, h, replace } from "./dom.js";
 import { exportMenu } from "./exports.js";
 import { filterFields } from "./filters.js";
-import { plural, took } from "./format.js";
+import { plural, readable, took } from "./format.js";
 import { grid } from "./grid.js";
 import { keep } from "./hits.js";
 import { home } from "./home.js";
@@ -13,6 +13,7 @@ import { say } from "./live.js";
 import { failure, notice, stale, waiting } from "./notice.js";
 import { remember } from "./recent.js";
 import { FILTERS, go } from "./router.js";
+import { saveSearch } from "./saved.js";
 import { ranking } from "./why.js";
 
 const PAGE = 24;
@@ -63,7 +64,7 @@ async function show(results, route, app, { signal, place, again }) {
 }
 
 function answer(route, app, signal) {
-  return route.compare && route.q ? comparison(route, app, signal) : hitsOf(route, signal);
+  return route.compare && route.q ? comparison(route, app, signal) : hitsOf(route, app, signal);
 }
 
 /** Results come while keys are pressed: the focus stays at its place, and an arrow pressed early is not lost. */
@@ -99,7 +100,7 @@ function query(route, offset = 0) {
 
 const seconds = (route, name) => (route[name] ? { [name]: Number(route[name]) } : {});
 
-async function hitsOf(route, signal) {
+async function hitsOf(route, app, signal) {
   const found = await api.search(query(route), signal);
   keep(found.hits);
   if (!found.hits.length) {
@@ -108,12 +109,12 @@ async function hitsOf(route, signal) {
   }
   const list = grid(found.hits, route);
   say(`${plural(found.hits.length, "moment")} found`);
-  return [h("div", { class: "summary" }, summary(found, route)), list.element, found.hits.length === PAGE && more(list, route, found.hits)];
+  return [h("div", { class: "summary" }, summary(found, route, app)), list.element, found.hits.length === PAGE && more(list, route, found.hits)];
 }
 
-function summary(found, route) {
+function summary(found, route, app) {
   const searched = `${plural(found.total_estimate, "file")} searched in ${took(found.took.total_ms)}`;
-  return [h("span", {}, searched), route.norm && h("span", {}, `Ranking: ${ranking(found.norm)}`), exportMenu(route)];
+  return [h("span", {}, searched), route.norm && h("span", {}, `Ranking: ${ranking(found.norm)}`), exportMenu(route), !app.status.read_only && !route.image && saveSearch(query(route), route.q ?? readable(route.name ?? ""))];
 }
 
 async function comparison(route, app, signal) {

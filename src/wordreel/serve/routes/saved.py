@@ -51,7 +51,7 @@ async def remove(name: Name, service: Served) -> OkResponse:
     """Remove a saved search."""
     names = [one.name for one in await service.search_pool(service.library.saved.list)]
     if name not in names:
-        raise Problem(404, "not_found", "there is no saved search of that name; see /api/saved")
+        raise Problem(404, "not_found", "there is no saved search of that name")
     try:
         await asyncio.to_thread(service.library.saved.remove, name)
     except LibraryError as error:

@@ -120,7 +120,7 @@ def test_moments_of_one_video_are_folded(capsys):
 
 
 def test_long_shots_share_a_line_that_does_not_contradict_the_percentages(capsys):
-    sure = (0.2, 0.0451, 0.0449, 0.01, 0.0, 0.0)
+    sure = (0.2, 0.05, 0.0499, 0.01, 0.0, 0.0)
     hits = [hit(n + 1, f"/f{n}.mp4", content=str(n), confidence=one) for n, one in enumerate(sure)]
     hit_lines.print_hits(hits)
     shown = capsys.readouterr().out

@@ -115,6 +115,15 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{tail}" if hours else f"{minutes}:{tail}"
 
 
+def percent(share: float) -> str:
+    """A share in whole percent, rounded down as the page does: what is called 5 % is not less than 5 %.
+
+    >>> percent(0.05), percent(0.0499), percent(1.0)
+    ('5%', '4%', '100%')
+    """
+    return f"{int(100 * share + 1e-9)}%"
+
+
 def long_time(seconds: float) -> str:
     """A duration in the largest sensible unit.
 

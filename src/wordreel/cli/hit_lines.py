@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from wordreel.cli.common import clock, count_of, printable
+from wordreel.cli.common import clock, count_of, percent, printable
 from wordreel.cli.terminal import BOLD, DIM, linked, padded, styled, width_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def print_hits(
 
 def is_long_shot(hit: Hit) -> bool:
     """Whether the percentage that is printed for it is below `LONG_SHOT`."""
-    return hit.confidence is not None and round(100 * hit.confidence) < LONG_SHOT
+    return hit.confidence is not None and int(percent(hit.confidence)[:-1]) < LONG_SHOT
 
 
 def long_shots(hits: Sequence[Hit]) -> str:
@@ -78,7 +78,7 @@ def lines(hits: Sequence[Hit]) -> list[str]:
     shown = []
     for hit, path, time in zip(hits, paths, times, strict=True):
         link = padded(path, path_width, styled(linked(hit.path), BOLD))
-        sure = "" if hit.confidence is None else f"  {hit.confidence:4.0%} sure"
+        sure = "" if hit.confidence is None else f"  {percent(hit.confidence):>4} sure"
         quick = "  (quick look)" if hit.analysis == "quick" else ""
         text = f"{hit.rank:>3}.  {hit.score:.3f}  {link}  {padded(time, time_width)}{sure}{quick}"
         shown.append(text.rstrip())

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from wordreel.cli.common import JsonOption, LibraryOption, beta_number, clock, print_json
+from wordreel.cli.common import JsonOption, LibraryOption, beta_number, clock, percent, print_json
 
 WIDTH = 60  # characters of the strip
 BARS = " ▁▂▃▄▅▆▇█"
@@ -40,7 +40,7 @@ def where(
         return
     typer.echo(f"{clock(0)} │{strip(timeline.scores)}│ {clock(timeline.duration)}")
     for start, end, score in timeline.moments:
-        typer.echo(f"  {score:4.0%}  {clock(start)} – {clock(end)}")
+        typer.echo(f"  {percent(score):>4}  {clock(start)} – {clock(end)}")
 
 
 def strip(scores: tuple[float, ...]) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wordreel.experts.base import Expert
     from wordreel.library.add_report import AddProgressCallback, AddReport
     from wordreel.library.extractor import Extractor
+    from wordreel.library.ingest_file import EmbedContent
     from wordreel.library.store import LibraryStore
     from wordreel.scale.executor import Executor
     from wordreel.weights.store import WeightStore
@@ -39,6 +40,7 @@ class AddRequest:
     retry_failed: bool
     within: Sequence[str | PathLike[str]] | None
     only_waiting: bool  # for the thorough pass, not all that has changed
+    embed: EmbedContent | None = None  # embeds a content whose clips are replaced
 
 
 def choose_passes(passes: Sequence[Pass] | None, paths: bool, on: str | None) -> Sequence[Pass]:
@@ -117,6 +119,7 @@ def _add(
             analysis=analysis,
             only_waiting=request.only_waiting,
             least_bytes=least_bytes,
+            embed=request.embed,
         )
 
 
@@ -181,4 +184,5 @@ def _add_on(
         request.retry_failed,
         request.within,
         request.only_waiting,
+        request.embed,
     )

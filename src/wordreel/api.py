@@ -422,7 +422,7 @@ class Library:
         files = [Path(path).expanduser() for path in paths]
         if not files:
             files = [Path(file.path) for file in waiting_files(self.store.catalogue, retry_failed)]
-        request = AddRequest(files, names, jobs, retry_failed, within, only_waiting=not paths)
+        request = AddRequest(files, names, jobs, retry_failed, within, not paths, self._embed_content)
         reports = []
         if "quick" in chosen:
             quick = quick_pass(self.store, self.weights, request, wanted=passes is not None)
@@ -464,6 +464,11 @@ class Library:
         if self.people.on:
             self.people.update(on_progress)
         return report
+
+    def _embed_content(self, content: str) -> None:
+        from wordreel.search.embedding import embed_content
+
+        embed_content(self.store, self.model, content)
 
     @contextmanager
     def _executor(self, on: str | None, count: int | None = None) -> Iterator[Executor | None]:

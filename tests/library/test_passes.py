@@ -11,9 +11,10 @@ import pytest
 from tests.library.fakes import Broken, Colour, FakeFence, Shots, Talk, experts, write_media
 from tests.library.media_files import video
 
-from wordreel.library import LibraryStore, add, verify
+from wordreel.library import LibraryStore, add, embeddings, verify
 from wordreel.library.add_report import merge_passes
 from wordreel.library.backup import backup as back_up
+from wordreel.library.embeddings import EmbeddingCache
 from wordreel.library.extractor import LocalExtractor
 from wordreel.library.ingest import add_with
 from wordreel.library.integrity import repair
@@ -75,6 +76,83 @@ def test_thorough_after_quick_is_thorough_alone(tmp_path, media, store, speech):
         add(alone, [media], experts(), FakeFence())
         assert state(store) == state(alone)
     assert not any(is_quick_track(row.fingerprint) for row in store.tracks())
+
+
+class Embedded:
+    """Embeddings of a model that gives every clip the same row, and what a reader finds at this moment."""
+
+    def __init__(self, store):
+        self.store = store
+        for known in store.videos():
+            self.embed(known.content)
+
+    def cache(self, store=None):
+        return EmbeddingCache(store or self.store, "model", ["colour"], 2)
+
+    def embed(self, content):
+        ids = [clip.id for clip in self.store.clips(content)]
+        self.cache().append(ids, np.ones((len(ids), 1, 2), np.float32), np.ones((len(ids), 1), bool))
+
+    def found(self):
+        with LibraryStore.open(self.store.path) as reader:
+            _, columns = self.cache(reader).open()
+            return {columns.content(number) for number in columns.video[columns.live].tolist()}
+
+
+def test_a_video_is_found_at_every_moment_of_the_thorough_pass(media, store):
+    fill(media)
+    look(store, [media])
+    model = Embedded(store)
+    everything = {known.content for known in store.videos()}
+    before, seen = store.clip_ids(), [model.found()]
+
+    def embed(content):
+        model.embed(content)
+        seen.append(model.found())  # the new rows are there, their clips are not yet
+
+    finish(store, embed=embed, on_progress=lambda now: seen.append(model.found()))
+    assert seen == [everything] * len(seen)
+    assert len(seen) > len(everything)
+    assert not set(before) & set(store.clip_ids())
+    assert model.cache().missing() == []
+    assert sorted(model.cache().load().ids.tolist()) == store.clip_ids()
+
+
+def test_embeddings_of_clips_that_were_never_recorded_belong_to_no_others(media, store):
+    fill(media)
+    look(store, [media])
+    model = Embedded(store)
+    everything, before = model.found(), store.clip_ids()
+
+    def fail(content):
+        model.embed(content)
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        finish(store, embed=fail)
+    lost = set(model.cache().raw().ids.tolist()) - set(before)
+    assert lost
+    assert store.clip_ids() == before
+    assert model.found() == everything
+    finish(store)  # nothing embeds them: a later call does
+    assert not lost & set(store.clip_ids())
+    assert model.cache().missing() == store.clip_ids()
+
+
+def test_rows_appended_while_a_reader_opens_are_seen_with_their_clips(media, store, monkeypatch):
+    fill(media)
+    look(store, [media])
+    model = Embedded(store)
+    everything = model.found()
+    plain, thorough = embeddings.open_gallery, iter([True])
+
+    def late(folder, now):
+        if next(thorough, False):  # after the manifest was read, and before the catalogue is
+            finish(store, embed=model.embed)
+        return plain(folder, now)
+
+    monkeypatch.setattr(embeddings, "open_gallery", late)
+    assert model.found() == everything
 
 
 def test_moments_are_the_stretches_between_key_frames(media, store):

@@ -124,9 +124,14 @@ class EmbeddingCache:
     def open(self) -> tuple[Gallery, ClipColumns]:
         """Every valid row, memory-mapped, and the columns that say of which clip and whether it is gone."""
         now = self._manifest()
-        whole = open_gallery(self.folder, now)
-        columns = self._columns(now, whole.ids).load()
-        return (replace(whole, live=columns.live) if len(columns.dead) else whole), columns
+        while True:
+            whole = open_gallery(self.folder, now)
+            columns = self._columns(now, whole.ids).load()
+            read, now = now, self._manifest()
+            # Clips that are replaced are embedded before the catalogue has them: without their rows, and with
+            # the catalogue that was read after, a video would be missing.
+            if now == read:
+                return (replace(whole, live=columns.live) if len(columns.dead) else whole), columns
 
     def raw(self) -> Gallery:
         """Every valid row, memory-mapped, also of clips that are gone."""

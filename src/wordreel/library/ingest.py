@@ -19,6 +19,7 @@ from wordreel.library.ingest_file import (
     AddTask,
     ContentLocks,
     Deferred,
+    EmbedContent,
     FailedFile,
     FileProcessor,
     NotMediaFile,
@@ -108,12 +109,13 @@ def add_with(
     analysis: Pass = "thorough",
     only_waiting: bool = False,
     least_bytes: int = 0,
+    embed: EmbedContent | None = None,
 ) -> AddReport:
     """`add` wherever the extractor works; only this process writes to the catalogue.
 
     The quick pass takes files whose content the library does not know, or none of them where they have fewer
     than `least_bytes` in all. With `only_waiting`, the thorough pass takes only unchanged files that have had
-    the quick one.
+    the quick one. `embed` embeds a content whose clips are replaced, so that searches find it all the time.
     """
     started = time.monotonic()
     report = AddReport()
@@ -129,7 +131,7 @@ def add_with(
         remove_lost_failures(store, roots)
         store.track_files.clear_staging()
         if tasks:
-            run = _AddRun(store, tasks, extractor, report, on_progress, started, keep_clips, analysis)
+            run = _AddRun(store, tasks, extractor, report, on_progress, started, keep_clips, analysis, embed)
             run.run(max(1, min(jobs, len(tasks))))
         drop_unreferenced(store.catalogue, store.track_files)
     report.seconds = time.monotonic() - started
@@ -251,6 +253,7 @@ class _AddRun:
     started: float
     keep_clips: bool
     analysis: Pass
+    embed: EmbedContent | None
     messages: queue.SimpleQueue[_Message] = field(default_factory=queue.SimpleQueue)
     stop: threading.Event = field(default_factory=threading.Event)
     locks: ContentLocks = field(default_factory=ContentLocks)
@@ -345,7 +348,7 @@ class _AddRun:
         """Record a processed file and count what changed."""
         path, report = processed.task.path, self.report
         self.store.track_files.commit_all([r.staged for r in processed.results if r.staged is not None])
-        change, old_path = record_file(self.store, processed)
+        change, old_path = record_file(self.store, processed, self.embed)
         if change == "moved":
             report.moved.append((old_path, path))
             if old_path in report.gone:

@@ -26,6 +26,9 @@ from wordreel.library.store import LibraryStore
 from wordreel.media.types import MediaInfo
 from wordreel.types import Absent, Track
 
+EmbedContent = Callable[[str], None]
+"""Embeds the clips of a content as the catalogue has them inside the transaction that calls it."""
+
 FileChange = Literal["added", "changed", "updated", "unchanged", "moved", "duplicate"]
 
 
@@ -228,12 +231,18 @@ class FileProcessor:
             raise AddStopped
 
 
-def record_file(store: LibraryStore, processed: ProcessedFile) -> tuple[FileChange, str]:
+def record_file(
+    store: LibraryStore, processed: ProcessedFile, embed: EmbedContent | None = None
+) -> tuple[FileChange, str]:
     """Record content, tracks, clips, words and path; return what changed and, for "moved", the old path.
 
-    The track files are committed already.
+    The track files are committed already. With `embed`, new clips of a content that searches find already are
+    embedded before the transaction ends: they find the old ones until then, and the new ones from then on.
     """
     catalogue, task = store.catalogue, processed.task
+    swapped = bool(embed is not None and processed.clips and store.clips(processed.content))
+    # A kill rolls the transaction back, but not the embeddings: their ids must not be given out again.
+    ids = reserve_clip_ids(catalogue, len(processed.clips)) if swapped else None
     with catalogue.transaction():
         if processed.info:
             catalogue.run(
@@ -244,20 +253,38 @@ def record_file(store: LibraryStore, processed: ProcessedFile) -> tuple[FileChan
         for result in processed.results:
             _insert_track(catalogue, processed.content, result)
         if processed.clips:
-            insert_clips(catalogue, processed.content, processed.clips)
+            insert_clips(catalogue, processed.content, processed.clips, ids)
         if processed.info:
             mark = mark_quick if processed.analysis == "quick" else mark_thorough
             mark(catalogue, processed.content)
-        return _insert_path(catalogue, processed)
+        recorded = _insert_path(catalogue, processed)
+        if ids is not None and embed is not None:
+            embed(processed.content)
+        return recorded
 
 
-def insert_clips(catalogue: Catalogue, content: str, clips: Iterable[ClipBounds]) -> None:
-    """Replace the clips of a content; the new ones get new ids."""
+def insert_clips(
+    catalogue: Catalogue, content: str, clips: Sequence[ClipBounds], ids: Sequence[int] | None = None
+) -> None:
+    """Replace the clips of a content; the new ones get new ids, those reserved for them if given."""
     catalogue.run("DELETE FROM clips WHERE content = ?", content)
+    numbers: Sequence[int | None] = ids or [None] * len(clips)  # None: the next one
     catalogue.run_many(
-        "INSERT INTO clips (content, start, end, whole, shot) VALUES (?, ?, ?, ?, ?)",
-        [(content, c.start, c.end, int(c.whole), c.shot) for c in clips],
+        "INSERT INTO clips (id, content, start, end, whole, shot) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (number, content, c.start, c.end, int(c.whole), c.shot)
+            for number, c in zip(numbers, clips, strict=True)
+        ],
     )
+
+
+def reserve_clip_ids(catalogue: Catalogue, count: int) -> range:
+    """Ids that no other clip will ever get. Some clip must be in the catalogue already."""
+    with catalogue.transaction():
+        catalogue.run("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'clips'", count)
+        row = catalogue.one("SELECT seq FROM sqlite_sequence WHERE name = 'clips'")
+    last = int(row[0]) if row else 0
+    return range(last - count + 1, last + 1)
 
 
 def _insert_track(catalogue: Catalogue, content: str, result: ExpertResult) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from wordreel.library import ingest
 from wordreel.library.add_report import AddProgressCallback, AddReport
+from wordreel.library.ingest_file import EmbedContent
 from wordreel.library.store import LibraryStore
 from wordreel.scale.executor import Executor
 from wordreel.scale.extraction import ClusterExtractor, ExtractSetup
@@ -23,11 +24,12 @@ def add_on(
     retry_failed: bool = False,
     within: Sequence[str | os.PathLike[str]] | None = None,
     only_waiting: bool = False,
+    embed: EmbedContent | None = None,
 ) -> AddReport:
     """`wordreel.library.add` on workers: they write tracks, only this process writes to the catalogue.
 
     Interrupted or killed, the same call resumes. A worker or a machine may die meanwhile; its files are
-    given to others.
+    given to others. `embed` embeds a content whose clips are replaced.
 
     Raises:
         LibraryBusy: Another process is writing to the library.
@@ -44,4 +46,5 @@ def add_on(
         retry_failed,
         within,
         only_waiting=only_waiting,
+        embed=embed,
     )

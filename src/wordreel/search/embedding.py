@@ -72,6 +72,13 @@ def embed_library(
         return done
 
 
+def embed_content(store: LibraryStore, model: Model, content: str) -> None:
+    """Embed the clips of one video, none of which is embedded yet."""
+    clips = store.clips(content)
+    vectors, available = embed_clips(store, model, content, [clip.clip for clip in clips])
+    embedding_cache(store, model).append([clip.id for clip in clips], vectors, available)
+
+
 def embed_clips(
     store: LibraryStore, model: Model, content: str, clips: Sequence[Clip]
 ) -> tuple[Float32, Bool]:

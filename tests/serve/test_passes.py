@@ -57,3 +57,20 @@ def test_what_waits_is_taken_up_when_a_server_starts(library, film):
         assert site.get("/api/status").json["quick"] == 0
     with running(library, work) as site:
         assert len(thorough_jobs(site)) == 1
+
+
+def test_a_video_can_be_removed_while_the_thorough_pass_writes(library, film):
+    work = ThreadWork(library, Model(), quick=True)
+    work.hold.clear()
+    with running(library, work, roots=(film.parent,)) as site:
+        site.ended(site.post("/api/folders", {"path": str(film)}).json["job"])
+        (job,) = thorough_jobs(site)
+        site.until(f"/api/jobs/{job['id']}", lambda found: found["job"]["progress"])
+        other = next(v for v in site.get("/api/videos").json["items"] if v["name"] != "new.mp4")
+        removed = site.ask("DELETE", f"/api/videos/{other['content']}")
+        assert (removed.status, len(removed.json["forgotten"])) == (200, 1)
+        assert site.get(f"/api/videos/{other['content']}").status == 404
+        work.hold.set()
+        ended = site.ended(job)
+        assert ended["state"] == "done", ended  # resumed
+        assert analysis_of(site, "new.mp4") == "thorough"

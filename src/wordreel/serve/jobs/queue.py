@@ -10,7 +10,8 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -58,6 +59,7 @@ class JobQueue:
         self._cancelled = False
         self._closing = False
         self.paused = False
+        self._writers = 0  # that wait for the running job, or write themselves
         self.server = f"{os.getpid()}-{secrets.token_hex(8)}"  # who claims the jobs
         self._left_alone: int | None = None
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
@@ -87,6 +89,24 @@ class JobQueue:
                 self._stop.set()  # it resumes after this one
             self._wake.notify_all()
         return job
+
+    @contextmanager
+    def give_way(self) -> Iterator[None]:
+        """Let somebody else write to the library: a thorough pass stops, and resumes at the end of the block.
+
+        Any other job goes on, and keeps the library to itself.
+        """
+        with self._wake:
+            self._writers += 1
+            while self._current is not None and self._current.kind == table.THOROUGH and not self._closing:
+                self._stop.set()
+                self._wake.wait(1.0)
+        try:
+            yield
+        finally:
+            with self._wake:
+                self._writers -= 1
+                self._wake.notify_all()
 
     def get(self, number: int) -> Job:
         """A job as it is now; raises a `Problem` where there is none."""
@@ -151,7 +171,7 @@ class JobQueue:
 
     def _next(self) -> Job | None:
         """Claim the next job; say which one is left to another server."""
-        if self.paused or not self.waiting():
+        if self.paused or self._writers or not self.waiting():
             return None
         other = table.job_of_another_server(self._store, self.server)
         if other is None:
@@ -196,8 +216,7 @@ class JobQueue:
         except JobStopped:
             if not self._cancelled:  # this server stops, or the job belongs to another one now
                 table.release_job(self._store, job.id, self.server)
-                with self._wake:
-                    self._current = None
+                self._end_current()
                 return
             state = table.CANCELLED
         except WordreelError as problem:
@@ -215,5 +234,9 @@ class JobQueue:
         except Exception as problem:
             log.error("after job %d: %r", job.id, problem, exc_info=problem)
         table.end_job(self._store, job.id, state, report, error)
+        self._end_current()
+
+    def _end_current(self) -> None:
         with self._wake:
             self._current = None
+            self._wake.notify_all()

@@ -262,10 +262,11 @@ def _remove(service: Service, content: str) -> list[str]:
     video = service.store.video(content)
     if video is None or not video.paths:
         raise _unknown()
-    gone = service.store.remove([path if is_imported(path) else Path(path) for path in video.paths])
-    if content in service.uploaded:
-        service.uploads.delete(content)
-    service.reopen()
+    with service.jobs.give_way():
+        gone = service.store.remove([path if is_imported(path) else Path(path) for path in video.paths])
+        if content in service.uploaded:
+            service.uploads.delete(content)
+        service.reopen()
     return [display_path(path) for path in gone]
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PACKAGES = ("av", "faster-whisper", "numpy", "onnx", "onnxruntime", "opencv-python-headless", "rapidocr")
 MIN_FREE_BYTES = 2 * 2**30
 REINDEX = NextStep("embed the library again", "reindex")
+DRIVER = NextStep("check the driver of the GPU, and that its memory is free")
 FETCH = NextStep("fetch the weights", "weights fetch")
 
 
@@ -85,10 +86,13 @@ def _sentences(store: WeightStore) -> Iterator[Finding]:
     from wordreel.nets.sentences import SentenceEncoder
 
     try:
-        cat, kitten, lorry = SentenceEncoder(store).encode(["a cat", "a kitten", "a lorry on the road"])
+        encoder = SentenceEncoder(store)
+        cat, kitten, lorry = encoder.encode(["a cat", "a kitten", "a lorry on the road"])
     except WordreelError as error:
         yield Finding("error", "sentence encoder", error.message, FETCH)
         return
+    unused = "could not" in encoder.device
+    yield Finding("note" if unused else "ok", "networks", f"run {encoder.device}", DRIVER if unused else None)
     near, far = float(cat @ kitten), float(cat @ lorry)
     if near > far + 0.2:
         yield Finding("ok", "sentence encoder", f"cat–kitten {near:.2f}, cat–lorry {far:.2f}")

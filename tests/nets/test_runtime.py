@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import onnxruntime as ort
 import pytest
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 from wordreel.nets import runtime
 from wordreel.nets.graph import Graph
@@ -60,6 +61,49 @@ def test_a_network_uses_the_accelerator_there_is(
     monkeypatch.setattr(ort, "InferenceSession", session)
     Network(repr(available).encode())  # other bytes each time: the tests share loaded networks
     assert chosen == [expected]
+
+
+def test_a_gpu_that_cannot_be_used_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[list[str]] = []
+
+    def session(source: object, options: object, providers: list[tuple[str, dict[str, str]]]) -> object:
+        tried.append([name for name, _ in providers])
+        if tried[-1][0] == "CUDAExecutionProvider":
+            raise Fail("libcudnn.so.9: cannot open shared object file")
+        return SimpleNamespace(get_outputs=list, get_providers=lambda: tried[-1])
+
+    monkeypatch.setattr(
+        ort, "get_available_providers", lambda: ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    )
+    monkeypatch.setattr(ort, "InferenceSession", session)
+    network = Network(b"a GPU without its libraries")
+    assert tried == [["CUDAExecutionProvider", "CPUExecutionProvider"], ["CPUExecutionProvider"]]
+    assert str(network) == "on the processor; CUDA is installed and could not be used"
+
+
+def test_a_broken_network_is_an_error_of_its_own() -> None:
+    with pytest.raises(Exception, match="Protobuf"):
+        runtime.open_session(b"no network")
+
+
+@pytest.mark.parametrize(
+    ("available", "used", "said"),
+    [
+        (["CPUExecutionProvider"], ["CPUExecutionProvider"], "on the processor"),
+        (
+            ["CUDAExecutionProvider", "CPUExecutionProvider"],
+            ["CUDAExecutionProvider", "CPUExecutionProvider"],
+            "with CUDA",
+        ),
+        (
+            ["CoreMLExecutionProvider", "CPUExecutionProvider"],
+            ["CoreMLExecutionProvider", "CPUExecutionProvider"],
+            "with Core ML",
+        ),
+    ],
+)
+def test_people_are_told_what_runs_the_networks(available: list[str], used: list[str], said: str) -> None:
+    assert runtime.describe_providers(available, used) == said
 
 
 def test_core_ml_stays_off_the_half_precision_engine() -> None:

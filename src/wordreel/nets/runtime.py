@@ -70,24 +70,53 @@ class Network:
     """
 
     def __init__(self, model: Path | bytes) -> None:
+        self._session = open_session(model)
+        self._outputs = [output.name for output in self._session.get_outputs()]
+
+    def __str__(self) -> str:
+        """Where the network runs."""
         import onnxruntime as ort
 
-        _share_arena()
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads()
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        # Spinning threads would starve the decoding workers that share these cores.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.add_session_config_entry("session.use_env_allocators", "1")
-        usable = providers(ort.get_available_providers())
-        source = model if isinstance(model, bytes) else str(model)
-        self._session = ort.InferenceSession(source, options, providers=usable)
-        self._outputs = [output.name for output in self._session.get_outputs()]
-        release_memory()
+        return describe_providers(ort.get_available_providers(), self._session.get_providers())
 
     def __call__(self, **inputs: NDArray[Any]) -> dict[str, NDArray[np.float32]]:
         return dict(zip(self._outputs, self._session.run(None, inputs), strict=True))
+
+
+def open_session(model: Path | bytes) -> Any:
+    """The `InferenceSession` of a network, for libraries that want it themselves."""
+    import onnxruntime as ort
+
+    _share_arena()
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads()
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # Spinning threads would starve the decoding workers that share these cores.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.use_env_allocators", "1")
+    source = model if isinstance(model, bytes) else str(model)
+    *fast, slow = providers(ort.get_available_providers())
+    try:
+        session = ort.InferenceSession(source, options, providers=[*fast, slow])
+    except Exception:  # onnxruntime's errors share no class: a driver that does not fit, a full GPU
+        if not fast:
+            raise
+        session = ort.InferenceSession(source, options, providers=[slow])
+    release_memory()
+    return session
+
+
+def describe_providers(available: Sequence[str], used: Sequence[str]) -> str:
+    """What runs the networks, of what onnxruntime offers and what a session of it uses, for people.
+
+    >>> describe_providers(["CUDAExecutionProvider", "CPUExecutionProvider"], ["CPUExecutionProvider"])
+    'on the processor; CUDA is installed and could not be used'
+    """
+    titles = {"CUDAExecutionProvider": "CUDA", "CoreMLExecutionProvider": "Core ML"}
+    unused = [title for name, title in titles.items() if name in available and name not in used]
+    device = next((f"with {title}" for name, title in titles.items() if name in used), "on the processor")
+    return device + (f"; {unused[0]} is installed and could not be used" if unused else "")
 
 
 @cache

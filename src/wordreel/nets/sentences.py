@@ -98,6 +98,11 @@ class SentenceEncoder:
             self._cache.put(sentence, rows[sentences.index(sentence)].copy())
         return rows
 
+    @property
+    def device(self) -> str:
+        """Where the network runs, for people."""
+        return str(self._network())
+
     def pieces(self, sentences: Sequence[str], most: int) -> list[list[int]]:
         """The word-piece ids of each sentence, at most `most` with the start and end tokens."""
         encoded = self._token_ids([_clean(sentence) for sentence in sentences])

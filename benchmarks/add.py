@@ -163,7 +163,7 @@ def profile(files: list[Path]) -> dict[str, dict[str, float]]:
     parts = [0.0, 0.0]
     plain_read = ocr_reader.read
 
-    def timed_read(engine: Any, image: Any) -> Any:
+    def timed_read(engine: Any, image: Any, *part: Any) -> Any:
         def timed_engine(picture: Any) -> Any:
             began = time.perf_counter()
             result = engine(picture)
@@ -172,7 +172,7 @@ def profile(files: list[Path]) -> dict[str, dict[str, float]]:
             parts[1] += recognition
             return result
 
-        return plain_read(timed_engine, image)
+        return plain_read(timed_engine, image, *part)
 
     ocr_reader.read = timed_read
     tracks = []

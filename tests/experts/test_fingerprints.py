@@ -17,7 +17,7 @@ CARDS = {
     "motion": "03d6bf9047ba466e",
     "sound": "c7f71230d2d4854a",
     "speech": "4e8171b183486e0b",
-    "ocr": "e692156a8180990f",
+    "ocr": "d6cc5e126e6ef25b",
     "faces": "74122965399fa30e",
     "faces_arc": "90d248a2d10bba49",
     "shots": "505b3983b03a608d",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import cv2
@@ -13,10 +14,12 @@ from wordreel.errors import WeightsCorrupt
 from wordreel.experts import ocr, ocr_reader
 from wordreel.experts.ocr import is_same_line, track_lines
 from wordreel.experts.ocr_reader import TextLine
+from wordreel.experts.text_regions import WHOLE, Region
 from wordreel.media.types import Frames, Sound
 from wordreel.types import Absent, Track, Words
 from wordreel.weights.store import WeightStore
 
+Likely = Callable[[np.ndarray], Region | None] | None
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "ocr.json").read_text(encoding="utf-8"))
 
 
@@ -98,6 +101,21 @@ def test_wrong_media(expert: ocr.OcrExpert) -> None:
         expert.extract(Sound(np.zeros(10, np.float32), 16000))
 
 
+class Reader:
+    """Reads with a function; `likely` says where text may be, and everywhere if it is not given."""
+
+    def __init__(self, read: Callable[[np.ndarray], tuple[TextLine, ...]], likely: Likely = None) -> None:
+        self._read, self._likely = read, likely
+        self.parts: list[Region] = []
+
+    def read(self, image: np.ndarray, part: Region = WHOLE) -> tuple[TextLine, ...]:
+        self.parts.append(part)
+        return self._read(image)
+
+    def likely(self, image: np.ndarray) -> Region | None:
+        return WHOLE if self._likely is None else self._likely(image)
+
+
 def test_skipping_unchanged_frames_gives_what_reading_all_gives() -> None:
     noise = np.random.default_rng(1).integers(-2, 3, (6, 256, 340, 3))
     clean = np.stack([picture("ONE")] * 3 + [picture("TWO")] * 2 + [picture()])
@@ -111,7 +129,7 @@ def test_skipping_unchanged_frames_gives_what_reading_all_gives() -> None:
 
     every = [reader(image) for image in images]
     calls.clear()
-    read = ocr.ChangeReader(reader)
+    read = ocr.ChangeReader(Reader(reader))
     assert [read(image) for image in images] == every
     assert len(calls) == 3
 
@@ -125,10 +143,47 @@ def test_a_slow_fade_is_read_again() -> None:
         calls.append(int(image[0, 0, 0]))
         return ()
 
-    read = ocr.ChangeReader(reader)
+    read = ocr.ChangeReader(Reader(reader))
     for image in images:
         read(image)
     assert calls == [0, 8, 16, 24, 32]
+
+
+def test_after_a_frame_without_text_only_a_likely_part_is_read() -> None:
+    """A cheap look that sees what there is gives what reading all gives, its slow twin."""
+    title, part = (TextLine("a title", 0.9),), (0.2, 0.7, 0.6, 0.8)
+    seen = [title, title, (), (), title, title, *[()] * 9]
+    images = [np.full((64, 64, 3), 15 * number, np.uint8) for number in range(len(seen))]
+
+    def lines(image: np.ndarray) -> tuple[TextLine, ...]:
+        return seen[image[0, 0, 0] // 15]
+
+    reader = Reader(lines, lambda image: part if lines(image) else None)
+    read = ocr.ChangeReader(reader)
+    assert [read(image) for image in images] == seen
+    # After each text whole frames, then a part where there is text again, and the eighth without any.
+    assert reader.parts == [WHOLE, WHOLE, WHOLE, part, WHOLE, WHOLE, WHOLE]
+
+
+def test_nothing_is_read_where_nothing_is_likely() -> None:
+    reader = Reader(lambda image: (), lambda image: None)
+    read = ocr.ChangeReader(reader)
+    for step in range(2 * ocr.WHOLE_EVERY):
+        assert read(np.full((64, 64, 3), 15 * step, np.uint8)) == ()
+    assert reader.parts == [WHOLE, WHOLE]
+
+
+def test_a_part_is_read_as_in_the_whole_frame(expert: ocr.OcrExpert) -> None:
+    image = picture("HELLO WORLD", "platform 42", height=480, width=640)
+    reader = ocr_reader.RapidOcrReader()
+    whole = reader.read(image)
+    part = reader.likely(image)
+    assert part is not None
+    assert part != WHOLE
+    found = reader.read(image, part)
+    assert [line.text for line in found] == [line.text for line in whole] == ["HELLO WORLD", "platform 42"]
+    assert reader.likely(np.full((480, 640, 3), 40, np.uint8)) is None
+    assert ocr_reader.RapidOcrReader(ocr.QUICK_SIDE).likely(image) == WHOLE
 
 
 def test_follow_merges_a_line_and_keeps_its_surest_reading() -> None:
@@ -179,10 +234,14 @@ def test_junk_is_dropped() -> None:
 
 
 def test_enlarging_is_bounded() -> None:
-    assert ocr_reader.enlarged(np.zeros((240, 320, 3), np.uint8)).shape == (480, 640, 3)
-    assert ocr_reader.enlarged(np.zeros((100, 100, 3), np.uint8)).shape == (200, 200, 3)
-    assert max(ocr_reader.enlarged(np.zeros((200, 1200, 3), np.uint8)).shape) <= 1280
-    assert ocr_reader.enlarged(np.zeros((600, 800, 3), np.uint8)).shape == (600, 800, 3)
+    def size(height: int, width: int) -> tuple[int, ...]:
+        image = np.zeros((height, width, 3), np.uint8)
+        return ocr_reader.enlarged(image, ocr_reader.magnification(image)).shape
+
+    assert size(240, 320) == (480, 640, 3)
+    assert size(100, 100) == (200, 200, 3)
+    assert max(size(200, 1200)) <= 1280
+    assert size(600, 800) == (600, 800, 3)
 
 
 def test_another_network_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

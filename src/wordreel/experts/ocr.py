@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.experts.base import Card, EmbedText, IncrementalExpert, fingerprint
-from wordreel.experts.ocr_reader import HASHES, OcrReader, TextLine, open_reader
+from wordreel.experts.ocr_reader import HASHES, OcrReader, RapidOcrReader, TextLine
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.sentences import DIM, WEIGHTS, shared_encoder
 from wordreel.types import Absent, Labels, Track, Words
@@ -24,12 +24,14 @@ CARD = Card(
     need=FrameNeed(rate=0.5, short_side=480),
     licence="Apache-2.0",
     weights=(WEIGHTS,),
+    version=2,
     span=240.0,
     note="PP-OCRv6 small inside rapidocr; sentences as all-MiniLM-L6-v2 embeddings",
 )
 QUICK_SIDE = 416  # pixels of the longer side: a fifth of the detection's cost, and small print is missed
 MIN_SIMILARITY = 0.8  # of two readings of one line
 GRID = (64, 36)  # cells across and down
+WHOLE_EVERY = 8  # frames of footage without text, of which one is read as a whole
 STILL = 6.0  # of 255: no cell of an unchanged picture differs by more, however noisy the compression
 
 
@@ -55,13 +57,13 @@ class OcrExpert(IncrementalExpert):
 
 def load(store: WeightStore) -> OcrExpert:
     name = fingerprint(CARD, *HASHES.values(), store.source_hash(WEIGHTS))
-    return OcrExpert(open_reader(), shared_encoder(store).encode, name)
+    return OcrExpert(RapidOcrReader(), shared_encoder(store).encode, name)
 
 
 def load_quick(store: WeightStore) -> OcrExpert:
     """The expert of the quick pass: it looks for text in small frames, and reads only where there is any."""
     name = fingerprint(CARD, *HASHES.values(), store.source_hash(WEIGHTS))
-    return OcrExpert(open_reader(QUICK_SIDE), shared_encoder(store).encode, name)
+    return OcrExpert(RapidOcrReader(QUICK_SIDE), shared_encoder(store).encode, name)
 
 
 class OcrChunk:
@@ -88,19 +90,35 @@ class OcrChunk:
 
 
 class ChangeReader:
-    """The text of each frame; a frame that looks like the last one read has the same text and is not read."""
+    """The text of each frame, read where it may have changed.
 
-    def __init__(self, read: OcrReader) -> None:
-        self._read = read
+    A frame that looks like the last one read has the same text and is not read. After a frame without text,
+    only the part of the next in which a cheap look sees text is read, and nothing if it sees none; one in
+    `WHOLE_EVERY` is read as a whole all the same. So small print that first appears in footage without text
+    is found up to seven readings late.
+    """
+
+    def __init__(self, reader: OcrReader) -> None:
+        self._reader = reader
         self._last: NDArray[np.float32] | None = None
         self._text: tuple[TextLine, ...] = ()
+        self._in_parts = 0  # readings since the last one of a whole frame
 
     def __call__(self, image: NDArray[np.uint8]) -> tuple[TextLine, ...]:
         small = thumbnail(image)
         if self._last is None or float(np.abs(small - self._last).max()) > STILL:
-            self._text = self._read(image)
+            first = self._last is None
+            self._text = self._read(image, whole=first or bool(self._text))
             self._last = small
         return self._text
+
+    def _read(self, image: NDArray[np.uint8], whole: bool) -> tuple[TextLine, ...]:
+        if whole or self._in_parts == WHOLE_EVERY - 1:
+            self._in_parts = 0
+            return self._reader.read(image)
+        self._in_parts += 1
+        part = self._reader.likely(image)
+        return () if part is None else self._reader.read(image, part)
 
 
 def thumbnail(image: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import NextStep, WeightsCorrupt
-from wordreel.nets.runtime import threads
+from wordreel.experts.text_regions import WHOLE, Region, likely_region, pixels_of
+from wordreel.nets.runtime import open_session
 from wordreel.weights.archive import file_sha256
 
 HASHES = {
@@ -22,6 +22,7 @@ SHORT_SIDE = 480  # small frames are read at this size: letters under 10 pixels 
 LONG_SIDE = 1280
 MIN_SIDE = 32  # pixels
 MAX_ASPECT = 8.0  # longer side over shorter
+LIKELY_SIDE = 320  # of the copy that is searched first: a sixth of the cost
 MAX_LINES = 100
 MIN_SCORE = 0.7
 
@@ -36,30 +37,63 @@ class TextLine:
     score: float
 
 
-OcrReader = Callable[[Image], tuple[TextLine, ...]]
+class OcrReader(Protocol):
+    """Reads RGB frames."""
+
+    def read(self, image: Image, part: Region = WHOLE) -> tuple[TextLine, ...]:
+        """The lines of a frame, or of a part of it, top to bottom."""
+        ...
+
+    def likely(self, image: Image) -> Region | None:
+        """The part of a frame in which a cheap look sees text; None if it sees none."""
+        ...
 
 
-def open_reader(detection_side: int = LONG_SIDE) -> OcrReader:
-    """A function from an RGB frame to its lines, top to bottom. Nothing is ever downloaded.
+class RapidOcrReader:
+    """PP-OCRv6 inside rapidocr. Nothing is ever downloaded.
 
-    Text is looked for in a copy of the frame whose longer side has at most `detection_side` pixels.
+    Text is detected in a copy of the frame whose longer side has at most `detection_side` pixels. The cheap
+    look is the same detector on a small copy.
     """
-    from rapidocr import RapidOCR
 
-    detector, recogniser = (str(path) for path in checked_models())
-    engine = RapidOCR(
-        params={
-            "Global.log_level": "critical",
-            "Global.use_cls": False,  # upside-down text is rare, the check is not free
-            "EngineConfig.onnxruntime.intra_op_num_threads": threads(),
-            "Det.model_path": detector,
-            "Det.limit_type": "max",
-            "Det.limit_side_len": detection_side,
-            "Det.max_candidates": MAX_LINES,
-            "Rec.model_path": recogniser,
-        }
-    )
-    return lambda image: read(engine, image)
+    def __init__(self, detection_side: int = LONG_SIDE) -> None:
+        from omegaconf import flag_override
+        from rapidocr import RapidOCR
+
+        self._detector, recogniser = map(open_session, checked_models())
+        self._engine = RapidOCR(
+            params={
+                "Global.log_level": "critical",
+                "Global.use_cls": False,  # upside-down text is rare, the check is not free
+                "Det.limit_type": "max",
+                "Det.limit_side_len": detection_side,
+                "Det.max_candidates": MAX_LINES,
+            }
+        )
+        settings = self._engine.cfg
+        with flag_override(settings, "allow_objects", True):  # its own would have no arena, and threads spin
+            settings.Det.session, settings.Rec.session = self._detector, recogniser
+        self._cheap = detection_side <= 2 * LIKELY_SIDE  # already: a cheaper look would not pay
+
+    def read(self, image: Image, part: Region = WHOLE) -> tuple[TextLine, ...]:
+        return read(self._engine, image, part)
+
+    def likely(self, image: Image) -> Region | None:
+        if self._cheap:
+            return WHOLE
+        name = self._detector.get_inputs()[0].name
+        return likely_region(self._detector.run(None, {name: small_copy(image)})[0][0, 0])
+
+
+def small_copy(image: Image) -> NDArray[np.float32]:
+    """A frame of any size as the detector takes it, `[1, 3, h, w]` in [-1, 1], with few pixels."""
+    import cv2
+
+    height, width = image.shape[:2]
+    factor = min(1.0, LIKELY_SIDE / max(height, width))
+    size = [max(32, round(side * factor / 32) * 32) for side in (width, height)]
+    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)[..., ::-1]
+    return np.ascontiguousarray(small.transpose(2, 0, 1)[None] / np.float32(127.5) - np.float32(1.0))
 
 
 def checked_models() -> list[Path]:
@@ -78,12 +112,14 @@ def checked_models() -> list[Path]:
     return paths
 
 
-def read(engine: Any, image: Image) -> tuple[TextLine, ...]:
+def read(engine: Any, image: Image, part: Region = WHOLE) -> tuple[TextLine, ...]:
     """Lines of enough confidence and substance; none from slivers, which no text fits in."""
     short, long = sorted(image.shape[:2])
     if short < MIN_SIDE or long > MAX_ASPECT * short:
         return ()
-    result = engine(np.ascontiguousarray(enlarged(image)[..., ::-1]))
+    left, top, right, bottom = pixels_of(part, image.shape[1], image.shape[0])
+    piece = enlarged(image[top:bottom, left:right], magnification(image))
+    result = engine(np.ascontiguousarray(piece[..., ::-1]))
     if not result.txts:
         return ()
     lines = (
@@ -93,12 +129,15 @@ def read(engine: Any, image: Image) -> tuple[TextLine, ...]:
     return tuple(line for line in lines if line.score >= MIN_SCORE and has_substance(line.text))
 
 
-def enlarged(image: Image) -> Image:
-    """The frame with its shorter side at `SHORT_SIDE` where it is smaller, at most doubled."""
+def magnification(image: Image) -> float:
+    """How much larger a frame is read: its shorter side gets `SHORT_SIDE` pixels; at most doubled."""
+    short, long = sorted(image.shape[:2])
+    return float(max(1.0, min(SHORT_SIDE / short, LONG_SIDE / long, 2.0)))
+
+
+def enlarged(image: Image, scale: float) -> Image:
     import cv2
 
-    short, long = sorted(image.shape[:2])
-    scale = min(SHORT_SIDE / short, LONG_SIDE / long, 2.0)
     if scale <= 1.0:
         return image
     bigger: Image = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)

@@ -23,6 +23,7 @@ from wordreel.library.scan import FileStamp
 from wordreel.library.track_store import TrackStore
 from wordreel.library.tracks import StagedTrack
 from wordreel.media.types import FrameNeed, MediaInfo, Window
+from wordreel.nets.runtime import release_memory
 from wordreel.types import Absent, Track, Words
 
 CHUNK = 1 << 22
@@ -131,6 +132,7 @@ class LocalExtractor:
             )
             for name, output in extracted.outputs.items()
         )
+        release_memory()  # the threads of this file leave theirs behind, up to a gigabyte after a few files
         return FileTracks(results, extracted.outputs.get(SHOTS_EXPERT), extracted.end)
 
     def _fault(self, name: str, output: Track | Absent, shots: int) -> str:

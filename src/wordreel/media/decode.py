@@ -18,6 +18,8 @@ from wordreel.media.types import AudioNeed, FrameNeed, Need
 from wordreel.media.video_sampler import Scaler, VideoSampler, sample_still
 
 Send = Callable[..., None]
+SMALL = 640 * 360
+"""Pixels of a picture that one thread decodes."""
 SLACK = 1.0
 """A remainder shorter than this (seconds) joins the last window instead of making one of its own."""
 
@@ -136,9 +138,14 @@ def _decode_still(
 
 
 def threads(stream: Any) -> None:
-    """Two decoding threads: enough to hide the reading, few enough to share the machine."""
-    stream.thread_type = "AUTO"
-    stream.codec_context.thread_count = 2
+    """Two decoding threads: enough to hide the reading, few enough to share the machine.
+
+    Small pictures are decoded so fast that threads spend more on one another than they gain.
+    """
+    context = stream.codec_context
+    small = 0 < context.width * context.height <= SMALL
+    stream.thread_type = "SLICE" if small else "AUTO"
+    context.thread_count = 1 if small else 2
 
 
 def decode_keyframes(task: DecodeTask, need: FrameNeed, start: float, stop: float, send: Send) -> None:

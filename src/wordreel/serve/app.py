@@ -13,6 +13,7 @@ from wordreel import __version__
 from wordreel.serve import problems
 from wordreel.serve.access.guard import Guard
 from wordreel.serve.access.headers import SecurityHeaders
+from wordreel.serve.answer_cache import ForgetAnswers
 from wordreel.serve.page_files import page_files
 from wordreel.serve.routes import (
     about,
@@ -64,7 +65,7 @@ def build_app(service: Service) -> ASGIApp:
     for part in (search, videos, media, exports, tags, saved, people, jobs, banks, models, about, login):
         app.include_router(part.router)
     app.mount("/", page_files())
-    guard = Guard(app, service.options, service.sessions, service.metrics)
+    guard = Guard(ForgetAnswers(app, service.answers), service.options, service.sessions, service.metrics)
     app.state.verifier = guard.verifier
     return SecurityHeaders(guard)
 

@@ -6,7 +6,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import PurePath
-from urllib.parse import urlencode
 
 LONGEST = 255
 MAX_FOLDERS = 100
@@ -49,11 +48,11 @@ def largest_folders(paths: Iterable[str], library: str) -> list[str]:
 
 
 def thumb_url(content: str, second: float) -> str:
-    return f"/api/thumb/{content}?{urlencode({'t': f'{second:.2f}'})}"
+    return f"/api/thumb/{content}?t={second:.2f}"
 
 
 def preview_url(content: str, start: float, end: float) -> str:
-    return f"/api/preview/{content}?{urlencode({'start': f'{start:.2f}', 'end': f'{end:.2f}'})}"
+    return f"/api/preview/{content}?start={start:.2f}&end={end:.2f}"
 
 
 def media_url(content: str) -> str:

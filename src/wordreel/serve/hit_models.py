@@ -16,7 +16,11 @@ def hit_models(
     searcher: Searcher, hits: Sequence[Hit], weights: Sequence[float] | None, uploaded: dict[str, str]
 ) -> list[schemas.HitModel]:
     """`weights` is the query's mixture of experts; None for look-alikes."""
-    return [_hit(searcher, hit, weights, uploaded) for hit in hits]
+    numbers = searcher.snapshot.columns.numbers([hit.content for hit in hits])
+    return [
+        _hit(hit, _parts(searcher, int(number), weights), uploaded)
+        for hit, number in zip(hits, numbers, strict=True)
+    ]
 
 
 def reason_models(why: Iterable[Reason]) -> list[schemas.ReasonModel]:
@@ -28,9 +32,7 @@ def reason_models(why: Iterable[Reason]) -> list[schemas.ReasonModel]:
     ]
 
 
-def _hit(
-    searcher: Searcher, hit: Hit, weights: Sequence[float] | None, uploaded: dict[str, str]
-) -> schemas.HitModel:
+def _hit(hit: Hit, weights: dict[str, float], uploaded: dict[str, str]) -> schemas.HitModel:
     return schemas.HitModel(
         rank=hit.rank,
         score=schemas.finite(hit.score),
@@ -45,7 +47,7 @@ def _hit(
         start=hit.start,
         end=hit.end,
         why=reason_models(hit.why),
-        weights=_parts(searcher, hit, weights),
+        weights=weights,
         thumb=thumb_url(hit.content, (hit.start + hit.end) / 2),
         preview=preview_url(hit.content, hit.start, hit.end),
         media=media_url(hit.content),
@@ -59,13 +61,13 @@ def _later(hit: SequenceHit) -> schemas.ThenModel:
     return schemas.ThenModel(start=hit.then[0], end=hit.then[1], score=schemas.finite(hit.then_score))
 
 
-def _parts(searcher: Searcher, hit: Hit, weights: Sequence[float] | None) -> dict[str, float]:
-    """w a / Σ w a: the mixture weight of each expert for this video."""
+def _parts(searcher: Searcher, video: int, weights: Sequence[float] | None) -> dict[str, float]:
+    """w a / Σ w a: the mixture weight of each expert for this video, given by its number."""
     experts = searcher.model.experts
     if weights is None:
         return {}
     snapshot = searcher.snapshot
-    available = snapshot.gallery.available[snapshot.rows(hit.content)].any(axis=0)
+    available = snapshot.gallery.available[snapshot.video_rows(video)].any(axis=0)
     parts = np.asarray(weights, np.float64) * available
     total = parts.sum()
     return {e: round(float(p / total), 4) for e, p in zip(experts, parts, strict=True)} if total > 0 else {}

@@ -24,6 +24,7 @@ from wordreel.search.hits import Hit
 from wordreel.search.searcher import AnalyseFile
 from wordreel.search.video_query import FileAnalyser
 from wordreel.serve.access.sessions import Sessions
+from wordreel.serve.answer_cache import AnswerCache
 from wordreel.serve.bounded_executor import BoundedExecutor
 from wordreel.serve.current_model import CurrentModel
 from wordreel.serve.disk_cache import DiskCache
@@ -71,6 +72,7 @@ class Service:
         self.live = LiveSearcher(
             self.store, self.current_model, analyse, options.read_only, library.index_server
         )
+        self.answers = AnswerCache()
         self.encoder = Encoder(self.current_model.now, self.metrics)
         self.thumbnails = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBNAIL_BYTES))
         self.face_crops = FaceCrops(self.fence, lambda: load_faces(library.weights))

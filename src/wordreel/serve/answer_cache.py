@@ -1,0 +1,66 @@
+"""Answers to the latest searches, for a few seconds.
+
+People page back and forth, and many ask the same. An answer is that of one state of the library; it is
+forgotten when a request changes something, and after `SECONDS`, because other programs write as well.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from wordreel.lru_cache import LRUCache
+from wordreel.search.hits import Hit
+
+SECONDS = 5.0
+CACHED = 256  # answers, of 20 KB each for a page of hits
+READS = ("GET", "HEAD", "OPTIONS")
+QUESTIONS = ("/api/search",)  # that are posted and change nothing
+
+
+@dataclass(frozen=True)
+class SearchAnswer:
+    """The JSON object of an answer without the time that it took, and its hits."""
+
+    json: bytes
+    hits: tuple[Hit, ...]
+
+
+class AnswerCache:
+    """Answers by the state of the library and the question. Threads share it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._answers = LRUCache[tuple[int, str], tuple[float, object, SearchAnswer]](CACHED)
+
+    def get(self, state: object, question: str) -> SearchAnswer | None:
+        found = self._answers.get((id(state), question))
+        if found is None or found[1] is not state or self._clock() - found[0] > SECONDS:
+            return None
+        return found[2]
+
+    def put(self, state: object, question: str, answer: SearchAnswer) -> None:
+        self._answers.put((id(state), question), (self._clock(), state, answer))
+
+    def clear(self) -> None:
+        self._answers = LRUCache(CACHED)
+
+
+class ForgetAnswers:
+    """Forgets all answers before and after each request that may change something."""
+
+    def __init__(self, app: ASGIApp, answers: AnswerCache) -> None:
+        self._app, self._answers = app, answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in READS or scope["path"] in QUESTIONS:
+            await self._app(scope, receive, send)
+            return
+        self._answers.clear()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._answers.clear()

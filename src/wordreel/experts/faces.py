@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from wordreel.experts.base import Card, fingerprint
 from wordreel.experts.face_detection import DetectedFaces, align_face, detect_faces
 from wordreel.media.types import FrameNeed, Frames, Sound
+from wordreel.nets.prelu import without_prelu
 from wordreel.nets.runtime import Network
 from wordreel.types import Absent, Float32, Labels, Track
 from wordreel.weights.store import WeightStore
@@ -37,7 +38,7 @@ class FacesExpert:
     def __init__(self, detector: Path, recogniser: Path, name: str) -> None:
         self.fingerprint = name
         self._detector = Network(detector)
-        self._recogniser = Network(recogniser)
+        self._recogniser = Network(without_prelu(recogniser))
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
         return face_track(media, self.detect, self.embed)

@@ -8,7 +8,8 @@ Every client keeps its connection and asks as soon as it is answered. Latencies 
 `search` are what the server says of each request (waiting for a free search thread belongs to `search` and is
 also given as `queue`); `rest` is what remains: HTTP, JSON, the framework, and the client on the same machine.
 `texts_per_batch` is how many texts were encoded together, on average, and `cached` the share of texts that
-did not have to be.
+did not have to be. `cpu_ms` is the server's processor time an answer, and `per_second_of_cpu` what all cores
+could answer at best if they did nothing else: other work on the machine moves it far less than `per_second`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import cycle
+from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
@@ -35,9 +37,15 @@ CLIENTS = (1, 16, 64)
 COUNTS = ("wordreel_encode_batch_count", "wordreel_encode_batch_sum", "wordreel_encode_cached_total")
 
 
+def cpu_seconds(process: int) -> float:
+    """Processor time of a process and all its threads."""
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def served(library: str) -> Iterator[int]:
-    """A server on a free port, until it is no longer needed."""
+def served(library: str) -> Iterator[tuple[int, int]]:
+    """A server on a free port, until it is no longer needed: the port and the process."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -54,7 +62,7 @@ def served(library: str) -> Iterator[int]:
             time.sleep(0.1)
         else:
             raise SystemExit("the server did not start")
-        yield port
+        yield port, process.pid
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(30)
@@ -97,12 +105,13 @@ async def counted(port: int) -> dict[str, float]:
 
 
 async def load(
-    port: int, clients: int, texts: Iterator[str], limit: int, seconds: float
+    server: tuple[int, int], clients: int, texts: Iterator[str], limit: int, seconds: float
 ) -> dict[str, object]:
+    port, process = server
     before = await counted(port)
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), cpu_seconds(process)
     found = await asyncio.gather(*(client(port, texts, limit, began + seconds) for _ in range(clients)))
-    elapsed = time.perf_counter() - began
+    elapsed, cpu = time.perf_counter() - began, cpu_seconds(process) - cpu
     took = np.array([row for one in found for row in one])
     after = await counted(port)
     batches, encoded, cached = (after.get(name, 0.0) - before.get(name, 0.0) for name in COUNTS)
@@ -112,6 +121,8 @@ async def load(
         "clients": clients,
         "answers": len(took),
         "per_second": round(len(took) / elapsed, 1),
+        "cpu_ms": round(1e3 * cpu / len(took), 2),
+        "per_second_of_cpu": round((os.cpu_count() or 1) * len(took) / cpu, 1),
         "p50_ms": p50,
         "p95_ms": p95,
         "p99_ms": p99,
@@ -136,12 +147,12 @@ def fresh(seed: int) -> Iterator[str]:
 
 
 def main(library: str, seconds: float = 10.0, limit: int = 24) -> None:
-    with served(library) as port:
-        asyncio.run(load(port, 2, fresh(0), limit, 2.0))  # warm
+    with served(library) as server:
+        asyncio.run(load(server, 2, fresh(0), limit, 2.0))  # warm
         report: dict[str, object] = {"library": library, "limit": limit, "cores": os.cpu_count()}
         for name in ("new", "repeated"):
             texts = fresh(1) if name == "new" else cycle(queries()[:100])
-            report[name] = [asyncio.run(load(port, n, texts, limit, seconds)) for n in CLIENTS]
+            report[name] = [asyncio.run(load(server, n, texts, limit, seconds)) for n in CLIENTS]
     print(json.dumps(report, indent=2))
 
 

@@ -20,7 +20,7 @@ from wordreel.library.expert_runner import ExpertFailed, ExpertLane, ExpertRunne
 from wordreel.media.types import AudioNeed, MediaInfo, Need, Window
 from wordreel.types import Absent, Clip, Track, Words
 
-WINDOW = 15.0  # seconds decoded at once: bounds the memory of large frames
+WINDOW = 5.0  # seconds decoded at once: every expert of every file may hold three windows of large frames
 
 
 class MediaDecoder(Protocol):

@@ -1,7 +1,8 @@
-"""Answers to the latest searches, for a few seconds.
+"""Answers to the latest searches, for some seconds.
 
 People page back and forth, and many ask the same. An answer is that of one state of the library; it is
-forgotten when a request changes something, and after `SECONDS`, because other programs write as well.
+forgotten when a request changes something, and after `SECONDS`, because other programs write as well: a
+server looks at what they wrote as seldom.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from wordreel.lru_cache import LRUCache
 from wordreel.search.hits import Hit
 
-SECONDS = 5.0
+SECONDS = 15.0
 CACHED = 256  # answers, of 20 KB each for a page of hits
 READS = ("GET", "HEAD", "OPTIONS")
 QUESTIONS = ("/api/search",)  # that are posted and change nothing

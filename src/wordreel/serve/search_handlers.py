@@ -87,7 +87,8 @@ def search(service: Service, request: schemas.SearchRequest, query: Query, timer
     """The answer to a search as JSON; to one that was asked a moment ago, the same answer."""
     timer.queue = timer.lap()
     state = service.live.now
-    question = request.model_dump_json(exclude_defaults=True)
+    # Tags and people that the words name may have changed since: the query has what they mean now.
+    question = f"{request.model_dump_json(exclude_defaults=True)}\0{query!r}"
     answer = service.answers.get(state, question) if query.image is None else None
     if answer is None:
         answer = _answer(service, state.check(), request, query)

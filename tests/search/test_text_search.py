@@ -130,7 +130,7 @@ def test_a_search_without_a_bank_scores_all_items_once(searcher, monkeypatch):
 @pytest.mark.parametrize("filters", [Filters(), Filters(kind="video")])
 def test_the_best_videos_are_those_of_a_search_of_their_own(searcher, filters, monkeypatch):
     monkeypatch.setattr(sample, "ROWS", 4)  # so that the sample is not the whole library
-    monkeypatch.setattr(text_search, "CROWD", 2)
+    monkeypatch.setattr("wordreel.hubness.confidence.CROWD", 2)
     searches = []
     best = exact.ExactIndex.best
     monkeypatch.setattr(

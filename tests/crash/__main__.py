@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from tests.crash.annotations import ANNOTATING
 from tests.crash.finished import FinishedOperations, commit
 from tests.crash.operations import OPERATIONS
 from tests.crash.publication import WITH_POSTGRESQL
@@ -27,7 +28,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="write the tables into this folder")
     arguments = parser.parse_args()
     servers = has_postgresql()
-    operations = (*OPERATIONS, *(WITH_POSTGRESQL if servers else ()))
+    operations = (*OPERATIONS, *ANNOTATING, *(WITH_POSTGRESQL if servers else ()))
     names = [one.name for one in operations if not arguments.only or one.name in arguments.only]
     finished = FinishedOperations(ROOT / "build" / "crash", arguments.sample)
     wholly = FinishedOperations(ROOT / "build" / "crash", 0)

@@ -27,7 +27,7 @@ def open_library(folder: Path, create: bool = False) -> wordreel.Library:
 def library_state(folder: Path) -> Any:
     """Everything that a library holds but clocks and ids; None where there is none.
 
-    Rows of the catalogue, the bytes of the tracks that they name, banks, settings and jobs.
+    Rows of the catalogue, the bytes of the tracks that they name, banks, settings, jobs, what owners wrote.
     """
     if not (folder / NAME).is_file():
         return None
@@ -41,12 +41,22 @@ def library_state(folder: Path) -> Any:
             "SELECT b.name, b.source, q.text, q.source FROM banks b LEFT JOIN bank_queries q "
             "ON q.bank = b.name ORDER BY 1, 3"
         )
+        annotations = store.catalogue.rows(
+            "SELECT content, kind, text, start, end FROM annotations ORDER BY 1, 2, 3, 4"
+        )
+        people = store.catalogue.rows(
+            "SELECT p.name, f.content, f.start, f.end FROM people p JOIN person_faces f ON f.person = p.id "
+            "ORDER BY 1, 2, 3"
+        )
         settings = store.catalogue.rows("SELECT name, value FROM settings ORDER BY name")
         return {
             "catalogue": store.digest(),
             "files": [(file.path, file.content) for file in store.files()],
             "tracks": tracks,
             "banks": banks,
+            "annotations": annotations,
+            "saved searches": store.catalogue.rows("SELECT name, query FROM saved_searches ORDER BY name"),
+            "people": people,
             "settings": [row for row in settings if row[0] not in DRAWN],
             "jobs": [
                 (job.id, job.kind, job.state, job.progress, job.report, job.error)

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from tests.crash.annotations import ANNOTATING
 from tests.crash.disk import LOST, Disk, write_tree
 from tests.crash.experiment import KINDS, Tally
 from tests.crash.faults import COMPILER, Call
@@ -19,7 +20,7 @@ SAMPLE = 2  # trials of each operation
 
 @pytest.mark.skipif(COMPILER is None, reason="the fault points need a C compiler")
 def test_operations_survive_a_sample_of_their_fault_points():
-    names = [operation.name for operation in OPERATIONS]
+    names = [operation.name for operation in (*OPERATIONS, *ANNOTATING)]
     results = run_operations(names, SAMPLE)
     assert [one["operation"] for one in results] == names
     assert failures(results) == []

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
+from tests.crash.annotations import ANNOTATING
 from tests.crash.experiment import Experiment, warm_up
 from tests.crash.operations import OPERATIONS
 from tests.crash.publication import WITH_POSTGRESQL
@@ -30,7 +31,7 @@ def spread(items: Sequence[T], most: int) -> list[T]:
 
 def main(folder: Path, sample: int, names: Sequence[str]) -> None:
     warm_up(folder / "warm")
-    for operation in (*OPERATIONS, *WITH_POSTGRESQL):
+    for operation in (*OPERATIONS, *ANNOTATING, *WITH_POSTGRESQL):
         if operation.name in names:
             began = time.monotonic()
             experiment = Experiment(operation, folder / "experiment")

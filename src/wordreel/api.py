@@ -932,10 +932,10 @@ class Library:
     def saved(self) -> SavedSearches:
         """Saved searches.
 
-        >>> saved = library.saved.save("long and red", Query.build("red", min_duration=60))
-        >>> [Path(hit.path).name for hit in library.search(library.saved.get("long and red").query)][:1]
+        >>> saved = library.saved.save("long and green", Query.build("green", min_duration=60))
+        >>> [Path(hit.path).name for hit in library.search(library.saved.get("long and green").query)][:1]
         ['meadow.mp4']
-        >>> library.saved.remove("long and red")
+        >>> library.saved.remove("long and green")
         """
         from wordreel.search.saved import SavedSearches
 

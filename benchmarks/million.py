@@ -88,7 +88,11 @@ def search(folder: Path, queries: int) -> dict[str, Any]:
     library.model.encode(["warm"])
     memory = _PeakMemory()
     opened, seconds = _timed(lambda: Searcher.open(library.store, library.model, choose_scoring))
-    report: dict[str, Any] = {"clips": len(opened), "open_ms": 1e3 * seconds}
+    report: dict[str, Any] = {
+        "clips": len(opened),
+        "load_average": os.getloadavg()[0],
+        "open_ms": 1e3 * seconds,
+    }
     report["first_search_ms"] = 1e3 * _timed(lambda: _search_once(opened))[1]
     held_out = everyday.queries()[::3]
     asked = [held_out[number % len(held_out)] for number in range(queries)]

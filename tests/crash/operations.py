@@ -248,17 +248,6 @@ def run_job(place: Place, library: wordreel.Library) -> None:
         step(place, library)
 
 
-# Tags
-
-
-def tag(place: Place, library: wordreel.Library) -> None:
-    """Tags, notes and saved searches, all or nothing."""
-    with library.store.catalogue.transaction():
-        library.annotations.tag(place.media / "sea.mp4", "beach", 1.0, 2.0)
-        library.annotations.note(place.media / "sea.mp4", "a gull", 2.0, 3.0)
-        library.saved.save("beaches", wordreel.Query("the sea tag:beach"), replace=True)
-
-
 # Migration
 
 
@@ -291,6 +280,5 @@ OPERATIONS = (
     Operation("second backup", before_second_backup, make_backup, state=backup_state),
     Operation("restore", before_restore, restore_backup, opens=False),
     Operation("run a job", base, run_job, (queue_job, claim_job, save_progress, end_job)),
-    Operation("tag a moment", base, tag),
     Operation("migrate", before_migration, only_open),
 )

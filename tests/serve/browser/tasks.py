@@ -64,7 +64,19 @@ def save_it_as_a_clip(user: User) -> None:
 
 
 def find_a_person(user: User) -> None:
-    raise Failed("people are recognised once that is turned on; see the guide")
+    user.click("[data-place=people]")
+    user.page.wait("document.querySelector('main .notice, .people .card')")
+    if user.page.js("Boolean(document.querySelector('main .notice .primary'))"):
+        user.click("main .notice .primary")
+    user.click(".people .card input[type=text]")
+    user.type("Ada")
+    user.page.js("document.activeElement.blur()")
+    user.page.wait("document.querySelector('.people .open')?.ariaLabel.startsWith('Ada')")
+    user.click(".people a.open")
+    user.click(".person a.primary")
+    user.page.wait("document.activeElement.id === 'query'")
+    user.type("talking")
+    user.page.wait("document.querySelector('.results .badge') && !document.querySelector('[aria-busy]')")
 
 
 def add_a_folder(user: User) -> None:
@@ -93,8 +105,8 @@ TASKS: dict[str, Callable[[User], None]] = {
 }
 
 
-def measure(demo: Path) -> dict[str, Any]:
-    """What each task takes."""
+def measure(demo: Path, people: str | None = None) -> dict[str, Any]:
+    """What each task takes; `people` is the address of a server for the task about a person."""
     with tempfile.TemporaryDirectory(prefix="wordreel-tasks-") as name:
         folder = Path(name)
         shutil.copytree(demo / "library", folder / "library.lib")
@@ -105,7 +117,8 @@ def measure(demo: Path) -> dict[str, Any]:
         browser, found = Browser(), {}
         try:
             for task, work in TASKS.items():
-                found[task] = _measured(browser, address, work)
+                there = people if work is find_a_person and people else address
+                found[task] = _measured(browser, there, work)
                 if task == "add a folder":  # the next task asks about one of its files
                     page = browser.page()
                     page.open(address + "/?view=library")
@@ -149,12 +162,15 @@ def _cell(taken: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("demo", type=Path)
+    parser.add_argument(
+        "--people", metavar="ADDRESS", help="a server whose library shows people, for that task"
+    )
     parser.add_argument("--out", type=Path, default=Path("results/page"))
     parser.add_argument("--label", default="after")
     given = parser.parse_args()
     kept = given.out / "tasks.json"
     measured = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-    measured[given.label] = measure(given.demo)
+    measured[given.label] = measure(given.demo, given.people)
     given.out.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
     (given.out / "README.md").write_text(HEAD + table(measured) + "\n", encoding="utf-8")

@@ -60,7 +60,7 @@ function draw(row, job, paused, complain) {
   replace(row,
     h("div", { class: "row" }, h("strong", {}, h("bdi", {}, readable(job.title))), h("span", { class: "small" }, paused && !over ? "paused" : words(job)),
       !over && button({ class: "quiet", on: { click: cancel }, "aria-label": `Cancel ${readable(job.title)}` }, "Cancel")),
-    !over && h("progress", { max: 1, value: part ?? undefined, "aria-label": readable(job.title) }),
+    !over && h("progress", { max: 1, value: part ?? (paused ? 0 : undefined), "aria-label": readable(job.title) }),
     !over && !paused && inWork(job.progress),
     reasons(job.report?.failed ?? []));
 }

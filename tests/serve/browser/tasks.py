@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -28,7 +29,9 @@ HEAD = """# The page: five tasks of a new user
 
 By `python -m tests.serve.browser.tasks DEMO`, on the library of `wordreel demo`, in Chromium. The column "before" was
 taken by the same steps on the page as it was then. Seconds are those of a script that neither reads nor thinks, on a
-machine that did other work: read them as orders of magnitude.
+machine of two cores that did other work (its load is in the head): read them as orders of magnitude. The first search of
+a server that has just started loads the model. The task about a person was done on a library of 38 videos that show people
+(`--people ADDRESS`).
 
 """  # noqa: E501 - Markdown
 
@@ -146,7 +149,8 @@ def _measured(browser: Browser, address: str, work: Callable[[User], None]) -> d
 
 def table(measured: dict[str, Any]) -> str:
     labels = list(measured)
-    lines = ["| task | " + " | ".join(labels) + " |", "|---" * (len(labels) + 1) + "|"]
+    heads = [f"{label}, at load {measured[label]['load']}" for label in labels]
+    lines = ["| task | " + " | ".join(heads) + " |", "|---" * (len(labels) + 1) + "|"]
     for task in TASKS:
         cells = [_cell(measured[label].get(task, {})) for label in labels]
         lines.append(f"| {task} | " + " | ".join(cells) + " |")
@@ -170,7 +174,7 @@ def main() -> None:
     given = parser.parse_args()
     kept = given.out / "tasks.json"
     measured = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-    measured[given.label] = measure(given.demo, given.people)
+    measured[given.label] = {"load": round(os.getloadavg()[0]), **measure(given.demo, given.people)}
     given.out.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
     (given.out / "README.md").write_text(HEAD + table(measured) + "\n", encoding="utf-8")

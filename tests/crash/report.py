@@ -33,7 +33,7 @@ published before, or all of what is published after.
   message, or before it answers. After an error, the command is run again in the same process.
 
 Written by `make test-crash`, with the harness in `tests/crash`; `crash.json` holds the figures.
-All of it is one run on the sources of commit {commit}, {minutes} minutes of work.
+All of it was tried on the sources of commit {commit}, in {minutes} minutes of work.
 """
 
 

@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 from soak_clients import Load, playback_clients, search_clients, writer
-from soak_server import PROMPT, VIDEOS, WORDREEL, Server, clip, served
+from soak_server import JOB, PROMPT, VIDEOS, WORDREEL, Server, clip, served
 
 from wordreel.library import LibraryStore, verify
 from wordreel.serve.encoder import CACHED
@@ -181,7 +181,7 @@ async def crowd(port: int, count: int) -> Counter[str]:
 
 def finished(server: Server, number: int) -> str:
     """The end of the add that the first server left."""
-    until = time.monotonic() + 5 * PROMPT
+    until = time.monotonic() + JOB
     while (state := server.json("GET", f"/api/jobs/{number}")["job"]["state"]) in ("queued", "running"):
         assert time.monotonic() < until, "the job is not resumed"
         time.sleep(0.2)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from soak_server import PROMPT, VIDEOS, Server, clip
+from soak_server import JOB, VIDEOS, Server, clip
 
 from wordreel.banks.everyday import queries
 
@@ -113,7 +113,7 @@ def writer(server: Server, load: Load, media: Path) -> threading.Thread:
 
 def add(server: Server, load: Load, path: Path) -> str | None:
     job = server.json("POST", "/api/folders", {"path": str(path)})["job"]
-    until = time.monotonic() + 5 * PROMPT
+    until = time.monotonic() + JOB
     while (state := server.json("GET", f"/api/jobs/{job['id']}")["job"])["state"] in ("queued", "running"):
         if load.stop.is_set() or time.monotonic() > until:
             return None if load.stop.is_set() else "not done in time"

@@ -19,7 +19,8 @@ import numpy as np
 
 WORDREEL = [sys.executable, "-c", "from wordreel.cli import main; main()"]
 VIDEOS = "/api/videos?limit=100"
-PROMPT = 120.0  # seconds that anything may take
+PROMPT = 120.0  # seconds that a request may take
+JOB = 3600.0  # seconds that an add may take on a busy machine
 
 
 def clip(path: Path, seed: int, seconds: float = 4.0) -> Path:

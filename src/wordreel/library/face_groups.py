@@ -15,7 +15,7 @@ import numpy as np
 
 from wordreel.types import Float32, Float64, Int64
 
-THRESHOLD = 0.40  # which one in 2,000 pairs of strangers reaches: results/people
+THRESHOLD = 0.46  # which one in 10,000 pairs of strangers reaches: results/people
 
 
 def group_faces(

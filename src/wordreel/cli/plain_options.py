@@ -51,8 +51,8 @@ class _PlainOption:
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         """The value in its type."""
-        if value is None and not (param.multiple or param.nargs == -1):
-            return None
+        if value is None and param.nargs != -1:
+            return () if param.multiple else None
         info, kind = self._descriptor.parameter_info, self._descriptor.annotation
         if info.parser is None and (plain := plain_value(value, kind, info)) is not None:
             return plain

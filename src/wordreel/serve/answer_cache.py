@@ -8,6 +8,7 @@ server looks at what they wrote as seldom.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,20 +32,23 @@ class SearchAnswer:
 
 
 class AnswerCache:
-    """Answers by the state of the library and the question. Threads share it."""
+    """Answers by the state of the library and the question. Threads share it.
+
+    It does not keep a state alive: that holds the model and the index.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._answers = LRUCache[tuple[int, str], tuple[float, object, SearchAnswer]](CACHED)
+        self._answers = LRUCache[tuple[int, str], tuple[float, weakref.ref[object], SearchAnswer]](CACHED)
 
     def get(self, state: object, question: str) -> SearchAnswer | None:
         found = self._answers.get((id(state), question))
-        if found is None or found[1] is not state or self._clock() - found[0] > SECONDS:
+        if found is None or found[1]() is not state or self._clock() - found[0] > SECONDS:
             return None
         return found[2]
 
     def put(self, state: object, question: str, answer: SearchAnswer) -> None:
-        self._answers.put((id(state), question), (self._clock(), state, answer))
+        self._answers.put((id(state), question), (self._clock(), weakref.ref(state), answer))
 
     def clear(self) -> None:
         self._answers = LRUCache(CACHED)

@@ -12,7 +12,7 @@ were given by looking at the crops of each span side by side.
 All faces of the films are grouped, labelled or not, and pairs of labelled spans are counted: precision is the
 share of pairs in one group that are one person, recall the share of one person's pairs that are in one group.
 Pairs of spans of different films in one group are counted over all spans: the films show different people, so
-nearly all of these are mistakes, and they grow with the square of the library.
+most of these are probably mistakes, and they grow with the square of the library.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def measure(spans: dict[str, Any]) -> dict[str, Any]:
 
 
 def across(groups: Int64, films: Sequence[str]) -> int:
-    """Pairs of spans of different films in one group, labelled or not: nearly all of them are mistakes."""
+    """Pairs of spans of different films in one group, labelled or not: most are probably mistakes."""
     return sum(
         int(groups[a] == groups[b] and films[a] != films[b]) for a, b in combinations(range(len(films)), 2)
     )

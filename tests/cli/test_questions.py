@@ -116,8 +116,12 @@ def test_files_outside_are_looked_at_and_not_added(shell, tmp_path, media):
     texts = tmp_path / "captions.txt"
     texts.write_text("a bowl of soup\nPlatform 9 for the train to Vienna\na dog runs in the snow\n")
     best = shell.json("caption", str(film), "--from", str(texts))
-    assert best[0]["text"] == "Platform 9 for the train to Vienna"
-    assert len(best) == 3
+    rank = {found["text"]: found["rank"] for found in best}
+    assert len(rank) == 3
+    assert rank["Platform 9 for the train to Vienna"] < rank["a dog runs in the snow"]
+    why = next(found["why"] for found in best if found["text"].startswith("Platform"))
+    assert why[0]["expert"] == "ocr"
+    assert "Platform 9" in why[0]["what"]
     assert len(shell.json("list")) == 2
 
 

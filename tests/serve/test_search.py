@@ -308,14 +308,18 @@ def test_the_head_of_every_address(site):
     assert site.ask("HEAD", "/api/search?text=red").headers["content-type"] == "application/json"
 
 
+class LibraryState:
+    """Stands for a state of the library."""
+
+
 def test_an_answer_is_given_again_until_something_changes():
     clock = [0.0]
     answers = AnswerCache(lambda: clock[0])
-    state, answer = object(), SearchAnswer(b"{}", ())
+    state, answer = LibraryState(), SearchAnswer(b"{}", ())
     answers.put(state, "dog", answer)
     assert answers.get(state, "dog") is answer
     assert answers.get(state, "cat") is None
-    assert answers.get(object(), "dog") is None  # the library has changed
+    assert answers.get(LibraryState(), "dog") is None  # the library has changed
     clock[0] = SECONDS + 0.1
     assert answers.get(state, "dog") is None
     answers.put(state, "dog", answer)
@@ -340,7 +344,7 @@ def test_a_question_asked_again_gets_the_same_answer(site, monkeypatch):
     ("POST", "/api/folders", True), ("DELETE", "/api/videos/1", True),
 ])  # fmt: skip
 def test_requests_that_may_change_something_forget_answers(method, path, forgotten):
-    answers, state = AnswerCache(), object()
+    answers, state = AnswerCache(), LibraryState()
 
     async def app(scope, receive, send):
         answers.put(state, "meanwhile", SearchAnswer(b"{}", ()))

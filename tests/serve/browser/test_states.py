@@ -9,6 +9,7 @@ from tests.serve import fake_server
 from tests.serve.browser import axe
 from tests.serve.browser.cdp import Browser, Page
 from tests.serve.browser.screens import ready, views
+from tests.serve.conftest import wait
 
 VIEWS = views(f"{0:064x}")
 CARDS = "document.querySelectorAll('.results .card a.open').length"
@@ -200,8 +201,7 @@ def test_a_model_is_downloaded_only_after_a_yes(browser: Browser, full: object) 
     page.wait("document.querySelector('.models').textContent.includes('100 jobs are waiting')")
     assert full.fake.asked[-1] == {"model": "clip", "download": True}  # type: ignore[attr-defined]
     page.click("[aria-label='Use bridge']")
-    page.quiet()
-    assert full.fake.asked[-1]["model"] == "bridge"  # type: ignore[attr-defined]
+    wait(lambda: full.fake.asked[-1]["model"] == "bridge")  # type: ignore[attr-defined]
 
 
 def test_long_shots_stand_apart(browser: Browser, full: object) -> None:

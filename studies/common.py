@@ -274,6 +274,8 @@ class Facts:
             if weights.path != checkpoint.SHIPPED:
                 label = "" if weights.label == SHIPPED else f"{weights.label}="
                 said.append(f'--weights "{label}{weights.path.name}"')
+        if most := getattr(self.arguments, "most", None):
+            said.append(f"--most {most}")
         for text in getattr(self.arguments, "beside", ()):
             prefix, _, path = text.rpartition("=")
             said.append(f'--beside "{prefix}={Path(path).name}"')

@@ -8,7 +8,7 @@ Checkpoints of one label are seeds of one model: their figures are averaged, ± 
 Those "without" some videos are measured on these alone.
 `--beside "PREFIX=FILE.json"` adds the rows of another result of this study, with the prefix before their
 labels: of an earlier version of wordreel, or of checkpoints that need experts of their own.
-`--plain` leaves the banks out, for many checkpoints.
+`--plain` leaves the banks out, for many checkpoints; `--most` bounds them.
 Beside them stand the bridge, which learned nothing, and the published figures of `published.json`. A library
 that is not given is left out. Libraries are only read; each needs the tracks of its files, no embeddings.
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -227,17 +227,29 @@ def entries_beside(given: Sequence[str]) -> list[dict[str, Any]]:
     return entries
 
 
+def with_most(collection: Collection, most: int | None) -> Collection:
+    """The collection with banks of at most so many captions.
+
+    >>> [with_most(COLLECTIONS[0], most).most for most in (None, 100)], with_most(COLLECTIONS[2], 9_000).most
+    ([None, 100], 5000)
+    """
+    sizes = [size for size in (collection.most, most) if size is not None]
+    return replace(collection, most=min(sizes, default=None))
+
+
 def main() -> None:
     made = parser(__doc__, "default_model")
     made.add_argument(
         "--beside", action="append", default=[], metavar="PREFIX=FILE", help="another result of this study"
     )
     made.add_argument("--plain", action="store_true", help="no banks: a fraction of the time")
+    made.add_argument("--most", type=int, metavar="N", help="captions of a bank, evenly spaced (all)")
     arguments = made.parse_args()
     weights = parse_weights(arguments.weights)
     facts = Facts("default_model", arguments, weights)
     libraries = {name: path for name in LIBRARIES if (path := getattr(arguments, name)) is not None}
     told = {name: captions_of(arguments.data, name) for name in libraries}
+    collections = [with_most(collection, arguments.most) for collection in COLLECTIONS]
     store = WeightStore()
     held: dict[str, dict[str, list[list[Row]]]] = {}
     for label, path in [(BRIDGE, None), *((w.label, w.path) for w in weights)]:
@@ -246,19 +258,19 @@ def main() -> None:
         searchers = {
             name: searcher_of(View(place, arguments.cache), model) for name, place in libraries.items()
         }
-        for collection in COLLECTIONS:
+        for collection in collections:
             if collection.library in searchers and asked_of(collection, label):
                 progress(f"{label}{f' ({path.name})' if path else ''}: {collection.title}")
                 runs = held.setdefault(collection.name, {}).setdefault(label, [])
                 runs.append(list(rows_of(collection, searchers, told, banks=not arguments.plain)))
     entries = []
-    for collection in COLLECTIONS:
+    for collection in collections:
         if collection.name in held:
             captioned = len(told[collection.library][collection.split])
             entries += entries_of(collection, held[collection.name], captioned)
     entries += entries_beside(arguments.beside)
     published = json.loads(PUBLISHED.read_text("utf-8"))
-    titles = {collection.name: collection.title for collection in COLLECTIONS}
+    titles = {collection.name: collection.title for collection in collections}
     facts.write(
         {"rows": entries, "published": published},
         text_of(entries, published, titles),

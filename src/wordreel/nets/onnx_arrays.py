@@ -8,7 +8,6 @@ raw_data = 9.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -16,12 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.errors import WeightsCorrupt
+from wordreel.nets.protobuf import fields, varint
 from wordreel.types import Float32
 
 _GRAPH, _INITIALIZER = 7, 5
 _DIMS, _DATA_TYPE, _RAW_DATA = 1, 2, 9
 _FLOAT = 1  # of TensorProto.DataType
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
 
 
 @dataclass(frozen=True)
@@ -51,9 +50,9 @@ def map_arrays(path: Path) -> list[MappedArray]:
         with path.open("rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         graph = next(
-            part for number, part in _fields(data) if number == _GRAPH and isinstance(part, memoryview)
+            part for number, part in fields(data) if number == _GRAPH and isinstance(part, memoryview)
         )
-        tensors = [_tensor(_bytes(part)) for number, part in _fields(_bytes(graph)) if number == _INITIALIZER]
+        tensors = [_tensor(_bytes(part)) for number, part in fields(_bytes(graph)) if number == _INITIALIZER]
     except (StopIteration, IndexError, ValueError) as error:
         raise WeightsCorrupt(f"{path} is not a network that wordreel has written ({error})") from None
     return [one for one in tensors if one is not None]
@@ -68,7 +67,7 @@ def _bytes(value: memoryview | int) -> memoryview:
 def _tensor(part: memoryview) -> MappedArray | None:
     shape: list[int] = []
     kind, raw = 0, None
-    for number, value in _fields(part):
+    for number, value in fields(part):
         if number == _DIMS:
             shape += [value] if isinstance(value, int) else _numbers(value)
         elif number == _DATA_TYPE and isinstance(value, int):
@@ -82,43 +81,9 @@ def _tensor(part: memoryview) -> MappedArray | None:
     return MappedArray(raw, tuple(shape))
 
 
-def _fields(message: memoryview) -> Iterator[tuple[int, memoryview | int]]:
-    """Number and value of each field of a message."""
-    at, end = 0, len(message)
-    while at < end:
-        key, at = _varint(message, at)
-        number, wire = key >> 3, key & 7
-        if wire == _VARINT:
-            value, at = _varint(message, at)
-            yield number, value
-            continue
-        if wire == _BYTES:
-            length, at = _varint(message, at)
-        elif wire in (_FIXED64, _FIXED32):
-            length = 8 if wire == _FIXED64 else 4
-        else:
-            raise ValueError(f"wire type {wire}")
-        if at + length > end:
-            raise ValueError("the file ends early")
-        yield number, message[at : at + length]
-        at += length
-
-
 def _numbers(packed: memoryview) -> list[int]:
     values, at = [], 0
     while at < len(packed):
-        value, at = _varint(packed, at)
+        value, at = varint(packed, at)
         values.append(value)
     return values
-
-
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-        if shift > 63:
-            raise ValueError("a number that does not end")

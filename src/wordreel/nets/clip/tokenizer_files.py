@@ -10,12 +10,13 @@ import base64
 import gzip
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from wordreel.errors import NextStep, WeightsError
 from wordreel.nets.clip.config import TokenizerConfig
+from wordreel.nets.protobuf import fields
 
 CONVERTER_VERSION = 1
 TOKENIZER = "tokenizer.json"
@@ -218,49 +219,19 @@ def _read_sentencepiece(data: bytes) -> tuple[list[tuple[str, float]], int | Non
     pieces: list[tuple[str, float]] = []
     unknown, charsmap = None, b""
     try:
-        for field, value in _fields(data):
+        for field, value in fields(data):
             if field == 1:
-                parts = dict(_fields(value))
+                parts = dict(fields(value))
                 pieces.append((parts[1].decode("utf-8"), struct.unpack("<f", parts.get(2, bytes(4)))[0]))
                 if parts.get(3) == UNKNOWN_PIECE:
                     unknown = len(pieces) - 1
             elif field == 3:
-                charsmap = bytes(dict(_fields(value)).get(2, b""))
+                charsmap = bytes(dict(fields(value)).get(2, b""))
     except (IndexError, KeyError, ValueError, TypeError, AttributeError, struct.error):
         raise _wrong("spiece.model is damaged") from None
     if len(pieces) > MAX_TOKENS:
         raise _wrong(f"the vocabulary has more than {MAX_TOKENS} pieces")
     return pieces, unknown, charsmap
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Number and value of each field of a protocol buffer: integers, or the bytes of everything else."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        kind, size = key & 7, {1: 8, 5: 4}.get(key & 7, 0)
-        if kind == 0:
-            value, at = _varint(data, at)
-            yield key >> 3, value
-            continue
-        if kind == 2:
-            size, at = _varint(data, at)
-        if kind not in (1, 2, 5) or at + size > len(data):
-            raise ValueError("not a protocol buffer")
-        yield key >> 3, data[at : at + size]
-        at += size
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-        if shift > 63:
-            raise ValueError("not a protocol buffer")
 
 
 def _wrong(message: str) -> WeightsError:

@@ -138,7 +138,7 @@ class Fence:
 
     @contextmanager
     def _worker(self) -> Iterator[WorkerProcess]:
-        """Lease a worker. It returns to the pool only after a success or an orderly failure."""
+        """Lease a worker. It returns to the pool only after a success or an error that it reported itself."""
         worker = self._lease()
         healthy = False
         try:
@@ -146,8 +146,8 @@ class Fence:
             healthy = True
         except wire.ProtocolError as error:
             raise BrokenMedia(f"the decoder misbehaved on this file: {error}") from error
-        except MediaError as error:
-            healthy = error.__cause__ is None
+        except MediaError:
+            healthy = worker.reported_error
             raise
         finally:
             if healthy:

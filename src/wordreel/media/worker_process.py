@@ -58,6 +58,8 @@ class WorkerProcess:
         finally:
             theirs.close()
         self._link = ours
+        self.reported_error = False
+        """Whether the last command ended with the worker's own report: it has nothing more to send."""
         self._waited = 0.0
         self._reached = 0.0
         self._link.settimeout(_START_SECONDS)
@@ -74,6 +76,7 @@ class WorkerProcess:
     def command(self, descriptor: int, header: dict[str, Any]) -> None:
         """Send a file descriptor and a command; the deadline starts."""
         self._waited = self._reached = 0.0
+        self.reported_error = False
         self._link.settimeout(self._limits.wall_floor)
         try:
             socket.send_fds(self._link, [b"."], [descriptor])
@@ -90,6 +93,7 @@ class WorkerProcess:
                 reached = wire.get_float(header, "reached", -1.0, 1e9)
                 self._reached = min(max(self._reached, reached), self._limits.seconds)
             elif kind == "error":
+                self.reported_error = True
                 raise _to_error(header)
             else:
                 return header

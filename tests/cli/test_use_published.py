@@ -231,7 +231,7 @@ def test_mmt_answers_searches_with_its_own_similarities(wordreel, tmp_path, monk
         videos = []
         for item in IDS:
             (clip,) = store.clips(store.file(f"dataset:MSRVTT/{item}").content)
-            tracks = store.present_tracks(clip.content, tuple(names.values()))
+            (tracks,) = store.present_tracks([clip.content], tuple(names.values()))
             videos.append(
                 {name: clip_rows(tracks[own], clip.clip) for name, own in names.items() if own in tracks}
             )

@@ -70,7 +70,7 @@ def test_absent_is_kept_with_its_reason(store, media):
     for content in by_name.values():
         wanted = ("talk", "never asked", "colour")
         slow = {name: store.track(content, name) for name in wanted}
-        found = store.present_tracks(content, wanted)
+        (found,) = store.present_tracks([content], wanted)
         assert list(found) == [name for name in wanted if isinstance(slow[name], Track)]
         for name, track in found.items():
             np.testing.assert_array_equal(track.values, slow[name].values)

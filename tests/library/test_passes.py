@@ -164,8 +164,8 @@ def test_moments_are_the_stretches_between_key_frames(media, store):
     track = store.track(film, "colour")
     assert [tuple(row) for row in track.times.tolist()] == moments
     assert store.tracks(film)[0].fingerprint == quick_fingerprint(Colour().fingerprint)
-    assert store.present_tracks(film, ["colour"], {"colour": Colour().fingerprint}).keys() == {"colour"}
-    assert store.present_tracks(film, ["colour"], {"colour": Colour(version=2).fingerprint}) == {}
+    assert store.present_tracks([film], ["colour"], {"colour": Colour().fingerprint})[0].keys() == {"colour"}
+    assert store.present_tracks([film], ["colour"], {"colour": Colour(version=2).fingerprint}) == [{}]
     assert store.has_track_by("colour", Colour().fingerprint)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -229,13 +229,10 @@ class LibraryStore:
         row = self.catalogue.one(f"SELECT {_INFO} FROM contents WHERE content = ?", content)  # noqa: S608
         return MediaInfo(*row) if row else None
 
-    def info_and_analysis(self, content: str) -> tuple[MediaInfo, Pass] | None:
-        """What a content is, and the last pass that it has had."""
-        row = self.catalogue.one(
-            f"SELECT {_ANALYSIS}, {_INFO} FROM contents c WHERE content = ?",  # noqa: S608
-            content,
-        )
-        return (MediaInfo(*row[1:]), row[0]) if row else None
+    def infos_and_analyses(self, contents: Sequence[str]) -> dict[str, tuple[MediaInfo, Pass]]:
+        """What each of these contents is, and the last pass that it has had."""
+        rows = self._select_some(f"content, {_ANALYSIS}, {_INFO}", "contents c", contents)
+        return {content: (MediaInfo(*info), analysis) for content, analysis, *info in rows}
 
     def has_content_of_size(self, size: int) -> bool:
         """Whether some content has this many bytes: only then can a new file be a known one."""
@@ -259,35 +256,38 @@ class LibraryStore:
 
     def present_tracks(
         self,
-        content: str,
-        experts: Iterable[str],
+        contents: Sequence[str],
+        experts: Sequence[str],
         fingerprints: Mapping[str, str] | None = None,
         outdated: Mapping[str, frozenset[str]] | None = None,
-    ) -> dict[str, Track]:
-        """The present tracks of one content by these experts, in one query (see `track_hashes`)."""
-        hashes = self.track_hashes(content, experts, fingerprints, outdated)
-        return {name: self.load_track(digest) for name, digest in hashes.items()}
+    ) -> list[dict[str, Track]]:
+        """Of each content, the present tracks by these experts (see `track_hashes`)."""
+        hashes = self.track_hashes(contents, experts, fingerprints, outdated)
+        return [{name: self.load_track(digest) for name, digest in one.items()} for one in hashes]
 
     def track_hashes(
         self,
-        content: str,
-        experts: Iterable[str],
+        contents: Sequence[str],
+        experts: Sequence[str],
         fingerprints: Mapping[str, str] | None = None,
         outdated: Mapping[str, frozenset[str]] | None = None,
-    ) -> dict[str, str]:
-        """The names of the tracks of one content by these experts, those that are present.
+    ) -> list[dict[str, str]]:
+        """Of each content, the names of the tracks by these experts, those that are present.
 
         Of an expert with an entry in `fingerprints`, only a track by that version counts, of all frames or of
         key frames alone, and of one with an entry in `outdated`, none by those versions.
         """
         wanted, unwanted = fingerprints or {}, outdated or {}
-        held = {
-            r.expert: r.hash
-            for r in self.tracks(content)
-            if is_version(r.fingerprint, wanted.get(r.expert))
-            and not any(is_version(r.fingerprint, one) for one in unwanted.get(r.expert, ()))
-        }
-        return {name: digest for name in experts if (digest := held.get(name)) is not None}
+        held: dict[str, dict[str, str]] = {content: {} for content in contents}
+        rows = self._select_some("content, expert, fingerprint, hash", "tracks", list(held))
+        for content, expert, fingerprint, digest in rows:
+            if (
+                digest is not None
+                and is_version(fingerprint, wanted.get(expert))
+                and not any(is_version(fingerprint, one) for one in unwanted.get(expert, ()))
+            ):
+                held[content][expert] = digest
+        return [{name: held[one][name] for name in experts if name in held[one]} for one in contents]
 
     def clips(self, content: str | None = None) -> list[StoredClip]:
         """The clips of one content (or of all that have a file), in order of id."""
@@ -474,6 +474,15 @@ class LibraryStore:
     def _select(self, columns: str, table: str, content: str | None) -> list[tuple[Any, ...]]:
         where, values = ("WHERE content = ?", (content,)) if content else ("", ())
         return self.catalogue.rows(f"SELECT {columns} FROM {table} {where} ORDER BY 1, 2", *values)  # noqa: S608
+
+    def _select_some(self, columns: str, table: str, contents: Sequence[str]) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = []
+        for start in range(0, len(contents), VALUES_AT_ONCE):
+            some = contents[start : start + VALUES_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            query = f"SELECT {columns} FROM {table} WHERE content IN ({marks})"  # noqa: S608
+            rows += self.catalogue.rows(query, *some)
+        return rows
 
     def _count(self, table: str) -> int:
         row = self.catalogue.one(f"SELECT count(*) FROM {table}")  # noqa: S608

@@ -116,12 +116,18 @@ class Bridge(Model):
         return vectors, available
 
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        return self._queries(texts, self._encoder.encode(list(texts)))
+
+    def encode_fast(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        return self._queries(texts, self._encoder.encode_fast(list(texts)))
+
+    def _queries(self, texts: Sequence[str], sentences: Float32) -> list[QueryEmbedding]:
         weights = np.array(self.expert_weights, np.float32)
         return [
             QueryEmbedding(
                 np.stack([self._query(expert, text, sentence) for expert in self.experts]), weights, text
             )
-            for text, sentence in zip(texts, self._encoder.encode(list(texts)), strict=True)
+            for text, sentence in zip(texts, sentences, strict=True)
         ]
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:

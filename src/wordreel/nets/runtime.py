@@ -62,6 +62,13 @@ def providers(available: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
     return [(name, options) for name, options in wanted.items() if name in available]
 
 
+def accelerated() -> bool:
+    """Whether networks run on something faster than the processor."""
+    import onnxruntime as ort
+
+    return len(providers(ort.get_available_providers())) > 1
+
+
 class Network:
     """A loaded ONNX model, from its file or its bytes.
 

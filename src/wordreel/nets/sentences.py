@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
@@ -15,9 +16,10 @@ import numpy as np
 
 from wordreel.lru_cache import LRUCache
 from wordreel.nets.bert_numpy import NumpyBert
-from wordreel.nets.runtime import Network
+from wordreel.nets.runtime import Network, accelerated, cores, shared_by
 from wordreel.nets.wordpiece import plain_ids, read_vocabulary
 from wordreel.types import Float32
+from wordreel.weights.array_cache import write_shared
 from wordreel.weights.store import WeightStore
 
 WEIGHTS = "minilm"
@@ -54,6 +56,8 @@ class SentenceEncoder:
             *filter(None, [trained]),
         )
         self.fingerprint = hashlib.sha256("\x1f".join(facts).encode()).hexdigest()[:16]
+        self._root = store.root
+        self._name = network.stem if network else f"minilm-{self.fingerprint}"
         self._file = network or store.file(WEIGHTS, "network.onnx")
         self._tokenizer_file = store.file(WEIGHTS, "tokenizer.json")
         self._lock = threading.Lock()
@@ -67,7 +71,14 @@ class SentenceEncoder:
             raise TypeError("encode takes a list of sentences; put the sentence into a list")
         if len(sentences) > MAX_CACHED_BATCH:
             return self._encode(sentences, batch)
-        return self._encode_cached(sentences, batch)
+        return self._encode_cached(sentences, lambda new: self._encode(new, batch))
+
+    def encode_fast(self, sentences: Sequence[str]) -> Float32:
+        """Like `encode`, with products in 8 bits on the processor: less than half the time, and vectors whose
+        cosine with the exact ones is 0.99."""
+        if accelerated():
+            return self.encode(sentences)
+        return self._encode_cached(sentences, self._encode_in_8_bits)
 
     def _network(self) -> Network:
         """The network, loaded when there is more than a query to encode; two encoders load at once."""
@@ -75,6 +86,28 @@ class SentenceEncoder:
             if self._loaded is None:
                 self._loaded = Network(self._file)
             return self._loaded
+
+    @cached_property
+    def _network_in_8_bits(self) -> Network:
+        """Made once and stored beside the weights. Each run has one thread: queries come side by side."""
+        path = self._root / "derived" / f"{self._name}-8-bits.onnx"
+        with shared_by(cores()):
+            with suppress(Exception):  # onnxruntime's errors share no class: missing, or damaged
+                return Network(path)
+            from wordreel.nets.quantise import quantise_products
+
+            network = quantise_products(self._file)
+            with suppress(OSError):  # a folder that cannot be written costs only time
+                write_shared(path, network)
+            return Network(network)
+
+    def _encode_in_8_bits(self, sentences: Sequence[str]) -> Float32:
+        """One at a time: a batch would share the steps of its activations."""
+        rows = np.zeros((len(sentences), DIM), np.float32)
+        for row, tokens in enumerate(self.pieces(sentences, MAX_TOKENS)):
+            ids = np.array([tokens], np.int64)
+            rows[row] = self._network_in_8_bits(input_ids=ids, attention_mask=np.ones_like(ids))["sentences"]
+        return rows
 
     @cached_property
     def _first_encoder(self) -> NumpyBert:
@@ -86,11 +119,11 @@ class SentenceEncoder:
             self._first_tokens += tokens
             return self._loaded is None and self._first_tokens <= FIRST_TOKENS
 
-    def _encode_cached(self, sentences: Sequence[str], batch: int) -> Float32:
+    def _encode_cached(self, sentences: Sequence[str], encode: Callable[[Sequence[str]], Float32]) -> Float32:
         """Encode with an LRU cache: queries repeat while a person types and pages."""
         known = {sentence: self._cache.get(sentence) for sentence in sentences}
         new = [sentence for sentence, vector in known.items() if vector is None]
-        known |= dict(zip(new, self._encode(new, batch), strict=True))
+        known |= dict(zip(new, encode(new), strict=True))
         rows = np.zeros((len(sentences), DIM), np.float32)
         for row, sentence in enumerate(sentences):
             rows[row] = known[sentence]

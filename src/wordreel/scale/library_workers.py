@@ -87,8 +87,9 @@ class LibraryWorkers:
             fingerprints=model.track_fingerprints,
             outdated=model.outdated_tracks,
         )
-        while some := [(hashes(content), clips) for content, clips in islice(left, VIDEOS)]:
-            yield some
+        while some := list(islice(left, VIDEOS)):
+            named = hashes([content for content, _ in some])
+            yield [(tracks, clips) for tracks, (_, clips) in zip(named, some, strict=True)]
 
     def encode(self, blocks: Iterable[Sequence[str]]) -> Iterator[list[QueryEmbedding]]:
         """`wordreel.evaluate.library.EncodeBlocks`."""

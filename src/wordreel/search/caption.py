@@ -154,4 +154,5 @@ def _reasons(searcher: Searcher, video: VideoQuery, query: QueryEmbedding, clip:
     """Each expert's share of the plain similarity with its best clip, and what it recognised there."""
     vectors, available = video.vectors[clip], video.available[clip]
     recognised = searcher.model.explain(query, video.tracks, video.clips[clip])
-    return strongest_first(expert_reasons(searcher.model, query, vectors, available, recognised))
+    (reasons,) = expert_reasons(searcher.model, query, vectors[None], available[None], [recognised])
+    return strongest_first(reasons)

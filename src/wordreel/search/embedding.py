@@ -111,7 +111,14 @@ def _refuse_broken(store: LibraryStore, model: Model, contents: Iterable[str]) -
 
 def tracks_of(store: LibraryStore, model: Model, content: str) -> dict[str, Track]:
     """The tracks of one video that the model reads."""
-    return store.present_tracks(content, model.track_experts, model.track_fingerprints, model.outdated_tracks)
+    return tracks_of_all(store, model, [content])[0]
+
+
+def tracks_of_all(store: LibraryStore, model: Model, contents: Sequence[str]) -> list[dict[str, Track]]:
+    """The tracks of each video that the model reads."""
+    return store.present_tracks(
+        contents, model.track_experts, model.track_fingerprints, model.outdated_tracks
+    )
 
 
 def check_model_fits(store: LibraryStore, model: Model) -> None:

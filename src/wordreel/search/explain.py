@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordreel.models.base import EmbeddedClip, Explanation, Model
-from wordreel.search.embedding import tracks_of
+from wordreel.search.embedding import tracks_of_all
 from wordreel.search.hits import Reason
 from wordreel.types import Bool, Float32, QueryEmbedding
 
@@ -20,16 +20,18 @@ def explain_items(searcher: Searcher, rows: Sequence[int], text: EncodedText) ->
     """Of each item, every expert's reason and the quoted words with their bonus, strongest first."""
     model, gallery = searcher.model, searcher.snapshot.gallery
     items = [searcher.snapshot.items[row] for row in rows]
-    contents = dict.fromkeys(item.content for item in items)
-    tracks = {content: tracks_of(searcher.store, model, content) for content in contents}
+    contents = list(dict.fromkeys(item.content for item in items))
+    tracks = dict(zip(contents, tracks_of_all(searcher.store, model, contents), strict=True))
+    vectors = np.asarray(gallery.vectors[np.array(rows, np.int64)])
     clips = [
-        EmbeddedClip(tracks[item.content], item.clip, np.asarray(gallery.vectors[row]))
-        for row, item in zip(rows, items, strict=True)
+        EmbeddedClip(tracks[item.content], item.clip, own) for item, own in zip(items, vectors, strict=True)
     ]
-    explained = []
     recognised = model.explain_all(text.embedding, clips)
-    for row, item, clip, seen in zip(rows, items, clips, recognised, strict=True):
-        reasons = expert_reasons(model, text.embedding, clip.vectors, gallery.available[row], seen)
+    available = np.asarray(gallery.available[np.array(rows, np.int64)])
+    explained = []
+    for row, item, reasons in zip(
+        rows, items, expert_reasons(model, text.embedding, vectors, available, recognised), strict=True
+    ):
         if row in text.lexical.bonus:
             line = text.lexical.best_line(item)
             share = text.lexical.bonus[row]
@@ -39,16 +41,26 @@ def explain_items(searcher: Searcher, rows: Sequence[int], text: EncodedText) ->
 
 
 def expert_reasons(
-    model: Model, query: QueryEmbedding, vectors: Float32, available: Bool, recognised: Explanation
-) -> list[Reason]:
-    """What each expert recognised in a clip, and its share of the similarity, w a ⟨q, v⟩ / Σ w a."""
+    model: Model,
+    query: QueryEmbedding,
+    vectors: Float32,
+    available: Bool,
+    recognised: Sequence[Explanation],
+) -> list[list[Reason]]:
+    """What each expert recognised in each clip, and its share of the similarity, w a ⟨q, v⟩ / Σ w a.
+
+    `vectors [clips, experts, dim]`, `available [clips, experts]`.
+    """
     weights = query.weights * available
-    total = weights.sum()
-    shares = weights * (query.vectors * vectors).sum(axis=1) / total if total > 0 else weights
+    total = weights.sum(axis=1, keepdims=True)
+    shares = weights * (query.vectors * vectors).sum(axis=2) / np.where(total > 0, total, 1)
     return [
-        Reason(expert, float(shares[number]), *recognised[expert])
-        for number, expert in enumerate(model.experts)
-        if expert in recognised
+        [
+            Reason(expert, share, *seen[expert])
+            for expert, share in zip(model.experts, own, strict=True)
+            if expert in seen
+        ]
+        for own, seen in zip(shares.tolist(), recognised, strict=True)
     ]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 if TYPE_CHECKING:
     from wordreel.library.passes import Pass
     from wordreel.library.records import StoredClip
-    from wordreel.library.store import LibraryStore
+    from wordreel.media.types import MediaInfo
     from wordreel.search.scoring import Note
 
 
@@ -144,10 +144,16 @@ AnyHit = TypeVar("AnyHit", bound=Hit)
 
 
 def hit_of(
-    kind: type[AnyHit], store: LibraryStore, item: StoredClip, moment: StoredClip, path: str, **more: Any
+    kind: type[AnyHit],
+    known: tuple[MediaInfo, Pass] | None,
+    item: StoredClip,
+    moment: StoredClip,
+    path: str,
+    **more: Any,
 ) -> AnyHit:
-    """The hit, of this kind, for an item and the moment to display; `more` are its other fields."""
-    info, analysis = store.info_and_analysis(item.content) or (None, "thorough")
+    """The hit, of this kind, for an item and the moment to display; `known` is what the store says of its
+    content (`infos_and_analyses`), `more` are its other fields."""
+    info, analysis = known or (None, "thorough")
     return kind(
         path=path,
         start=moment.start,

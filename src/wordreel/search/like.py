@@ -123,11 +123,12 @@ def _best_pair(searcher: Searcher, video: VideoQuery, rows: Int64) -> LikePair:
 
 def _match(searcher: Searcher, video: VideoQuery, rank: int, pair: LikePair, path: str) -> Match:
     items, row, clip = searcher.snapshot.items, pair.row, pair.clip
-    mine, theirs = _moments(searcher, video, items[row].content)
+    content = items[row].content
+    mine, theirs = _moments(searcher, video, content)
     shares = _shares(searcher, video, clip, row)
     return hit_of(
         Match,
-        searcher.store,
+        searcher.store.infos_and_analyses([content]).get(content),
         items[row],
         items[theirs],
         path,
@@ -135,7 +136,7 @@ def _match(searcher: Searcher, video: VideoQuery, rank: int, pair: LikePair, pat
         score=pair.score,
         why=_reasons(searcher, video, clip, row, shares),
         like=(video.clips[mine].start, video.clips[mine].end),
-        identical=items[row].content == video.content,
+        identical=content == video.content,
     )
 
 

@@ -56,34 +56,31 @@ def search_text(
 
 def _hits(search: TextSearch, query: Query, passing: PassingVideos) -> list[Hit]:
     ranked, corrected = search.rank(passing, query)
-    displayed = ranked[query.offset :]
-    items = search.searcher.snapshot.items
-    paths = passing.paths([items[scored.row].content for scored in displayed])
+    displayed, snapshot = ranked[query.offset :], search.searcher.snapshot
+    items = [snapshot.items[scored.row] for scored in displayed]
+    paths = passing.paths([item.content for item in items])
     label = search.scoring.norm.label if corrected else PLAIN.label
     sure = never_rising(search.confidences(np.array([scored.row for scored in ranked], np.int64)))
-    confidences = None if sure is None else sure[query.offset :]
-    there = [  # not removed since the snapshot
-        (number, scored) for number, scored in enumerate(displayed) if items[scored.row].content in paths
-    ]
-    reasons = explain_items(search.searcher, [scored.row for _, scored in there], search.text)
-    hits: list[Hit] = []
-    for (number, scored), why in zip(there, reasons, strict=True):
-        item = items[scored.row]
-        hits.append(
-            hit_of(
-                Hit,
-                search.searcher.store,
-                item,
-                search.moment(scored.row, item),
-                paths[item.content],
-                rank=query.offset + len(hits) + 1,
-                score=scored.score,
-                why=why,
-                confidence=None if confidences is None else float(confidences[number]),
-                norm=label,
-            )
+    confidences = None if sure is None else sure[query.offset :].tolist()
+    there = [number for number, item in enumerate(items) if item.content in paths]  # not removed since
+    rows = [displayed[number].row for number in there]
+    reasons, moments = explain_items(search.searcher, rows, search.text), search.moments(rows)
+    known = search.searcher.store.infos_and_analyses(list(paths))
+    return [
+        hit_of(
+            Hit,
+            known.get(items[number].content),
+            items[number],
+            moment,
+            paths[items[number].content],
+            rank=query.offset + place,
+            score=displayed[number].score,
+            why=why,
+            confidence=None if confidences is None else confidences[number],
+            norm=label,
         )
-    return hits
+        for place, (number, why, moment) in enumerate(zip(there, reasons, moments, strict=True), start=1)
+    ]
 
 
 def never_rising(confidences: Float32 | None) -> Float32 | None:
@@ -225,14 +222,24 @@ class TextSearch:
             if not columns.clips["whole"][row] or len(snapshot.video_rows(int(columns.video[row]))) == 1
         ]
 
-    def moment(self, row: int, item: StoredClip) -> StoredClip:
-        """What to display of an item: itself, and of a whole video its best clip."""
+    def moments(self, rows: Sequence[int]) -> list[StoredClip]:
+        """What to display of each item: itself, and of a whole video its best clip."""
         snapshot = self.searcher.snapshot
-        rows = snapshot.video_rows(int(snapshot.columns.video[row]))
-        rows = rows[snapshot.columns.clips["whole"][rows] == 0]
-        if not item.whole or not len(rows):
-            return item
-        total = self.plain(rows)
-        if self.scoring.norm.correction is not None:
-            total = total - self.scoring.norm.correction.bias[rows]
-        return snapshot.items[int(rows[int(np.argmax(total))])]
+        whole, video = snapshot.columns.clips["whole"], snapshot.columns.video
+        clips = {}  # of the items that are whole videos with clips
+        for row in rows:
+            if whole[row]:
+                own = snapshot.video_rows(int(video[row]))
+                if len(own := own[whole[own] == 0]):
+                    clips[row] = own
+        best = {}
+        if clips:
+            together = np.concatenate(list(clips.values()))
+            scores = self.plain(together)
+            if self.scoring.norm.correction is not None:
+                scores = scores - self.scoring.norm.correction.bias[together]
+            start = 0
+            for row, own in clips.items():
+                best[row] = int(own[int(np.argmax(scores[start : start + len(own)]))])
+                start += len(own)
+        return [snapshot.items[best.get(row, row)] for row in rows]

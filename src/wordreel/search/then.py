@@ -64,13 +64,14 @@ def search_sequence(
         if snapshot.items[pair.first].content in paths
     ]
     reasons = explain_items(searcher, [pair.first for _, pair in there], encoded[0])
+    known = searcher.store.infos_and_analyses(list(paths))
     hits: list[Hit] = []
     for (number, pair), why in zip(there, reasons, strict=True):
         one, two = snapshot.items[pair.first], snapshot.items[pair.second]
         hits.append(
             hit_of(
                 SequenceHit,
-                searcher.store,
+                known.get(one.content),
                 one,
                 one,
                 paths[one.content],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import PurePath
 
 LONGEST = 255
 MAX_FOLDERS = 100
@@ -22,7 +21,7 @@ def display_path(path: str) -> str:
 
 def display_name(path: str, uploaded: dict[str, str] | None = None) -> str:
     """The name of a file; of an upload, the name its sender gave it."""
-    name = PurePath(path).name
+    name = path.rstrip("/").rpartition("/")[2]
     return (uploaded or {}).get(name) or display_path(name)
 
 

@@ -41,10 +41,13 @@ class CachedQueryModel(Model):
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         if len(texts) > MOST:  # a bank: caching it would evict what people search for
             return self._model.encode(texts)
+        return self.encode_fast(texts)
+
+    def encode_fast(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         known = {text: self.latest.get(text) for text in texts}
         new = [text for text, query in known.items() if query is None]
         if new:
-            for text, embedding in zip(new, self._model.encode(new), strict=True):
+            for text, embedding in zip(new, self._model.encode_fast(new), strict=True):
                 known[text] = embedding
                 self.latest.put(text, embedding)
         return [query for text in texts if (query := known[text]) is not None]

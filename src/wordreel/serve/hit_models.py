@@ -16,11 +16,8 @@ def hit_models(
     searcher: Searcher, hits: Sequence[Hit], weights: Sequence[float] | None, uploaded: dict[str, str]
 ) -> list[schemas.HitModel]:
     """`weights` is the query's mixture of experts; None for look-alikes."""
-    numbers = searcher.snapshot.columns.numbers([hit.content for hit in hits])
-    return [
-        _hit(hit, _parts(searcher, int(number), weights), uploaded)
-        for hit, number in zip(hits, numbers, strict=True)
-    ]
+    shares = _expert_shares(searcher, [hit.content for hit in hits], weights)
+    return [_hit(hit, own, uploaded) for hit, own in zip(hits, shares, strict=True)]
 
 
 def reason_models(why: Iterable[Reason]) -> list[schemas.ReasonModel]:
@@ -61,13 +58,21 @@ def _later(hit: SequenceHit) -> schemas.ThenModel:
     return schemas.ThenModel(start=hit.then[0], end=hit.then[1], score=schemas.finite(hit.then_score))
 
 
-def _parts(searcher: Searcher, video: int, weights: Sequence[float] | None) -> dict[str, float]:
-    """w a / Σ w a: the mixture weight of each expert for this video, given by its number."""
-    experts = searcher.model.experts
-    if weights is None:
-        return {}
-    snapshot = searcher.snapshot
-    available = snapshot.gallery.available[snapshot.video_rows(video)].any(axis=0)
-    parts = np.asarray(weights, np.float64) * available
-    total = parts.sum()
-    return {e: round(float(p / total), 4) for e, p in zip(experts, parts, strict=True)} if total > 0 else {}
+def _expert_shares(
+    searcher: Searcher, contents: Sequence[str], weights: Sequence[float] | None
+) -> list[dict[str, float]]:
+    """w a / Σ w a: the mixture weight of each expert for each of these videos."""
+    if weights is None or not contents:
+        return [{} for _ in contents]
+    snapshot, experts = searcher.snapshot, searcher.model.experts
+    rows = [snapshot.video_rows(number) for number in snapshot.columns.numbers(contents).tolist()]
+    shares = np.zeros((len(contents), len(experts)))
+    for number, own in enumerate(rows):
+        shares[number] = snapshot.gallery.available[own].any(axis=0)
+    shares *= np.asarray(weights, np.float64)
+    total = shares.sum(axis=1, keepdims=True)
+    shares = (shares / np.where(total > 0, total, 1)).round(4)
+    return [
+        dict(zip(experts, own, strict=True)) if there else {}
+        for own, there in zip(shares.tolist(), (total[:, 0] > 0).tolist(), strict=True)
+    ]

@@ -8,10 +8,10 @@ validation videos.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -111,22 +111,28 @@ class Reel(CheckpointModel):
         return vectors, available
 
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        # Too little for a network to share among its threads: each of the two has a core.
+        beside = len(texts) <= FEW and threads() > 1
+        return self._queries(texts, self._bridge.encode, self._encoder.encode, beside)
+
+    def encode_fast(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        return self._queries(texts, self._bridge.encode_fast, self._encoder.encode_fast, threads() > 1)
+
+    def _queries(
+        self,
+        texts: Sequence[str],
+        bridge: Callable[[Sequence[str]], list[QueryEmbedding]],
+        own: Callable[[Sequence[str]], Float32],
+        beside: bool,
+    ) -> list[QueryEmbedding]:
+        """The learned row, from its `own` sentence vectors, on those of the bridge, computed `beside` it."""
+        others = _pool().submit(bridge, texts).result if beside else partial(bridge, texts)
+        learned = embed_sentences(self.checkpoint.tower, own(list(texts)), self._words.add(texts))
         weights = np.array(list(WEIGHTS.values()), np.float32)
-        if len(texts) <= FEW and threads() > 1:
-            # Too little for a network to share among its threads, so each of the two has a core.
-            beside = _pool().submit(self._bridge.encode, texts)
-            learned = self._learned(texts)
-            others = beside.result()
-        else:
-            learned, others = self._learned(texts), self._bridge.encode(texts)
         return [
             QueryEmbedding(np.concatenate([row[None], known.vectors]), weights, known.text)
-            for row, known in zip(learned, others, strict=True)
+            for row, known in zip(learned, others(), strict=True)
         ]
-
-    def _learned(self, texts: Sequence[str]) -> Float32:
-        """`[texts, dim]`: the learned row."""
-        return embed_sentences(self.checkpoint.tower, self.sentences(texts), self._words.add(texts))
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """What the bridge recognised; the learned row is explained with the labels of its inputs."""

@@ -49,7 +49,6 @@ class Browser:
             [program, *flags, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         self.port = self._port()
-        self.pages: list[Page] = []
 
     def _port(self) -> int:
         told = Path(self.home) / "DevToolsActivePort"
@@ -70,14 +69,11 @@ class Browser:
         )  # fmt: skip
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         made.send("Emulation.setEmulatedMedia", features=[scheme])
-        self.pages.append(made)
         return made
 
     def close(self) -> None:
         self.process.terminate()
         self.process.wait(60)
-        for page in self.pages:
-            page.held.close()
         shutil.rmtree(self.home, ignore_errors=True)
 
 
@@ -88,12 +84,18 @@ class Page:
         from websockets.sync.client import connect
 
         self.held = ExitStack()
-        self.socket = self.held.enter_context(connect(address, max_size=None, ping_interval=None))
+        self.socket = self.held.enter_context(
+            connect(address, max_size=None, ping_interval=None, close_timeout=1)
+        )
         self.number = 0
         self.errors: list[str] = []
         self.requests: list[str] = []
         for domain in ("Page", "Runtime", "Network", "Log", "DOM"):
             self.send(f"{domain}.enable")
+
+    def close(self) -> None:
+        self.send("Page.close")
+        self.held.close()
 
     def send(self, method: str, **params: Any) -> Any:
         self.number += 1

@@ -34,4 +34,4 @@ def full() -> Iterator[Any]:
 def page(browser: Browser) -> Iterator[Page]:
     opened = browser.page()
     yield opened
-    opened.send("Page.close")
+    opened.close()

@@ -60,7 +60,7 @@ def draw(folder: Path, address: str, shown: dict[str, str]) -> None:
                     page.open(address + path)
                     page.wait(ready(view))
                     page.shot(folder / f"{view}-{size}-{scheme}.png")
-                page.send("Page.close")
+                page.close()
     finally:
         browser.close()
 

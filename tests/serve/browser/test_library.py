@@ -91,4 +91,4 @@ def test_pictures_are_as_sharp_as_the_screen(browser: Browser, full: Any) -> Non
     page.open(full.address + "/")
     page.wait("document.querySelector('.card img')?.naturalWidth > 0")
     assert "size=360" in page.js("document.querySelector('.card img').currentSrc")
-    page.send("Page.close")
+    page.close()

@@ -93,7 +93,7 @@ def page(browser: Browser, server: Running) -> Iterator[Page]:
     assert opened.quiet() == []
     here = (server.address, "data:", "blob:", "about:")
     assert [url for url in opened.requests if not url.startswith(here)] == [], "no other host is asked"
-    opened.send("Page.close")
+    opened.close()
 
 
 def shot(page: Page, name: str) -> None:
@@ -348,7 +348,7 @@ def test_the_audit_finds_nothing_serious(
         found = [line for line in axe.findings(opened, source) if line.startswith(("serious", "critical"))]
         assert found == [], address
         assert opened.js("document.documentElement.scrollWidth <= innerWidth"), address
-    opened.send("Page.close")
+    opened.close()
 
 
 def test_a_token_opens_the_page(browser: Browser, demo: Path, tmp_path: Path) -> None:

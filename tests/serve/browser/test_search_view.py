@@ -80,7 +80,7 @@ def test_chips_stay_in_view_on_a_phone(browser: Browser, full: Any) -> None:
     page.click(".tool[aria-controls=filters]")
     page.click(".ranking-fields .tool")
     page.wait("document.querySelectorAll('.ranks').length === 2")
-    page.send("Page.close")
+    page.close()
 
 
 def test_messages_have_no_words_of_machines(page: Page, full: Any) -> None:

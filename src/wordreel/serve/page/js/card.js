@@ -15,8 +15,9 @@ export function card(hit, route) {
   }, picture(hit));
   const reasons = h("div", { hidden: true });
   const box = h("li", { class: "card", data: { content: hit.content } }, link,
-    h("div", { class: "about" }, h("span", { class: "title", title: readable(hit.path) }, h("bdi", {}, readable(hit.name))),
-      h("div", { class: "row" }, hit.file ? fact(hit) : confidence(hit), quickLook(hit), like(hit), !hit.file && whyButton(hit, reasons)), reasons));
+    h("div", { class: "about" },
+      h("div", { class: "row named" }, h("span", { class: "title", title: readable(hit.path) }, h("bdi", {}, readable(hit.name))), quickLook(hit)),
+      h("div", { class: "row" }, hit.file ? fact(hit) : confidence(hit), like(hit), !hit.file && whyButton(hit, reasons)), reasons));
   playOn(link, link.querySelector(".thumb"), hit);
   return box;
 }

@@ -79,7 +79,7 @@ async function show(container, route, banks, signal, again) {
 
 function chart(answer) {
   const legend = SIDES.map((words, at) => h("li", {}, h("span", { class: `key key${at + 1}` }), words));
-  const words = `${plural(answer.queries, "sample query", "sample queries")} (${answer.bank}), ${plural(answer.videos, "file")}. ${sentence(answer.note)}`;
+  const words = `${plural(answer.queries, "sample query", "sample queries")} (${answer.bank}), ${plural(answer.videos, "file")}.${answer.note ? ` ${sentence(answer.note)}` : ""}`;
   return h("div", { class: "chart" },
     h("figure", {}, h("ul", { class: "legend" }, legend), histogram({ [SIDES[0]]: answer.before.histogram, [SIDES[1]]: answer.after.histogram }, answer.edges, answer.k),
       h("figcaption", { class: "small" }, words)),

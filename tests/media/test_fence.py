@@ -254,6 +254,12 @@ def test_needs_that_make_no_sense(fence, film, needs):
         fence.stream(film, needs)
 
 
+@pytest.mark.parametrize("span", [(1.0, None), (0.0, 2.0)])
+def test_sound_is_not_decoded_in_part(fence, film, span):
+    with pytest.raises(ValueError, match="from beginning to end"):
+        fence.run(film, StreamRequest((AudioNeed(16000),), 60.0, *span))
+
+
 def test_a_closed_fence_says_so(film):
     with Fence() as fence:
         pass

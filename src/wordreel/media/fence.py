@@ -185,6 +185,8 @@ def _check(request: StreamRequest) -> None:
                 raise ValueError(f"{need} cannot be served: rate and side must be above 0")
         elif not 1000 <= need.rate <= 384000:
             raise ValueError(f"{need} cannot be served: 1000 to 384000 samples a second")
+        elif request.start or request.stop is not None:
+            raise ValueError(f"{need} cannot be served in part: sound is decoded from beginning to end")
 
 
 def _info(header: dict[str, Any], file: OpenFile) -> MediaInfo:

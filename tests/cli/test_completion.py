@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -61,3 +62,11 @@ def test_the_shell_reads_its_script(shell, tmp_path):
         pytest.skip(f"{shell} is not installed")
     (tmp_path / "script").write_text(script(shell), "utf-8")
     assert subprocess.run([shell, "-n", str(tmp_path / "script")], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("verb", ["bank", "saved", "weights", "tag", "people"])
+def test_groups_have_no_completion_of_their_own(verb):
+    command = [sys.executable, "-c", "from wordreel.cli import main; main()", verb, "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "Usage" in shown
+    assert "completion" not in shown

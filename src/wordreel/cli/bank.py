@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from wordreel.library.banks import Bank
 
 app = typer.Typer(
+    add_completion=False,
     help="Build, check and use query banks: sample queries that show which videos turn up too often.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wordreel.library.people import Person
 
 app = typer.Typer(
+    add_completion=False,
     help="Group faces by person and name them. Off unless you turn it on; nothing leaves this machine.",
     no_args_is_help=True,
     rich_markup_mode=None,

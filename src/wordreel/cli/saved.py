@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wordreel.search.saved import SavedSearch
 
 app = typer.Typer(
+    add_completion=False,
     help="Save searches with their filters under a name, and run them again.",
     no_args_is_help=True,
     rich_markup_mode=None,

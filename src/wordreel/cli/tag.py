@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wordreel.library.annotations import Annotation
 
 app = typer.Typer(
+    add_completion=False,
     help="Tag moments and write notes on them; searches find both.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wordreel.weights.store import WeightStore
 
 app = typer.Typer(
+    add_completion=False,
     help="Fetch, add, list and remove weights of experts and backbones.",
     invoke_without_command=True,
     rich_markup_mode=None,

@@ -17,6 +17,8 @@ from wordreel.search.scoring import SEARCHABLE
 BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue", "nothing at all"]
 TEXTS = ["red", "green and blue", "blue dogs", "green", "red green blue"]
 
+NONE = (np.zeros(0, np.int64), np.zeros(0, np.float32))  # no item has the words of a query
+
 
 @pytest.fixture
 def work(searcher, store):
@@ -46,7 +48,7 @@ def test_searchable_methods_need_no_other_queries_and_can_score_candidates():
 @pytest.mark.parametrize("name", [name for name in SEARCHABLE if name not in ("none", "gc")])
 @pytest.mark.parametrize("text", TEXTS)
 def test_search_with_a_norm_equals_the_dense_definition(work, name, text, monkeypatch):
-    monkeypatch.setattr(lexical, "item_bonus", lambda snapshot, rows: {})
+    monkeypatch.setattr(lexical, "item_bonus", lambda snapshot, rows: NONE)
     method = make_method(name)
     norm = work.norm(method)
     assert norm.correction is not None
@@ -65,7 +67,7 @@ def test_search_with_a_norm_equals_the_dense_definition(work, name, text, monkey
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_globally_corrected_rescores_candidates_like_the_dense_definition(work, text, monkeypatch):
-    monkeypatch.setattr(lexical, "item_bonus", lambda snapshot, rows: {})
+    monkeypatch.setattr(lexical, "item_bonus", lambda snapshot, rows: NONE)
     expected = dense(work, make_method("gc"), text)
     hits = find(work.searcher, text, limit=100, norm=work.norm(make_method("gc")))
     assert len(hits) == len(expected)

@@ -60,7 +60,8 @@ def sure(scores, rows, rivals):
 
 def everything(searcher, text, limit, moments, norm, least):
     """Every item scored, for its confidence and for the ranking, whatever the rank."""
-    query, bonus = searcher.model.encode([text])[0], lexical_matches(searcher.snapshot, text).bonus
+    query, found = searcher.model.encode([text])[0], lexical_matches(searcher.snapshot, text)
+    bonus = dict(zip(found.items.tolist(), found.values.tolist(), strict=True))
     vectors, weights = query.vectors[None], query.weights[None]
     snapshot, count = searcher.snapshot, len(searcher)
     extra = np.array([bonus.get(row, 0.0) for row in range(count)], np.float32)

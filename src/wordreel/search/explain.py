@@ -29,12 +29,11 @@ def explain_items(searcher: Searcher, rows: Sequence[int], text: EncodedText) ->
     recognised = model.explain_all(text.embedding, clips)
     available = np.asarray(gallery.available[np.array(rows, np.int64)])
     explained = []
-    for row, item, reasons in zip(
-        rows, items, expert_reasons(model, text.embedding, vectors, available, recognised), strict=True
-    ):
-        if row in text.lexical.bonus:
+    bonus = text.lexical.of(np.array(rows, np.int64)).tolist()
+    of_experts = expert_reasons(model, text.embedding, vectors, available, recognised)
+    for item, share, reasons in zip(items, bonus, of_experts, strict=True):
+        if share:
             line = text.lexical.best_line(item)
-            share = text.lexical.bonus[row]
             reasons.append(Reason(f"{line.expert} words", share, f"“{line.text}”", (line.start, line.end)))
         explained.append(strongest_first(reasons))
     return explained

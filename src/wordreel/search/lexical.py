@@ -14,7 +14,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,26 +65,21 @@ def bonus(terms: Mapping[str, int], matched: Iterable[str], videos: int) -> floa
 
 @dataclass(frozen=True, eq=False)
 class LexicalMatches:
-    """Each query term with the word rows that contain it, and the bonus they give items, by gallery row."""
+    """Each query term with the word rows that contain it, and the bonus that they give to items.
+
+    `items` are the gallery rows that have a bonus, in order, and `values` their bonus.
+    """
 
     rows: Mapping[str, list[WordRow]]
-    bonus: Mapping[int, float]
-
-    @cached_property
-    def items(self) -> Int64:
-        """The gallery rows that have a bonus, in order."""
-        return np.array(sorted(self.bonus), np.int64)
+    items: Int64
+    values: Float32
 
     def of(self, rows: Int64) -> Float32:
         """The bonus of each of these gallery rows, 0 where there is none."""
-        if not self.bonus:
+        if not len(self.items):
             return np.zeros(len(rows), np.float32)
         at = np.minimum(np.searchsorted(self.items, rows), len(self.items) - 1)
-        return np.where(self.items[at] == rows, self._values[at], np.float32(0))
-
-    @cached_property
-    def _values(self) -> Float32:
-        return np.array([self.bonus[row] for row in self.items.tolist()], np.float32)
+        return np.where(self.items[at] == rows, self.values[at], np.float32(0))
 
     def best_line(self, item: StoredClip) -> WordRow:
         """The line of an item that contains the most query terms."""
@@ -101,21 +95,21 @@ class LexicalMatches:
 def lexical_matches(snapshot: LibrarySnapshot, text: str) -> LexicalMatches:
     """Where the terms of a query are spoken or on screen."""
     rows = {term: snapshot.store.search_words([term], limit=MOST_ROWS) for term in terms_of(text)}
-    return LexicalMatches(rows, item_bonus(snapshot, rows))
+    return LexicalMatches(rows, *item_bonus(snapshot, rows))
 
 
-def item_bonus(snapshot: LibrarySnapshot, rows: Mapping[str, list[WordRow]]) -> dict[int, float]:
-    """The bonus of every item in which some query term is spoken or on screen, by gallery row."""
+def item_bonus(snapshot: LibrarySnapshot, rows: Mapping[str, list[WordRow]]) -> tuple[Int64, Float32]:
+    """The gallery rows of all items in which some query term is spoken or on screen, and their bonus."""
     counts = {term: len({row.content for row in matches}) for term, matches in rows.items()}
     holding = {term: overlapping_rows(snapshot, matches) for term, matches in rows.items() if matches}
     if not holding:
-        return {}
+        return np.zeros(0, np.int64), np.zeros(0, np.float32)
     every = np.unique(np.concatenate(list(holding.values())))
     matched = np.stack([np.isin(every, some, assume_unique=True) for some in holding.values()], axis=1)
     patterns, which = np.unique(matched, axis=0, return_inverse=True)
     terms, videos = np.array(list(holding)), snapshot.video_count()
-    values = np.array([bonus(counts, terms[pattern].tolist(), videos) for pattern in patterns])
-    return dict(zip(every.tolist(), values[which.ravel()].tolist(), strict=True))
+    values = [bonus(counts, terms[pattern].tolist(), videos) for pattern in patterns]
+    return every, np.array(values, np.float32)[which.ravel()]
 
 
 def _overlaps(item: StoredClip, word: WordRow) -> bool:

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wordreel.library.records import StoredClip
 from wordreel.search.explain import explain_items
@@ -23,7 +24,7 @@ from wordreel.search.filters import PassingVideos
 from wordreel.search.hits import Hit, Results, hit_of
 from wordreel.search.query import Query, needs_confidence
 from wordreel.search.scoring import PLAIN, RivalScores, Scoring
-from wordreel.types import Float32, Int64
+from wordreel.types import Bool, Float32, Int64
 
 if TYPE_CHECKING:
     from wordreel.search.searcher import EncodedText, Searcher
@@ -149,12 +150,18 @@ class TextSearch:
             if len(found) < depth or len(np.unique(video[found])) >= CROWD:
                 break
             depth *= 4
-        rows = np.union1d(found, self.text.lexical.items)
-        scores = self.plain(rows)
-        best: dict[int, float] = {}
-        for number, score in zip(video[rows].tolist(), scores.tolist(), strict=True):
-            best[number] = max(score, best.get(number, score))
-        return np.array(list(best.values()), np.float32)
+        found = np.setdiff1d(found, self.text.lexical.items)
+        rows = np.concatenate([found, self.text.lexical.items])
+        scores = np.concatenate([self.plain(found), self._plain_with_words])
+        videos, of = np.unique(video[rows], return_inverse=True)
+        best = np.full(len(videos), -np.inf, np.float32)
+        np.maximum.at(best, of, scores)
+        return best
+
+    @cached_property
+    def _plain_with_words(self) -> Float32:
+        """Similarity and bonus of every item that has one, which ranking and confidences both ask for."""
+        return self.plain(self.text.lexical.items)
 
     def confidences(self, rows: Int64) -> Float32 | None:
         """How sure each of these items is by itself; None without a query bank that can tell."""
@@ -169,9 +176,9 @@ class TextSearch:
         With a minimum confidence, the search ends where three quarters of what it saw are too uncertain.
         """
         norm, snapshot, limit = self.scoring.norm, self.searcher.snapshot, query.offset + query.limit
-        allowed, extra = passing.allowed, self.text.lexical.items
+        allowed, extra, gained = passing.allowed, self.text.lexical.items, self._plain_with_words
         if allowed is not None:
-            extra = extra[allowed[extra]]
+            extra, gained = extra[allowed[extra]], gained[allowed[extra]]
         many = norm.rescore is not None or query.min_confidence > 0
         depth = max(CANDIDATES, 4 * limit) if many else 4 * limit
         while True:
@@ -179,48 +186,58 @@ class TextSearch:
             best = snapshot.index.search(self.vectors, self.weights, k, allowed, norm.correction)
             if best.plain is not None and passing.passed is None:
                 self._plain_best[k] = best.plain.rows[0]
-            rows = best.rows[0][best.rows[0] >= 0]
-            scores = dict(zip(rows.tolist(), best.scores[0].tolist(), strict=False))
-            if len(extra):
-                gained = self.plain(extra)
-                if norm.correction is not None and best.corrected[0]:
-                    gained = gained - norm.correction.bias[extra]
-                pairs = zip(extra.tolist(), gained.tolist(), strict=True)
-                scores |= {row: score for row, score in pairs if score > -np.inf}
-            if norm.rescore is not None and scores:
-                some = np.array(list(scores), np.int64)
-                plain = np.array(list(scores.values()), np.float32)
-                scores = dict(zip(some.tolist(), norm.rescore(plain[None], some)[0].tolist(), strict=True))
-            everything = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
-            sure = self._confident(everything, query.min_confidence)
-            chosen = self._moments(sure) if query.moments else self._videos(sure)
-            last = everything[-1:] if query.min_confidence <= 0 else everything[len(everything) // 4 :]
-            if len(chosen) >= limit or len(rows) < depth or not set(last) & set(sure):
-                return chosen[:limit], norm.rescore is not None or bool(best.corrected[0])
+            corrected = norm.correction is not None and bool(best.corrected[0])
+            there = best.rows[0] >= 0
+            found = best.rows[0][there]
+            rows, scores = self._joined(
+                found,
+                best.scores[0][there],
+                extra,
+                gained - norm.correction.bias[extra] if corrected and norm.correction is not None else gained,
+            )
+            if norm.rescore is not None and len(rows):
+                scores = norm.rescore(scores[None], rows)[0]
+            order = np.lexsort((rows, -scores))
+            rows, scores = rows[order], scores[order]
+            sure = self._confident(rows, query.min_confidence)
+            chosen = self._moments(rows[sure]) if query.moments else self._videos(rows[sure])
+            last = slice(-1, None) if query.min_confidence <= 0 else slice(len(rows) // 4, None)
+            if len(chosen) >= limit or len(found) < depth or not sure[last].any():
+                picked = np.flatnonzero(sure)[chosen[:limit]]
+                pairs = zip(rows[picked].tolist(), scores[picked].tolist(), strict=True)
+                return [_Scored(*pair) for pair in pairs], norm.rescore is not None or bool(best.corrected[0])
             depth *= 4
 
-    def _confident(self, ordered: list[tuple[int, float]], least: float) -> list[tuple[int, float]]:
-        if least <= 0 or not ordered:
-            return ordered
-        confidences = self.confidences(np.array([row for row, _ in ordered], np.int64))
-        if confidences is None:
-            return []
-        return [pair for pair, sure in zip(ordered, confidences >= least, strict=True) if sure]
+    @staticmethod
+    def _joined(
+        found: Int64, scores: Float32, extra: Int64, gained: Float32
+    ) -> tuple[Int64, NDArray[np.floating[Any]]]:
+        """What the index found and the items with a bonus, each once, with their scores."""
+        scored = gained > -np.inf
+        extra, gained = extra[scored], gained[scored]
+        other = ~np.isin(found, extra)
+        return np.concatenate([found[other], extra]), np.concatenate([scores[other], gained])
 
-    def _videos(self, ordered: list[tuple[int, float]]) -> list[_Scored]:
-        video = self.searcher.snapshot.columns.video
-        best: dict[int, _Scored] = {}
-        for row, score in ordered:
-            best.setdefault(int(video[row]), _Scored(row, score))
-        return list(best.values())
+    def _confident(self, rows: Int64, least: float) -> Bool:
+        """Which of these items are sure enough."""
+        if least <= 0 or not len(rows):
+            return np.ones(len(rows), bool)
+        confidences = self.confidences(rows)
+        return np.zeros(len(rows), bool) if confidences is None else np.asarray(confidences >= least)
 
-    def _moments(self, ordered: list[tuple[int, float]]) -> list[_Scored]:
-        columns, snapshot = self.searcher.snapshot.columns, self.searcher.snapshot
-        return [
-            _Scored(row, score)
-            for row, score in ordered
-            if not columns.clips["whole"][row] or len(snapshot.video_rows(int(columns.video[row]))) == 1
-        ]
+    def _videos(self, rows: Int64) -> Int64:
+        """Where in a ranking the best item of each video is."""
+        first = np.unique(self.searcher.snapshot.columns.video[rows], return_index=True)[1]
+        return np.sort(first)
+
+    def _moments(self, rows: Int64) -> Int64:
+        """Where in a ranking the moments are: clips, and whole videos that have no clips."""
+        snapshot = self.searcher.snapshot
+        whole, video = snapshot.columns.clips["whole"][rows], snapshot.columns.video[rows]
+        kept = whole == 0
+        for at in np.flatnonzero(~kept).tolist():
+            kept[at] = len(snapshot.video_rows(int(video[at]))) == 1
+        return np.flatnonzero(kept)
 
     def moments(self, rows: Sequence[int]) -> list[StoredClip]:
         """What to display of each item: itself, and of a whole video its best clip."""

@@ -165,7 +165,6 @@ def row_scores(
     vectors, available = np.asarray(gallery.vectors[at]), np.asarray(gallery.available[at])
     rows = np.empty((len(model.experts), len(texts), len(at)), np.float32)
     bonus = np.zeros((len(texts), len(at)), np.float32)
-    column = {int(row): number for number, row in enumerate(at)}
     for start in range(0, len(texts), AT_ONCE):
         span = slice(start, start + AT_ONCE)
         queries = np.stack([query.vectors for query in model.encode(texts[span])])
@@ -174,9 +173,7 @@ def row_scores(
         if on_progress:
             on_progress(Progress("encoding captions", min(start + AT_ONCE, len(texts)), len(texts)))
     for number, text in enumerate(texts):
-        for row, value in lexical_matches(searcher.snapshot, text).bonus.items():
-            if row in column:
-                bonus[number, column[row]] = value
+        bonus[number] = lexical_matches(searcher.snapshot, text).of(at)
     return RowScores(rows, available, bonus, edges)
 
 

@@ -154,12 +154,11 @@ def _texts(
 
 def _bonus(searcher: Searcher, texts: Sequence[str], rows: Sequence[int]) -> tuple[Int64, Int64, Float32]:
     """What a search adds for spoken words and on-screen text: no model affects it, but it changes ranks."""
-    position = {row: item for item, row in enumerate(rows)}
-    matches = [
-        (number, position[row], value)
-        for number, text in enumerate(texts)
-        for row, value in lexical_matches(searcher.snapshot, text).bonus.items()
-        if row in position
-    ]
-    columns = list(zip(*matches, strict=True)) or [(), (), ()]
-    return np.array(columns[0], np.int64), np.array(columns[1], np.int64), np.array(columns[2], np.float32)
+    every = np.array(rows, np.int64)
+    bonus = [lexical_matches(searcher.snapshot, text).of(every) for text in texts]
+    found = [np.flatnonzero(of_text) for of_text in bonus]
+    values = [of_text[some] for of_text, some in zip(bonus, found, strict=True)]
+    if not found:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+    numbers = np.repeat(np.arange(len(texts)), [len(some) for some in found])
+    return numbers, np.concatenate(found), np.concatenate(values)

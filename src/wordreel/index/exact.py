@@ -19,6 +19,7 @@ from wordreel.models.similarity import divide, flatten_queries
 from wordreel.types import Bool, Float32
 
 BLOCK = 16_384
+GATHERED = 256  # rows, from here and there, copied at once
 
 
 class ExactIndex(Index):
@@ -108,14 +109,22 @@ class ExactIndex(Index):
         return IndexResult(rows, scores, opened, uncorrected)
 
     def _plain(self, flat: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
-        items = np.asarray(self._vectors[rows])
         if isinstance(rows, slice):  # a view: what is not multiplied is not read either
+            items = np.asarray(self._vectors[rows])
             top = np.zeros((len(flat), len(items)), np.float32)
             for some in self._held_columns:
                 top += flat[:, some] @ items[:, some].T
         else:
-            top = flat @ items.T
+            top = self._products(flat, rows)
         return rank_nan_last(divide(top, weights @ self._available[rows].T.astype(np.float32)))
+
+    def _products(self, flat: Float32, rows: NDArray[np.int64]) -> Float32:
+        """`[queries, rows]`, some rows at a time: a copy of all of them would not fit into any cache."""
+        top = np.empty((len(flat), len(rows)), np.float32)
+        for start in range(0, len(rows), GATHERED):
+            some = slice(start, start + GATHERED)
+            top[:, some] = flat @ np.asarray(self._vectors[rows[some]]).T
+        return top
 
 
 class FullVectorIndex(Index):

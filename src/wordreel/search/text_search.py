@@ -186,14 +186,13 @@ class TextSearch:
             best = snapshot.index.search(self.vectors, self.weights, k, allowed, norm.correction)
             if best.plain is not None and passing.passed is None:
                 self._plain_best[k] = best.plain.rows[0]
-            corrected = norm.correction is not None and bool(best.corrected[0])
-            there = best.rows[0] >= 0
-            found = best.rows[0][there]
-            rows, scores = self._joined(
+            bias = None if norm.correction is None or not best.corrected[0] else norm.correction.bias
+            found = best.rows[0][best.rows[0] >= 0]
+            rows, scores = _joined(
                 found,
-                best.scores[0][there],
+                best.scores[0][best.rows[0] >= 0],
                 extra,
-                gained - norm.correction.bias[extra] if corrected and norm.correction is not None else gained,
+                gained if bias is None else gained - bias[extra],
             )
             if norm.rescore is not None and len(rows):
                 scores = norm.rescore(scores[None], rows)[0]
@@ -207,16 +206,6 @@ class TextSearch:
                 pairs = zip(rows[picked].tolist(), scores[picked].tolist(), strict=True)
                 return [_Scored(*pair) for pair in pairs], norm.rescore is not None or bool(best.corrected[0])
             depth *= 4
-
-    @staticmethod
-    def _joined(
-        found: Int64, scores: Float32, extra: Int64, gained: Float32
-    ) -> tuple[Int64, NDArray[np.floating[Any]]]:
-        """What the index found and the items with a bonus, each once, with their scores."""
-        scored = gained > -np.inf
-        extra, gained = extra[scored], gained[scored]
-        other = ~np.isin(found, extra)
-        return np.concatenate([found[other], extra]), np.concatenate([scores[other], gained])
 
     def _confident(self, rows: Int64, least: float) -> Bool:
         """Which of these items are sure enough."""
@@ -260,3 +249,13 @@ class TextSearch:
                 best[row] = int(own[int(np.argmax(scores[start : start + len(own)]))])
                 start += len(own)
         return [snapshot.items[best.get(row, row)] for row in rows]
+
+
+def _joined(
+    found: Int64, scores: Float32, extra: Int64, gained: Float32
+) -> tuple[Int64, NDArray[np.floating[Any]]]:
+    """What the index found and the items with a bonus, each once, with their scores."""
+    scored = gained > -np.inf
+    extra, gained = extra[scored], gained[scored]
+    other = ~np.isin(found, extra)
+    return np.concatenate([found[other], extra]), np.concatenate([scores[other], gained])

@@ -75,6 +75,21 @@ def test_a_file_that_failed_is_found_by_its_name_with_the_reason(page: Page, ful
     assert full.fake.asked[-1] == {"retry": True}
 
 
+def test_an_open_list_of_failures_stays_open(page: Page, full: Any) -> None:
+    page.open(full.address + LIBRARY)
+    page.wait("document.querySelector('.broken:not([open]) summary')")
+    page.click(".broken summary")
+    page.js("window.first = document.querySelector('.broken')")
+    page.js("document.querySelector('#find').value = 'o'")
+    page.js("document.querySelector('#find').dispatchEvent(new Event('input', {bubbles: true}))")
+    page.wait("document.querySelector('.broken') && document.querySelector('.broken') !== window.first")
+    page.js("window.first = document.querySelector('.broken')")
+    page.js("document.querySelector('#find').value = ''")
+    page.js("document.querySelector('#find').dispatchEvent(new Event('input', {bubbles: true}))")
+    page.wait("document.querySelector('.broken') && document.querySelector('.broken') !== window.first")
+    assert page.js("document.querySelector('.broken').open")
+
+
 def test_names_that_turn_the_direction_are_shown_safely(
     page: Page, full: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,7 +52,8 @@ async function showFailures(container, { find = "" }, app, signal, retry) {
   const failures = await api.failures(signal).catch(() => []);
   const named = failures.filter(({ path }) => path.toLowerCase().includes(find.toLowerCase()));
   if (!named.length) { replace(container); return; }
-  replace(container, h("details", { class: "broken", open: Boolean(find) },
+  const open = Boolean(find) || (container.querySelector("details")?.open ?? false); // stays as it is when a job ends
+  replace(container, h("details", { class: "broken", open },
     h("summary", {}, `${plural(named.length, "file")} could not be added`), reasons(named),
     !app.status.read_only && button({ class: "tool", on: { click: retry } }, "Try again")));
 }

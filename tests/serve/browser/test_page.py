@@ -304,7 +304,7 @@ def test_a_folder_is_added_with_reasons_for_what_failed(page: Page, server: Runn
     page.click("#folder")
     page.type("/etc")
     page.key("Enter")
-    page.wait("document.querySelector('[role=alert]')?.innerText.includes('only folders inside of these')")
+    page.wait("document.querySelector('[role=alert]')?.innerText.includes('Only folders inside of these')")
     page.errors.clear()  # the refusal is in the console too
     page.js("document.querySelector('#folder').select()")
     page.type(str(folder))

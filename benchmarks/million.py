@@ -1,7 +1,7 @@
 """One machine, up to a million clips: what it costs to open a library, search it, and change it.
 
     python benchmarks/million.py --library LIBRARY [--sizes 10000,100000,1000000] [--folder build]
-        [--steps fill,search,recall,change] [--queries 200] [--out results/million]
+        [--steps fill,search,recall,change] [--queries 200] [--out results/index/library]
 
 Libraries are synthetic (`synthetic_library`), made from the real LIBRARY, whose clips are embedded first if
 they are not. A search ranks with a query bank, with reasons and confidences, and includes encoding its words.
@@ -250,7 +250,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="10000,100000,1000000")
     parser.add_argument("--folder", type=Path, default=Path("build"), help="where the synthetic ones go")
     parser.add_argument("--queries", type=int, default=200)
-    parser.add_argument("--out", type=Path, default=Path("results/million"))
+    parser.add_argument("--out", type=Path, default=Path("results/index/library"))
     parser.add_argument("--steps", help="only these of the steps; keeps the libraries")
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -82,6 +82,19 @@ class View(LibraryStore):
             return Absent("left out")
         return super().track(content, expert)
 
+    def track_hashes(
+        self,
+        contents: Sequence[str],
+        experts: Sequence[str],
+        fingerprints: Mapping[str, str] | None = None,
+        outdated: Mapping[str, frozenset[str]] | None = None,
+    ) -> list[dict[str, str]]:
+        kept = [name for name in experts if self._experts is None or name in self._experts]
+        found = super().track_hashes(contents, kept, fingerprints, outdated)
+        return [
+            one if content in self._contents else {} for content, one in zip(contents, found, strict=True)
+        ]
+
     def search_words(self, terms: Sequence[str], limit: int = 1000) -> list[WordRow]:
         key = (*terms, str(limit))
         if key not in self._words:

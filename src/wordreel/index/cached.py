@@ -68,7 +68,7 @@ class IndexCache:
         head, tail = slice(built.rows), slice(built.rows, None)
         try:
             index = builder.open(self.folder / built.folder, vectors[head], available[head])
-        except (OSError, ValueError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
         if built.rows == len(vectors):
             return index

@@ -55,7 +55,7 @@ class Catalogue:
         self._depth = 0
         try:
             self._connection = self._connect_read_only() if self.read_only else self._connect()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second of a damaged name in a message
             raise explain(error, path) from error
 
     def _connect(self) -> sqlite3.Connection:
@@ -163,8 +163,8 @@ def _open(address: str, uri: bool = False) -> sqlite3.Connection:
 
 def explain(error: sqlite3.Error | ValueError | OverflowError, path: Path) -> LibraryError:
     """Turn an SQLite error into one that says what the user can do."""
-    text = str(error)
-    if not isinstance(error, sqlite3.Error):
+    text = "malformed" if isinstance(error, UnicodeDecodeError) else str(error)
+    if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
         return LibraryError(f"the catalogue cannot hold or look for such a value: {text}")
     if "disk is full" in text or "disk I/O" in text:
         return disk_error(path, text)

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
-from wordreel.errors import LibraryError
+from wordreel.errors import LibraryError, NextStep
 
+VERIFY = NextStep("look for damage", "verify")
 IMPORTED = "dataset:"  # imported items have no file: their path is `dataset:NAME/id`
 
 
@@ -71,7 +72,10 @@ def to_blob(path: str | Path) -> bytes:
 
 def from_blob(path: bytes) -> str:
     """A path from the catalogue."""
-    return os.fsdecode(path)
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise LibraryError(f"the catalogue holds {path!r:.40} for a path", VERIFY) from None
 
 
 def prefix_bounds(folder: str) -> tuple[bytes, bytes]:

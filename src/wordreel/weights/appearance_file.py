@@ -53,7 +53,7 @@ class AppearanceFile:
             WeightsCorrupt: It is not such a file, or is damaged.
         """
         try:
-            card = json.loads(self._stored[0].get(KEY, "{}"))
+            card = json.loads((self._stored[0] or {}).get(KEY, "{}"))
         except (ValueError, RecursionError) as error:
             raise self._corrupt(str(error)) from None
         written = card.get("format") if isinstance(card, dict) else None

@@ -74,26 +74,19 @@ class View(LibraryStore):
         return [clip.id for clip in self.clips() if clip.id > after]
 
     def tracks(self, content: str | None = None) -> list[TrackRow]:
-        found = [row for row in super().tracks(content) if row.content in self._contents]
+        return self._shown(super().tracks(content))
+
+    def tracks_of(self, contents: Sequence[str]) -> list[TrackRow]:
+        return self._shown(super().tracks_of(contents))
+
+    def _shown(self, rows: Sequence[TrackRow]) -> list[TrackRow]:
+        found = [row for row in rows if row.content in self._contents]
         return [row for row in found if self._experts is None or row.expert in self._experts]
 
     def track(self, content: str, expert: str) -> Track | Absent | None:
         if self._experts is not None and expert not in self._experts:
             return Absent("left out")
         return super().track(content, expert)
-
-    def track_hashes(
-        self,
-        contents: Sequence[str],
-        experts: Sequence[str],
-        fingerprints: Mapping[str, str] | None = None,
-        outdated: Mapping[str, frozenset[str]] | None = None,
-    ) -> list[dict[str, str]]:
-        kept = [name for name in experts if self._experts is None or name in self._experts]
-        found = super().track_hashes(contents, kept, fingerprints, outdated)
-        return [
-            one if content in self._contents else {} for content, one in zip(contents, found, strict=True)
-        ]
 
     def search_words(self, terms: Sequence[str], limit: int = 1000) -> list[WordRow]:
         key = (*terms, str(limit))

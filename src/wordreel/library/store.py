@@ -55,6 +55,7 @@ _ANALYSIS = (
     "THEN 'quick' ELSE 'thorough' END"
 )
 _CLIP = "id, content, start, end, whole, shot"
+_TRACK = "content, expert, fingerprint, state = 'present', hash, reason, rows, dim"
 _HAS_FILE = "EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
 MODEL_SETTING = "model"
 SOURCE_SETTING = "backbone_source"  # where the backbone in use came from: another machine needs it
@@ -240,10 +241,11 @@ class LibraryStore:
 
     def tracks(self, content: str | None = None) -> list[TrackRow]:
         """The tracks of one content (or of all), without their values."""
-        rows = self._select(
-            "content, expert, fingerprint, state = 'present', hash, reason, rows, dim", "tracks", content
-        )
-        return [TrackRow(a, b, c, bool(p), h, r, n, d) for a, b, c, p, h, r, n, d in rows]
+        return [_track(row) for row in self._select(_TRACK, "tracks", content)]
+
+    def tracks_of(self, contents: Sequence[str]) -> list[TrackRow]:
+        """The same of several contents, in any order."""
+        return [_track(row) for row in self._select_some(_TRACK, "tracks", contents)]
 
     def track(self, content: str, expert: str) -> Track | Absent | None:
         """The output of one expert on one content; None if it was never run."""
@@ -279,14 +281,13 @@ class LibraryStore:
         """
         wanted, unwanted = fingerprints or {}, outdated or {}
         held: dict[str, dict[str, str]] = {content: {} for content in contents}
-        rows = self._select_some("content, expert, fingerprint, hash", "tracks", list(held))
-        for content, expert, fingerprint, digest in rows:
+        for row in self.tracks_of(list(held)):
             if (
-                digest is not None
-                and is_version(fingerprint, wanted.get(expert))
-                and not any(is_version(fingerprint, one) for one in unwanted.get(expert, ()))
+                row.hash is not None
+                and is_version(row.fingerprint, wanted.get(row.expert))
+                and not any(is_version(row.fingerprint, one) for one in unwanted.get(row.expert, ()))
             ):
-                held[content][expert] = digest
+                held[row.content][row.expert] = row.hash
         return [{name: held[one][name] for name in experts if name in held[one]} for one in contents]
 
     def clips(self, content: str | None = None) -> list[StoredClip]:
@@ -487,6 +488,11 @@ class LibraryStore:
     def _count(self, table: str) -> int:
         row = self.catalogue.one(f"SELECT count(*) FROM {table}")  # noqa: S608
         return int(row[0]) if row else 0
+
+
+def _track(row: tuple[Any, ...]) -> TrackRow:
+    content, expert, fingerprint, present, *rest = row
+    return TrackRow(content, expert, fingerprint, bool(present), *rest)
 
 
 def _clip(row: tuple[Any, ...]) -> StoredClip:

@@ -76,20 +76,18 @@ def train(arguments: Sequence[str]) -> None:
         raise RuntimeError(done.stderr.strip()[-2000:] or f"`wordreel train` ended with {done.returncode}")
 
 
-def figures_of(folder: Path) -> dict[str, Any] | None:
-    """The last row of a finished run's log; None where it is not finished."""
-    log, done = folder / "log.jsonl", folder / "finished"
-    if not done.exists():
-        return None
-    row: dict[str, Any] = json.loads(log.read_text("utf-8").splitlines()[-1])
-    return {key: value for key, value in row.items() if key.startswith("t2v")}
+def figures_of(folder: Path) -> dict[str, Any]:
+    """The figures in the last row of a run's log, or why there are none."""
+    row: dict[str, Any] = json.loads((folder / "log.jsonl").read_text("utf-8").splitlines()[-1])
+    figures = {key: value for key, value in row.items() if key.startswith("t2v")}
+    return figures or {"error": "nothing was measured: the pack has no validation part"}
 
 
 def run_one(run: Run, given: argparse.Namespace, packs: Mapping[str, Path], work: Train) -> dict[str, Any]:
     """Train a run unless it is finished: its figures, or why there are none."""
     folder = run.folder(given.runs)
-    if (known := figures_of(folder)) is not None:
-        return known
+    if (folder / "finished").exists():
+        return figures_of(folder)
     changes = [f"run.epochs={given.epochs}", *given.set, *VARIANTS[run.variant]]
     more = ["--resume"] if folder.exists() else []
     try:
@@ -101,7 +99,7 @@ def run_one(run: Run, given: argparse.Namespace, packs: Mapping[str, Path], work
     except RuntimeError as error:
         return {"error": str(error).splitlines()[-1]}
     (folder / "finished").touch()
-    return figures_of(folder) or {"error": "nothing was measured: the pack has no validation part"}
+    return figures_of(folder)
 
 
 def summary(results: Mapping[Run, Mapping[str, Any]], packs: Sequence[str]) -> list[dict[str, Any]]:
@@ -186,8 +184,9 @@ def main(argv: Sequence[str] | None = None, work: Train = train) -> None:
     atomic_write(
         given.out / "variants.json", json.dumps(facts, indent=1, ensure_ascii=False).encode() + b"\n"
     )
-    atomic_write(given.out / "README.md", page(rows, list(packs), given.epochs).encode())
-    print(page(rows, list(packs), given.epochs))
+    text = page(rows, list(packs), given.epochs)
+    atomic_write(given.out / "README.md", text.encode())
+    print(text)
 
 
 if __name__ == "__main__":

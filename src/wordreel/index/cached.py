@@ -23,6 +23,7 @@ from wordreel.index.recall import MeasuredRecall
 from wordreel.progress import ProgressCallback
 from wordreel.types import Bool, Float32
 
+DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)  # what reading a damaged file may raise
 VERSION = 1
 TAIL = 0.05  # share of rows that are not in the index at which it is built again
 
@@ -57,7 +58,7 @@ class IndexCache:
             fits = (built.version, built.name, built.generation) == (VERSION, name, self.generation)
             whole = _sizes(self.folder / built.folder) == built.sizes
             return built if fits and whole else None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except DAMAGE:
             return None
 
     def open(self, builder: IndexBuilder, vectors: Float32, available: Bool) -> Index | None:
@@ -68,7 +69,7 @@ class IndexCache:
         head, tail = slice(built.rows), slice(built.rows, None)
         try:
             index = builder.open(self.folder / built.folder, vectors[head], available[head])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except DAMAGE:
             return None
         if built.rows == len(vectors):
             return index

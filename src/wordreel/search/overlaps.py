@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from wordreel.errors import LibraryError, NextStep
+from wordreel.errors import LibraryError
+from wordreel.library.paths import VERIFY
 from wordreel.search.segments import take_segments
 from wordreel.types import Int64
 
 if TYPE_CHECKING:
     from wordreel.search.snapshot import LibrarySnapshot
-
-VERIFY = NextStep("look for damage", "verify")
 
 
 class Span(Protocol):

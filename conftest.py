@@ -3,6 +3,7 @@ films for the examples in the docstrings of the public API."""
 
 import hashlib
 import os
+import re
 import shutil
 import threading
 from collections import OrderedDict
@@ -14,7 +15,7 @@ from _pytest.doctest import DoctestItem
 from hypothesis import settings
 from tests.shield import Shield
 
-EXAMPLES = ("wordreel.api", "wordreel")
+EXAMPLES = re.compile(r"wordreel|wordreel\.api\.\w+")  # the modules whose examples have a library
 NETWORKS = 16  # that stay loaded
 
 settings.register_profile("bounded", derandomize=True, deadline=None)  # the same examples in every run
@@ -97,7 +98,7 @@ def example_films(tmp_path_factory):
 def _example_library(request):
     """What the examples call `library`, `media` and `folder`: a fresh copy for each docstring."""
     item = request.node
-    if not isinstance(item, DoctestItem) or item.dtest.globs.get("__name__") not in EXAMPLES:
+    if not isinstance(item, DoctestItem) or not EXAMPLES.fullmatch(item.dtest.globs["__name__"]):
         yield
         return
     from tests.example_library import ColourModel

@@ -282,7 +282,7 @@ def test_other_mistakes_are_noticed() -> None:
     assert link_problems("[here](README.md) [there](nowhere.md) [web](https://x.org/y)", ROOT) == [
         "nowhere.md"
     ]
-    assert path_problems("`src/wordreel/api.py` and `src/wordreel/apy.py`") == ["src/wordreel/apy.py"]
+    assert path_problems("`src/wordreel/types.py` and `src/wordreel/typos.py`") == ["src/wordreel/typos.py"]
     assert source_path_problems("`media/types.py`, `media/tipes.py`, `READYOU.md`") == [
         "media/tipes.py",
         "READYOU.md",

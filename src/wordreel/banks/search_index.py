@@ -63,16 +63,24 @@ def build_index(
 def text_sample(store: LibraryStore, model: Model) -> QuerySample:
     """Queries of the largest bank; everyday ones where there is none."""
     from wordreel.banks import everyday
-    from wordreel.banks.query_embeddings import embed_queries
 
-    banks = list_banks(store)
-    if banks:
-        bank = read_bank(store, max(banks, key=lambda row: (row.size, row.name)).name)
-        embedded = embed_queries(store, model, bank)
-        return spread(QuerySample(embedded.vectors, embedded.weights), GUIDING)
+    if sample := bank_sample(store, model, GUIDING):
+        return sample
     texts = everyday.queries()
     queries = model.encode([texts[number] for number in _evenly(len(texts), GUIDING).tolist()])
     return QuerySample(np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries]))
+
+
+def bank_sample(store: LibraryStore, model: Model, most: int) -> QuerySample | None:
+    """At most so many queries of the largest bank; None where there is no bank."""
+    from wordreel.banks.query_embeddings import embed_queries
+
+    banks = list_banks(store)
+    if not banks:
+        return None
+    bank = read_bank(store, max(banks, key=lambda row: (row.size, row.name)).name)
+    embedded = embed_queries(store, model, bank)
+    return spread(QuerySample(embedded.vectors, embedded.weights), most)
 
 
 def look_alikes(model: Model, gallery: Gallery) -> QuerySample:

@@ -27,7 +27,7 @@ from small_clip_text import write_table
 from wordreel.models.checkpoint import load_video_text
 from wordreel.training.loop import pick_device, train
 from wordreel.training.measure import measure
-from wordreel.training.precision import Precision
+from wordreel.training.precision import TrainingPrecision
 from wordreel.training.video import recipe as recipes
 from wordreel.training.video.captions import CaptionIds, tokenizer_content
 from wordreel.training.video.encode import VideoEncoder
@@ -114,7 +114,7 @@ def score(
     device = pick_device(options.device)
     module = load_video_text(best)[0].to(device)
     tokenizer = tokenizer_content(recipe, options.tokenizer)
-    precision = Precision(recipe.run.precision_on(device.type), device.type)
+    precision = TrainingPrecision(recipe.run.precision_on(device.type), device.type)
     encoder = VideoEncoder(recipe, device, precision, tokenizer)
     test = VideoSource(str(options.data / "msvd"), split="test").read(recipe)
     val = VideoSource(str(options.data / "msvd"), split="val").read(recipe)

@@ -39,12 +39,12 @@ from wordreel.errors import EvaluationError
 from wordreel.evaluate.rankings import Normalisation, with_automatic_beta
 from wordreel.evaluate.report import ReportRequest, of_matrix, of_seeds
 from wordreel.evaluate.report_files import input_of, write_tables
-from wordreel.evaluate.retrieval import Array, Captions, Protocol
+from wordreel.evaluate.retrieval import Captions, Protocol
 from wordreel.evaluate.tables import direction_title, markdown
 from wordreel.hubness import Direction, Method, make_method
 from wordreel.hubness.accumulate import LOGIT_SIZE
 from wordreel.hubness.beta import GRID
-from wordreel.types import Float32
+from wordreel.types import Array, Float32
 
 SEED = re.compile(r"seed-(\d+)")
 ROWS = {  # what the table calls a method; True where β is the published one

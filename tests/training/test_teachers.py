@@ -53,7 +53,7 @@ def test_a_teachers_similarities_are_its_models(taught):
     from wordreel.training.data.caption_store import CaptionStore
     from wordreel.training.data.feature_store import FeatureStore
     from wordreel.training.measure import similarities
-    from wordreel.training.precision import Precision
+    from wordreel.training.precision import TrainingPrecision
 
     held, folders = taught
     teachers, cpu = from_models(folders, held.train), torch.device("cpu")
@@ -61,7 +61,7 @@ def test_a_teachers_similarities_are_its_models(taught):
     for number, folder in enumerate(folders):
         module, _ = load_module(folder)
         features, texts = FeatureStore(held.train, module.config, cpu), CaptionStore(held.train_words, cpu)
-        whole = similarities(module, features, texts, 12, Precision("float32", "cpu"))
+        whole = similarities(module, features, texts, 12, TrainingPrecision("float32", "cpu"))
         found = teachers.similarities(videos, captions)[number]
         assert np.allclose(found.numpy(), whole[captions][:, videos], atol=1e-5)
 

@@ -19,7 +19,7 @@ from wordreel.atomic import make_dir
 from wordreel.banks.query_embeddings import BankEmbeddings
 from wordreel.errors import NOT_WRITABLE, HubnessError
 from wordreel.hubness import Method, State, fit_many, mixtures
-from wordreel.hubness.blocks import Ids, SimilaritySource
+from wordreel.hubness.blocks import SimilaritySource
 from wordreel.hubness.state_file import load_state, read_extra, save_state
 from wordreel.library.banks import Bank
 from wordreel.library.embeddings import Gallery
@@ -193,11 +193,11 @@ class _Follower:
         now.state.check_fresh()
         return now
 
-    def _without(self, now: FittedState, at: Ids) -> FittedState:
+    def _without(self, now: FittedState, at: Int64) -> FittedState:
         if not len(at):
             return now
         left = np.delete(now.queries, at)
-        refit: Callable[[Ids], SimilaritySource] = lambda columns: self.sims(left, now.items[columns])  # noqa: E731
+        refit: Callable[[Int64], SimilaritySource] = lambda columns: self.sims(left, now.items[columns])  # noqa: E731
         state = now.state.drop(self.block(now.queries[at], now.items), at=at, refit=refit)
         return FittedState(state, now.items, left)
 

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from wordreel.evaluate.library import EncodeBlocks
     from wordreel.evaluate.rankings import Normalisation
     from wordreel.evaluate.report import EvaluationReport, ReportRequest
-    from wordreel.evaluate.retrieval import Array, Captions
+    from wordreel.evaluate.retrieval import Captions
     from wordreel.hubness import Direction
+    from wordreel.types import Array
 
 Result = tuple[dict[str, Any], list[Path]]
 

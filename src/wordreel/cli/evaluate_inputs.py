@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from wordreel.datasets.types import Split
     from wordreel.evaluate.rankings import Normalisation
     from wordreel.evaluate.report import ReportRequest
-    from wordreel.evaluate.retrieval import Array, Captions, Protocol
+    from wordreel.evaluate.retrieval import Captions, Protocol
     from wordreel.evaluate.runs import Modality
     from wordreel.hubness import Direction, Method
+    from wordreel.types import Array
 
 ARRAYS = (".npy", ".npz", ".safetensors", ".h5", ".hdf5", ".pkl", ".pickle", ".pt", ".pth")
 ANNOTATIONS = (".json", ".jsonl", ".csv", ".tsv", ".txt")

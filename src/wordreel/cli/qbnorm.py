@@ -19,7 +19,7 @@ from wordreel.cli.hubness import KeyOption, PlotOption, check_plot, draw, format
 from wordreel.cli.option_groups import expand_options
 
 if TYPE_CHECKING:
-    from wordreel.evaluate.rankings import FitBank, NormalisedRankings
+    from wordreel.evaluate.rankings import FitMethod, NormalisedRankings
     from wordreel.evaluate.retrieval import Captions
     from wordreel.hubness import Method
 
@@ -210,7 +210,7 @@ def _normalise(
 
 
 @contextmanager
-def _fitting(on: str | None, matrices: MatrixOptions) -> Iterator[FitBank | None]:
+def _fitting(on: str | None, matrices: MatrixOptions) -> Iterator[FitMethod | None]:
     """What fits the bank on workers; None to fit it in this process."""
     if on is None or matrices.bank is None:
         yield None

@@ -10,9 +10,8 @@ import numpy as np
 
 from wordreel.errors import EvaluationError, NextStep
 from wordreel.evaluate.report_files import SavedResult
-from wordreel.evaluate.retrieval import Ids
 from wordreel.hubness import Direction
-from wordreel.types import Float64
+from wordreel.types import Float64, Int64
 
 NAMED = 3  # of the things that differ, these many are named
 
@@ -28,7 +27,7 @@ class PairedRuns:
     label_b: str
     ranks_a: Float64
     ranks_b: Float64
-    groups: Ids | None
+    groups: Int64 | None
 
 
 def pairs_of(
@@ -139,7 +138,7 @@ def _way(run: dict[str, Any]) -> str:
     return f"{run['direction']} ({run['protocol']})" if run["protocol"] else str(run["direction"])
 
 
-def _order(saved: SavedResult, texts: bool) -> Ids:
+def _order(saved: SavedResult, texts: bool) -> Int64:
     """An order of the queries that does not depend on how the dataset was listed."""
     names = np.array(saved.queries.videos)
     if not texts:

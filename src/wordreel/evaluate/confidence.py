@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from wordreel.errors import QueryError
-from wordreel.hubness.blocks import Array, Ids
 from wordreel.hubness.confidence import Confidence
-from wordreel.types import Bool, Float64
+from wordreel.types import Array, Bool, Float64, Int64
 
 BINS = 15
 CUT_OFFS = (0.1, 0.2, 0.35, 0.5, 0.7)
@@ -67,7 +66,7 @@ def calibration_error(values: Array, right: Bool, bins: int = BINS) -> float:
     return float(sum(abs(float(values[p].sum()) - int(right[p].sum())) for p in parts) / len(values))
 
 
-def measure(scores: Array, right: Ids, confidences: Array) -> dict[str, Any]:
+def measure(scores: Array, right: Int64, confidences: Array) -> dict[str, Any]:
     """Both questions on plain arrays.
 
     `scores [queries, videos]` are plain similarities (a video is as good as its best item), `right [queries]`
@@ -107,7 +106,7 @@ def measure(scores: Array, right: Ids, confidences: Array) -> dict[str, Any]:
 
 
 def check(
-    confidence: Confidence, scores: Array, best: Ids | None, right: Ids, halves: int = 4, seed: int = 0
+    confidence: Confidence, scores: Array, best: Int64 | None, right: Int64, halves: int = 4, seed: int = 0
 ) -> dict[str, Any]:
     """`measure` with the whole gallery, and with random halves, where half the answers are missing.
 
@@ -122,7 +121,7 @@ def check(
     return {"whole": full, "halves": _mean(results)}
 
 
-def halved(videos: int, right: Ids, halves: int = 4, seed: int = 0) -> Iterator[tuple[Ids, Ids]]:
+def halved(videos: int, right: Int64, halves: int = 4, seed: int = 0) -> Iterator[tuple[Int64, Int64]]:
     """`columns` of a random half of the gallery and the right answers in it, -1 where it is missing."""
     rng = np.random.default_rng(seed)
     for _ in range(halves):

@@ -16,7 +16,7 @@ import numpy as np
 
 from wordreel.errors import EvaluationError, NextStep
 from wordreel.evaluate.beir import read_texts, write_texts
-from wordreel.evaluate.retrieval import Array, Captions
+from wordreel.evaluate.retrieval import Captions
 from wordreel.evaluate.runs import EvaluationRun
 from wordreel.evaluate.trec import (
     Qrels,
@@ -28,6 +28,7 @@ from wordreel.evaluate.trec import (
     write_run,
 )
 from wordreel.hubness import Direction
+from wordreel.types import Array
 
 QRELS = Path("qrels") / "test.tsv"
 UNKNOWN = "unknown"  # the post-processing of a run that somebody else made

@@ -13,10 +13,10 @@ from wordreel.datasets import registry
 from wordreel.errors import NextStep, QueryError
 from wordreel.evaluate.folds import Fold
 from wordreel.evaluate.matrices import new_matrix
-from wordreel.evaluate.retrieval import Array, Captions
+from wordreel.evaluate.retrieval import Captions
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.search.searcher import Searcher
-from wordreel.types import Int64, QueryEmbedding
+from wordreel.types import Array, Int64, QueryEmbedding
 
 BATCH = 512  # queries scored at once
 

@@ -19,13 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError, NextStep, UnsafePickle, WordreelError
 from wordreel.evaluate.retrieval import row_blocks
+from wordreel.types import Array
 from wordreel.weights import safe_pickle, torch_file
-
-Array = NDArray[Any]
 
 MATRIX_KEYS = ("sims", "t2v_sims", "similarities", "sim_matrix")
 MASK_KEYS = ("query_masks", "query_mask", "masks", "mask")

@@ -20,7 +20,7 @@ from wordreel.errors import HubnessError, NextStep
 from wordreel.evaluate.matrices import new_matrix
 from wordreel.evaluate.metrics import RetrievalMetrics, retrieval_metrics
 from wordreel.evaluate.ranks import ranks_of
-from wordreel.evaluate.retrieval import BLOCK, Array, Captions, Ids, best_own_ranks, row_blocks
+from wordreel.evaluate.retrieval import BLOCK, Captions, best_own_ranks, row_blocks
 from wordreel.evaluate.retrieval import Protocol as VideoToText
 from wordreel.hubness import (
     Direction,
@@ -35,11 +35,11 @@ from wordreel.hubness import (
 from wordreel.hubness.blocks import each_span, widen
 from wordreel.index.topk import topk_ids
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.types import Bool, Float64
+from wordreel.types import Array, Bool, Float64, Int64
 
 BETA_SAMPLE = 4096  # bank queries looked at to choose β
 
-FitBank = Callable[[Method, Bool | None], State]
+FitMethod = Callable[[Method, Bool | None], State]
 """Fits a method to the bank, of which only some columns are gallery items (all if None)."""
 
 ScoreBlocks = Callable[[int, int], Iterable[Array]]
@@ -58,7 +58,7 @@ class Ranking:
     items: int
     k: int
     ranks: Float64
-    best: Ids
+    best: Int64
     margins: Float64
 
     @property
@@ -71,7 +71,7 @@ class Ranking:
         return retrieval_metrics(self.ranks)
 
     @property
-    def occurrences(self) -> Ids:
+    def occurrences(self) -> Int64:
         """Nₖ `[items]`: how often each item is among the first k."""
         return k_occurrence(self.best[self.answered], self.best.shape[1], self.items)
 
@@ -89,19 +89,19 @@ class RightAnswers(Protocol):
 
     def ranks(self, scores: Array, start: int) -> Float64: ...
 
-    def margins(self, scores: Array, start: int, best: Ids) -> Float64: ...
+    def margins(self, scores: Array, start: int, best: Int64) -> Float64: ...
 
 
 @dataclass(frozen=True)
 class RightItem:
     """Text to video: item `right[query]` answers a query."""
 
-    right: Ids
+    right: Int64
 
     def ranks(self, scores: Array, start: int) -> Float64:
         return ranks_of(scores, self.right[start : start + len(scores)])
 
-    def margins(self, scores: Array, start: int, best: Ids) -> Float64:
+    def margins(self, scores: Array, start: int, best: Int64) -> Float64:
         if best.shape[1] < 2:
             return np.zeros(len(scores))
         right = self.right[start : start + len(scores)]
@@ -114,12 +114,12 @@ class RightItem:
 class OwnItems:
     """Video to text: the items with `owner[item] == query` answer a query, the best of them counts."""
 
-    owner: Ids
+    owner: Int64
 
     def ranks(self, scores: Array, start: int) -> Float64:
         return best_own_ranks(scores, self.owner, start)
 
-    def margins(self, scores: Array, start: int, best: Ids) -> Float64:
+    def margins(self, scores: Array, start: int, best: Int64) -> Float64:
         return np.zeros(len(scores))
 
 
@@ -127,13 +127,13 @@ class OwnItems:
 class OwnGroups:
     """Video to text, by groups: a video's captions score as the best of them, and its own group counts."""
 
-    owner: Ids
+    owner: Int64
 
     def ranks(self, scores: Array, start: int) -> Float64:
         videos, starts = np.unique(self.owner, return_index=True)
         return best_own_ranks(np.fmax.reduceat(scores, starts, axis=1), videos, start)
 
-    def margins(self, scores: Array, start: int, best: Ids) -> Float64:
+    def margins(self, scores: Array, start: int, best: Int64) -> Float64:
         return np.zeros(len(scores))
 
 
@@ -243,7 +243,7 @@ def rank_normalised(
     save: Path | None = None,
     k: int = 10,
     device: str = "cpu",
-    fit: FitBank | None = None,
+    fit: FitMethod | None = None,
 ) -> NormalisedRankings:
     """Rank `test` as it is and normalised by `bank`.
 

@@ -19,11 +19,12 @@ from wordreel.evaluate.rankings import Normalisation
 from wordreel.evaluate.report_analysis import QueryGroup, by_expert, by_length
 from wordreel.evaluate.report_files import QueryKeys
 from wordreel.evaluate.report_page import FrameLookup, ReportSubject, page
-from wordreel.evaluate.retrieval import Array, Captions, Protocol
+from wordreel.evaluate.retrieval import Captions, Protocol
 from wordreel.evaluate.runs import EvaluationRun, Modality, measure
 from wordreel.evaluate.tables import spread_of
 from wordreel.hubness import Direction
 from wordreel.search.searcher import Searcher
+from wordreel.types import Array
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from wordreel.evaluate.metrics import RetrievalMetrics, retrieval_metrics
-from wordreel.evaluate.retrieval import Ids
 from wordreel.evaluate.runs import EvaluationRun
-from wordreel.types import Bool
+from wordreel.types import Bool, Int64
 
 LENGTHS = ((1, 4), (5, 6), (7, 8), (9, 11), (12, 16), (17, None))  # words
 
@@ -43,7 +42,7 @@ def by_length(run: EvaluationRun, texts: Sequence[str]) -> list[QueryGroup]:
     return groups
 
 
-def by_expert(run: EvaluationRun, owner: Ids, experts: Mapping[str, Sequence[bool]]) -> list[QueryGroup]:
+def by_expert(run: EvaluationRun, owner: Int64, experts: Mapping[str, Sequence[bool]]) -> list[QueryGroup]:
     """Queries by whether an expert has features of the video they look for."""
     groups = []
     for expert, present in experts.items():
@@ -78,7 +77,7 @@ class HubItem:
 
 
 def best_and_worst(
-    run: EvaluationRun, owner: Ids, count: int = 6, count_retrieved: int = 4
+    run: EvaluationRun, owner: Int64, count: int = 6, count_retrieved: int = 4
 ) -> tuple[list[QueryExample], list[QueryExample]]:
     """Queries in the order of rank, then of margin over the best wrong item; one query per video.
 
@@ -91,7 +90,7 @@ def best_and_worst(
     order = answered[np.lexsort((answered, -run.ranking.margins[answered], run.ranks[answered]))]
     count = min(count, len(np.unique(owner[answered])) // 2)
 
-    def taken(queries: Ids) -> list[QueryExample]:
+    def taken(queries: Int64) -> list[QueryExample]:
         seen: dict[int, QueryExample] = {}
         for query in queries.tolist():
             if len(seen) == count:
@@ -106,7 +105,7 @@ def best_and_worst(
     return taken(order), taken(order[::-1])
 
 
-def hubs(run: EvaluationRun, owner: Ids, count: int = 8) -> list[HubItem]:
+def hubs(run: EvaluationRun, owner: Int64, count: int = 8) -> list[HubItem]:
     """The items that are most often among the first, most frequent first."""
     times = run.occurrences
     if times is None or run.ranking is None:

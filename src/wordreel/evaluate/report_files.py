@@ -20,10 +20,9 @@ import numpy as np
 from wordreel import __version__
 from wordreel.errors import EvaluationError, NextStep
 from wordreel.evaluate.report_analysis import QueryGroup
-from wordreel.evaluate.retrieval import Array, Ids
 from wordreel.evaluate.runs import EvaluationRun
 from wordreel.evaluate.tables import entry_of, latex, markdown, rows_of
-from wordreel.types import Float64
+from wordreel.types import Array, Float64, Int64
 
 FORMAT = "wordreel result 1"
 
@@ -32,7 +31,7 @@ FORMAT = "wordreel result 1"
 class QueryKeys:
     """The queries and the gallery: enough to tell whether two results can be compared."""
 
-    owner: Ids  # [captions] column of each caption's video
+    owner: Int64  # [captions] column of each caption's video
     keys: Array  # [captions] uint32 hash of each text; of a bare matrix the number of the row
     videos: tuple[str, ...]  # id of each column; of a bare matrix its number
 
@@ -48,7 +47,7 @@ class SavedResult:
 
 
 def queries_of(
-    owner: Ids, texts: Sequence[str] = (), videos: Sequence[str] = (), columns: int = 0
+    owner: Int64, texts: Sequence[str] = (), videos: Sequence[str] = (), columns: int = 0
 ) -> QueryKeys:
     """Keys for texts and columns; numbers stand in where a matrix has no names."""
     keys = [text_key(text) for text in texts] if texts else range(len(owner))

@@ -13,11 +13,11 @@ from typing import Any
 from wordreel.evaluate import report_plots
 from wordreel.evaluate.report_analysis import QueryExample, best_and_worst, hubs
 from wordreel.evaluate.report_style import STYLE
-from wordreel.evaluate.retrieval import Ids
 from wordreel.evaluate.runs import TOP, EvaluationRun
 from wordreel.evaluate.tables import TITLES, Rows, direction_title, numeric_columns, rows_of
 from wordreel.plots import STYLE as PLOT_STYLE
 from wordreel.plots import available, escape
+from wordreel.types import Int64
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 SHOTS = 4  # pictures beside an example
@@ -29,7 +29,7 @@ FrameLookup = Callable[[int, str | None], str | None]
 class ReportSubject:
     """What the numbers are about, as far as it is known: a bare matrix has neither texts nor names."""
 
-    owner: Ids  # [captions]
+    owner: Int64  # [captions]
     texts: Sequence[str] = ()
     videos: Sequence[str] = ()
     frame_of: FrameLookup | None = None

@@ -21,19 +21,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordreel.errors import EvaluationError, HubnessError
 from wordreel.evaluate.metrics import RetrievalMetrics, retrieval_metrics
 from wordreel.evaluate.ranks import ranks_against, ranks_down, ranks_of
 from wordreel.hubness.ranks import Ties
-from wordreel.types import Bool, Float64
+from wordreel.types import Array, Bool, Float64, Int64
 
-Array = NDArray[Any]
-Ids = NDArray[np.int64]
 Protocol = Literal["ce", "clip"]
 
 BLOCK = 1 << 19  # similarities looked at together: they stay in a core's caches
@@ -44,7 +41,7 @@ class Captions:
     """Which video each caption belongs to, and which captions are valid: `owner [captions]`, `valid`."""
 
     videos: int
-    owner: Ids
+    owner: Int64
     valid: Bool
 
     def __len__(self) -> int:
@@ -149,7 +146,7 @@ def video_to_text_ranks(
     return np.where(has, ranks, np.nan)
 
 
-def _valid_rows(similarities: Array, captions: Captions) -> Iterator[tuple[Ids, Array]]:
+def _valid_rows(similarities: Array, captions: Captions) -> Iterator[tuple[Int64, Array]]:
     """Blocks of valid captions with their videos."""
     for span, rows in row_blocks(similarities):
         valid = captions.valid[span]
@@ -159,7 +156,7 @@ def _valid_rows(similarities: Array, captions: Captions) -> Iterator[tuple[Ids, 
             yield captions.owner[span][valid], rows[valid]
 
 
-def _groups(blocks: Iterator[tuple[Ids, Array]]) -> Iterator[Array]:
+def _groups(blocks: Iterator[tuple[Int64, Array]]) -> Iterator[Array]:
     """The largest of each group's rows, in blocks; a group may begin in one block and end in another."""
     held: Array | None = None
     holder = -1
@@ -176,7 +173,7 @@ def _groups(blocks: Iterator[tuple[Ids, Array]]) -> Iterator[Array]:
         yield held[None]
 
 
-def best_own_ranks(rows: Array, owner: Ids, first: int = 0) -> Float64:
+def best_own_ranks(rows: Array, owner: Int64, first: int = 0) -> Float64:
     """Least rank of the columns that belong to each row; NaN for a row without any.
 
     Row i is video `first + i`. `owner` is in order, so own columns are neighbours. The least rank is that of

@@ -22,10 +22,10 @@ from wordreel.evaluate.rankings import (
     rank_normalised,
     rank_queries,
 )
-from wordreel.evaluate.retrieval import Array, Captions, Ids, Protocol, video_to_text_ranks
+from wordreel.evaluate.retrieval import Captions, Protocol, video_to_text_ranks
 from wordreel.hubness import Direction, Hubness
 from wordreel.hubness.blocks import widen
-from wordreel.types import Float64
+from wordreel.types import Array, Float64, Int64
 
 TOP = 10  # items stored of each query's ranking, and the k of the k-occurrences
 TEXT_TO_VIDEO, VIDEO_TO_TEXT = Direction.TEXT_TO_VIDEO, Direction.VIDEO_TO_TEXT
@@ -56,7 +56,7 @@ class EvaluationRun:
         return retrieval_metrics(self.ranks)
 
     @property
-    def occurrences(self) -> Ids | None:
+    def occurrences(self) -> Int64 | None:
         """Nₖ `[items]` for k = TOP, where the ranking is known."""
         return None if self.ranking is None else self.ranking.occurrences
 

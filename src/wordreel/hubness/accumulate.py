@@ -19,9 +19,8 @@ import numpy as np
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import (
-    Array,
-    Block,
-    Blocks,
+    Similarities,
+    SimilarityBlock,
     SimilaritySource,
     as_source,
     blocks_of,
@@ -33,6 +32,7 @@ from wordreel.hubness.blocks import (
     thread_count,
 )
 from wordreel.hubness.statistic import Statistic, StatisticBuilder
+from wordreel.types import Array
 
 LOGIT_SIZE = 1.5  # cosines, and weighted means of them, stay within 1 but for rounding
 COSINE_BETA = 5.0
@@ -62,7 +62,7 @@ def is_computed(source: SimilaritySource) -> TypeGuard[ComputedSource]:
 
 
 def accumulate(
-    blocks: Blocks, builders: StatisticBuilders, items: int | None = None, threads: int | None = None
+    blocks: Similarities, builders: StatisticBuilders, items: int | None = None, threads: int | None = None
 ) -> Accumulated:
     """Read the bank once. `items`, where known, is the number of columns it must have."""
     source = as_source(blocks)
@@ -125,18 +125,18 @@ def _batches(source: ComputedSource) -> Iterator[tuple[int, Array]]:
         yield start, source.read_into(start, min(start + step, rows), out)
 
 
-def _checked(piece: Array, first: int) -> Block:
+def _checked(piece: Array, first: int) -> SimilarityBlock:
     with short_buffers():
         return check(piece, first)
 
 
-def _update(builder: StatisticBuilder, blocks: list[Block]) -> None:
+def _update(builder: StatisticBuilder, blocks: list[SimilarityBlock]) -> None:
     with short_buffers():
         for block in blocks:
             builder.update(block)
 
 
-def _from_stream(blocks: Blocks, builders: StatisticBuilders, items: int | None) -> Accumulated:
+def _from_stream(blocks: Similarities, builders: StatisticBuilders, items: int | None) -> Accumulated:
     active = builders()
     size, max_abs = 0, 0.0
     for rows in stream_of(blocks):
@@ -153,7 +153,7 @@ def _from_stream(blocks: Blocks, builders: StatisticBuilders, items: int | None)
     return Accumulated(_built(active), size, items, max_abs)
 
 
-def stream_of(blocks: Blocks) -> Iterator[Array]:
+def stream_of(blocks: Similarities) -> Iterator[Array]:
     """Row blocks, one after the other."""
     try:
         return iter(blocks)  # type: ignore[arg-type]

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.blocks import Array, Block, Ids
+from wordreel.hubness.blocks import SimilarityBlock
 from wordreel.index.topk import topk_ids
-from wordreel.types import Bool
+from wordreel.types import Array, Bool, Int64
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class ActivationSet:
         return np.zeros(self.items, bool)
 
     @property
-    def stale_rows(self) -> Ids:
+    def stale_rows(self) -> Int64:
         return np.flatnonzero((self.ids >= 0).sum(axis=1) < min(self.k, self.items))
 
     @property
-    def counts(self) -> Ids:
+    def counts(self) -> Int64:
         """How many bank queries have each item among their k best, `[items]`."""
         return np.bincount(self.ids[self.ids >= 0], minlength=self.items)
 
@@ -50,7 +50,7 @@ class ActivationSet:
         ids = np.concatenate([self.ids, other.ids])
         return replace(self, ids=ids, scores=np.concatenate([self.scores, other.scores]))
 
-    def drop(self, block: Block, at: Ids | None) -> ActivationSet:
+    def drop(self, block: SimilarityBlock, at: Int64 | None) -> ActivationSet:
         if len(self.stale_rows):
             raise HubnessError("some bank queries are stale; call refit_rows before dropping queries")
         ids, scores = best_of(block, self.k)
@@ -71,7 +71,7 @@ class ActivationSet:
                 )
         return replace(self, ids=self.ids[alive], scores=self.scores[alive])
 
-    def _matches(self, ids: NDArray[np.int32], scores: Array) -> Ids:
+    def _matches(self, ids: NDArray[np.int32], scores: Array) -> Int64:
         """Bank queries with these winners: with exactly these scores, or else as near as rounding comes."""
         seen = ids >= 0
         like = np.flatnonzero((self.ids == ids).all(axis=1))
@@ -98,10 +98,10 @@ class ActivationSet:
         ids, scores = (np.take_along_axis(a, order, axis=1) for a in (ids, scores))
         return ActivationSet(self.k, int(mask.sum()), ids, scores)
 
-    def refit(self, at: Ids, columns: Array) -> ActivationSet:
+    def refit(self, at: Int64, columns: Array) -> ActivationSet:
         return self
 
-    def refit_rows(self, at: Ids, block: Block) -> ActivationSet:
+    def refit_rows(self, at: Int64, block: SimilarityBlock) -> ActivationSet:
         ids, scores = self.ids.copy(), self.scores.copy()
         ids[at], scores[at] = best_of(block, self.k)
         return replace(self, ids=ids, scores=scores)
@@ -110,7 +110,7 @@ class ActivationSet:
         return {"ids": self.ids, "scores": self.scores}
 
 
-def best_of(block: Block, k: int) -> tuple[NDArray[np.int32], Array]:
+def best_of(block: SimilarityBlock, k: int) -> tuple[NDArray[np.int32], Array]:
     """The k best items of each row and their similarities, filled up with -1 and -inf."""
     if k == 1:
         return block.tops[:, None].astype(np.int32), block.best[:, None]
@@ -133,7 +133,7 @@ class ActivationSetBuilder:
     def key(self) -> tuple[object, ...]:
         return ("winners", self._k)
 
-    def update(self, block: Block) -> None:
+    def update(self, block: SimilarityBlock) -> None:
         self._items = block.values.shape[1]
         self._found.append(best_of(block, self._k))
 

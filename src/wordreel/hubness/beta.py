@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.blocks import Array, Ids, matrix
+from wordreel.hubness.blocks import matrix
 from wordreel.hubness.dynamic_inverted_softmax import DynamicInvertedSoftmax
 from wordreel.hubness.method import Method
 from wordreel.hubness.ranks import corrected_ranks
 from wordreel.hubness.standard_score import SAME
+from wordreel.types import Array, Int64
 
 SPREADS = 1.5  # β in units of 1/σ
 PUBLISHED = 20.0  # of QB-Norm, for banks that have no spread
@@ -52,7 +53,7 @@ class BetaChoice:
 def choose_beta(
     bank: Array,
     queries: Array,
-    right: Ids,
+    right: Int64,
     grid: Sequence[float] = GRID,
     method: Method | None = None,
 ) -> BetaChoice:

@@ -13,15 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError
+from wordreel.types import Array, Int64
 
-Array = NDArray[Any]
-Ids = NDArray[np.int64]
 T = TypeVar("T")
 
 # A block and a scratch copy stay in the caches, while each call into NumPy is long enough for
@@ -43,15 +41,15 @@ class SimilaritySource(Protocol):
         ...
 
 
-Blocks = Array | SimilaritySource | Iterable[Array]
+Similarities = Array | SimilaritySource | Iterable[Array]
 
 
 @dataclass(frozen=True)
-class Block:
+class SimilarityBlock:
     """Some checked rows, with what the check had to find out anyway."""
 
     values: Array  # [rows, items] float32 or float64, contiguous
-    tops: Ids  # [rows] the best item, the first of equals
+    tops: Int64  # [rows] the best item, the first of equals
     best: Array  # [rows] its similarity
     low: float
     high: float
@@ -101,7 +99,7 @@ def widen(values: Array) -> Array:
     return np.ascontiguousarray(values, np.float32 if small else np.float64)
 
 
-def check(values: Array, first: int = 0) -> Block:
+def check(values: Array, first: int = 0) -> SimilarityBlock:
     """Widen some rows and refuse what is not a similarity; `first` is the number of the first row."""
     values = widen(values)
     tops = values.argmax(axis=1)
@@ -114,7 +112,7 @@ def check(values: Array, first: int = 0) -> Block:
             f"the similarity in row {first + row}, column {column} is {values[row, column]}; "
             "leave out or mend the embeddings that are not finite"
         )
-    return Block(values, tops, best, low, high)
+    return SimilarityBlock(values, tops, best, low, high)
 
 
 def block_rows(items: int) -> int:
@@ -129,7 +127,7 @@ def cut(values: Array) -> Iterator[Array]:
         yield values[start : start + rows]
 
 
-def as_source(blocks: Blocks, what: str = "the bank") -> SimilaritySource | None:
+def as_source(blocks: Similarities, what: str = "the bank") -> SimilaritySource | None:
     """A source for an array or a source; None for a plain stream."""
     if isinstance(blocks, np.ndarray):
         return ArraySource(matrix(blocks, what))
@@ -188,7 +186,7 @@ def short_buffers() -> Iterator[None]:
         np.setbufsize(before)
 
 
-def blocks_of(source: SimilaritySource, start: int, stop: int) -> Iterator[tuple[int, Block]]:
+def blocks_of(source: SimilaritySource, start: int, stop: int) -> Iterator[tuple[int, SimilarityBlock]]:
     """Checked blocks of rows `[start, stop)` with the number of their first row."""
     step = chunk_rows(source)
     for first in range(start, stop, step):

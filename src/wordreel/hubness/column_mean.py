@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wordreel.hubness.blocks import Array, Block, Ids
+from wordreel.hubness.blocks import SimilarityBlock
 from wordreel.hubness.statistic import DurableStatistic
-from wordreel.types import Bool, Float64
+from wordreel.types import Array, Bool, Float64, Int64
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ColumnMean(DurableStatistic):
     def merge(self, other: ColumnMean) -> ColumnMean:
         return ColumnMean(self.size + other.size, self.total + other.total)
 
-    def drop(self, block: Block, at: Ids | None) -> ColumnMean:
+    def drop(self, block: SimilarityBlock, at: Int64 | None) -> ColumnMean:
         return ColumnMean(self.size - len(block), self.total - block.values.sum(axis=0, dtype=np.float64))
 
     def extend(self, columns: Array) -> ColumnMean:
@@ -37,7 +37,7 @@ class ColumnMean(DurableStatistic):
     def select(self, mask: Bool) -> ColumnMean:
         return replace(self, total=self.total[mask])
 
-    def refit(self, at: Ids, columns: Array) -> ColumnMean:
+    def refit(self, at: Int64, columns: Array) -> ColumnMean:
         total = self.total.copy()
         total[at] = columns.sum(axis=0, dtype=np.float64)
         return replace(self, total=total)
@@ -57,7 +57,7 @@ class ColumnMeanBuilder:
     def key(self) -> tuple[object, ...]:
         return ("mean",)
 
-    def update(self, block: Block) -> None:
+    def update(self, block: SimilarityBlock) -> None:
         self._size += len(block)
         total = block.values.sum(axis=0, dtype=np.float64)
         self._total = total if self._total is None else self._total + total

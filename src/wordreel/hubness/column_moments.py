@@ -18,9 +18,9 @@ from math import comb
 
 import numpy as np
 
-from wordreel.hubness.blocks import Array, Block, Ids, check, cut
+from wordreel.hubness.blocks import SimilarityBlock, check, cut
 from wordreel.hubness.statistic import ItemStatistic
-from wordreel.types import Bool, Float64
+from wordreel.types import Array, Bool, Float64, Int64
 
 ORDER = 6
 LEFT = 1e-9
@@ -58,7 +58,7 @@ class ColumnMoments(ItemStatistic):
         peak = self.peak + np.maximum(other.peak, theirs[:, -1])
         return ColumnMoments(self.size + other.size, self.pivot, self.sums + theirs, peak)
 
-    def drop(self, block: Block, at: Ids | None) -> ColumnMoments:
+    def drop(self, block: SimilarityBlock, at: Int64 | None) -> ColumnMoments:
         sums = self.sums - powers(block.values, self.pivot)
         return replace(self, size=self.size - len(block), sums=sums)
 
@@ -74,7 +74,7 @@ class ColumnMoments(ItemStatistic):
     def select(self, mask: Bool) -> ColumnMoments:
         return ColumnMoments(self.size, self.pivot[mask], self.sums[mask], self.peak[mask])
 
-    def refit(self, at: Ids, columns: Array) -> ColumnMoments:
+    def refit(self, at: Int64, columns: Array) -> ColumnMoments:
         new = _fresh(columns)
         pivot, sums, peak = self.pivot.copy(), self.sums.copy(), self.peak.copy()
         pivot[at], sums[at], peak[at] = new.pivot, new.sums, new.peak
@@ -96,7 +96,7 @@ class ColumnMomentsBuilder:
     def key(self) -> tuple[object, ...]:
         return ("moments",)
 
-    def update(self, block: Block) -> None:
+    def update(self, block: SimilarityBlock) -> None:
         self._size += len(block)
         if self._pivot is None or self._sums is None:
             self._pivot = block.values[0].astype(np.float64)

@@ -32,10 +32,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.blocks import LARGEST, Array, Blocks, Ids, widen
+from wordreel.hubness.blocks import LARGEST, Similarities, widen
 from wordreel.hubness.standard_score import FURTHEST, StandardScore, levels
 from wordreel.hubness.state import State
-from wordreel.types import Calibration, Float32, Float64
+from wordreel.types import Array, Calibration, Float32, Float64, Int64
 
 PRIOR = 10  # videos that the bank's idea of a query counts for
 USUAL = 0.6  # the deviation of t over the videos, of a query that asks for nothing in particular
@@ -77,7 +77,9 @@ class Confidence:
     calibration: Calibration = CHECKED
 
     @staticmethod
-    def fit(blocks: Blocks, calibration: Calibration = CHECKED, *, threads: int | None = None) -> Confidence:
+    def fit(
+        blocks: Similarities, calibration: Calibration = CHECKED, *, threads: int | None = None
+    ) -> Confidence:
         """Gather `[bank, items]` similarities: an array, memory map, source or row blocks.
 
         >>> bank = np.random.default_rng(0).normal(0, 0.1, (500, 3))
@@ -105,7 +107,7 @@ class Confidence:
         """What t is divided by, `[items]`."""
         return self._levels[1].astype(np.float32)
 
-    def unusual(self, scores: Array, items: Ids | None = None) -> Float64:
+    def unusual(self, scores: Array, items: Int64 | None = None) -> Float64:
         """t(q, v) for scores `[q, n]` or `[n]`; `items`, `[n]` or `[q, n]`, say which item each is of."""
         scores = self._scores(scores)
         centre, scale = self._levels
@@ -120,7 +122,12 @@ class Confidence:
         return np.asarray(np.clip((scores - centre) / scale, -FURTHEST, FURTHEST))
 
     def rivals(
-        self, scores: Array, items: Ids | None = None, *, best: Array | None = None, count: int | None = None
+        self,
+        scores: Array,
+        items: Int64 | None = None,
+        *,
+        best: Array | None = None,
+        count: int | None = None,
     ) -> Rivals:
         """The competition of each query, from its plain scores with a sample of the videos.
 
@@ -140,7 +147,7 @@ class Confidence:
         best = np.partition(top, rest, axis=1)[:, rest:].astype(np.float64)
         return Rivals(scores.shape[1] if count is None else count, mean, deviation, spread, best)
 
-    def features(self, scores: Array, items: Ids | None = None, rivals: Rivals | None = None) -> Float64:
+    def features(self, scores: Array, items: Int64 | None = None, rivals: Rivals | None = None) -> Float64:
         """t, (t − m) / d, −c and −g of scores `[q, n]`, as `[q, n, 4]`: what the calibration weighs."""
         t = self.unusual(np.atleast_2d(scores), items)
         known = self.rivals(scores, items) if rivals is None else rivals
@@ -156,7 +163,7 @@ class Confidence:
         standing = (t - known.mean[:, None]) / known.deviation[:, None]
         return np.stack([t, standing, -np.log(crowd), np.full(t.shape, -growth)], axis=-1)
 
-    def of(self, scores: Array, items: Ids | None = None, rivals: Rivals | None = None) -> Float32:
+    def of(self, scores: Array, items: Int64 | None = None, rivals: Rivals | None = None) -> Float32:
         """p(q, v), float32 of the shape of `scores`, in [0, 1].
 
         Without `rivals`, the scores are taken to be all that competes: whole rows. For some items of a row,
@@ -171,7 +178,7 @@ class Confidence:
             confidences[rows] = probabilities(self.features(part, at, known), self.calibration)
         return confidences.reshape(scores.shape)
 
-    def add(self, rows: Blocks) -> Confidence:
+    def add(self, rows: Similarities) -> Confidence:
         """With more queries in the bank."""
         return replace(self, state=self.state.add(rows))
 
@@ -179,19 +186,19 @@ class Confidence:
         """Both banks together, over the same gallery; the calibration stays."""
         return replace(self, state=self.state.merge(other.state))
 
-    def drop(self, rows: Array, refit: Callable[[Ids], Blocks] | None = None) -> Confidence:
+    def drop(self, rows: Array, refit: Callable[[Int64], Similarities] | None = None) -> Confidence:
         """Without some queries, given the rows they were fitted with."""
         return replace(self, state=self.state.drop(rows, refit=refit))
 
-    def extend(self, columns: Blocks) -> Confidence:
+    def extend(self, columns: Similarities) -> Confidence:
         """With new gallery items at the end, given `[bank, new]` similarities."""
         return replace(self, state=self.state.extend(columns))
 
-    def remove(self, columns: Ids) -> Confidence:
+    def remove(self, columns: Int64) -> Confidence:
         """Without some gallery items."""
         return replace(self, state=self.state.remove(columns))
 
-    def refit_columns(self, columns: Ids, blocks: Blocks) -> Confidence:
+    def refit_columns(self, columns: Int64, blocks: Similarities) -> Confidence:
         """Fit items that went stale again, from `[bank, len(columns)]` similarities."""
         return replace(self, state=self.state.refit_columns(columns, blocks))
 
@@ -212,7 +219,7 @@ class Confidence:
             raise HubnessError(f"{path} is not a confidence; fit the bank again")
         return Confidence(state, Calibration(*numbers.tolist()))
 
-    def _items(self, items: Ids, shape: tuple[int, ...]) -> Ids:
+    def _items(self, items: Int64, shape: tuple[int, ...]) -> Int64:
         at = np.asarray(items)
         if at.shape not in (shape, shape[-1:]) or at.dtype.kind not in "iu":
             raise HubnessError(
@@ -232,7 +239,7 @@ class Confidence:
         return scores
 
 
-def _pieces(scores: Array, items: Ids | None) -> list[tuple[slice, Array, Ids | None]]:
+def _pieces(scores: Array, items: Int64 | None) -> list[tuple[slice, Array, Int64 | None]]:
     """Some rows at a time, with the item numbers that belong to them."""
     step = max(1, AT_ONCE // scores.shape[1])
     whole = items is None or np.ndim(items) < 2

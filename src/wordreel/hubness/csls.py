@@ -18,12 +18,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wordreel.hubness.blocks import Array, Block
+from wordreel.hubness.blocks import SimilarityBlock
 from wordreel.hubness.method import Method, Scorer, check_count
 from wordreel.hubness.state import QUERIES, State
 from wordreel.hubness.statistic import StatisticBuilder
 from wordreel.hubness.top_k import TopK, TopKBuilder
-from wordreel.types import Float64
+from wordreel.types import Array, Float64
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class CSLS(Method):
         offset = (2 * state.offset).astype(kind)
         rest = state.items - min(self.k, state.items)
 
-        def score(block: Block, out: Array) -> None:
+        def score(block: SimilarityBlock, out: Array) -> None:
             near = np.partition(block.values, rest, axis=1)[:, rest:]
             own = near.mean(axis=1, dtype=np.float64).astype(kind)
             np.subtract(block.values, own[:, None], out=out)

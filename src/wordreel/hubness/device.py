@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 
 from wordreel.errors import HubnessError, NextStep
 from wordreel.gpu import find_gpu
-from wordreel.hubness.blocks import Blocks, as_source
+from wordreel.hubness.blocks import Similarities, as_source
 
 AUTO_FROM = 1 << 26  # similarities: fewer take NumPy less time than torch takes to start
 USE_CPU = NextStep("fit on the CPU instead (--device cpu)")
@@ -22,7 +22,7 @@ class _Fitted(Protocol):
     gpu: ClassVar[bool]
 
 
-def pick_gpu(device: str, banks: Iterable[Blocks], methods: Iterable[_Fitted] = ()) -> str | None:
+def pick_gpu(device: str, banks: Iterable[Similarities], methods: Iterable[_Fitted] = ()) -> str | None:
     """The torch device to fit on; None for NumPy on the CPU.
 
     Args:
@@ -54,7 +54,7 @@ def pick_gpu(device: str, banks: Iterable[Blocks], methods: Iterable[_Fitted] = 
     return device if gpu == "cuda" else gpu
 
 
-def _size(banks: Iterable[Blocks]) -> int:
+def _size(banks: Iterable[Similarities]) -> int:
     sources = [as_source(blocks) for blocks in banks]
     if None in sources:
         return AUTO_FROM

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from wordreel.hubness.blocks import Array, matrix
+from wordreel.hubness.blocks import matrix
+from wordreel.types import Array
 
 
 class Direction(StrEnum):

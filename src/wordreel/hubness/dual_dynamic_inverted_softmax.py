@@ -21,12 +21,12 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from wordreel.hubness.activation_set import ActivationSet, ActivationSetBuilder
-from wordreel.hubness.blocks import Array, Block
+from wordreel.hubness.blocks import SimilarityBlock
 from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, Scorer, check_beta, check_count
 from wordreel.hubness.state import GALLERY, QUERIES, State
 from wordreel.hubness.statistic import StatisticBuilder
-from wordreel.types import Bool, Float64
+from wordreel.types import Array, Bool, Float64
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class DualDynamicInvertedSoftmax(Method):
         offsets = self.offsets(state).astype(kind)
         which = np.array([1, 2]) @ self.gates(state)
 
-        def score(block: Block, out: Array) -> Bool:
+        def score(block: SimilarityBlock, out: Array) -> Bool:
             opened = which[block.tops]
             np.subtract(block.values, offsets[opened], out=out)
             return np.asarray(opened > 0)

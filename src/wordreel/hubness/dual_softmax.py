@@ -22,11 +22,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wordreel.hubness.blocks import Array, Block
+from wordreel.hubness.blocks import SimilarityBlock
 from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, Scorer, check_beta
 from wordreel.hubness.state import QUERIES, State
 from wordreel.hubness.statistic import StatisticBuilder
+from wordreel.types import Array
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class DualSoftmax(Method):
         soft = cast(LogSumExp, state.banks[QUERIES].statistics["logsum"]).soft_mean()
         queries = np.log(state.bank_size)
 
-        def score(block: Block, out: Array) -> None:
+        def score(block: SimilarityBlock, out: Array) -> None:
             s = block.values.astype(np.float64)
             size = np.log(np.abs(s), where=s != 0, out=np.zeros_like(s))
             size += self.beta * (s - soft) - queries

@@ -23,12 +23,12 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from wordreel.hubness.activation_set import ActivationSet, ActivationSetBuilder
-from wordreel.hubness.blocks import Array, Block, Ids
+from wordreel.hubness.blocks import SimilarityBlock
 from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, Scorer, check_beta, check_count
 from wordreel.hubness.state import QUERIES, State
 from wordreel.hubness.statistic import StatisticBuilder
-from wordreel.types import Bool, Float64
+from wordreel.types import Array, Bool, Float64, Int64
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class DynamicInvertedSoftmax(Method):
     def offset(self, state: State) -> Float64:
         return cast(LogSumExp, state.banks[QUERIES].statistics["logsum"]).soft_mean()
 
-    def counts(self, state: State) -> Ids:
+    def counts(self, state: State) -> Int64:
         """`[items]`: how many bank queries have each item among their k best."""
         state.check_fresh()
         return cast(ActivationSet, state.banks[QUERIES].statistics["winners"]).counts
@@ -71,7 +71,7 @@ class DynamicInvertedSoftmax(Method):
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
         offset, gate = state.offset.astype(kind), state.activation
 
-        def score(block: Block, out: Array) -> Bool:
+        def score(block: SimilarityBlock, out: Array) -> Bool:
             opened = np.asarray(gate[block.tops])
             np.subtract(block.values, offset, out=out)
             if not opened.all():

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.blocks import Array, SimilaritySource
+from wordreel.hubness.blocks import SimilaritySource
 from wordreel.hubness.method import Method
 from wordreel.hubness.state import State
 from wordreel.models.similarity import divide, flatten_queries
-from wordreel.types import Bool, Float32
+from wordreel.types import Array, Bool, Float32
 
 
 @dataclass(frozen=True)

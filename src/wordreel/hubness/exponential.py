@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from wordreel.hubness.blocks import Array
+from wordreel.types import Array
 
 
 def exponential(values: Array, beta: float, out: Array) -> None:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.blocks import Array
-from wordreel.types import Bool
+from wordreel.types import Array, Bool
 
 REFUSAL = (
     "scores of a dynamic method compare items within one query only, so they must not be transposed; for the "

@@ -22,12 +22,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wordreel.hubness.blocks import Array, Block, Blocks
+from wordreel.hubness.blocks import Similarities, SimilarityBlock
 from wordreel.hubness.method import Method, Scorer, check_count
 from wordreel.hubness.sorted_columns import SortedColumns, SortedColumnsBuilder, compress
 from wordreel.hubness.state import QUERIES, BankState, State
 from wordreel.hubness.statistic import StatisticBuilder
-from wordreel.types import Float64
+from wordreel.types import Array, Float64
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class GloballyCorrected(Method):
     def builders(self, bank: str) -> dict[str, StatisticBuilder]:
         return {"columns": SortedColumnsBuilder()}
 
-    def _fit_on_cpu(self, given: Mapping[str, Blocks], threads: int | None) -> State:
+    def _fit_on_cpu(self, given: Mapping[str, Similarities], threads: int | None) -> State:
         state = super()._fit_on_cpu(given, threads)
         bank = state.banks[QUERIES]
         columns = replace(cast(SortedColumns, bank.statistics["columns"]), levels=self.levels)
@@ -62,7 +62,7 @@ class GloballyCorrected(Method):
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
         columns = cast(SortedColumns, state.banks[QUERIES].statistics["columns"])
 
-        def score(block: Block, out: Array) -> None:
+        def score(block: SimilarityBlock, out: Array) -> None:
             second = block.values if self.printed else row_positions(block.values)
             np.subtract(second, 1 + columns.greater(block.values), out=out)
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wordreel.hubness.blocks import Array, Block, Ids, check, cut
+from wordreel.hubness.blocks import SimilarityBlock, check, cut
 from wordreel.hubness.exponential import exponential
 from wordreel.hubness.statistic import ItemStatistic
-from wordreel.types import Bool, Float64
+from wordreel.types import Array, Bool, Float64, Int64
 
 SAFE_EXPONENT = 30.0  # exp(±30) and sums of such terms are far from the limits of float32
 SMALL_BETA = 0.1
@@ -59,7 +59,7 @@ class LogSumExp(ItemStatistic):
         peak = np.maximum(self.peak * mine + other.peak * yours, total)
         return LogSumExp(self.beta, self.size + other.size, shift, total, peak)
 
-    def drop(self, block: Block, at: Ids | None) -> LogSumExp:
+    def drop(self, block: SimilarityBlock, at: Int64 | None) -> LogSumExp:
         gone = LogSumExpBuilder(self.beta)
         gone.update(block)
         other = gone.build()
@@ -77,7 +77,7 @@ class LogSumExp(ItemStatistic):
     def select(self, mask: Bool) -> LogSumExp:
         return replace(self, shift=self.shift[mask], total=self.total[mask], peak=self.peak[mask])
 
-    def refit(self, at: Ids, columns: Array) -> LogSumExp:
+    def refit(self, at: Int64, columns: Array) -> LogSumExp:
         new = self._fresh(columns)
         shift, total, peak = self.shift.copy(), self.total.copy(), self.peak.copy()
         shift[at], total[at], peak[at] = new.shift, new.total, new.peak
@@ -107,7 +107,7 @@ class LogSumExpBuilder:
     def key(self) -> tuple[object, ...]:
         return ("logsum", self._beta)
 
-    def update(self, block: Block) -> None:
+    def update(self, block: SimilarityBlock) -> None:
         self._size += len(block)
         if self._beta * block.max_abs <= SAFE_EXPONENT:
             total = self._sum_exp(block.values, None)

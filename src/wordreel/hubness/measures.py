@@ -15,17 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.blocks import Array, ArraySource, Ids, blocks_of, each_span, matrix
+from wordreel.hubness.blocks import ArraySource, blocks_of, each_span, matrix
 from wordreel.hubness.gated import GatedScores, ranking_scores
 from wordreel.index.topk import topk_ids
-from wordreel.types import Float64
+from wordreel.types import Array, Float64, Int64
 
 Counts = NDArray[np.int64] | Float64
 
 
 def k_occurrence(
     retrieved: Array | GatedScores, k: int = 10, items: int | None = None, *, threads: int | None = None
-) -> Ids:
+) -> Int64:
     """Count how many queries have each item among their k best.
 
     Args:
@@ -54,7 +54,7 @@ def k_occurrence(
         raise HubnessError("no queries to count over")
     source = ArraySource(rows)
 
-    def work(start: int, stop: int) -> Ids:
+    def work(start: int, stop: int) -> Int64:
         counts = np.zeros(rows.shape[1], np.int64)
         for _, block in blocks_of(source, start, stop):
             best = block.tops if k == 1 else topk_ids(block.values, k).ravel()
@@ -64,7 +64,7 @@ def k_occurrence(
     return np.asarray(sum(each_span(source.shape, work, threads)), np.int64)
 
 
-def _of_ranking(ranking: Array, k: int, items: int | None) -> Ids:
+def _of_ranking(ranking: Array, k: int, items: int | None) -> Int64:
     if items is None:
         raise HubnessError("a ranking needs the number of items; pass items=, or pass similarities")
     if ranking.ndim != 2 or len(ranking) == 0 or ranking.shape[1] < min(k, items):

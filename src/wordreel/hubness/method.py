@@ -12,14 +12,14 @@ import numpy as np
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.accumulate import accumulate, warn_if_logits
-from wordreel.hubness.blocks import Array, ArraySource, Block, Blocks, blocks_of, each_span, matrix
+from wordreel.hubness.blocks import ArraySource, Similarities, SimilarityBlock, blocks_of, each_span, matrix
 from wordreel.hubness.device import pick_gpu
 from wordreel.hubness.gated import GatedScores
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
 from wordreel.hubness.statistic import StatisticBuilder
-from wordreel.types import Bool, Float64
+from wordreel.types import Array, Bool, Float64
 
-Scorer = Callable[[Block, Array], Bool | None]
+Scorer = Callable[[SimilarityBlock, Array], Bool | None]
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Method:
 
     def fit(
         self,
-        blocks: Blocks,
-        gallery: Blocks | None = None,
+        blocks: Similarities,
+        gallery: Similarities | None = None,
         *,
         threads: int | None = None,
         device: str = "cpu",
@@ -74,7 +74,7 @@ class Method:
             return fit_on_device([self], blocks, gallery, device=gpu)[0]
         return self._fit_on_cpu(given, threads)
 
-    def _fit_on_cpu(self, given: Mapping[str, Blocks], threads: int | None) -> State:
+    def _fit_on_cpu(self, given: Mapping[str, Similarities], threads: int | None) -> State:
         banks, items = {}, None
         for name, rows in given.items():
             result = accumulate(rows, partial(self.builders, name), items, threads)
@@ -109,7 +109,7 @@ class Method:
         """What fills in the scores of a block, in `kind`; it says which rows were corrected if not all."""
         offset = state.offset.astype(kind)
 
-        def score(block: Block, out: Array) -> None:
+        def score(block: SimilarityBlock, out: Array) -> None:
             np.subtract(block.values, offset, out=out)
 
         return score

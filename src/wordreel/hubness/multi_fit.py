@@ -10,7 +10,7 @@ from functools import partial
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.accumulate import Accumulated, accumulate, warn_if_logits
-from wordreel.hubness.blocks import Blocks
+from wordreel.hubness.blocks import Similarities
 from wordreel.hubness.device import pick_gpu
 from wordreel.hubness.method import Method
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
@@ -19,8 +19,8 @@ from wordreel.hubness.statistic import StatisticBuilder
 
 def fit_many(
     methods: Sequence[Method],
-    blocks: Blocks,
-    gallery: Blocks | None = None,
+    blocks: Similarities,
+    gallery: Similarities | None = None,
     *,
     threads: int | None = None,
     device: str = "cpu",

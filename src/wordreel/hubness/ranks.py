@@ -16,10 +16,10 @@ from typing import Literal
 import numpy as np
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.blocks import Array, Blocks, Ids, SimilaritySource, as_source, blocks_of, each_span
+from wordreel.hubness.blocks import Similarities, SimilaritySource, as_source, blocks_of, each_span
 from wordreel.hubness.method import Method
 from wordreel.hubness.state import State
-from wordreel.types import Float64
+from wordreel.types import Array, Float64, Int64
 
 Ties = Literal["average", "optimistic", "pessimistic"]
 TIES: dict[Ties, tuple[np.ufunc, np.ufunc, float]] = {  # which two comparisons are counted, and what is added
@@ -62,7 +62,7 @@ class RankCounter:
 
 
 def corrected_ranks(
-    method: Method, state: State, rows: Blocks, right: Ids, *, threads: int | None = None
+    method: Method, state: State, rows: Similarities, right: Int64, *, threads: int | None = None
 ) -> Float64:
     """Ranks of the right items as a method orders them, without storing its scores.
 
@@ -105,7 +105,7 @@ def corrected_ranks(
     return ranks
 
 
-def _checked(state: State, rows: Blocks, right: Ids) -> tuple[SimilaritySource, Ids]:
+def _checked(state: State, rows: Similarities, right: Int64) -> tuple[SimilaritySource, Int64]:
     source = as_source(rows, "the query rows")
     if source is None:
         raise HubnessError("pass the query rows as one array or source")

@@ -29,10 +29,8 @@ import numpy as np
 from wordreel.errors import HubnessError
 from wordreel.hubness.accumulate import warn_if_logits
 from wordreel.hubness.blocks import (
-    Array,
-    Block,
-    Blocks,
-    Ids,
+    Similarities,
+    SimilarityBlock,
     SimilaritySource,
     as_source,
     blocks_of,
@@ -43,7 +41,7 @@ from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, check_beta, check_count
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
 from wordreel.hubness.statistic import DurableStatistic, StatisticBuilder
-from wordreel.types import Bool, Float64
+from wordreel.types import Array, Bool, Float64, Int64
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class Potentials(DurableStatistic):
     def merge(self, other: Potentials) -> Potentials:
         raise HubnessError("Sinkhorn potentials cannot be merged; fit the whole bank from the start")
 
-    def drop(self, block: Block, at: Ids | None) -> Potentials:
+    def drop(self, block: SimilarityBlock, at: Int64 | None) -> Potentials:
         raise HubnessError("Sinkhorn potentials cannot lose queries; fit the whole bank from the start")
 
     def extend(self, columns: Array) -> Potentials:
@@ -71,7 +69,7 @@ class Potentials(DurableStatistic):
     def select(self, mask: Bool) -> Potentials:
         return replace(self, g=self.g[mask], exact=False)
 
-    def refit(self, at: Ids, columns: Array) -> Potentials:
+    def refit(self, at: Int64, columns: Array) -> Potentials:
         g = self.g.copy()
         g[at] = self._fresh(columns)
         return replace(self, g=g, exact=False)
@@ -109,7 +107,7 @@ class Sinkhorn(Method):
     def offset(self, state: State) -> Float64:
         return -cast(Potentials, state.banks[QUERIES].statistics["potentials"]).g
 
-    def _fit_on_cpu(self, given: Mapping[str, Blocks], threads: int | None) -> State:
+    def _fit_on_cpu(self, given: Mapping[str, Similarities], threads: int | None) -> State:
         bank = readable(given[QUERIES])
         size, items = bank.shape
         wide = Beside(bank, readable(given[GALLERY])) if GALLERY in given else bank
@@ -172,7 +170,7 @@ class Beside:
         return np.concatenate([self.left.read(start, stop), self.right.read(start, stop)], axis=1)
 
 
-def readable(blocks: Blocks) -> SimilaritySource:
+def readable(blocks: Similarities) -> SimilaritySource:
     """A source that can be read again and has rows."""
     source = as_source(blocks)
     if source is None:

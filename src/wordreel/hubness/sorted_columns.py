@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.blocks import Array, Block, Ids
+from wordreel.hubness.blocks import SimilarityBlock
 from wordreel.hubness.statistic import DurableStatistic
-from wordreel.types import Bool, Float64
+from wordreel.types import Array, Bool, Float64, Int64
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class SortedColumns(DurableStatistic):
         both = np.concatenate([self.sorted, other.sorted], axis=1)
         return compress(SortedColumns(self.size + other.size, np.sort(both, axis=1), self.levels))
 
-    def drop(self, block: Block, at: Ids | None) -> SortedColumns:
+    def drop(self, block: SimilarityBlock, at: Int64 | None) -> SortedColumns:
         self._must_be_exact()
         values = self.sorted.copy()
         everywhere = np.arange(self.items)
@@ -70,7 +70,7 @@ class SortedColumns(DurableStatistic):
     def select(self, mask: Bool) -> SortedColumns:
         return replace(self, sorted=self.sorted[mask])
 
-    def refit(self, at: Ids, columns: Array) -> SortedColumns:
+    def refit(self, at: Int64, columns: Array) -> SortedColumns:
         values = self.sorted.copy()
         values[at] = compress(SortedColumns(len(columns), np.sort(columns.T, axis=1), self.levels)).sorted
         return replace(self, sorted=values)
@@ -83,7 +83,7 @@ class SortedColumns(DurableStatistic):
             raise HubnessError("compressed columns cannot change; fit the whole bank again")
 
 
-def _search(columns: Array, rows: Array) -> Ids:
+def _search(columns: Array, rows: Array) -> Int64:
     """How many values of each column are at most that of each row: a search per column."""
     below = np.empty(rows.shape, np.int64)
     for item, column in enumerate(columns):
@@ -91,7 +91,7 @@ def _search(columns: Array, rows: Array) -> Ids:
     return below
 
 
-def _bisect(columns: Array, rows: Array) -> Ids:
+def _bisect(columns: Array, rows: Array) -> Int64:
     """The same for few rows, halving the ranges of all columns at once."""
     width = columns.shape[1]
     low, high = np.zeros(rows.shape, np.int64), np.full(rows.shape, width, np.int64)
@@ -123,7 +123,7 @@ class SortedColumnsBuilder:
     def key(self) -> tuple[object, ...]:
         return ("columns",)
 
-    def update(self, block: Block) -> None:
+    def update(self, block: SimilarityBlock) -> None:
         self._rows.append(block.values.copy())
 
     def build(self) -> SortedColumns:

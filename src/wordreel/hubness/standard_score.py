@@ -18,12 +18,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wordreel.hubness.blocks import Array, Block
+from wordreel.hubness.blocks import SimilarityBlock
 from wordreel.hubness.column_moments import ColumnMoments, ColumnMomentsBuilder
 from wordreel.hubness.method import Method, Scorer
 from wordreel.hubness.state import QUERIES, State
 from wordreel.hubness.statistic import StatisticBuilder
-from wordreel.types import Float64
+from wordreel.types import Array, Float64
 
 SHRINK = 30  # bank queries that the gallery's median spread counts for
 SAME = 1e-6  # a column whose spread is less than this part of its mean is constant but for rounding
@@ -44,7 +44,7 @@ class StandardScore(Method):
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
         centre, scale = levels(state)
 
-        def score(block: Block, out: Array) -> None:
+        def score(block: SimilarityBlock, out: Array) -> None:
             np.clip((block.values - centre) / scale, -FURTHEST, FURTHEST, out=out)
 
         return score

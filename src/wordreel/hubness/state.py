@@ -18,9 +18,9 @@ import numpy as np
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.accumulate import accumulate
-from wordreel.hubness.blocks import Array, Blocks, Ids, as_source, check, matrix, widen
+from wordreel.hubness.blocks import Similarities, as_source, check, matrix, widen
 from wordreel.hubness.statistic import Statistic
-from wordreel.types import Bool, Float32, Float64
+from wordreel.types import Array, Bool, Float32, Float64, Int64
 
 if TYPE_CHECKING:
     from wordreel.hubness.method import Method
@@ -65,7 +65,7 @@ class State:
                 lost |= statistic.stale
         return lost
 
-    def stale_rows(self, bank: str = QUERIES) -> Ids:
+    def stale_rows(self, bank: str = QUERIES) -> Int64:
         """Bank queries whose winners were lost; give their rows to `refit_rows`."""
         stale = [statistic.stale_rows for statistic in self.banks[bank].statistics.values()]
         lost = np.concatenate(stale) if stale else np.empty(0, np.int64)
@@ -109,7 +109,7 @@ class State:
                     "removed; pass their rows to refit_rows(state.stale_rows(), rows)"
                 )
 
-    def add(self, rows: Blocks, bank: str = QUERIES) -> State:
+    def add(self, rows: Similarities, bank: str = QUERIES) -> State:
         """With more queries in the bank, at its end. Cost O(rows · items)."""
         self._changeable("add queries to")
         new = accumulate(rows, lambda: self.method.builders(bank), self.items)
@@ -139,9 +139,9 @@ class State:
     def drop(
         self,
         rows: Array,
-        at: Ids | None = None,
+        at: Int64 | None = None,
         bank: str = QUERIES,
-        refit: Callable[[Ids], Blocks] | None = None,
+        refit: Callable[[Int64], Similarities] | None = None,
     ) -> State:
         """Without some queries, given the rows they were fitted with; the others keep their order.
 
@@ -165,7 +165,7 @@ class State:
         lost = np.flatnonzero(state.stale)
         return state.refit_columns(lost, refit(lost), bank) if refit is not None and len(lost) else state
 
-    def extend(self, columns: Blocks, gallery: Blocks | None = None) -> State:
+    def extend(self, columns: Similarities, gallery: Similarities | None = None) -> State:
         """With new gallery items at the end, given `[bank, new]` similarities, in the bank's order.
 
         Methods with two banks take those of the second bank in `gallery`. Cost O(bank · new).
@@ -185,7 +185,7 @@ class State:
             state = state._with(name, BankState(self.banks[name].size, statistics))
         return replace(state, items=self.items + new)
 
-    def remove(self, columns: Ids, refit: Callable[[Ids], Array] | None = None) -> State:
+    def remove(self, columns: Int64, refit: Callable[[Int64], Array] | None = None) -> State:
         """Without some gallery items; the others keep their order.
 
         `refit(bank_rows)` returns the rows `[len(bank_rows), remaining items]` of bank queries that lost
@@ -205,7 +205,7 @@ class State:
         lost = state.stale_rows()
         return state.refit_rows(lost, refit(lost)) if refit is not None and len(lost) else state
 
-    def refit_columns(self, columns: Ids, blocks: Blocks, bank: str = QUERIES) -> State:
+    def refit_columns(self, columns: Int64, blocks: Similarities, bank: str = QUERIES) -> State:
         """Fit some gallery items again from `[bank, len(columns)]` similarities."""
         at = self._columns(columns)
         block = self._column_block(blocks, bank, len(at))
@@ -217,7 +217,7 @@ class State:
             ),
         )
 
-    def refit_rows(self, at: Ids, rows: Array, bank: str = QUERIES) -> State:
+    def refit_rows(self, at: Int64, rows: Array, bank: str = QUERIES) -> State:
         """Find the best items of bank queries `at` again from their rows `[len(at), items]`."""
         rows = matrix(rows, "the rows", self.items)
         if len(rows) != len(at):
@@ -256,13 +256,13 @@ class State:
     def _with(self, name: str, bank: BankState) -> State:
         return replace(self, banks={**self.banks, name: bank})
 
-    def _columns(self, columns: Ids) -> Ids:
+    def _columns(self, columns: Int64) -> Int64:
         at = np.atleast_1d(np.asarray(columns))
         if at.size and (at.dtype.kind not in "iu" or at.min() < 0 or at.max() >= self.items):
             raise HubnessError(f"columns must be item numbers from 0 to {self.items - 1}")
         return at.astype(np.int64)
 
-    def _column_block(self, blocks: Blocks, bank: str, columns: int | None) -> Array:
+    def _column_block(self, blocks: Similarities, bank: str, columns: int | None) -> Array:
         source = as_source(blocks)
         rows = source.read(0, source.shape[0]) if source is not None else np.concatenate(list(blocks))  # type: ignore[arg-type]
         rows = matrix(rows, "the block of columns", columns)

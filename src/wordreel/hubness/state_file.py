@@ -17,7 +17,6 @@ from wordreel.atomic import atomic_write
 from wordreel.checksum import array_checksum
 from wordreel.errors import HubnessError
 from wordreel.hubness.activation_set import ActivationSet
-from wordreel.hubness.blocks import Array
 from wordreel.hubness.column_mean import ColumnMean
 from wordreel.hubness.column_moments import ORDER, ColumnMoments
 from wordreel.hubness.log_sum_exp import LogSumExp
@@ -28,6 +27,7 @@ from wordreel.hubness.sorted_columns import SortedColumns
 from wordreel.hubness.state import BankState, State
 from wordreel.hubness.statistic import Statistic
 from wordreel.hubness.top_k import TopK
+from wordreel.types import Array
 
 FORMAT = 1
 FIELDS = {

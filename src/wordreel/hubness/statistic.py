@@ -9,8 +9,8 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from wordreel.hubness.blocks import Array, Block, Ids
-from wordreel.types import Bool
+from wordreel.hubness.blocks import SimilarityBlock
+from wordreel.types import Array, Bool, Int64
 
 
 class Statistic(Protocol):
@@ -25,7 +25,7 @@ class Statistic(Protocol):
         ...
 
     @property
-    def stale_rows(self) -> Ids:
+    def stale_rows(self) -> Int64:
         """Bank queries whose entry a removal has lost."""
         ...
 
@@ -33,7 +33,7 @@ class Statistic(Protocol):
         """The statistic of both banks together, `other`'s queries last."""
         ...
 
-    def drop(self, block: Block, at: Ids | None) -> Statistic:
+    def drop(self, block: SimilarityBlock, at: Int64 | None) -> Statistic:
         """Without some bank queries, given their rows and, if known, their positions."""
         ...
 
@@ -45,11 +45,11 @@ class Statistic(Protocol):
         """Only the gallery items of `mask [items]`."""
         ...
 
-    def refit(self, at: Ids, columns: Array) -> Statistic:
+    def refit(self, at: Int64, columns: Array) -> Statistic:
         """Recompute columns `at`, given `[bank, len(at)]`."""
         ...
 
-    def refit_rows(self, at: Ids, block: Block) -> Statistic:
+    def refit_rows(self, at: Int64, block: SimilarityBlock) -> Statistic:
         """Recompute bank queries `at`, given their rows."""
         ...
 
@@ -66,7 +66,7 @@ class StatisticBuilder(Protocol):
         """The statistic and its parameters: builders with equal keys build the same statistic."""
         ...
 
-    def update(self, block: Block) -> None: ...
+    def update(self, block: SimilarityBlock) -> None: ...
 
     def build(self) -> Statistic: ...
 
@@ -75,10 +75,10 @@ class ItemStatistic:
     """Base of statistics that hold numbers per item and none per bank query."""
 
     @property
-    def stale_rows(self) -> Ids:
+    def stale_rows(self) -> Int64:
         return np.empty(0, np.int64)
 
-    def refit_rows(self, at: Ids, block: Block) -> Self:
+    def refit_rows(self, at: Int64, block: SimilarityBlock) -> Self:
         return self
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wordreel.hubness.blocks import Array, Block, Ids, check, cut
+from wordreel.hubness.blocks import SimilarityBlock, check, cut
 from wordreel.hubness.statistic import ItemStatistic
-from wordreel.types import Bool, Float64
+from wordreel.types import Array, Bool, Float64, Int64
 
 FOLD = 256  # rows gathered before the lists are merged
 
@@ -33,7 +33,7 @@ class TopK(ItemStatistic):
         return len(self.values)
 
     @property
-    def held(self) -> Ids:
+    def held(self) -> Int64:
         return np.asarray((self.values > -np.inf).sum(axis=1))
 
     @property
@@ -51,7 +51,7 @@ class TopK(ItemStatistic):
         values = np.concatenate([self.values, other.values], axis=1)
         return _trim(self.k, self.size + other.size, values, floor, self.values.shape[1])
 
-    def drop(self, block: Block, at: Ids | None) -> TopK:
+    def drop(self, block: SimilarityBlock, at: Int64 | None) -> TopK:
         values, floor = self.values.copy(), self.floor
         everywhere = np.arange(self.items)
         for row in block.values:
@@ -76,7 +76,7 @@ class TopK(ItemStatistic):
     def select(self, mask: Bool) -> TopK:
         return replace(self, values=self.values[mask], floor=self.floor[mask])
 
-    def refit(self, at: Ids, columns: Array) -> TopK:
+    def refit(self, at: Int64, columns: Array) -> TopK:
         new = self._fresh(columns)
         values, floor = self.values.copy(), self.floor.copy()
         values[at], floor[at] = new.values, new.floor
@@ -115,14 +115,14 @@ class TopKBuilder:
         self._floor: Array | None = None
         self._bound: Array | None = None  # [items], once the lists are full
         self._waiting: list[Array] = []  # whole rows, transposed
-        self._hits: list[tuple[Ids, Array]] = []  # items and values
+        self._hits: list[tuple[Int64, Array]] = []  # items and values
         self._rows = self._found = 0
 
     @property
     def key(self) -> tuple[object, ...]:
         return ("best", self._k, self._width)
 
-    def update(self, block: Block) -> None:
+    def update(self, block: SimilarityBlock) -> None:
         self._size += len(block)
         self._rows += len(block)
         items = block.values.shape[1]
@@ -178,7 +178,7 @@ class TopKBuilder:
         return _trim(self._k, self._size, values, self._floor, self._width)
 
 
-def _by_item(items: Ids) -> Ids:
+def _by_item(items: Int64) -> Int64:
     """Where the hits of the first item are, then those of the second, and so on.
 
     NumPy counts numbers of 16 bits instead of comparing them, which is several times as fast.

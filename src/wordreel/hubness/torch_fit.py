@@ -22,7 +22,7 @@ from wordreel.errors import HubnessError, NextStep
 from wordreel.hubness import triton_fit
 from wordreel.hubness.accumulate import check_bank_shape, stream_of, warn_if_logits
 from wordreel.hubness.activation_set import ActivationSet
-from wordreel.hubness.blocks import LARGEST, Array, Blocks, SimilaritySource, as_source, matrix
+from wordreel.hubness.blocks import LARGEST, Similarities, SimilaritySource, as_source, matrix
 from wordreel.hubness.embeddings import MixtureSource, ProductSource
 from wordreel.hubness.log_sum_exp import LogSumExp
 from wordreel.hubness.method import Method
@@ -30,15 +30,20 @@ from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
 from wordreel.hubness.statistic import Statistic
 from wordreel.hubness.top_k import TopK
 from wordreel.hubness.torch_statistics import Key, builder_of, to_numpy
+from wordreel.types import Array
 
 BLOCK = 1 << 26  # similarities in a block
 FUSE_FROM = 1 << 28  # similarities from which on the fused pass repays being compiled
 
-Precision = Literal["full", "tf32"]
+MatmulPrecision = Literal["full", "tf32"]
 
 
 def fit_on_device(
-    methods: Sequence[Method], blocks: Blocks, gallery: Blocks | None = None, *, device: str = "cuda"
+    methods: Sequence[Method],
+    blocks: Similarities,
+    gallery: Similarities | None = None,
+    *,
+    device: str = "cuda",
 ) -> list[State]:
     """`fit_many` on a device: one state per method from one pass over the similarities."""
     torch = import_torch()
@@ -55,7 +60,7 @@ def fit_embeddings_on_device(
     extra: Array | Any | None = None,
     *,
     device: str = "cuda",
-    precision: Precision = "full",
+    precision: MatmulPrecision = "full",
 ) -> list[State]:
     """Fit several methods on embeddings in one pass on a GPU.
 
@@ -160,7 +165,7 @@ class MatrixBank:
 class StreamBank:
     """Row blocks that are read once."""
 
-    stream: Blocks
+    stream: Similarities
 
     def blocks(self, torch: Any, device: str) -> Iterator[Any]:
         items: int | None = None
@@ -170,7 +175,7 @@ class StreamBank:
             yield torch.from_numpy(np.array(rows, np.float32)).to(device)
 
 
-def _device_bank(torch: Any, blocks: Blocks, device: str) -> DeviceBank:
+def _device_bank(torch: Any, blocks: Similarities, device: str) -> DeviceBank:
     source = as_source(blocks)
     if source is None:
         return StreamBank(blocks)
@@ -185,7 +190,11 @@ def _device_bank(torch: Any, blocks: Blocks, device: str) -> DeviceBank:
 
 
 def _fit(
-    torch: Any, methods: Sequence[Method], given: Mapping[str, DeviceBank], device: str, precision: Precision
+    torch: Any,
+    methods: Sequence[Method],
+    given: Mapping[str, DeviceBank],
+    device: str,
+    precision: MatmulPrecision,
 ) -> list[State]:
     for method in methods:
         if not method.gpu:
@@ -239,7 +248,9 @@ class _Result:
     max_abs: float
 
 
-def _accumulate(torch: Any, bank: DeviceBank, wanted: set[Key], device: str, precision: Precision) -> _Result:
+def _accumulate(
+    torch: Any, bank: DeviceBank, wanted: set[Key], device: str, precision: MatmulPrecision
+) -> _Result:
     """Every wanted statistic of one bank, fused where that is possible."""
     statistics: dict[Key, Statistic] = {}
     max_abs = 0.0
@@ -285,7 +296,7 @@ def _can_fuse(key: Key) -> bool:
 
 
 def fuse(
-    torch: Any, rows: Any, items: Any, wanted: set[Key], device: Any, precision: Precision
+    torch: Any, rows: Any, items: Any, wanted: set[Key], device: Any, precision: MatmulPrecision
 ) -> tuple[dict[Key, Statistic], float]:
     """The statistics of the fused pass; none where the embeddings may be too large for it, or not finite."""
     if rows.dtype != items.dtype:

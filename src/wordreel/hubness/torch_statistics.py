@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from wordreel.hubness.activation_set import ActivationSet
-from wordreel.hubness.blocks import Array
 from wordreel.hubness.column_mean import ColumnMean
 from wordreel.hubness.log_sum_exp import LogSumExp
 from wordreel.hubness.statistic import Statistic
 from wordreel.hubness.top_k import TopK
+from wordreel.types import Array
 
 Key = tuple[Any, ...]  # a statistic and its parameters (`StatisticBuilder.key`)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wordreel.search.snapshot import LibrarySnapshot
 
 
-class Span(Protocol):
+class ContentSpan(Protocol):
     """Seconds of a content: a line of words, a tagged moment, a face."""
 
     @property
@@ -27,7 +27,7 @@ class Span(Protocol):
     def end(self) -> float: ...
 
 
-def overlapping_rows(snapshot: LibrarySnapshot, spans: Sequence[Span], wholes: bool = True) -> Int64:
+def overlapping_rows(snapshot: LibrarySnapshot, spans: Sequence[ContentSpan], wholes: bool = True) -> Int64:
     """The rows of the items that overlap some of these moments, each once, in order.
 
     A whole video overlaps all of its moments; without `wholes` it counts only where it has no clips.

@@ -23,7 +23,7 @@ from wordreel.training.distributed import World
 from wordreel.training.losses import build_distillation, build_loss
 from wordreel.training.measure import ValidationMetrics, measure, similarities
 from wordreel.training.optimisers import build_optimiser
-from wordreel.training.precision import DTYPES, Precision
+from wordreel.training.precision import DTYPES, TrainingPrecision
 from wordreel.training.recipe import Recipe
 from wordreel.training.session import Session
 from wordreel.training.start import copy_tokenizer, init_weights
@@ -48,7 +48,7 @@ class FeatureSession(Session[FeatureBatch]):
         init_weights(self.module, recipe.start, text_weights=data.text_weights)
         self.module.to(device).train()
         self.loss: nn.Module = build_loss(recipe.loss).to(device)
-        self.precision = Precision(run.precision_on(device.type), device.type)
+        self.precision = TrainingPrecision(run.precision_on(device.type), device.type)
         dtype, as_float32 = DTYPES[recipe.data.precision], self.precision.name == "float32"
         text = recipe.model.text
         val_words = data.val_words

@@ -10,11 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-Row = dict[str, Any]
+LogRow = dict[str, Any]
 RECALLS = ("r1", "r5", "r10")
 
 
-def write_logs(folder: Path, history: Sequence[Row]) -> None:
+def write_logs(folder: Path, history: Sequence[LogRow]) -> None:
     """Write `log.csv` and `log.jsonl` as a whole: after a resume they hold every epoch once."""
     columns = list(dict.fromkeys(key for row in history for key in row))
     table = io.StringIO()
@@ -37,7 +37,7 @@ class TensorBoardLog:
         self._folder, self._start_step = folder, start_step
         self._writer: Any = None
 
-    def add(self, row: Row) -> None:
+    def add(self, row: LogRow) -> None:
         """Log every figure of an epoch at its step, and flush: the state that is saved next relies on it."""
         if self._writer is None:
             if not tensorboard_installed():
@@ -60,7 +60,7 @@ def tensorboard_installed() -> bool:
     return find_spec("tensorboard") is not None
 
 
-def draw_curves(folder: Path, history: Sequence[Row], name: str) -> list[Path]:
+def draw_curves(folder: Path, history: Sequence[LogRow], name: str) -> list[Path]:
     """Draw `loss.svg`, and `recall.svg` where validation figures exist; nothing without matplotlib."""
     from wordreel.plots import Series, available, line_chart
 

@@ -16,7 +16,7 @@ from wordreel.models.batch import QueryEmbeddings, VideoEmbeddings, similarity
 from wordreel.models.joint_embedding import JointEmbedding
 from wordreel.training.data.caption_store import CaptionStore
 from wordreel.training.data.feature_store import FeatureStore
-from wordreel.training.precision import Precision
+from wordreel.training.precision import TrainingPrecision
 from wordreel.types import Float32, Int64
 
 BATCH = {"cpu": 128, "cuda": 512}  # a GPU is not busy with less, and a CPU has no need of more
@@ -67,7 +67,7 @@ class ValidationMetrics:
 
 @torch.inference_mode()
 def embed_videos(
-    module: JointEmbedding, features: FeatureStore, count: int, precision: Precision
+    module: JointEmbedding, features: FeatureStore, count: int, precision: TrainingPrecision
 ) -> VideoEmbeddings:
     """All videos of a feature store, in float32, on its device."""
     parts, batch = [], BATCH[features.device.type]
@@ -81,7 +81,7 @@ def embed_videos(
 
 
 @torch.inference_mode()
-def embed_texts(module: JointEmbedding, texts: CaptionStore, precision: Precision) -> QueryEmbeddings:
+def embed_texts(module: JointEmbedding, texts: CaptionStore, precision: TrainingPrecision) -> QueryEmbeddings:
     """All captions, in float32, in their order. They are embedded by length, so that little is padding."""
     order = np.argsort(texts.host_counts, kind="stable")
     vectors, weights, batch = [], [], BATCH[texts.device.type]
@@ -110,7 +110,11 @@ def similarity_matrix(queries: QueryEmbeddings, videos: VideoEmbeddings) -> Floa
 
 
 def similarities(
-    module: JointEmbedding, features: FeatureStore, texts: CaptionStore, videos: int, precision: Precision
+    module: JointEmbedding,
+    features: FeatureStore,
+    texts: CaptionStore,
+    videos: int,
+    precision: TrainingPrecision,
 ) -> Float32:
     """`[captions, videos]` of a module in evaluation mode; the module goes back to the mode it was in."""
     was = module.training

@@ -13,7 +13,7 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 
 
 @dataclass(frozen=True)
-class Precision:
+class TrainingPrecision:
     name: str
     device: str  # "cpu" or "cuda"
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from wordreel.atomic import make_dir
 from wordreel.errors import TrainingError
 from wordreel.training.interrupt import StopRequest, TrainingInterrupted
-from wordreel.training.logs import Row, TensorBoardLog, draw_curves, write_logs
+from wordreel.training.logs import LogRow, TensorBoardLog, draw_curves, write_logs
 from wordreel.training.lr_schedules import lr_factor
 from wordreel.training.measure import ValidationMetrics
 from wordreel.training.progress import StepTimer, TrainCallback, TrainProgress
@@ -23,7 +23,7 @@ from wordreel.training.session import Session
 from wordreel.training.state import differences, load_state
 from wordreel.training.state import save_state as write_state
 
-EpochCallback = Callable[[Row], None]
+EpochCallback = Callable[[LogRow], None]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class TrainResult:
     epoch: int
     score: float | None
     figures: ValidationMetrics | None
-    history: tuple[Row, ...]
+    history: tuple[LogRow, ...]
     seconds: float
     steps_per_second: float
     steps: int = 0  # of this session; 0: the run had come to its end before
@@ -75,7 +75,7 @@ class Run:
         self.on_progress, self.on_epoch, self.save_steps = on_progress, on_epoch, save_steps
         self.stop = stop or StopRequest()
         self.step, self.total, self.counted = 0, 0.0, 0  # total and counted: losses of this epoch
-        self.history: list[Row] = []
+        self.history: list[LogRow] = []
         self.best_epoch, self.best_score = -1, -math.inf
         self.best_figures: ValidationMetrics | None = None
         self.best_state: dict[str, Tensor] | None = None  # not yet on disk
@@ -164,7 +164,7 @@ class Run:
                 self._count(losses)
         self._count(losses)
         seconds = time.perf_counter() - started
-        row: Row = {
+        row: LogRow = {
             "epoch": number + 1,
             "step": self.step,
             "loss": self.total / max(1, self.counted),
@@ -191,7 +191,7 @@ class Run:
         if not last:
             self._check_stop()
 
-    def _measure(self, epoch: int, row: Row) -> None:
+    def _measure(self, epoch: int, row: LogRow) -> None:
         settings = self.session.recipe.run
         if not self.session.weights_finite():
             raise TrainingError(self._advice("weights are no longer numbers"))

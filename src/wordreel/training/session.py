@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.training.distributed import World
-from wordreel.training.logs import Row
+from wordreel.training.logs import LogRow
 from wordreel.training.measure import ValidationMetrics
 from wordreel.training.recipe import BaseRecipe
 
@@ -63,7 +63,7 @@ class Session(ABC, Generic[Batch]):
     def save(self, folder: Path, name: str, about: dict[str, Any]) -> None:
         """Write a model folder with the present weights."""
 
-    def epoch_figures(self) -> Row:
+    def epoch_figures(self) -> LogRow:
         """Figures of the epoch that just ended, beyond its loss and speed; the next call starts anew."""
         return {}
 

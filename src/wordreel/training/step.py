@@ -23,7 +23,7 @@ from wordreel.training.distributed import World
 from wordreel.training.losses import DistillationLoss
 from wordreel.training.losses.masks import same_video
 from wordreel.training.optimisers.radam import RAdam
-from wordreel.training.precision import Precision, backward_and_step
+from wordreel.training.precision import TrainingPrecision, backward_and_step
 from wordreel.training.teachers import Teachers
 
 EAGER = 3  # steps before a graph is captured: kernels are compiled and chosen in them
@@ -37,7 +37,7 @@ class Stepper:
     features: FeatureStore
     texts: CaptionStore | TranscriptStore
     device: torch.device
-    precision: Precision
+    precision: TrainingPrecision
     seed: int = 0
     clip: float = 0.0
     leave_out_same: bool = True

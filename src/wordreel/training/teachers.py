@@ -92,10 +92,10 @@ def from_models(
     from wordreel.training.data.caption_store import CaptionStore, encode
     from wordreel.training.data.feature_store import FeatureStore
     from wordreel.training.measure import embed_texts, embed_videos
-    from wordreel.training.precision import Precision
+    from wordreel.training.precision import TrainingPrecision
 
     device = device or torch.device("cpu")
-    precision = Precision("float32", device.type)
+    precision = TrainingPrecision("float32", device.type)
     teachers = []
     for folder in map(find_checkpoint, map(Path, folders)):
         module, _ = load_module(folder)

@@ -27,7 +27,7 @@ from wordreel.progress import Progress, ProgressCallback
 from wordreel.weights import package_weights
 from wordreel.weights.hub_download import (
     HUB_ID,
-    HubModel,
+    HubSnapshot,
     download_model,
     find_model,
     split_hub_id,
@@ -83,7 +83,7 @@ class InstallPlan:
     licence: str
     installed: bool = False
     precision: Precision = "fp32"
-    model: HubModel | None = None
+    model: HubSnapshot | None = None
 
     @property
     def download_bytes(self) -> int:

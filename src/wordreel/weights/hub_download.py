@@ -53,7 +53,7 @@ class HubFile:
 
 
 @dataclass(frozen=True)
-class HubModel:
+class HubSnapshot:
     """The needed files of a model at one commit."""
 
     hub_id: str
@@ -74,7 +74,7 @@ def split_hub_id(source: str) -> tuple[str, str]:
     return hub_id, revision
 
 
-def find_model(hub_id: str, revision: str = "") -> HubModel:
+def find_model(hub_id: str, revision: str = "") -> HubSnapshot:
     """Ask the hub for the files of a model; in offline mode, look into the cache."""
     import huggingface_hub
     from huggingface_hub import constants
@@ -92,7 +92,7 @@ def find_model(hub_id: str, revision: str = "") -> HubModel:
         lfs, cached = parts[name].lfs, _cached(hub_id, name, commit) is not None
         files.append(HubFile(name, parts[name].size or 0, str(lfs.sha256) if lfs else "", cached))
     card: Any = info.card_data or {}
-    return HubModel(hub_id, commit, tuple(files), str(card.get("license") or ""))
+    return HubSnapshot(hub_id, commit, tuple(files), str(card.get("license") or ""))
 
 
 def choose_files(hub_id: str, names: list[str]) -> list[str]:
@@ -111,7 +111,7 @@ def choose_files(hub_id: str, names: list[str]) -> list[str]:
     return [*small, *checkpoints]
 
 
-def download_model(model: HubModel, folder: Path, on_progress: ProgressCallback | None = None) -> None:
+def download_model(model: HubSnapshot, folder: Path, on_progress: ProgressCallback | None = None) -> None:
     """Bring the files of a model into a folder: links into the hub's cache, downloads of the rest.
 
     Killed at any moment, the next call with the same folder resumes.
@@ -137,7 +137,7 @@ def _alone(hub_id: str, folder: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _bring(model: HubModel, folder: Path, on_progress: ProgressCallback | None) -> None:
+def _bring(model: HubSnapshot, folder: Path, on_progress: ProgressCallback | None) -> None:
     for file in model.files:
         target, cached = folder / file.name, _cached(model.hub_id, file.name, model.commit)
         if cached is not None:
@@ -154,7 +154,7 @@ def _bring(model: HubModel, folder: Path, on_progress: ProgressCallback | None) 
             )
 
 
-def _download(model: HubModel, file: HubFile, target: Path, on_progress: ProgressCallback | None) -> None:
+def _download(model: HubSnapshot, file: HubFile, target: Path, on_progress: ProgressCallback | None) -> None:
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
@@ -212,14 +212,14 @@ def hub_errors(hub_id: str, revision: str = "") -> Iterator[None]:
         raise _unreachable(hub_id, error) from None
 
 
-def _cached_model(hub_id: str, revision: str) -> HubModel:
+def _cached_model(hub_id: str, revision: str) -> HubSnapshot:
     for config in ("config.json", "open_clip_config.json"):
         path = _cached(hub_id, config, revision or "main")
         if path is not None:
             names = [part.name for part in path.parent.iterdir() if part.is_file()]
             chosen = choose_files(hub_id, names)
             files = tuple(HubFile(name, (path.parent / name).stat().st_size, cached=True) for name in chosen)
-            return HubModel(hub_id, path.parent.name, files)
+            return HubSnapshot(hub_id, path.parent.name, files)
     raise WeightsMissing(
         f"{hub_id} is not in the hub's cache, and HF_HUB_OFFLINE forbids to download it",
         NextStep("unset HF_HUB_OFFLINE"),

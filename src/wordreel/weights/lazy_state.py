@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError
-
-Array = NDArray[Any]
+from wordreel.types import Array
 
 
 class LazyState(Mapping[str, Array]):

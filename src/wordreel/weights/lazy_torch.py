@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from wordreel.errors import UnsafePickle
+from wordreel.types import Array
 from wordreel.weights.lazy_state import LazyState
 from wordreel.weights.torch_file import (
     DAMAGED_ZIP,
@@ -22,7 +21,6 @@ from wordreel.weights.torch_file import (
     zip_content,
 )
 
-Array = NDArray[Any]
 MAX_TABLE = 64 * 2**20  # bytes of everything in the file that is not an array
 MAX_SHARERS = 4  # of one storage, which is read again for each
 

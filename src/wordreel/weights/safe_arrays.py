@@ -1,7 +1,7 @@
 """Rebuild NumPy arrays from the parts in a pickle, each part checked before NumPy sees it.
 
-While a pickle runs, arrays and dtypes are placeholders of this file (`Array`, `Dtype`); `finish` replaces
-them by real ones when it is done.
+While a pickle runs, arrays and dtypes are placeholders of this file (`ArrayPlaceholder`, `Dtype`); `finish`
+replaces them by real ones when it is done.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Dtype:
         return np.dtype(self.code).newbyteorder(self.order)  # type: ignore[arg-type]
 
 
-class Array:
+class ArrayPlaceholder:
     """Stands for an array whose content has not been given yet."""
 
     __slots__ = ("value",)
@@ -71,11 +71,11 @@ class Array:
         self.value = build(content, dtype, shape, "F" if fortran else "C")
 
 
-def reconstruct(kind: object, shape: object, code: object) -> Array:
+def reconstruct(kind: object, shape: object, code: object) -> ArrayPlaceholder:
     """What `numpy._reconstruct` is: an empty array, to be filled by its state."""
     if kind is not NDARRAY:
         raise UnsafePickle("the pickle holds a subclass of an array; only plain arrays are read")
-    return Array()
+    return ArrayPlaceholder()
 
 
 def scalar(dtype: Dtype, content: Any) -> Any:
@@ -83,9 +83,9 @@ def scalar(dtype: Dtype, content: Any) -> Any:
     return build(content, dtype, (), "C")[()]
 
 
-def from_buffer(content: Any, dtype: Dtype, shape: Any, order: str) -> Array:
+def from_buffer(content: Any, dtype: Dtype, shape: Any, order: str) -> ArrayPlaceholder:
     """What `numpy._frombuffer` is: an array over bytes."""
-    rebuilt = Array()
+    rebuilt = ArrayPlaceholder()
     rebuilt.value = build(content, dtype, shape, order)
     return rebuilt
 
@@ -165,7 +165,7 @@ def _finish_one(value: Any, depth: int, done: dict[int, Any]) -> Any:
         return items
     if isinstance(value, tuple):
         return tuple(finish(item, depth, done) for item in value)
-    if isinstance(value, Array):
+    if isinstance(value, ArrayPlaceholder):
         if value.value is None:
             raise UnsafePickle("the pickle holds an array without content")
         return _finish_array(value.value, depth, done)

@@ -127,7 +127,7 @@ class Tensor:
         raise UnsafePickle("the checkpoint tries to change a tensor")
 
 
-class Marker:
+class TorchName:
     """A name that means something to PyTorch and is only a name here."""
 
     __slots__ = ("text",)
@@ -164,20 +164,20 @@ def _torch_names() -> dict[tuple[str, str], Any]:
         ("torch._utils", "_rebuild_parameter"): first,
         ("torch._utils", "_rebuild_parameter_with_state"): first,
         ("torch._tensor", "_rebuild_from_type_v2"): Call("torch tensor", _from_type),
-        ("torch", "Tensor"): Marker("torch.Tensor"),
-        ("torch.nn.parameter", "Parameter"): Marker("torch.nn.Parameter"),
+        ("torch", "Tensor"): TorchName("torch.Tensor"),
+        ("torch.nn.parameter", "Parameter"): TorchName("torch.nn.Parameter"),
         ("torch", "Size"): Call("torch.Size", safe_arrays.checked_shape),
-        ("torch", "device"): Call("torch.device", lambda *parts: Marker(":".join(map(str, parts)))),
+        ("torch", "device"): Call("torch.device", lambda *parts: TorchName(":".join(map(str, parts)))),
     }
     floats, integers = (
         ("float32", "float64", "float16", "bfloat16"),
         ("int64", "int32", "int16", "int8", "uint8"),
     )
     for name in (*floats, *integers, "bool"):
-        names["torch", name] = Marker(f"torch.{name}")
+        names["torch", name] = TorchName(f"torch.{name}")
     for name in STORAGES:
-        names["torch", f"{name}Storage"] = Marker(name)
-        names["torch.cuda", f"{name}Storage"] = Marker(name)
+        names["torch", f"{name}Storage"] = TorchName(name)
+        names["torch.cuda", f"{name}Storage"] = TorchName(name)
     return names
 
 
@@ -192,7 +192,7 @@ class TorchUnpickler(SafeUnpickler):
         if not isinstance(reference, tuple) or len(reference) < 5 or reference[0] != "storage":
             raise UnsafePickle("the checkpoint refers to something other than a storage")
         _, marker, key, _, count, *view = reference
-        if not isinstance(marker, Marker) or marker.text not in STORAGES or not isinstance(count, int):
+        if not isinstance(marker, TorchName) or marker.text not in STORAGES or not isinstance(count, int):
             raise UnsafePickle("the checkpoint refers to a storage of an unknown kind")
         if view and view[0] is not None:
             raise UnsafePickle("the checkpoint uses views of storages, which PyTorch no longer writes")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from wordreel.models.appearance.efficientnet_lite import Block, EfficientNetLite
+from wordreel.models.appearance.efficientnet_lite import EfficientNetLite, InvertedBottleneck
 from wordreel.nets.efficientnet_lite import LITE2, build, fold
 from wordreel.nets.runtime import Network
 
@@ -52,6 +52,6 @@ def test_lite2_has_the_published_number_of_parameters():
 
 
 def test_the_input_is_added_only_where_the_shape_stays():
-    assert Block(4, 4, 3, 2, 1).residual
-    assert not Block(4, 4, 3, 2, 2).residual
-    assert not Block(4, 6, 3, 2, 1).residual
+    assert InvertedBottleneck(4, 4, 3, 2, 1).residual
+    assert not InvertedBottleneck(4, 4, 3, 2, 2).residual
+    assert not InvertedBottleneck(4, 6, 3, 2, 1).residual

@@ -12,7 +12,7 @@ from tests.models.clip.tiny_config import DEPTH, HEADS, tiny_clip  # noqa: E402
 
 from wordreel.errors import WeightsError  # noqa: E402
 from wordreel.models.clip.config import VIT_B_16, VIT_B_32  # noqa: E402
-from wordreel.models.clip.towers import ACTIVATIONS, Attention, ClipTowers, end_states  # noqa: E402
+from wordreel.models.clip.towers import ACTIVATIONS, BatchFirstAttention, ClipTowers, end_states  # noqa: E402
 from wordreel.nets.clip.config import TextTowerConfig, VisionTowerConfig  # noqa: E402
 
 
@@ -67,7 +67,7 @@ def test_text_tower_equals_the_slow_one():
 
 def test_attention_is_torchs_multi_head_attention():
     torch.manual_seed(0)
-    ours, theirs = Attention(16, 4), torch.nn.MultiheadAttention(16, 4, batch_first=True)
+    ours, theirs = BatchFirstAttention(16, 4), torch.nn.MultiheadAttention(16, 4, batch_first=True)
     theirs.load_state_dict(ours.state_dict())
     x, mask = torch.randn(3, 6, 16), torch.randn(3, 1, 1, 6)
     many = mask.expand(3, 4, 6, 6).reshape(12, 6, 6)

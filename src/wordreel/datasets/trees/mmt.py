@@ -22,10 +22,10 @@ import numpy as np
 from wordreel.datasets.trees.ce import dataset_from_path
 from wordreel.datasets.trees.hdf5 import H5pyMissing, get_child, open_hdf5, read_array
 from wordreel.datasets.trees.split_lists import SplitLists, sentences
-from wordreel.datasets.trees.track_conversion import Array, as_track, regular_times
+from wordreel.datasets.trees.track_conversion import as_track, regular_times
 from wordreel.datasets.types import Caption, Missing, Split
 from wordreel.errors import DatasetError
-from wordreel.types import Absent, Float32, Track
+from wordreel.types import Absent, Array, Float32, Track
 
 H5_FOLDER = Path("vid_feat_files") / "mult_h5"
 LISTS_FOLDER = "symlinked-feats"

@@ -13,16 +13,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordreel.errors import DatasetError
-from wordreel.types import Absent, Bool, Float64, Track
+from wordreel.types import Absent, Array, Bool, Float64, Track
 
 UNKNOWN_TIME = -1.0
 MAX_ROWS = 1_000_000
 MAX_NUMBERS = 2**28
-
-Array = NDArray[Any]
 
 
 def as_track(value: Any, times: Array | None = None) -> Track | Absent:

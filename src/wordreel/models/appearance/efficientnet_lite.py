@@ -43,7 +43,7 @@ class EfficientNetLite(nn.Module):
         for count, kernel, out, expansion in stages:
             for _ in range(count):
                 stride = 2 if len(blocks) in halving else 1
-                blocks.append(Block(width, out, kernel, expansion, stride))
+                blocks.append(InvertedBottleneck(width, out, kernel, expansion, stride))
                 width = out
         self._blocks = nn.ModuleList(blocks)
         self._conv_head = SameConv2d(width, features, 1)
@@ -65,7 +65,7 @@ class EfficientNetLite(nn.Module):
         return logits
 
 
-class Block(nn.Module):
+class InvertedBottleneck(nn.Module):
     """An inverted bottleneck; the input is added where the shape stays."""
 
     def __init__(self, width: int, out: int, kernel: int, expansion: int, stride: int) -> None:

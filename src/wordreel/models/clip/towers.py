@@ -50,7 +50,7 @@ ACTIVATIONS: dict[Activation, Callable[[], nn.Module]] = {
 }  # fmt: skip
 
 
-class Attention(nn.Module):
+class BatchFirstAttention(nn.Module):
     """`nn.MultiheadAttention` of batch-first tokens, with its parameters and its first weights."""
 
     def __init__(self, width: int, heads: int) -> None:
@@ -75,12 +75,12 @@ class Attention(nn.Module):
         return out
 
 
-class Block(nn.Module):
+class ResidualAttentionBlock(nn.Module):
     """x + attention(norm(x)), then x + mlp(norm(x)). `shift` moves what attention reads, not the residual."""
 
     def __init__(self, width: int, heads: int, mlp: int, activation: Activation, epsilon: float) -> None:
         super().__init__()
-        self.attn = Attention(width, heads)
+        self.attn = BatchFirstAttention(width, heads)
         self.ln_1 = nn.LayerNorm(width, epsilon)
         steps = (
             ("c_fc", nn.Linear(width, mlp)),
@@ -115,7 +115,7 @@ class Transformer(nn.Module):
         self.width = width
         self.gradient_checkpointing = False
         self.resblocks = nn.ModuleList(
-            Block(width, heads, mlp or 4 * width, activation, epsilon) for _ in range(depth)
+            ResidualAttentionBlock(width, heads, mlp or 4 * width, activation, epsilon) for _ in range(depth)
         )
 
     def forward(

@@ -61,7 +61,7 @@ class SelfAttention(nn.Module):
         return linear(x, weight, torch.cat([f.bias for f in three])).chunk(3, dim=-1)
 
 
-class Attention(nn.Module):
+class AttentionLayer(nn.Module):
     def __init__(self, hidden: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.self = SelfAttention(hidden, heads, dropout)
@@ -84,7 +84,7 @@ class Intermediate(nn.Module):
 class Layer(nn.Module):
     def __init__(self, hidden: int, heads: int, inner: int, dropout: float) -> None:
         super().__init__()
-        self.attention = Attention(hidden, heads, dropout)
+        self.attention = AttentionLayer(hidden, heads, dropout)
         self.intermediate = Intermediate(hidden, inner)
         self.output = Output(inner, hidden, dropout)
 

@@ -17,8 +17,8 @@ from wordreel.weights.store import WeightStore
 from wordreel.weights.torch_file import read_state_dict
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-Words = Literal["bert", "gpt", "gpt2"]
-KINDS: dict[str, Words] = {"openai-gpt": "gpt", "gpt2": "gpt2", "bert": "bert"}
+TextNetwork = Literal["bert", "gpt", "gpt2"]
+KINDS: dict[str, TextNetwork] = {"openai-gpt": "gpt", "gpt2": "gpt2", "bert": "bert"}
 
 
 def load_pretrained(
@@ -58,7 +58,7 @@ def load_pretrained(
     network.load_state_dict(state)
 
 
-def read_network_size(folder: Path) -> tuple[Words, TransformerConfig]:
+def read_network_size(folder: Path) -> tuple[TextNetwork, TransformerConfig]:
     """What a folder's `config.json` describes: "gpt", "gpt2" or "bert", and its size."""
     try:
         description: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))

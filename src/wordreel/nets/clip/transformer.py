@@ -17,7 +17,7 @@ Rotation = Callable[[NetBuilder, str], str]
 """Turns queries or keys `[n, heads, tokens, width / heads]` by their position."""
 
 
-class TransformerConfig(Protocol):
+class BlocksConfig(Protocol):
     """What both towers' configurations say of their blocks."""
 
     @property
@@ -38,7 +38,7 @@ def blocks(
     net: NetBuilder,
     x: str,
     at: str,
-    config: TransformerConfig,
+    config: BlocksConfig,
     *,
     mask: str = "",
     rotate: Rotation | None = None,
@@ -83,7 +83,7 @@ def attend(
     return net.reshape(net.op("Transpose", mixed, perm=[0, 2, 1, 3]), 0, -1, width)
 
 
-def mlp(net: NetBuilder, x: str, key: str, config: TransformerConfig, inner: int) -> str:
+def mlp(net: NetBuilder, x: str, key: str, config: BlocksConfig, inner: int) -> str:
     """Two linear layers with the activation between them."""
     x = net.linear(x, f"{key}.fc1", inner, config.width)
     return net.linear(ACTIVATIONS[config.activation](net, x), f"{key}.fc2", config.width, inner)

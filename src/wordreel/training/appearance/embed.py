@@ -14,14 +14,14 @@ from wordreel.models.batch import unit
 from wordreel.training.appearance.augment import as_pixels
 from wordreel.training.appearance.picture_set import PictureSet
 from wordreel.training.measure import ValidationMetrics, mean_metrics, measure
-from wordreel.training.precision import Precision
+from wordreel.training.precision import TrainingPrecision
 
 BATCH = {"cpu": 32, "cuda": 512}
 
 
 @torch.no_grad()
 def features_of(
-    network: Callable[[Tensor], Tensor], images: Tensor, device: torch.device, precision: Precision
+    network: Callable[[Tensor], Tensor], images: Tensor, device: torch.device, precision: TrainingPrecision
 ) -> Tensor:
     """`images [n, h, w, 3]` uint8 to `[n, features]` float32 on the device."""
     parts, batch = [], BATCH[device.type]

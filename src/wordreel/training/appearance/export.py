@@ -15,7 +15,7 @@ from wordreel.models.checkpoint import load_picture_text
 from wordreel.training.appearance import recipe as recipes
 from wordreel.training.appearance.embed import features_of, measure_sources
 from wordreel.training.appearance.pack_file import load_pictures
-from wordreel.training.precision import Precision
+from wordreel.training.precision import TrainingPrecision
 from wordreel.weights.appearance_file import AppearanceFile, save_appearance
 
 LICENCE = "Apache-2.0 (the network); the data it was trained further on are for research use"
@@ -40,7 +40,7 @@ def measure_cost(folder: Path, path: Path, packed: Path) -> dict[str, Any]:
     if val is None:
         raise TrainingError(f"{packed} has no validation part")
     images, cpu = val.decode(module.config.size), torch.device("cpu")
-    exact = features_of(module.network, torch.from_numpy(images), cpu, Precision("float32", "cpu"))
+    exact = features_of(module.network, torch.from_numpy(images), cpu, TrainingPrecision("float32", "cpu"))
     network = AppearanceFile(path).network()
     parts = [network(images=images[at : at + 32])["features"] for at in range(0, len(images), 32)]
     rounded = torch.from_numpy(np.concatenate(parts))

@@ -27,7 +27,7 @@ from wordreel.training.losses.masks import same_video
 from wordreel.training.measure import ValidationMetrics
 from wordreel.training.moving_average import Averaged
 from wordreel.training.optimisers import build_optimiser
-from wordreel.training.precision import Precision, backward_and_step
+from wordreel.training.precision import TrainingPrecision, backward_and_step
 from wordreel.training.session import Session
 from wordreel.training.step import seed_step, set_lr
 from wordreel.types import Int64
@@ -64,7 +64,7 @@ class AppearanceSession(Session[PictureBatch]):
         init_network(trained.network, data.start)
         trained.to(device)
         trained.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.precision = Precision(run.precision_on(device.type), device.type)
+        self.precision = TrainingPrecision(run.precision_on(device.type), device.type)
         self.images = _stored(torch.from_numpy(data.train.decode(size)), device)
         self.sentences = torch.from_numpy(data.train.sentences).to(device)
         self.former = self._class_log_probabilities(trained)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.types import Int64
-
-Array = NDArray[Any]
+from wordreel.types import Array, Int64
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ DOUBT = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Fold:
+class TuneFold:
     """Three sets of videos that share none."""
 
     learn: Int64
@@ -35,7 +35,7 @@ class Fold:
     judge: Int64
 
 
-def folds(videos: int, settings: TuneSettings) -> list[Fold]:
+def folds(videos: int, settings: TuneSettings) -> list[TuneFold]:
     """Every video judges once; of the others, a part chooses and the rest teaches.
 
     >>> one = folds(20, TuneSettings())[0]
@@ -50,7 +50,7 @@ def folds(videos: int, settings: TuneSettings) -> list[Fold]:
         # Begin elsewhere in each fold, so that not the same videos choose again and again.
         rest = np.roll(rest, number * len(rest) // settings.folds)
         many = max(round(settings.choosing * len(rest)), 1)
-        result.append(Fold(np.sort(rest[many:]), np.sort(rest[:many]), np.sort(judge)))
+        result.append(TuneFold(np.sort(rest[many:]), np.sort(rest[:many]), np.sort(judge)))
     return result
 
 
@@ -104,7 +104,7 @@ def cross_validate(
 
 
 def choose(
-    data: TuneData, start: Heads, end: Heads, fold: Fold, usual: Int64, settings: TuneSettings
+    data: TuneData, start: Heads, end: Heads, fold: TuneFold, usual: Int64, settings: TuneSettings
 ) -> float:
     """The strength that serves the choosing videos best, of those that leave everyday queries alone; the
     least of equals."""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from wordreel.models.clip.video_text import CaptionBatch, Encoded, FrameBatch, VideoTextModel
-from wordreel.training.precision import Precision
+from wordreel.training.precision import TrainingPrecision
 from wordreel.training.video.captions import CaptionIds
 from wordreel.training.video.device_loader import DeviceLoader
 from wordreel.training.video.pixels import normalise
@@ -25,7 +25,11 @@ class VideoEncoder:
     """Keeps decoded videos within the recipe's cache, so that the same videos are decoded once."""
 
     def __init__(
-        self, recipe: VideoRecipe, device: torch.device, precision: Precision, tokenizer: str | None = None
+        self,
+        recipe: VideoRecipe,
+        device: torch.device,
+        precision: TrainingPrecision,
+        tokenizer: str | None = None,
     ) -> None:
         self._recipe, self._device, self._precision = recipe, device, precision
         self._tokenizer = tokenizer

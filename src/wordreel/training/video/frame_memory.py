@@ -20,7 +20,7 @@ PAGE = 4096
 
 
 @dataclass(frozen=True)
-class Layout:
+class FrameMemoryLayout:
     """Sizes of the regions. A row of a slot holds up to `most` frames of one video."""
 
     slots: int
@@ -70,7 +70,7 @@ class FrameMemory:
     of each video in the cache, `current [workers]` the item that a worker is at (-1: none).
     """
 
-    def __init__(self, layout: Layout, descriptor: int | None = None) -> None:
+    def __init__(self, layout: FrameMemoryLayout, descriptor: int | None = None) -> None:
         self.layout = layout
         self.descriptor = _create(layout.total) if descriptor is None else descriptor
         self._map = mmap.mmap(self.descriptor, layout.total)

@@ -21,7 +21,7 @@ import numpy as np
 
 from wordreel.errors import TrainingError
 from wordreel.training.video.decode_frames import FrameSpec, Uint8
-from wordreel.training.video.frame_memory import FrameMemory, Layout
+from wordreel.training.video.frame_memory import FrameMemory, FrameMemoryLayout
 from wordreel.types import Int64
 
 RESTARTS = 20  # of workers that die over no file
@@ -92,7 +92,9 @@ class FrameLoader:
         held = ends <= cache_bytes
         self._offsets = np.where(held, ends - sizes, -1)
         used = int(ends[held].max()) if held.any() else 0
-        layout = Layout(ahead + 1, batch, int(most.max()), spec.size, workers, len(self.paths), used)
+        layout = FrameMemoryLayout(
+            ahead + 1, batch, int(most.max()), spec.size, workers, len(self.paths), used
+        )
         self.memory = FrameMemory(layout)
         self._facts = json.dumps({"layout": layout.to_json(), "spec": asdict(spec)})
         self._selector = selectors.DefaultSelector()

@@ -24,14 +24,14 @@ from wordreel.errors import MediaError
 from wordreel.media.sandbox import confine
 from wordreel.media.types import Limits
 from wordreel.training.video.decode_frames import FrameSpec, Uint8, read_frames
-from wordreel.training.video.frame_memory import FrameMemory, Layout
+from wordreel.training.video.frame_memory import FrameMemory, FrameMemoryLayout
 
 
 def main() -> None:
     """Serve lines of standard input until it closes."""
     descriptor, number = int(sys.argv[1]), int(sys.argv[2])
     facts = json.loads(sys.argv[3])
-    layout, spec, limits = Layout(**facts["layout"]), FrameSpec(**facts["spec"]), Limits()
+    layout, spec, limits = FrameMemoryLayout(**facts["layout"]), FrameSpec(**facts["spec"]), Limits()
     memory = FrameMemory(layout, descriptor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     av.logging.set_level(None)

@@ -17,12 +17,12 @@ from wordreel.models.clip.video_text import CaptionBatch, FrameBatch, VideoTextM
 from wordreel.nets.clip.tokenizer_files import TOKENIZER
 from wordreel.training.data.sampler import BatchSampler
 from wordreel.training.distributed import World
-from wordreel.training.logs import Row
+from wordreel.training.logs import LogRow
 from wordreel.training.losses import build_loss
 from wordreel.training.losses.masks import same_video
 from wordreel.training.measure import ValidationMetrics, measure
 from wordreel.training.optimisers import build_optimiser
-from wordreel.training.precision import Precision, backward_and_step
+from wordreel.training.precision import TrainingPrecision, backward_and_step
 from wordreel.training.session import Session
 from wordreel.training.step import seed_step, set_lr
 from wordreel.training.video.captions import CaptionIds, tokenizer_content
@@ -74,7 +74,7 @@ class VideoSession(Session[VideoBatch]):
         init_video_text(self.module, recipe.start)
         self.module.to(device).train()
         self.loss: nn.Module = build_loss(recipe.loss).to(device)
-        self.precision = Precision(run.precision_on(device.type), device.type)
+        self.precision = TrainingPrecision(run.precision_on(device.type), device.type)
         self.scaler = self.precision.grad_scaler()
         self.optimiser = build_optimiser(recipe.optimiser, self.module, self.loss)
         self.network = world.wrap(GatheredLogits(self.module, world), device)
@@ -149,9 +149,9 @@ class VideoSession(Session[VideoBatch]):
         losses = [weight * self.loss(logits.float(), same) for weight, logits in parts]
         return torch.stack(losses).sum()
 
-    def epoch_figures(self) -> Row:
+    def epoch_figures(self) -> LogRow:
         """Clips per second, the share of time that the device waited for data, and unreadable files."""
-        figures: Row = dict(self.timer.figures())
+        figures: LogRow = dict(self.timer.figures())
         if self.loader.failed:
             figures["unreadable"] = len(self.loader.failed)
         return figures

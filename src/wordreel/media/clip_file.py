@@ -10,8 +10,8 @@ from pathlib import Path
 
 from wordreel.atomic import sync_dir
 from wordreel.errors import DiskError, MediaError, NextStep
-from wordreel.media.cut import CutRequest
 from wordreel.media.cut_report import CutReport, Watch
+from wordreel.media.cut_request import CutRequest
 from wordreel.media.fence import Fence
 from wordreel.media.types import Limits
 from wordreel.progress import ProgressCallback

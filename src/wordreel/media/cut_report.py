@@ -9,7 +9,7 @@ from typing import Any
 
 from wordreel.errors import OverLimit
 from wordreel.media import wire
-from wordreel.media.cut import CutRequest
+from wordreel.media.cut_request import CutRequest
 from wordreel.media.worker_process import WorkerProcess
 from wordreel.progress import Progress, ProgressCallback
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from wordreel.errors import BrokenMedia, MediaError, NotMedia
 from wordreel.media import wire
-from wordreel.media.cut import CutRequest
 from wordreel.media.cut_report import CutReport, Watch, write_cut
+from wordreel.media.cut_request import CutRequest
 from wordreel.media.files import OpenFile, open_media
 from wordreel.media.types import AudioNeed, FrameNeed, Frames, Limits, MediaInfo, Need, Sound, Window
 from wordreel.media.window_reader import StreamRequest, read_windows

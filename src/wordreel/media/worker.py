@@ -32,7 +32,8 @@ import av.video.stream
 
 from wordreel.errors import MediaError
 from wordreel.media import wire
-from wordreel.media.cut import CutRequest, cut
+from wordreel.media.cut import cut
+from wordreel.media.cut_request import CutRequest
 from wordreel.media.decode import decode_keyframes, decode_windows
 from wordreel.media.decode_task import DecodeTask
 from wordreel.media.formats import Container

@@ -15,8 +15,8 @@ from pydantic import Field
 from starlette.responses import StreamingResponse
 
 from wordreel.media.clip_file import TOLERANCE
-from wordreel.media.cut import CutRequest
 from wordreel.media.cut_report import CutReport, CutStopped, Watch
+from wordreel.media.cut_request import CutRequest
 from wordreel.search.hit_lists.formats import FORMATS, write_hits
 from wordreel.serve import search_handlers
 from wordreel.serve.display import display_name, safe_name

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from wordreel.library.add_task import AddTask, ProcessedFile
 from wordreel.library.clips import ClipBounds
 from wordreel.library.extractor import ExpertResult
-from wordreel.library.ingest_file import AddTask, ProcessedFile, record_file
+from wordreel.library.record_file import record_file
 from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
 from wordreel.library.tracks import StagedTrack

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wordreel.experts.base import Expert
     from wordreel.library.add_report import AddProgressCallback, AddReport
     from wordreel.library.extractor import Extractor
-    from wordreel.library.ingest_file import EmbedContent
+    from wordreel.library.record_file import EmbedContent
     from wordreel.library.store import LibraryStore
     from wordreel.scale.executor import Executor
     from wordreel.weights.store import WeightStore

@@ -22,7 +22,7 @@ def age(*paths: Path) -> None:
 @pytest.fixture(autouse=True)
 def _no_race(monkeypatch):
     """These tests run within one tick of the clock; what happens in a tick has a test of its own."""
-    monkeypatch.setattr("wordreel.library.ingest.CLOCK_TICK_NS", -(10**12))
+    monkeypatch.setattr("wordreel.library.add_plan.CLOCK_TICK_NS", -(10**12))
 
 
 def names(paths) -> list[str]:
@@ -139,7 +139,7 @@ def test_touched_file_is_hashed_and_left(store, media):
 
 
 def test_a_change_within_one_tick_is_seen(store, media, monkeypatch):
-    monkeypatch.setattr("wordreel.library.ingest.CLOCK_TICK_NS", 50_000_000)
+    monkeypatch.setattr("wordreel.library.add_plan.CLOCK_TICK_NS", 50_000_000)
     path = write_media(media / "a.mp4", seed=1)
     status = path.stat()
     add(store, [media], experts(), FakeFence())

@@ -242,7 +242,7 @@ def test_second_writer_is_refused_and_readers_are_not(store, media, tmp_path):
 
 
 def test_interrupt_does_not_wait_for_a_long_expert(store, media, monkeypatch):
-    monkeypatch.setattr("wordreel.library.ingest.STOP_TIMEOUT", 0.1)
+    monkeypatch.setattr("wordreel.library.add_run.STOP_TIMEOUT", 0.1)
     write_media(media / "a.mp4")
     began, release = threading.Event(), threading.Event()
 

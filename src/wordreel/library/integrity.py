@@ -18,10 +18,10 @@ from wordreel.library.catalogue import REPAIR
 from wordreel.library.clips import cut_clips
 from wordreel.library.degenerate import track_fault
 from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest, remove_cache
-from wordreel.library.ingest_file import insert_clips
 from wordreel.library.lock import writer_at_work
 from wordreel.library.passes import moment_spans
 from wordreel.library.paths import from_blob, is_imported
+from wordreel.library.record_file import insert_clips
 from wordreel.library.records import TrackRow
 from wordreel.library.remove import drop_tracks, drop_unreferenced
 from wordreel.library.scan import FileStamp

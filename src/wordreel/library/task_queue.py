@@ -6,7 +6,7 @@ import heapq
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from wordreel.library.ingest_file import AddTask
+from wordreel.library.add_task import AddTask
 
 
 class TaskQueue:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from wordreel.library import ingest
 from wordreel.library.add_report import AddProgressCallback, AddReport
-from wordreel.library.ingest_file import EmbedContent
+from wordreel.library.record_file import EmbedContent
 from wordreel.library.store import LibraryStore
 from wordreel.scale.executor import Executor
 from wordreel.scale.extraction import ClusterExtractor, ExtractSetup

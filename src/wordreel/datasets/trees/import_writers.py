@@ -13,18 +13,13 @@ import numpy as np
 from wordreel.datasets.trees.tree import Tree
 from wordreel.datasets.types import Caption, Item, Missing
 from wordreel.errors import DatasetError, NextStep, UnsafePickle
+from wordreel.library.add_task import AddTask, FailedFile, ProcessedFile
 from wordreel.library.captions import Line, put_captions, same_captions
 from wordreel.library.clips import FEATURES, cut_clips
 from wordreel.library.extractor import ExpertResult
-from wordreel.library.ingest_file import (
-    AddTask,
-    FailedFile,
-    ProcessedFile,
-    missing_experts,
-    record_failure,
-    record_file,
-)
+from wordreel.library.file_processor import missing_experts
 from wordreel.library.paths import imported_path
+from wordreel.library.record_file import record_failure, record_file
 from wordreel.library.remove import drop_tracks
 from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore

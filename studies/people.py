@@ -31,7 +31,8 @@ from wordreel.errors import WordreelError
 from wordreel.library import LibraryStore
 from wordreel.library.face_groups import THRESHOLD, group_faces
 from wordreel.library.face_spans import centred, face_mean, face_spans
-from wordreel.library.people import EXPERT, seen_together
+from wordreel.library.group_people import seen_together
+from wordreel.library.people import EXPERT
 from wordreel.types import Float32, Int64, Track
 
 LABELS = Path(__file__).with_name("people_labels.json")

@@ -7,7 +7,8 @@ from tests.library.fakes import FakeFence, experts, write_media
 from wordreel.errors import LibraryError, LibraryReadOnly, QueryError
 from wordreel.library import LibraryStore, add, verify
 from wordreel.library.backup import backup, restore
-from wordreel.library.people import known_names, waiting_contents
+from wordreel.library.group_people import waiting_contents
+from wordreel.library.people import known_names
 from wordreel.library.people_manager import PeopleManager
 from wordreel.library.store import REPLICA
 
@@ -78,7 +79,7 @@ def test_new_films_join_the_groups(people, store, media, anna):
 
 
 def test_batches_come_to_the_same_groups(people, store, monkeypatch):
-    monkeypatch.setattr("wordreel.library.people.AT_ONCE", 1)
+    monkeypatch.setattr("wordreel.library.group_people.AT_ONCE", 1)
     people.turn_on()
     assert counts(people) == [("", 4, 3), ("", 2, 2), ("", 1, 1)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from wordreel.library.group_people import update_groups
 from wordreel.library.people import (
     Person,
     PersonFace,
@@ -18,7 +19,6 @@ from wordreel.library.people import (
     split_person,
     turn_off,
     turn_on,
-    update_groups,
 )
 from wordreel.library.store import LibraryStore
 from wordreel.progress import ProgressCallback

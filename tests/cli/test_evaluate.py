@@ -9,7 +9,7 @@ import pytest
 import typer
 from tests.cli.test_qbnorm import asked, shell
 
-from wordreel.cli.evaluate_inputs import BankOptions
+from wordreel.cli.evaluate_options import BankOptions
 from wordreel.errors import EvaluationError
 from wordreel.evaluate.metrics import retrieval_metrics
 from wordreel.evaluate.results import BEGIN, END

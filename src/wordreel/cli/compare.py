@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from wordreel.cli.common import JsonOption, print_json
-from wordreel.cli.evaluate_inputs import (
-    ARRAYS,
-    METHOD_HELP,
-    BankOptions,
-    GroupingOptions,
-    QueryBank,
-    caption_counts,
-    normalisations_of,
-)
+from wordreel.cli.evaluate_options import ARRAYS, METHOD_HELP, BankOptions, GroupingOptions
+from wordreel.cli.evaluate_scored import read_scored
 from wordreel.cli.option_groups import expand_options
 
 if TYPE_CHECKING:
@@ -168,8 +161,6 @@ def _show(facts: dict[str, Any]) -> None:
 def _saved(name: str, grouping: GroupingOptions, norm: BankOptions, v2t: Protocol) -> SavedResult:
     """A result from its files, or one measured now from a matrix: its normalised runs where it has any."""
     from wordreel.evaluate import report, report_files
-    from wordreel.evaluate.matrices import read_captioned, read_matrix
-    from wordreel.evaluate.retrieval import arrange
 
     path = Path(name)
     methods = norm.methods()
@@ -179,17 +170,12 @@ def _saved(name: str, grouping: GroupingOptions, norm: BankOptions, v2t: Protoco
                 f"{name} is a result: choose its normalised row with --run-a or --run-b, or give a matrix."
             )
         return report_files.read(path)
-    sims, masks, _ = read_captioned(path, grouping.key, grouping.mask)
-    captions = arrange(sims.shape[1], sims.shape[0], caption_counts(grouping.each, sims.shape[1]), masks)
-    banks = {
-        direction: QueryBank(read_matrix(file, grouping.key), file.name, file.samefile(path))
-        for direction, file in norm.files.items()
-    }
+    scored, _ = read_scored(path, grouping, norm)
     measured = report.of_matrix(
-        sims,
-        captions,
+        scored.similarities,
+        scored.captions,
         report.ReportRequest(path.name, "", (), protocol=v2t),
-        normalisations_of(methods, sims, captions, banks, norm.device),
+        scored.normalisations(norm),
     )
     chosen = [n for n, run in enumerate(measured.runs) if not methods or run.postprocessing != "none"]
     facts = {**measured.facts, "runs": [measured.facts["runs"][n] for n in chosen]}

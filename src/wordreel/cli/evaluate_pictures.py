@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from wordreel.cli.common import print_json
-from wordreel.cli.evaluate_inputs import BankOptions, CaptionSource, JudgedOptions
+from wordreel.cli.evaluate_inputs import CaptionSource
+from wordreel.cli.evaluate_options import BankOptions, JudgedOptions
 
 if TYPE_CHECKING:
     from wordreel.evaluate.instance import InstanceMetrics

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from wordreel.cli.common import JsonOption, OnOption, beta_number, print_json, printable
-from wordreel.cli.evaluate_inputs import DeviceOption, caption_counts
+from wordreel.cli.evaluate_inputs import caption_counts
+from wordreel.cli.evaluate_options import DeviceOption
 from wordreel.cli.hubness import KeyOption, PlotOption, check_plot, draw, formatted
 from wordreel.cli.option_groups import expand_options
 

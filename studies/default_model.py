@@ -48,7 +48,7 @@ from engines import Ask, Encoded, View, ask, scores, searcher_of
 
 from wordreel.banks import everyday
 from wordreel.banks.sources import BankQueries, subsample
-from wordreel.evaluate.rankings import with_automatic_beta
+from wordreel.evaluate.normalised_rankings import with_automatic_beta
 from wordreel.hubness import Direction, make_method
 from wordreel.search.searcher import Searcher
 from wordreel.types import Float32

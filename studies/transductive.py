@@ -36,7 +36,7 @@ import numpy as np
 from common import T2V, V2T, measured
 
 from wordreel.errors import EvaluationError
-from wordreel.evaluate.rankings import Normalisation, with_automatic_beta
+from wordreel.evaluate.normalised_rankings import Normalisation, with_automatic_beta
 from wordreel.evaluate.report import ReportRequest, of_matrix, of_seeds
 from wordreel.evaluate.report_files import input_of, write_tables
 from wordreel.evaluate.retrieval import Captions, Protocol

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.evaluate.metrics import DISPLAYED
-from wordreel.evaluate.rankings import NormalisedRankings, rank_normalised
+from wordreel.evaluate.normalised_rankings import NormalisedRankings, rank_normalised
 from wordreel.evaluate.retrieval import Captions
 from wordreel.hubness import Direction
 from wordreel.hubness.accumulate import LOGIT_SIZE

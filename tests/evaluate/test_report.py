@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from wordreel.errors import EvaluationError
-from wordreel.evaluate.rankings import Normalisation, rank_normalised
+from wordreel.evaluate.normalised_rankings import Normalisation, rank_normalised
 from wordreel.evaluate.report_analysis import best_and_worst, by_expert, by_length, hubs
 from wordreel.evaluate.retrieval import arrange
 from wordreel.evaluate.runs import measure

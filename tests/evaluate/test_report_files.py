@@ -6,7 +6,7 @@ import pytest
 
 from wordreel.errors import EvaluationError
 from wordreel.evaluate import report_files
-from wordreel.evaluate.rankings import Normalisation
+from wordreel.evaluate.normalised_rankings import Normalisation
 from wordreel.evaluate.report import EvaluationReport, ReportRequest, of_matrix
 from wordreel.evaluate.report_analysis import by_expert, by_length
 from wordreel.evaluate.report_page import ReportSubject

@@ -11,7 +11,7 @@ from wordreel.library import LibraryStore, add, verify
 from wordreel.library.annotation_manager import AnnotationManager
 from wordreel.library.annotations import LONGEST_NOTE, LONGEST_TAG, MOST_OF_A_VIDEO, list_annotations
 from wordreel.library.backup import backup, restore
-from wordreel.library.integrity import repair
+from wordreel.library.repair_library import repair
 from wordreel.library.store import REPLICA
 
 

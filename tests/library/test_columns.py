@@ -10,7 +10,7 @@ from wordreel.errors import LibraryError
 from wordreel.library import EmbeddingCache, LibraryStore, add, verify
 from wordreel.library import columns as module
 from wordreel.library.clip_log import changes_since
-from wordreel.library.integrity import repair
+from wordreel.library.repair_library import repair
 
 
 def rows(ids):

@@ -17,7 +17,6 @@ from wordreel.library.backup import backup as back_up
 from wordreel.library.embeddings import EmbeddingCache
 from wordreel.library.extractor import LocalExtractor
 from wordreel.library.ingest import add_with
-from wordreel.library.integrity import repair
 from wordreel.library.passes import (
     is_quick,
     is_quick_track,
@@ -28,6 +27,7 @@ from wordreel.library.passes import (
     waiting_files,
 )
 from wordreel.library.quick import Allowance, QuickExperts, QuickExtractor, scaled
+from wordreel.library.repair_library import repair
 from wordreel.media import Fence
 from wordreel.media.types import Frames
 from wordreel.types import Absent, Track

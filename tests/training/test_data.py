@@ -14,13 +14,8 @@ from wordreel.models.batch import TokenBatch, masked_mean  # noqa: E402
 from wordreel.models.collate import ExpertRows, collate  # noqa: E402
 from wordreel.training.data import join  # noqa: E402
 from wordreel.training.data.caption_store import CaptionStore, shorten  # noqa: E402
-from wordreel.training.data.feature_store import (  # noqa: E402
-    FeatureStore,
-    drop_experts,
-    drop_tokens,
-    show_alone,
-    smallest_keys,
-)
+from wordreel.training.data.feature_dropout import drop_experts, drop_tokens, show_alone  # noqa: E402
+from wordreel.training.data.feature_store import FeatureStore, smallest_keys  # noqa: E402
 from wordreel.training.data.packed import pack  # noqa: E402
 from wordreel.training.data.sampler import BatchSampler  # noqa: E402
 from wordreel.training.settings import DataSettings, RunSettings  # noqa: E402

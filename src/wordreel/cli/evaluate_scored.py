@@ -16,7 +16,7 @@ from wordreel.cli.evaluate_options import BankOptions, GroupingOptions, ReportOp
 
 if TYPE_CHECKING:
     from wordreel.evaluate.folds import Fold
-    from wordreel.evaluate.rankings import Normalisation
+    from wordreel.evaluate.normalised_rankings import Normalisation
     from wordreel.evaluate.retrieval import Captions
     from wordreel.hubness import Direction
     from wordreel.types import Array
@@ -56,7 +56,7 @@ class Scored:
 
     def normalisations(self, bank: BankOptions) -> list[Normalisation]:
         """Each method in each direction that it has a bank for; transductive methods need none."""
-        from wordreel.evaluate.rankings import Normalisation, with_automatic_beta
+        from wordreel.evaluate.normalised_rankings import Normalisation, with_automatic_beta
         from wordreel.hubness import Direction
 
         made = []

@@ -20,7 +20,7 @@ from wordreel.cli.hubness import KeyOption, PlotOption, check_plot, draw, format
 from wordreel.cli.option_groups import expand_options
 
 if TYPE_CHECKING:
-    from wordreel.evaluate.rankings import FitMethod, NormalisedRankings
+    from wordreel.evaluate.normalised_rankings import FitMethod, NormalisedRankings
     from wordreel.evaluate.retrieval import Captions
     from wordreel.hubness import Method
 
@@ -168,8 +168,8 @@ def _normalise(
     test: Path, matrices: MatrixOptions, norm: NormOptions, method: Method, save: Path | None
 ) -> tuple[dict[str, Any], NormalisedRankings, list[str]]:
     """Read, fit, rank: the facts to print, the rankings, and notes on what was assumed."""
-    from wordreel.evaluate import rankings
     from wordreel.evaluate.matrices import read_captioned, read_matrix
+    from wordreel.evaluate.normalised_rankings import check_shapes, rank_normalised, with_automatic_beta
     from wordreel.hubness import Direction
 
     sims, masks, note = read_captioned(test, matrices.key, matrices.mask)
@@ -183,12 +183,12 @@ def _normalise(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if norm.beta == "auto":
-            rankings.check_shapes(rows, sims, captions, direction)
+            check_shapes(rows, sims, captions, direction)
             columns = captions.valid if direction is Direction.VIDEO_TO_TEXT else None
-            method = rankings.with_automatic_beta(method, rows, columns)
+            method = with_automatic_beta(method, rows, columns)
         second = read_matrix(matrices.gallery_bank, matrices.key) if matrices.gallery_bank else None
         with _fitting(norm.on, matrices) as fit:
-            result = rankings.rank_normalised(
+            result = rank_normalised(
                 method,
                 rows,
                 sims,

@@ -15,7 +15,7 @@ import numpy as np
 from wordreel.errors import EvaluationError
 from wordreel.evaluate import report_files
 from wordreel.evaluate.library import ScoredCaptions
-from wordreel.evaluate.rankings import Normalisation
+from wordreel.evaluate.normalised_rankings import Normalisation
 from wordreel.evaluate.report_analysis import QueryGroup, by_expert, by_length
 from wordreel.evaluate.report_files import QueryKeys
 from wordreel.evaluate.report_page import FrameLookup, ReportSubject, page

@@ -14,14 +14,8 @@ import numpy as np
 
 from wordreel.errors import EvaluationError, NextStep
 from wordreel.evaluate.metrics import RetrievalMetrics, retrieval_metrics
-from wordreel.evaluate.rankings import (
-    Normalisation,
-    NormalisedRankings,
-    Ranking,
-    RightItem,
-    rank_normalised,
-    rank_queries,
-)
+from wordreel.evaluate.normalised_rankings import Normalisation, NormalisedRankings, rank_normalised
+from wordreel.evaluate.rankings import Ranking, RightItem, rank_queries
 from wordreel.evaluate.retrieval import Captions, Protocol, video_to_text_ranks
 from wordreel.hubness import Direction, Hubness
 from wordreel.hubness.blocks import widen

@@ -8,8 +8,10 @@ if TYPE_CHECKING:
     from wordreel.library.add_report import AddProgress, AddReport
     from wordreel.library.embeddings import EmbeddingCache, Gallery
     from wordreel.library.ingest import add
-    from wordreel.library.integrity import LibraryProblem, repair, verify
+    from wordreel.library.integrity import verify
+    from wordreel.library.library_problem import LibraryProblem
     from wordreel.library.records import Failure, Stats, StoredClip, StoredFile, TrackRow, Video, WordRow
+    from wordreel.library.repair_library import repair
     from wordreel.library.store import LibraryStore
 
 __getattr__ = lazy_exports(
@@ -18,9 +20,11 @@ __getattr__ = lazy_exports(
         "add_report": ("AddProgress", "AddReport"),
         "embeddings": ("EmbeddingCache", "Gallery"),
         "ingest": ("add",),
+        "integrity": ("verify",),
+        "library_problem": ("LibraryProblem",),
         "records": ("Failure", "Stats", "StoredClip", "StoredFile", "TrackRow", "Video", "WordRow"),
+        "repair_library": ("repair",),
         "store": ("LibraryStore",),
-        "integrity": ("LibraryProblem", "repair", "verify"),
     },
 )
 

@@ -1,33 +1,20 @@
-"""Check every invariant of a library (one function each), and repair what is broken."""
+"""Check every invariant of a library, one function each."""
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
-
 from wordreel import checksum
-from wordreel.errors import LibraryError, NextStep, WordreelError
-from wordreel.experts import registry
-from wordreel.library.catalogue import REPAIR
-from wordreel.library.clips import cut_clips
-from wordreel.library.degenerate import track_fault
-from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest, remove_cache
+from wordreel.errors import LibraryError
+from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
+from wordreel.library.library_problem import LibraryProblem
 from wordreel.library.lock import writer_at_work
-from wordreel.library.passes import moment_spans
 from wordreel.library.paths import from_blob, is_imported
-from wordreel.library.record_file import insert_clips
-from wordreel.library.records import TrackRow
-from wordreel.library.remove import drop_tracks, drop_unreferenced
 from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
-from wordreel.library.tracks import IMPORTED_FINGERPRINT, decode
-from wordreel.media.types import FrameNeed
+from wordreel.library.track_integrity import damaged_tracks, missing_tracks
 
 STORED_TYPES = {
     "INTEGER": "'integer', 'null'",
@@ -38,35 +25,6 @@ STORED_TYPES = {
 """What SQLite's `typeof` says of the values of a column, by its declared type."""
 FULL_TEXT = {"words_fts": "words", "annotations_fts": "tags and notes"}
 LEFTOVERS = ("orphan", "stray", "unreferenced", "unfinished")  # of killed writers, or of one at work
-MIN_CONTENTS = 4  # an expert is suspected only after this many contents
-
-
-@dataclass(frozen=True)
-class LibraryProblem:
-    """One broken invariant. A `note` is not the library's fault: a file that moved away, say."""
-
-    kind: str
-    what: str
-    repairable: bool = True
-    note: bool = False
-    key: tuple[str, ...] = ()  # what `repair` needs to find it again
-
-    @property
-    def next_step(self) -> NextStep | None:
-        """What the user can do about it; None if there is nothing to do but look at it."""
-        if self.repairable:
-            return REPAIR
-        if self.kind == "gone":
-            return NextStep("remove files that are gone from the disk", "remove --missing", "Library")
-        if self.kind == "changed":
-            return NextStep("bring the library up to date", "add FOLDER", "Library")
-        if self.kind == "degenerate":
-            return NextStep("check the weights of the experts and the embeddings", "doctor")
-        if self.kind == "embeddings":
-            return NextStep("check the model's weights, then embed the library again", "reindex")
-        if self.kind == "database":
-            return NextStep("restore the library from a backup, or delete its folder and add again")
-        return None
 
 
 def verify(store: LibraryStore, deep: bool = True) -> list[LibraryProblem]:
@@ -88,60 +46,12 @@ def verify(store: LibraryStore, deep: bool = True) -> list[LibraryProblem]:
     checks: list[Callable[[LibraryStore], Iterator[LibraryProblem]]] = [
         _database, _values, _orphans, _contents, _clips, _words_index, _caches, _files
     ]  # fmt: skip
-    checks.append(_tracks if deep else _tracks_exist)
+    checks.append(damaged_tracks if deep else missing_tracks)
     writing = writer_at_work(store.path / "lock")
     problems = [problem for check in checks for problem in check(store)]
     if writing or writer_at_work(store.path / "lock"):
         problems = [problem for problem in problems if problem.kind not in LEFTOVERS]
     return problems
-
-
-def repair(store: LibraryStore, problems: Sequence[LibraryProblem]) -> list[LibraryProblem]:
-    """Repair what can be repaired and return the other problems.
-
-    Nothing is invented: broken tracks are dropped, and the next `wordreel add` extracts them again.
-    """
-    repairs: dict[str, Callable[[LibraryStore, LibraryProblem], object]] = {
-        "track": _drop_track,
-        "clips": _cut_again,
-        "orphan": lambda s, p: drop_tracks(s.catalogue, s.track_files, p.key),
-        "stray": lambda s, p: s.track_files.remove_strays(p.key),
-        "unreferenced": lambda s, p: drop_unreferenced(s.catalogue, s.track_files),
-        "words": lambda s, p: s.catalogue.run(f"INSERT INTO {p.key[0]} ({p.key[0]}) VALUES ('rebuild')"),  # noqa: S608
-        "cache": lambda s, p: remove_cache(Path(p.key[0])),
-        "unfinished": lambda s, p: remove_cache(Path(p.key[0])),
-    }
-    left = []
-    # Broken tracks first: clips are cut from one of them.
-    for problem in sorted(problems, key=lambda p: p.kind != "track"):
-        fix = repairs.get(problem.kind)
-        if problem.repairable and fix:
-            with store.writing():
-                fix(store, problem)
-        else:
-            left.append(problem)
-    return left
-
-
-def _drop_track(store: LibraryStore, problem: LibraryProblem) -> None:
-    content, expert = problem.key
-    with store.catalogue.transaction():
-        hashes = store.catalogue.rows(
-            "SELECT hash FROM tracks WHERE content = ? AND expert = ? AND hash IS NOT NULL", content, expert
-        )
-        store.catalogue.run("DELETE FROM tracks WHERE content = ? AND expert = ?", content, expert)
-    # Where the bytes are wrong, each content that names them is a problem of its own and loses them too.
-    drop_tracks(store.catalogue, store.track_files, (digest for (digest,) in hashes))
-
-
-def _cut_again(store: LibraryStore, problem: LibraryProblem) -> None:
-    content = problem.key[0]
-    info = store.info(content)
-    if info is None:
-        return
-    spans = moment_spans(store, content, info)
-    with store.catalogue.transaction():
-        insert_clips(store.catalogue, content, cut_clips(info, spans))
 
 
 def _database(store: LibraryStore) -> Iterator[LibraryProblem]:
@@ -261,92 +171,3 @@ def _files(store: LibraryStore) -> Iterator[LibraryProblem]:
             yield LibraryProblem(
                 "changed", f"{path} has changed since it was added", repairable=False, note=True, key=(path,)
             )
-
-
-def _tracks_exist(store: LibraryStore) -> Iterator[LibraryProblem]:
-    present = set(store.track_files.all())
-    for row in store.tracks():
-        if row.hash and row.hash not in present:
-            yield _broken(row, "is missing")
-
-
-def _tracks(store: LibraryStore) -> Iterator[LibraryProblem]:
-    """Each file: there, named after its bytes, of the shape the catalogue says, and of sane values."""
-    words = {
-        (content, expert): n
-        for content, expert, n in store.catalogue.rows(
-            "SELECT content, expert, count(*) FROM words GROUP BY 1, 2"
-        )
-    }
-    bodies: dict[str, Counter[str]] = {}
-    paths = {video.content: video.paths[0] for video in store.videos()}
-    shots: dict[str, int] = dict(
-        store.catalogue.rows("SELECT content, max(shot) + 1 FROM clips GROUP BY content")
-    )
-    pictures = {name for name in store.expert_names() if _sees_frames(name)}
-    for row in store.tracks():
-        if row.hash is None:
-            continue
-        try:
-            data = store.track_files.read(row.hash)
-        except OSError:
-            yield _broken(row, "is missing")
-            continue
-        if hashlib.sha256(data).hexdigest() != row.hash:
-            yield _broken(row, "does not hold the bytes it is named after")
-            continue
-        try:
-            track = decode(data)
-        except Exception as error:
-            yield _broken(row, f"cannot be read: {error}")
-            continue
-        values = track.values
-        if values.shape != (row.rows, row.dim):
-            yield _broken(row, f"is {values.shape}, the catalogue says {(row.rows, row.dim)}")
-        elif len(track.words) != words.get((row.content, row.expert), 0):
-            yield _broken(row, "has other words than the catalogue")
-        elif not (np.isfinite(values).all() and np.isfinite(track.times).all()):
-            yield _broken(row, "holds values that are not finite")
-        elif fault := track_fault(track, row.expert in pictures, shots.get(row.content, 0)):
-            # Extracting again would give the same: a person has to look at this.
-            name = paths.get(row.content, f"content {row.content[:12]}")
-            yield LibraryProblem(
-                "degenerate",
-                f"expert {row.expert} returned {fault} for {name}",
-                repairable=False,
-                note=_is_imported(row.fingerprint),
-            )
-        rows = hashlib.sha256(np.unique(values, axis=0).tobytes()).hexdigest()
-        if not _is_imported(row.fingerprint):  # others may mark what is missing with zeros
-            bodies.setdefault(row.expert, Counter())[rows] += 1
-    yield from _degenerate(bodies)
-
-
-def _sees_frames(expert: str) -> bool:
-    """Whether rows of an expert describe frames; False for imported ones, of which nothing is known."""
-    try:
-        return isinstance(registry.card(expert).need, FrameNeed)
-    except WordreelError:
-        return False
-
-
-def _is_imported(fingerprint: str) -> bool:
-    """Whether a track was computed elsewhere and imported."""
-    return fingerprint.startswith(IMPORTED_FINGERPRINT)
-
-
-def _degenerate(bodies: dict[str, Counter[str]]) -> Iterator[LibraryProblem]:
-    """Two videos may share a black leader or a song; if most of a library does, the expert is broken."""
-    for expert, counts in bodies.items():
-        total, most = counts.total(), max(counts.values())
-        if total >= MIN_CONTENTS and most > total / 2:
-            yield LibraryProblem(
-                "degenerate",
-                f"expert {expert} returned the same rows for {most} of {total} different contents",
-                repairable=False,
-            )
-
-
-def _broken(row: TrackRow, what: str) -> LibraryProblem:
-    text = f"the {row.expert} track {row.hash} of content {row.content[:12]} {what}"
-    return LibraryProblem("track", text, key=(row.content, row.expert))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wordreel.errors import HubnessError, NextStep
 from wordreel.evaluate.matrices import read_matrix
-from wordreel.evaluate.rankings import GalleryColumns
+from wordreel.evaluate.normalised_rankings import GalleryColumns
 from wordreel.hubness import Method, State
 from wordreel.scale.executor import Executor
 from wordreel.types import Bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wordreel.library.degenerate import embeddings_fault
-from wordreel.library.integrity import LibraryProblem
+from wordreel.library.library_problem import LibraryProblem
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.search.embedding import embedding_cache, tracks_of

@@ -14,7 +14,7 @@ import numpy as np
 from wordreel.errors import MediaError, WordreelError
 from wordreel.experts.base import Expert
 from wordreel.library.extract import MediaDecoder, content_hash, extract_file
-from wordreel.library.integrity import LibraryProblem
+from wordreel.library.library_problem import LibraryProblem
 from wordreel.library.records import Video
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model

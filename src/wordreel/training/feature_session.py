@@ -16,7 +16,8 @@ from wordreel.models.checkpoint import save
 from wordreel.models.joint_embedding import JointEmbedding
 from wordreel.models.text.minilm import minilm_network
 from wordreel.training.data.caption_store import CaptionStore, frozen_states, is_frozen, sentence_vectors
-from wordreel.training.data.feature_store import FeatureDropout, FeatureStore
+from wordreel.training.data.feature_dropout import FeatureDropout
+from wordreel.training.data.feature_store import FeatureStore
 from wordreel.training.data.sampler import BatchSampler
 from wordreel.training.data.transcripts import Transcripts, TranscriptStore
 from wordreel.training.distributed import World

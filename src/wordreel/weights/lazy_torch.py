@@ -11,15 +11,8 @@ from typing import Any
 from wordreel.errors import UnsafePickle
 from wordreel.types import Array
 from wordreel.weights.lazy_state import LazyState
-from wordreel.weights.torch_file import (
-    DAMAGED_ZIP,
-    WRAPPERS,
-    Storage,
-    Tensor,
-    TorchUnpickler,
-    read_state_dict,
-    zip_content,
-)
+from wordreel.weights.torch_file import DAMAGED_ZIP, WRAPPERS, read_state_dict, zip_content
+from wordreel.weights.torch_unpickler import Storage, Tensor, TorchUnpickler
 
 MAX_TABLE = 64 * 2**20  # bytes of everything in the file that is not an array
 MAX_SHARERS = 4  # of one storage, which is read again for each

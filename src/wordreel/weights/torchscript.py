@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from wordreel.errors import WeightsError
 from wordreel.weights.safe_pickle import MAX_BYTES
-from wordreel.weights.torch_file import DAMAGED_ZIP, OpaqueText, read_checkpoint
+from wordreel.weights.torch_file import DAMAGED_ZIP, read_checkpoint
+from wordreel.weights.torch_unpickler import OpaqueText
 
 MAX_DEPTH = 20
 

@@ -29,7 +29,8 @@ from wordreel.index.exact import ExactIndex
 from wordreel.index.int8 import BUILDER
 from wordreel.library import LibraryStore
 from wordreel.library.catalogue import NAME
-from wordreel.library.integrity import repair, verify
+from wordreel.library.integrity import verify
+from wordreel.library.repair_library import repair
 from wordreel.search.embedding import embed_library
 
 QUERIES = {"red": "none", "blue dogs": "is"}  # words, and how their hits are normalised

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from wordreel.errors import WeightsError
 from wordreel.models.config import Mode
-from wordreel.weights.torch_file import OpaqueText, named_arrays, read_checkpoint
+from wordreel.weights.torch_file import named_arrays, read_checkpoint
+from wordreel.weights.torch_unpickler import OpaqueText
 
 CONFIG = "config.json"  # what the published trainers save beside a checkpoint
 MoEEOrder = Literal["ordered", "unordered"]

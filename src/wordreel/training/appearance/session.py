@@ -19,7 +19,7 @@ from wordreel.training.appearance.embed import features_of, measure_sources
 from wordreel.training.appearance.picture_set import AppearanceData
 from wordreel.training.appearance.recipe import AppearanceRecipe
 from wordreel.training.appearance.start import init_network
-from wordreel.training.data.feature_store import device_for
+from wordreel.training.data.device_memory import device_for
 from wordreel.training.data.sampler import BatchSampler
 from wordreel.training.distributed import World
 from wordreel.training.losses import build_loss

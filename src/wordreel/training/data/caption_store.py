@@ -16,7 +16,7 @@ from wordreel.models.config import MINILM, TextConfig
 from wordreel.models.joint_embedding import JointEmbedding
 from wordreel.models.text.tokenizers import CaptionTokenizer
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.training.data.feature_store import device_for
+from wordreel.training.data.device_memory import device_for
 from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.pairs import Pairs
 from wordreel.types import Int64

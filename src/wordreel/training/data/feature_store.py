@@ -18,11 +18,11 @@ from wordreel.models.batch import ExpertFeatures
 from wordreel.models.collate import choose_rows
 from wordreel.models.config import ExpertConfig, MMTConfig, ModelConfig
 from wordreel.models.reel.segments import segment_means
+from wordreel.training.data.device_memory import device_for
+from wordreel.training.data.feature_dropout import FeatureDropout, drop_experts, drop_tokens, show_alone
 from wordreel.training.data.packed import Packed
 from wordreel.training.data.pairs import Pairs
 from wordreel.types import Int64
-
-FREE_SHARE = 0.6  # of the device's free memory may be filled with features
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,6 @@ class StoredExpert:
     eval_rows: Tensor | None  # [videos, most] rows kept in evaluation where there are too many
     longest: int
     host_counts: Int64  # the counts on the host, to size batches without a synchronisation
-
-
-@dataclass(frozen=True)
-class FeatureDropout:
-    """Chances that a training batch hides a single row, all of an expert but those of `spares`, or all
-    experts but those of `alone`."""
-
-    tokens: float = 0.0
-    experts: float = 0.0
-    spares: tuple[str, ...] = ()
-    alone_chance: float = 0.0
-    alone: tuple[str, ...] = ()
 
 
 class FeatureStore:
@@ -213,43 +201,6 @@ def smallest_keys(here: Tensor, keys: Tensor, most: int) -> Tensor:
     return torch.where(here.gather(1, chosen), chosen, count).sort(dim=1).values
 
 
-def drop_tokens(features: ExpertFeatures, chance: float) -> ExpertFeatures:
-    """Each row hidden with this chance; where all of a video's would be, none is."""
-    stays = features.mask & (torch.rand(features.mask.shape, device=features.mask.device) >= chance)
-    return features._replace(mask=torch.where(stays.any(dim=1, keepdim=True), stays, features.mask))
-
-
-def drop_experts(
-    batch: dict[str, ExpertFeatures], chance: float, spared: Tensor
-) -> dict[str, ExpertFeatures]:
-    """Each expert but the `spared [experts]` missing from each video with this chance.
-
-    A video keeps at least one of the experts it had.
-    """
-    names = list(batch)
-    had = torch.stack([batch[name].available for name in names], dim=1)  # [b, experts]
-    keys = torch.rand(had.shape, device=had.device)
-    stays = had & ((keys >= chance) | spared)
-    best = keys.masked_fill(~had, -1.0).argmax(dim=1, keepdim=True)
-    stays = stays | (torch.zeros_like(had).scatter(1, best, True) & had & ~stays.any(dim=1, keepdim=True))
-    return _masked(batch, stays)
-
-
-def show_alone(batch: dict[str, ExpertFeatures], chance: float, alone: Tensor) -> dict[str, ExpertFeatures]:
-    """With this chance only the experts `alone [experts]`, for videos that have one of them."""
-    had = torch.stack([part.available for part in batch.values()], dim=1)  # [b, experts]
-    chosen = (torch.rand(len(had), 1, device=had.device) < chance) & (had & alone).any(dim=1, keepdim=True)
-    return _masked(batch, ~chosen | alone)
-
-
-def _masked(batch: dict[str, ExpertFeatures], stays: Tensor) -> dict[str, ExpertFeatures]:
-    """Only the experts that stay, `stays [b, experts]`."""
-    return {
-        name: part._replace(mask=part.mask & stays[:, number, None])
-        for number, (name, part) in enumerate(batch.items())
-    }
-
-
 def _to_float32(part: ExpertFeatures) -> ExpertFeatures:
     pooled = None if part.pooled is None else part.pooled.float()
     return part._replace(values=part.values.float(), pooled=pooled)
@@ -259,14 +210,6 @@ def _to_device(part: ExpertFeatures, device: torch.device) -> ExpertFeatures:
     times, pooled = (None if x is None else x.to(device, non_blocking=True) for x in part[2:])
     values, mask = (x.to(device, non_blocking=True) for x in (part.values, part.mask))
     return ExpertFeatures(values, mask, times, pooled)
-
-
-def device_for(size: int, device: torch.device) -> torch.device:
-    """The device where that many bytes fit, else the host's memory."""
-    if device.type != "cuda":
-        return torch.device("cpu")
-    free, _ = torch.cuda.mem_get_info(device)
-    return device if size < FREE_SHARE * free else torch.device("cpu")
 
 
 def _prepared(pairs: Pairs, expert: ExpertConfig, config: ModelConfig) -> tuple[Packed, Tensor | None]:

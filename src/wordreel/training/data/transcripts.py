@@ -19,7 +19,7 @@ from wordreel.errors import TrainingError
 from wordreel.models.batch import TokenBatch
 from wordreel.models.text.preprocess import STOP, without_stop_words
 from wordreel.models.text.tokenizers import CaptionTokenizer
-from wordreel.training.data.feature_store import device_for
+from wordreel.training.data.device_memory import device_for
 from wordreel.training.data.packed import Packed, pack
 from wordreel.training.data.pairs import Pairs
 from wordreel.types import Bool

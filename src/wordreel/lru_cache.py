@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
+def _one(value: object) -> int:
+    return 1
+
+
 class LRUCache(Generic[K, V]):
-    """Holds up to `capacity` values and evicts the least recently used one.
+    """Holds values up to `capacity` and evicts the least recently used ones. Each counts for its `size`, by
+    default 1; one that is larger than the capacity is not held.
 
     >>> cache = LRUCache[str, int](2)
     >>> cache.put("a", 1), cache.put("b", 2), cache.get("a"), cache.put("c", 3), cache.get("b")
     (None, None, 1, None, None)
     """
 
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
+    def __init__(self, capacity: int, size: Callable[[V], int] = _one) -> None:
+        self._capacity, self._size, self._held = capacity, size, 0
         self._values: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -32,10 +38,12 @@ class LRUCache(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         with self._lock:
+            if key in self._values:
+                self._held -= self._size(self._values.pop(key))
             self._values[key] = value
-            self._values.move_to_end(key)
-            if len(self._values) > self._capacity:
-                self._values.popitem(last=False)
+            self._held += self._size(value)
+            while self._held > self._capacity:
+                self._held -= self._size(self._values.popitem(last=False)[1])
 
     def __len__(self) -> int:
         return len(self._values)

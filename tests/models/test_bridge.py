@@ -28,7 +28,7 @@ def test_a_query_is_near_the_video_that_shows_its_class():
     pets = space()
     cat_words = np.array([1, 0, 0], np.float32)
     cat, lorry = pets.video(np.array([5, 4, -3], np.float32)), pets.video(np.array([-3, -2, 6], np.float32))
-    asked = pets.query(pets.chances(cat_words))
+    asked = pets.queries(pets.chances(cat_words[None]))[0]
     assert asked @ cat > 0.5 > 0 > asked @ lorry
     assert pets.best(cat_words, np.array([[5, 4, -3], [1, 9, -3]], np.float32)) == ["cat", "cat"]
 
@@ -38,7 +38,7 @@ def test_chances_are_the_mean_of_the_wordings():
     both = ClassSpace(Pets(), (first, second), np.eye(3, dtype=np.float32))
     said = np.array([1, 0, 0], np.float32)
     expected = (softmax(first @ said / bridge.TEMPERATURE) + softmax(second @ said / bridge.TEMPERATURE)) / 2
-    np.testing.assert_allclose(both.chances(said), expected, rtol=1e-6)
+    np.testing.assert_allclose(both.chances(said[None])[0], expected, rtol=1e-6)
 
 
 def test_overlap_weighs_rows_by_shared_time():
@@ -121,11 +121,11 @@ def test_queries_do_not_depend_on_their_neighbours(model):
 def test_words_speak_of_the_right_classes(model):
     sentence = model._encoder.encode(["a dog runs in the park"])[0]
     appearance = model._spaces["appearance"]
-    best = np.argsort(-appearance.chances(sentence))[:20]
+    best = np.argsort(-appearance.chances(sentence[None])[0])[:20]
     assert np.mean([151 <= number <= 275 for number in best]) > 0.7
     sentence = model._encoder.encode(["a man plays the guitar"])[0]
     motion = model._spaces["motion"]
-    assert motion.recogniser.names[int(np.argmax(motion.chances(sentence)))] == "playing guitar"
+    assert motion.recogniser.names[int(np.argmax(motion.chances(sentence[None])))] == "playing guitar"
 
 
 def test_what_is_remembered_of_a_query_is_what_its_words_say(model, monkeypatch):
@@ -134,7 +134,9 @@ def test_what_is_remembered_of_a_query_is_what_its_words_say(model, monkeypatch)
         sentence = model._encoder.encode([text])[0]
         for row, expert in enumerate(("appearance", "motion", "sound")):
             space = model._spaces[expert]
-            np.testing.assert_array_equal(encoded.vectors[row], space.query(space.chances(sentence)))
+            np.testing.assert_array_equal(
+                encoded.vectors[row], space.queries(space.chances(sentence[None]))[0]
+            )
     monkeypatch.setattr(ClassSpace, "chances", None)  # explaining works nothing out again
     track = Track(np.ones((1, 1280), np.float32), np.array([[0.0, 1.0]]))
     assert set(model.explain(encoded, {"appearance": track}, Clip("x", 0, 1))) == {"appearance"}
@@ -169,16 +171,42 @@ def test_what_two_clips_share(model):
     assert set(model.compare(mine, one, theirs, Clip("y", 1.0, 2.0))) == {"appearance"}
 
 
-def test_what_is_remembered_of_a_clip_is_what_its_track_says(model, monkeypatch):
-    rng = np.random.default_rng(2)
-    times, clip = np.array([[0.0, 1.0], [1.0, 2.0]]), Clip("x", 0.0, 1.5)
-    tracks = [Track(rng.normal(size=(2, 1280)).astype(np.float32), times) for _ in range(6)]
-    for track in [*tracks, *tracks]:  # the same clip by name, of another file each time
-        one = EmbeddedClip({"appearance": track}, clip, np.zeros((5, 384), np.float32))
-        seen = model._evidence(0, "appearance", [one])[0]
-        np.testing.assert_allclose(seen, model._mean("appearance", track, clip), atol=1e-3)
-    monkeypatch.setattr(bridge, "clip_mean", None)  # the latest is not worked out again
-    np.testing.assert_array_equal(model._evidence(0, "appearance", [one])[0], seen)
+def test_evidence_holds_the_part_of_a_track_that_a_clip_is_explained_with(model):
+    lines = ["a dog barks", "the price of bread", "two cats", "a dog runs home"]
+    times = np.array([[0.0, 2.0], [2.0, 4.0], [4.0, 6.0], [6.0, 8.0]])
+    words = tuple(Words(line, *span) for line, span in zip(lines, times.tolist(), strict=True))
+    tracks = {"speech": Track(model._encoder.encode(lines), times, words)}
+    clips = [Clip("x", 2.5, 5.0), Clip("x", 0.0, 8.0, whole=True), Clip("x", 9.0, 10.0), Clip("x", 7.0, 9.0)]
+    vectors = np.zeros((5, 384), np.float32)
+    evidence = model.evidence([EmbeddedClip(tracks, clip, vectors) for clip in clips])
+    assert [len(one.tracks["speech"]) if one.tracks else 0 for one in evidence] == [2, 4, 0, 1]
+    assert [one.text for one in evidence[0].tracks["speech"].words] == lines[1:3]
+    assert evidence[1].nbytes > evidence[0].nbytes > evidence[2].nbytes > 0
+    query = model.encode(["a dog that barks"])[0]
+    alone = [model.explain(query, tracks, clip) for clip in clips]
+    assert model.explain_all(query, evidence) == alone
+    assert alone[1] == {"speech": ("“a dog barks”", (0.0, 2.0))}
+
+
+def test_queries_encoded_together_are_those_encoded_alone(model, monkeypatch):
+    """Against the formula, for one text and one class at a time."""
+    monkeypatch.setattr(bridge, "AT_ONCE", 2)
+    texts = ["a dog runs", "somebody plays the piano", "", "rain on a roof", "a dog runs"]
+    for text, query in zip(texts, model.encode(texts), strict=True):
+        sentence = model._encoder.encode([text])[0].astype(np.float64)
+        for row, expert in enumerate(model.experts):
+            if expert in bridge.SENTENCES:
+                np.testing.assert_allclose(query.vectors[row], sentence, atol=1e-6)
+                continue
+            space = model._spaces[expert]
+            chances = np.zeros(len(space.basis))
+            for wording in space.phrases:
+                likely = [np.exp(float(vector @ sentence) / bridge.TEMPERATURE) for vector in wording]
+                chances += np.array(likely) / sum(likely) / len(space.phrases)
+            expected = (chances - chances.mean()) @ space.basis
+            np.testing.assert_allclose(query.vectors[row], expected / np.linalg.norm(expected), atol=2e-5)
+            known = model._cached_chances(text, model._encoder.encode([text])[0])[expert]
+            np.testing.assert_allclose(known, chances, atol=1e-6)
 
 
 def test_the_fingerprint_names_the_settings(model, monkeypatch):
@@ -203,9 +231,8 @@ def test_clips_explained_together_are_explained_as_each_alone(model):
     ]
     query = model.encode(["a dog runs"])[0]
     embedded = [EmbeddedClip(*one, model.embed(one[0], [one[1]])[0][0]) for one in clips]
-    together = model.explain_all(query, embedded)
-    assert model.explain_all(query, embedded) == together, "from the cache"
-    seen = model._evidence(0, "appearance", embedded)
+    together = model.explain_all(query, model.evidence(embedded))
+    seen = model._logits(0, "appearance", embedded)
     assert list(seen) == [0, 1]
     for number, logits in seen.items():
         tracks, clip = clips[number]

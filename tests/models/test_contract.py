@@ -61,7 +61,7 @@ def test_a_cache_of_queries_passes_on_the_whole_contract(model):
     assert {name: getattr(cached, name) for name in declared} == {n: getattr(model, n) for n in declared}
     assert cached.explain(query, {}, CLIP) == model.explain(query, {}, CLIP)
     assert (
-        cached.explain_all(query, [EmbeddedClip({}, CLIP, np.zeros((2, 2)))] * 2)
+        cached.explain_all(query, cached.evidence([EmbeddedClip({}, CLIP, np.zeros((2, 2)))] * 2))
         == [model.explain(query, {}, CLIP)] * 2
     )
     assert cached.compare({}, CLIP, {}, CLIP) == model.compare({}, CLIP, {}, CLIP)

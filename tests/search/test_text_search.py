@@ -10,7 +10,7 @@ from tests.search.helpers import find
 from wordreel.index import exact
 from wordreel.index.base import Correction
 from wordreel.library.embeddings import Gallery
-from wordreel.search import sample, text_search
+from wordreel.search import explain, sample, text_search
 from wordreel.search.filters import Filters
 from wordreel.search.lexical import lexical_matches
 from wordreel.search.query import Query
@@ -214,3 +214,31 @@ def test_the_sample_of_a_larger_library_is_fixed_and_holds_whole_videos(searcher
     np.testing.assert_allclose(scores, every[drawn.rows], atol=1e-6)
     best = drawn.rows[drawn.best(scores)]
     assert set(best.tolist()) <= set(searcher.snapshot.best_rows(every[None])[0].tolist())
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_moments_of_a_page_are_each_videos_best_clip(searcher, number):
+    scoring = Scoring(norms(searcher)[number])
+    (text,) = searcher.encode_texts(["a red dog"])
+    search, snapshot = text_search.TextSearch(searcher, text, scoring), searcher.snapshot
+    items = list(snapshot.items)
+    rows = list(range(len(items)))
+    bias = scoring.norm.correction.bias if scoring.norm.correction else np.zeros(len(rows))
+    expected = []
+    for row in rows:
+        item = snapshot.items[row]
+        own = [
+            at for at in rows if snapshot.items[at].content == item.content and not snapshot.items[at].whole
+        ]
+        if item.whole and own:
+            row = max(own, key=lambda at: search.plain(np.array([at]))[0] - bias[at])
+        expected.append(snapshot.items[row])
+    assert search.moments(rows) == expected
+    assert {item.whole for item in expected} == {True, False}, "the picture has no clips"
+
+
+def test_what_hits_are_explained_with_is_read_once(searcher, monkeypatch):
+    first = find(searcher, "red and blue", limit=5)
+    monkeypatch.setattr(explain, "tracks_of_all", None)
+    assert find(searcher, "red and blue", limit=5) == first
+    assert all(hit.why for hit in first)

@@ -8,6 +8,7 @@ from wordreel.hubness.measures import skewness
 from wordreel.library import LibraryStore
 from wordreel.library.banks import read_bank
 from wordreel.serve.query_log import SETTLED, QueryLog
+from wordreel.serve.schemas import CompareResponse
 
 TEXTS = [f"{a} and {b} {c}" for a in ("red", "green", "blue") for b in ("red", "blue") for c in range(20)]
 
@@ -33,6 +34,7 @@ def test_a_bank_is_made_used_and_forgotten(banked):
         h["confidence"] >= 0.2 for h in banked.get("/api/search?text=red&min_confidence=0.2").json["hits"]
     )
     both = banked.get("/api/compare?text=red&norm=is&beta=5").json
+    assert CompareResponse.model_validate(both).model_dump(mode="json") == both
     assert [h["norm"] for h in both["plain"]] == ["none"] * 4
     assert {h["norm"] for h in both["normalised"]} == {found["norm"]}
     assert [h["content"] for h in both["normalised"]] == [h["content"] for h in found["hits"]]

@@ -11,6 +11,7 @@ from tests.serve.conftest import opened, running
 
 from wordreel.search.scoring import PLAIN
 from wordreel.search.searcher import Searcher
+from wordreel.serve import schemas
 from wordreel.serve.answer_cache import SECONDS, AnswerCache, ForgetAnswers, SearchAnswer
 
 
@@ -34,6 +35,19 @@ def test_hits_are_those_of_the_library(site, library):
         assert sum(reason["share"] for reason in hit["why"]) == pytest.approx(hit["score"], abs=1e-5)
         for key in ("thumb", "preview", "media"):
             assert site.get(hit[key]).status == 200
+
+
+@pytest.mark.parametrize("question", ["a+red+and+blue+thing", "red&then=blue", "red&folder=/nowhere"])
+def test_answers_have_the_fields_that_the_api_documents(site, question):
+    answer = site.get(f"/api/search?text={question}")
+    assert schemas.SearchResponse.model_validate(answer.json).model_dump(mode="json") == answer.json
+
+
+def test_look_alikes_have_the_fields_that_the_api_documents(site):
+    content = site.get("/api/search?text=red&limit=1").json["hits"][0]["content"]
+    answer = site.get(f"/api/search?like={content}&like_start=1")
+    assert answer.json["hits"][0]["like"] is not None
+    assert schemas.SearchResponse.model_validate(answer.json).model_dump(mode="json") == answer.json
 
 
 def test_pages_are_parts_of_the_whole(site):

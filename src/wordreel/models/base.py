@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,8 @@ from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Tra
 Explanation = dict[str, tuple[str, tuple[float, float] | None]]
 """Expert → what it recognised, and when (seconds), if that is known."""
 
+OBJECT_BYTES = 1024  # of an `Evidence` beside its arrays, about
+
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedClip:
@@ -24,6 +26,28 @@ class EmbeddedClip:
     tracks: Mapping[str, Track]
     clip: Clip
     vectors: Float32  # [experts, dim], zeros where an expert is absent
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a clip is explained with, whatever the query: searchers cache it, `nbytes` at a time.
+
+    Attributes:
+        clip: The clip.
+        tracks: What explanations read of its tracks.
+        classes: How much the clip shows each class `[classes]` that an expert tells apart, at least 0.
+        learned: Whether a row that was learned speaks of the clip.
+    """
+
+    clip: Clip
+    tracks: Mapping[str, Track] = field(default_factory=dict)
+    classes: Mapping[str, Float32] = field(default_factory=dict)
+    learned: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        rows = sum(track.values.nbytes + track.times.nbytes for track in self.tracks.values())
+        return rows + sum(shown.nbytes for shown in self.classes.values()) + OBJECT_BYTES
 
 
 class Model(ABC):
@@ -97,9 +121,13 @@ class Model(ABC):
         """What each expert recognised in a clip that fits the query; some may be silent."""
         return {}
 
-    def explain_all(self, query: QueryEmbedding, clips: Sequence[EmbeddedClip]) -> list[Explanation]:
-        """`explain` for each clip of a page of hits."""
-        return [self.explain(query, one.tracks, one.clip) for one in clips]
+    def evidence(self, clips: Sequence[EmbeddedClip]) -> list[Evidence]:
+        """What `explain_all` reads of each clip: the part of explaining it that no query changes."""
+        return [Evidence(one.clip, one.tracks) for one in clips]
+
+    def explain_all(self, query: QueryEmbedding, evidence: Sequence[Evidence]) -> list[Explanation]:
+        """`explain` for each clip of a page of hits, from its evidence."""
+        return [self.explain(query, one.tracks, one.clip) for one in evidence]
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from types import MappingProxyType
-from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from wordreel.experts.appearance import SUPERSEDED
 from wordreel.experts.base import Recogniser
 from wordreel.experts.class_head import ClassHead
 from wordreel.lru_cache import LRUCache
-from wordreel.models.base import EmbeddedClip, Explanation, Model
+from wordreel.models.base import EmbeddedClip, Evidence, Explanation, Model
 from wordreel.nets.sentences import DIM, SentenceEncoder
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.array_cache import cached_arrays
@@ -43,8 +42,8 @@ WEIGHTS = {"appearance": 1.0, "motion": 1.0, "sound": 0.2, "speech": 0.8, "ocr":
 """How much each expert counts, chosen on validation videos."""
 
 SENTENCES = ("speech", "ocr")
-CACHED_CLIPS = 8192  # clips, times experts, whose logits are cached: some 20 MiB
-CACHED_QUERIES = 64  # queries, times experts, whose classes are cached while their hits are explained
+AT_ONCE = 256  # texts
+CACHED_QUERIES = 128  # whose classes are cached while their hits are explained: 1 MiB
 
 
 @dataclass(frozen=True)
@@ -58,21 +57,23 @@ class ClassSpace:
     def video(self, logits: Float32) -> Float32:
         return unit((logits - logits.mean()) @ self.basis)
 
-    def query(self, chances: Float32) -> Float32:
-        return unit((chances - chances.mean()) @ self.basis)
+    def queries(self, chances: Float32) -> Float32:
+        """y `[texts, 384]` from p `[texts, classes]`."""
+        rows = (chances - chances.mean(axis=1, keepdims=True)) @ self.basis
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
 
-    def chances(self, sentence: Float32) -> Float32:
-        """p: how much the words speak of each class, the mean over the wordings."""
-        wordings = [softmax(wording @ sentence / TEMPERATURE) for wording in self.phrases]
-        return np.asarray(np.mean(wordings, axis=0), np.float32)
+    def chances(self, sentences: Float32) -> Float32:
+        """p `[texts, classes]`: how much the words of `sentences [texts, 384]` speak of each class, the mean
+        over the wordings."""
+        chances = softmax(sentences @ self.phrases[0].T / TEMPERATURE)
+        for wording in self.phrases[1:]:
+            chances += softmax(sentences @ wording.T / TEMPERATURE)
+        return np.asarray(chances / len(self.phrases), np.float32)
 
-    def best(self, chances: Float32, logits: Float32) -> list[str]:
-        """The class that both the words speak of and the video shows evidence for, for `logits [n, classes]`.
-
-        The mean and the length of the logits make no difference.
-        """
-        evidence = np.maximum(logits - logits.mean(axis=1, keepdims=True), 0)
-        return [self.recogniser.names[number] for number in (chances * evidence).argmax(axis=1).tolist()]
+    def best(self, chances: Float32, shown: Float32) -> list[str]:
+        """The class that both the words speak of and the video shows, for `shown [n, classes]`."""
+        return [self.recogniser.names[number] for number in (chances * shown).argmax(axis=1).tolist()]
 
 
 class Bridge(Model):
@@ -91,8 +92,7 @@ class Bridge(Model):
         self.expert_weights = tuple(WEIGHTS[expert] for expert in self.experts)
         self._store = store
         self._encoder = SentenceEncoder(store)
-        self._chances = LRUCache[tuple[str, str], Float32](CACHED_QUERIES)
-        self._means = LRUCache[tuple[str, Clip], tuple[ReferenceType[Track], Float32 | None]](CACHED_CLIPS)
+        self._chances = LRUCache[str, dict[str, Float32]](CACHED_QUERIES)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -123,12 +123,24 @@ class Bridge(Model):
 
     def _queries(self, texts: Sequence[str], sentences: Float32) -> list[QueryEmbedding]:
         weights = np.array(self.expert_weights, np.float32)
-        return [
-            QueryEmbedding(
-                np.stack([self._query(expert, text, sentence) for expert in self.experts]), weights, text
-            )
-            for text, sentence in zip(texts, sentences, strict=True)
-        ]
+        vectors = np.empty((len(texts), len(self.experts), DIM), np.float32)
+        for start in range(0, len(texts), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            chances = self._class_chances(texts[some], sentences[some])
+            for row, expert in enumerate(self.experts):
+                sentence = expert in SENTENCES
+                vectors[some, row] = (
+                    sentences[some] if sentence else self._spaces[expert].queries(chances[expert])
+                )
+        return [QueryEmbedding(own, weights, text) for own, text in zip(vectors, texts, strict=True)]
+
+    def _class_chances(self, texts: Sequence[str], sentences: Float32) -> dict[str, Float32]:
+        """How much the words speak of each class: a query's vector is made of it, and every hit is explained
+        with it."""
+        chances = {expert: space.chances(sentences) for expert, space in self._spaces.items()}
+        for row, text in enumerate(texts[-CACHED_QUERIES:], start=max(0, len(texts) - CACHED_QUERIES)):
+            self._chances.put(text, {expert: own[row] for expert, own in chances.items()})
+        return chances
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """The class or the line that fits the words best, per expert that has something in this clip."""
@@ -141,30 +153,44 @@ class Bridge(Model):
                 if (line := best_line(tracks[expert], clip, sentence)) is not None:
                     explanation[expert] = line
             elif (mean := self._mean(expert, tracks[expert], clip)) is not None:
-                chances = self._cached_chances(expert, query.text, sentence)
-                explanation[expert] = (self._spaces[expert].best(chances, mean[None])[0], None)
+                chances = self._cached_chances(query.text, sentence)[expert]
+                shown = above_mean(mean[None])
+                explanation[expert] = (self._spaces[expert].best(chances, shown)[0], None)
         return explanation
 
-    def explain_all(self, query: QueryEmbedding, clips: Sequence[EmbeddedClip]) -> list[Explanation]:
-        """`explain` for each clip, expert by expert for all of them."""
-        sentence = self._encoder.encode([query.text])[0]
-        explanations: list[Explanation] = [{} for _ in clips]
+    def evidence(self, clips: Sequence[EmbeddedClip]) -> list[Evidence]:
+        classes: list[dict[str, Float32]] = [{} for _ in clips]
         for row, expert in enumerate(self.experts):
             if expert in SENTENCES:
-                for one, explanation in zip(clips, explanations, strict=True):
+                continue
+            for number, logits in self._logits(row, expert, clips).items():
+                classes[number][expert] = above_mean(logits)
+        return [
+            Evidence(one.clip, rows_in(one.tracks, SENTENCES, one.clip), known)
+            for one, known in zip(clips, classes, strict=True)
+        ]
+
+    def explain_all(self, query: QueryEmbedding, evidence: Sequence[Evidence]) -> list[Explanation]:
+        """`explain` for each clip, expert by expert for all of them."""
+        sentence = self._encoder.encode([query.text])[0]
+        chances = self._cached_chances(query.text, sentence)
+        explanations: list[Explanation] = [{} for _ in evidence]
+        for expert in self.experts:
+            if expert in SENTENCES:
+                for one, explanation in zip(evidence, explanations, strict=True):
                     line = best_line(one.tracks[expert], one.clip, sentence) if expert in one.tracks else None
                     if line is not None:
                         explanation[expert] = line
                 continue
-            evidence = self._evidence(row, expert, clips)
-            if evidence:
-                chances = self._cached_chances(expert, query.text, sentence)
-                names = self._spaces[expert].best(chances, np.stack(list(evidence.values())))
-                for number, name in zip(evidence, names, strict=True):
+            known = [number for number, one in enumerate(evidence) if expert in one.classes]
+            if known:
+                shown = np.stack([evidence[number].classes[expert] for number in known])
+                names = self._spaces[expert].best(chances[expert], shown)
+                for number, name in zip(known, names, strict=True):
                     explanations[number][expert] = (name, None)
         return explanations
 
-    def _evidence(self, row: int, expert: str, clips: Sequence[EmbeddedClip]) -> dict[int, Float32]:
+    def _logits(self, row: int, expert: str, clips: Sequence[EmbeddedClip]) -> dict[int, Float32]:
         """The logits of an expert's classes, up to their mean and length, of each clip that it knows.
 
         Those of a linear classifier come from the mean of a track's rows. Another one would have to see every
@@ -175,25 +201,16 @@ class Bridge(Model):
             heard = [number for number, one in enumerate(clips) if one.vectors[row].any()]
             vectors = [clips[number].vectors[row] for number in heard]
             return dict(zip(heard, np.stack(vectors) @ space.basis.T, strict=True)) if heard else {}
-        found: dict[int, Float32 | None] = {}
-        new: dict[int, Float32] = {}
-        for number, one in enumerate(clips):
-            if (track := one.tracks.get(expert)) is None:
-                continue
-            known = self._means.get((expert, one.clip))
-            if known is not None and known[0]() is track:
-                found[number] = known[1]
-            elif (mean := clip_mean(track.values, track.times, one.clip)) is not None:
-                new[number] = mean
-            else:
-                self._means.put((expert, one.clip), (ref(track), None))
-        if new:
-            logits = np.stack(list(new.values())) @ space.recogniser.weight.T + space.recogniser.bias
-            for number, own in zip(new, logits.astype(np.float32), strict=True):
-                one = clips[number]
-                found[number] = own.copy()
-                self._means.put((expert, one.clip), (ref(one.tracks[expert]), found[number]))
-        return {number: logits for number, logits in found.items() if logits is not None}
+        means = {
+            number: mean
+            for number, one in enumerate(clips)
+            if (track := one.tracks.get(expert)) is not None
+            and (mean := clip_mean(track.values, track.times, one.clip)) is not None
+        }
+        if not means:
+            return {}
+        logits = np.stack(list(means.values())) @ space.recogniser.weight.T + space.recogniser.bias
+        return dict(zip(means, logits.astype(np.float32), strict=True))
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
@@ -215,13 +232,10 @@ class Bridge(Model):
                 common[expert] = (self._spaces[expert].recogniser.names[int(np.argmax(both))], None)
         return common
 
-    def _cached_chances(self, expert: str, text: str, sentence: Float32) -> Float32:
-        """How much the words speak of each class: a query's vector is made of it, and every hit is explained
-        with it."""
-        known = self._chances.get((expert, text))
+    def _cached_chances(self, text: str, sentence: Float32) -> dict[str, Float32]:
+        known = self._chances.get(text)
         if known is None:
-            known = self._spaces[expert].chances(sentence)
-            self._chances.put((expert, text), known)
+            known = {expert: own[0] for expert, own in self._class_chances([text], sentence[None]).items()}
         return known
 
     def _mean(self, expert: str, track: Track, clip: Clip) -> Float32 | None:
@@ -231,11 +245,6 @@ class Bridge(Model):
             mean = clip_mean(track.values, track.times, clip)
             return None if mean is None else np.asarray(head.weight @ mean + head.bias, np.float32)
         return clip_mean(*self._rows(expert, track), clip)
-
-    def _query(self, expert: str, text: str, sentence: Float32) -> Float32:
-        if expert in SENTENCES:
-            return sentence
-        return self._spaces[expert].query(self._cached_chances(expert, text, sentence))
 
     def _rows(self, expert: str, track: Track) -> tuple[Float32, np.ndarray]:
         if expert in SENTENCES:
@@ -325,6 +334,29 @@ def overlap(times: np.ndarray, clip: Clip) -> Float32:
         return np.ones(len(times), np.float32)
     shared = np.minimum(times[:, 1], clip.end) - np.maximum(times[:, 0], clip.start)
     return np.asarray(np.maximum(shared, 0), np.float32)
+
+
+def above_mean(logits: Float32) -> Float32:
+    """How much a video shows of each class: its logits above their mean, along the last dimension."""
+    return np.asarray(np.maximum(logits - logits.mean(axis=-1, keepdims=True), 0), np.float32)
+
+
+def rows_in(tracks: Mapping[str, Track], experts: Sequence[str], clip: Clip) -> dict[str, Track]:
+    """The rows, and their words, of some experts' tracks that share time with a clip."""
+    inside = {}
+    for expert in experts:
+        if expert not in tracks:
+            continue
+        track = tracks[expert]
+        shared = overlap(track.times, clip) > 0
+        if shared.all():
+            inside[expert] = track
+        elif shared.any():
+            times = track.times[shared]
+            start, end = times[:, 0].min(), times[:, 1].max()
+            words = tuple(one for one in track.words if one.start < end and one.end > start)
+            inside[expert] = Track(track.values[shared], times, words)
+    return inside
 
 
 def softmax(x: Float32) -> Float32:

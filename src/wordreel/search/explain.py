@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.models.base import EmbeddedClip, Explanation, Model
+from wordreel.models.base import EmbeddedClip, Evidence, Explanation, Model
 from wordreel.search.embedding import tracks_of_all
 from wordreel.search.hits import Reason
 from wordreel.types import Bool, Float32, QueryEmbedding
@@ -19,24 +19,37 @@ if TYPE_CHECKING:
 def explain_items(searcher: Searcher, rows: Sequence[int], text: EncodedText) -> list[tuple[Reason, ...]]:
     """Of each item, every expert's reason and the quoted words with their bonus, strongest first."""
     model, gallery = searcher.model, searcher.snapshot.gallery
-    items = [searcher.snapshot.items[row] for row in rows]
-    contents = list(dict.fromkeys(item.content for item in items))
-    tracks = dict(zip(contents, tracks_of_all(searcher.store, model, contents), strict=True))
-    vectors = np.asarray(gallery.vectors[np.array(rows, np.int64)])
-    clips = [
-        EmbeddedClip(tracks[item.content], item.clip, own) for item, own in zip(items, vectors, strict=True)
-    ]
-    recognised = model.explain_all(text.embedding, clips)
-    available = np.asarray(gallery.available[np.array(rows, np.int64)])
+    at = np.array(rows, np.int64)
+    vectors, available = np.asarray(gallery.vectors[at]), np.asarray(gallery.available[at])
+    recognised = model.explain_all(text.embedding, evidence_of(searcher, rows, vectors))
     explained = []
-    bonus = text.lexical.of(np.array(rows, np.int64)).tolist()
+    bonus = text.lexical.of(at).tolist()
     of_experts = expert_reasons(model, text.embedding, vectors, available, recognised)
-    for item, share, reasons in zip(items, bonus, of_experts, strict=True):
+    for row, share, reasons in zip(rows, bonus, of_experts, strict=True):
         if share:
-            line = text.lexical.best_line(item)
+            line = text.lexical.best_line(searcher.snapshot.items[row])
             reasons.append(Reason(f"{line.expert} words", share, f"“{line.text}”", (line.start, line.end)))
         explained.append(strongest_first(reasons))
     return explained
+
+
+def evidence_of(searcher: Searcher, rows: Sequence[int], vectors: Float32) -> list[Evidence]:
+    """What the model explains items `vectors [rows, experts, dim]` with: read from their tracks once."""
+    known = {row: searcher.evidence.get(row) for row in rows}
+    new = [row for row, evidence in known.items() if evidence is None]
+    if new:
+        items = [searcher.snapshot.items[row] for row in new]
+        contents = list(dict.fromkeys(item.content for item in items))
+        tracks = dict(zip(contents, tracks_of_all(searcher.store, searcher.model, contents), strict=True))
+        own = dict(zip(rows, vectors, strict=True))
+        clips = [
+            EmbeddedClip(tracks[item.content], item.clip, own[row])
+            for row, item in zip(new, items, strict=True)
+        ]
+        for row, read in zip(new, searcher.model.evidence(clips), strict=True):
+            known[row] = read
+            searcher.evidence.put(row, read)
+    return [evidence for row in rows if (evidence := known[row]) is not None]
 
 
 def expert_reasons(

@@ -18,7 +18,7 @@ from wordreel.errors import BankError, NextStep, QueryError, WeightsCorrupt
 from wordreel.library.banks import BUILD_A_BANK
 from wordreel.library.store import LibraryStore
 from wordreel.lru_cache import LRUCache
-from wordreel.models.base import Model
+from wordreel.models.base import Evidence, Model
 from wordreel.progress import ProgressCallback
 from wordreel.search.hits import Hit, MatchTimeline, Results
 from wordreel.search.lexical import LexicalMatches, lexical_matches
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from wordreel.search.video_query import VideoQuery
 
 CACHED_SCORINGS = 32
+CACHED_EVIDENCE = 64 * 2**20  # bytes: with the default model, of 7,000 items
 RESCORED_AT_ONCE = 4_096  # items, when all of them are rescored for an evaluation
 COMPARED = "csls"  # what plain ranking is compared with where "auto" is plain: it needs no β and no labels
 
@@ -92,6 +93,10 @@ class Searcher:
     _scorings: LRUCache[tuple[str, str | None, float | None], Scoring] = field(
         default_factory=lambda: LRUCache(CACHED_SCORINGS), repr=False
     )
+    evidence: LRUCache[int, Evidence] = field(
+        default_factory=lambda: LRUCache(CACHED_EVIDENCE, lambda evidence: evidence.nbytes), repr=False
+    )
+    """What hits are explained with, by row."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from wordreel.index.server import ServerIndex
 
 CACHED_FILTERS = 16
+CACHED_ITEMS = 16_384  # records, of some 300 bytes
 
 
 OpenServer = Callable[[Gallery], "ServerIndex"]
@@ -72,7 +73,7 @@ class LibrarySnapshot:
         """`[rows]`: whether the item is in the library."""
         return self.columns.live
 
-    @property
+    @cached_property
     def items(self) -> Sequence[StoredClip]:
         """The clip of each row; those of rows that are not live mean nothing."""
         return _Items(self.columns)
@@ -237,10 +238,11 @@ def server_opener(store: LibraryStore, model: Model, server: ServerAddress | Non
 
 
 class _Items(Sequence[StoredClip]):
-    """The records of all rows, read one by one from the columns."""
+    """The records of all rows, read one by one from the columns; the latest are cached."""
 
     def __init__(self, columns: ClipColumns) -> None:
         self._columns = columns
+        self._clip = lru_cache(CACHED_ITEMS)(columns.clip)
 
     def __len__(self) -> int:
         return len(self._columns)
@@ -251,7 +253,7 @@ class _Items(Sequence[StoredClip]):
     def __getitem__(self, row: slice) -> Sequence[StoredClip]: ...
     def __getitem__(self, row: int | slice) -> StoredClip | Sequence[StoredClip]:
         if isinstance(row, slice):
-            return [self._columns.clip(at) for at in range(*row.indices(len(self)))]
+            return [self._clip(at) for at in range(*row.indices(len(self)))]
         if not -len(self) <= row < len(self):
             raise IndexError(row)
-        return self._columns.clip(int(row))
+        return self._clip(int(row))

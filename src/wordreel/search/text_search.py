@@ -24,6 +24,7 @@ from wordreel.search.filters import PassingVideos
 from wordreel.search.hits import Hit, Results, hit_of
 from wordreel.search.query import Query, needs_confidence
 from wordreel.search.scoring import PLAIN, RivalScores, Scoring
+from wordreel.search.segments import segment_argmax, take_segments
 from wordreel.types import Bool, Float32, Int64
 
 if TYPE_CHECKING:
@@ -230,25 +231,20 @@ class TextSearch:
 
     def moments(self, rows: Sequence[int]) -> list[StoredClip]:
         """What to display of each item: itself, and of a whole video its best clip."""
-        snapshot = self.searcher.snapshot
+        snapshot, shown = self.searcher.snapshot, np.array(rows, np.int64)
         whole, video = snapshot.columns.clips["whole"], snapshot.columns.video
-        clips = {}  # of the items that are whole videos with clips
-        for row in rows:
-            if whole[row]:
-                own = snapshot.video_rows(int(video[row]))
-                if len(own := own[whole[own] == 0]):
-                    clips[row] = own
-        best = {}
-        if clips:
-            together = np.concatenate(list(clips.values()))
-            scores = self.plain(together)
+        videos = np.flatnonzero(whole[shown])
+        if len(videos):
+            at = np.searchsorted(snapshot.video_numbers, video[shown[videos]])
+            own, starts = take_segments(*snapshot.segments, at)
+            clips = np.flatnonzero(whole[own] == 0)
+            scores = np.full(len(own), -np.inf, np.float32)
+            scores[clips] = self.plain(own[clips])
             if self.scoring.norm.correction is not None:
-                scores = scores - self.scoring.norm.correction.bias[together]
-            start = 0
-            for row, own in clips.items():
-                best[row] = int(own[int(np.argmax(scores[start : start + len(own)]))])
-                start += len(own)
-        return [snapshot.items[best.get(row, row)] for row in rows]
+                scores[clips] -= self.scoring.norm.correction.bias[own[clips]]
+            highest, best = segment_argmax(scores, starts)
+            shown[videos] = np.where(highest > -np.inf, own[best], shown[videos])
+        return [snapshot.items[row] for row in shown.tolist()]
 
 
 def _joined(

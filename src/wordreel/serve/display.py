@@ -16,6 +16,8 @@ def display_path(path: str) -> str:
     >>> display_path("/films/\\udcff.mp4")
     '/films/\\\\xff.mp4'
     """
+    if path.isascii():  # as nearly every one
+        return path
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from wordreel.lru_cache import LRUCache
-from wordreel.models.base import EmbeddedClip, Explanation, Model
+from wordreel.models.base import EmbeddedClip, Evidence, Explanation, Model
 from wordreel.serve.metrics import Metrics
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 
@@ -55,8 +55,11 @@ class CachedQueryModel(Model):
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         return self._model.explain(query, tracks, clip)
 
-    def explain_all(self, query: QueryEmbedding, clips: Sequence[EmbeddedClip]) -> list[Explanation]:
-        return self._model.explain_all(query, clips)
+    def evidence(self, clips: Sequence[EmbeddedClip]) -> list[Evidence]:
+        return self._model.evidence(clips)
+
+    def explain_all(self, query: QueryEmbedding, evidence: Sequence[Evidence]) -> list[Explanation]:
+        return self._model.explain_all(query, evidence)
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip

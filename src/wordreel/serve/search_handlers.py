@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from dataclasses import fields, replace
 
+from pydantic_core import to_json
+
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query, VideoMoment
 from wordreel.search.query_terms import resolve_terms
 from wordreel.search.searcher import Searcher
 from wordreel.serve import schemas
 from wordreel.serve.answer_cache import SearchAnswer
-from wordreel.serve.hit_models import hit_models
+from wordreel.serve.hit_json import JsonObject, hit_objects
 from wordreel.serve.problems import Problem
 from wordreel.serve.service import Service
 
@@ -104,15 +106,14 @@ def _answer(
     if request.like is not None:
         check_stored(service, request.like.content)
     results = searcher.search(query)
-    response = schemas.SearchResponse(
-        query=request.model_dump(mode="json", exclude_defaults=True),
-        norm=results.norm,
-        note=results.note.for_page() if results.note else "",
-        total_estimate=results.total,
-        hits=hit_models(searcher, results.hits, results.weights, service.uploaded),
-        took=schemas.TimingModel(encode_ms=0.0, search_ms=0.0, queue_ms=0.0, total_ms=0.0),
-    )
-    return SearchAnswer(response.model_dump_json(exclude={"took"}).encode(), tuple(results.hits))
+    response = {  # of `schemas.SearchResponse`, all but the time that it took
+        "query": request.model_dump(mode="json", exclude_defaults=True),
+        "norm": results.norm,
+        "note": results.note.for_page() if results.note else "",
+        "total_estimate": results.total,
+        "hits": hit_objects(searcher, results.hits, results.weights, service.uploaded),
+    }
+    return SearchAnswer(_json(response), tuple(results.hits))
 
 
 def compare(service: Service, query: Query, timer: RequestTimer) -> bytes:
@@ -120,11 +121,15 @@ def compare(service: Service, query: Query, timer: RequestTimer) -> bytes:
     timer.queue = timer.lap()
     searcher = service.live.now.check()
     results = searcher.search(replace(query, compare=True))
-    response = schemas.CompareResponse(
-        plain=hit_models(searcher, results.plain or (), results.weights, service.uploaded),
-        normalised=hit_models(searcher, results.hits, results.weights, service.uploaded),
-        norm=results.norm,
-        note=results.note.for_page() if results.note else "",
-        took=timer.finish(service),
-    )
-    return response.model_dump_json().encode()
+    response = {  # of `schemas.CompareResponse`
+        "plain": hit_objects(searcher, results.plain or (), results.weights, service.uploaded),
+        "normalised": hit_objects(searcher, results.hits, results.weights, service.uploaded),
+        "norm": results.norm,
+        "note": results.note.for_page() if results.note else "",
+        "took": timer.finish(service).model_dump(),
+    }
+    return _json(response)
+
+
+def _json(response: JsonObject) -> bytes:
+    return to_json(response, inf_nan_mode="null")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 
+from wordreel.lru_cache import LRUCache
 from wordreel.types import Track
 
 MAX_BYTES = 256 * 2**20
@@ -16,21 +15,11 @@ class TrackCache:
 
     def __init__(self, load: Callable[[str], Track], max_bytes: int = MAX_BYTES) -> None:
         self._load = load
-        self._max, self._bytes = max_bytes, 0
-        self._cached: OrderedDict[str, Track] = OrderedDict()
-        self._lock = threading.Lock()
+        self._cached = LRUCache[str, Track](max_bytes, lambda track: track.values.nbytes)
 
     def __call__(self, digest: str) -> Track:
-        with self._lock:
-            if digest in self._cached:
-                self._cached.move_to_end(digest)
-                return self._cached[digest]
-        track = self._load(digest)
-        with self._lock:
-            if digest not in self._cached:
-                self._cached[digest] = track
-                self._bytes += track.values.nbytes
-                while self._bytes > self._max:
-                    _, gone = self._cached.popitem(last=False)
-                    self._bytes -= gone.values.nbytes
+        track = self._cached.get(digest)
+        if track is None:
+            track = self._load(digest)
+            self._cached.put(digest, track)
         return track

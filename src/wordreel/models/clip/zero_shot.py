@@ -25,8 +25,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from wordreel.models.base import EmbeddedClip, Explanation, Model
-from wordreel.models.bridge import Bridge, overlap
+from wordreel.models.base import EmbeddedClip, Evidence, Explanation, Model
+from wordreel.models.bridge import Bridge, overlap, rows_in
 from wordreel.models.reel.runtime import ROW, unit
 from wordreel.nets.clip.backbone import Backbone
 from wordreel.nets.clip.config import Family
@@ -103,11 +103,17 @@ class ZeroShot(Model):
         """The frame that fits the words best, and what the bridge recognised."""
         return {**self._bridge.explain(query, tracks, clip), **self._explain_frame(query, tracks, clip)}
 
-    def explain_all(self, query: QueryEmbedding, clips: Sequence[EmbeddedClip]) -> list[Explanation]:
+    def evidence(self, clips: Sequence[EmbeddedClip]) -> list[Evidence]:
         own = [replace(one, vectors=one.vectors[1:, :DIM]) for one in clips]
         return [
+            replace(known, tracks={**known.tracks, **rows_in(one.tracks, [self.backbone], one.clip)})
+            for known, one in zip(self._bridge.evidence(own), clips, strict=True)
+        ]
+
+    def explain_all(self, query: QueryEmbedding, evidence: Sequence[Evidence]) -> list[Explanation]:
+        return [
             {**explanation, **self._explain_frame(query, one.tracks, one.clip)}
-            for explanation, one in zip(self._bridge.explain_all(query, own), clips, strict=True)
+            for explanation, one in zip(self._bridge.explain_all(query, evidence), evidence, strict=True)
         ]
 
     def _explain_frame(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.experts.base import Recogniser
-from wordreel.models.base import CheckpointModel, EmbeddedClip, Explanation
+from wordreel.models.base import CheckpointModel, EmbeddedClip, Evidence, Explanation
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel.checkpoint import SHIPPED, load
 from wordreel.models.reel.class_inputs import recognisers, with_class_inputs
@@ -139,11 +139,18 @@ class Reel(CheckpointModel):
         explanation = self._bridge.explain(query, tracks, clip)
         return _with_learned(explanation) if self._speaks(tracks, clip) else explanation
 
-    def explain_all(self, query: QueryEmbedding, clips: Sequence[EmbeddedClip]) -> list[Explanation]:
-        explained = self._bridge.explain_all(query, [replace(one, vectors=one.vectors[1:]) for one in clips])
+    def evidence(self, clips: Sequence[EmbeddedClip]) -> list[Evidence]:
+        known = self._bridge.evidence([replace(one, vectors=one.vectors[1:]) for one in clips])
         return [
-            _with_learned(explanation) if self._speaks(one.tracks, one.clip) else explanation
-            for explanation, one in zip(explained, clips, strict=True)
+            replace(evidence, learned=self._speaks(one.tracks, one.clip))
+            for evidence, one in zip(known, clips, strict=True)
+        ]
+
+    def explain_all(self, query: QueryEmbedding, evidence: Sequence[Evidence]) -> list[Explanation]:
+        explained = self._bridge.explain_all(query, evidence)
+        return [
+            _with_learned(explanation) if one.learned else explanation
+            for explanation, one in zip(explained, evidence, strict=True)
         ]
 
     def compare(

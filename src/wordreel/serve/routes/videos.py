@@ -17,7 +17,7 @@ from wordreel.search import query as queries
 from wordreel.search.caption import rank_captions as rank
 from wordreel.search.describe import describe
 from wordreel.serve.display import display_name, display_path, media_url, preview_url, thumb_url
-from wordreel.serve.hit_models import hit_models, reason_models
+from wordreel.serve.hit_json import hit_objects, reason_objects
 from wordreel.serve.live import LiveState
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import ContentPath, Served, errors
@@ -31,7 +31,6 @@ from wordreel.serve.schemas_library import (
     LikeResponse,
     MatchResponse,
     MomentScore,
-    RankedCaption,
     RankedCaptions,
     RemovedResponse,
     StoredCaptions,
@@ -105,8 +104,8 @@ async def like(
         check_stored(service, content)
         moment = moment_of(content, parameters.start, parameters.end)
         query = queries.Query(like=moment, limit=parameters.limit, filters=filters_of(parameters))
-        hits = hit_models(searcher, searcher.search(query).hits, None, service.uploaded)
-        return LikeResponse(hits=hits, took=timer.finish(service))
+        hits = hit_objects(searcher, searcher.search(query).hits, None, service.uploaded)
+        return LikeResponse.model_validate({"hits": hits, "took": timer.finish(service)})
 
     return await service.search_pool(work)
 
@@ -134,20 +133,8 @@ async def rank_captions(content: ContentPath, body: CaptionsRequest, service: Se
         check_stored(service, content)
         video = searcher.encode_video(moment_of(content))
         ranked = rank(searcher, video, body.captions, body.limit, body.norm, body.beta)
-        return RankedCaptions(
-            captions=[
-                RankedCaption(
-                    rank=one.rank,
-                    score=one.score,
-                    text=one.text,
-                    start=one.start,
-                    end=one.end,
-                    why=reason_models(one.why),
-                    norm=one.norm,
-                )
-                for one in ranked
-            ]
-        )
+        captions = [{**vars(one), "why": reason_objects(one.why)} for one in ranked]
+        return RankedCaptions.model_validate({"captions": captions})
 
     return await service.analysis_pool(work)
 

@@ -100,6 +100,7 @@ def measure(folder: Path, first: int, queries: int) -> dict[str, dict[str, float
         (text_search, "hit_of", "records of hits"),
         (explain, "tracks_of_all", "reasons: tracks"),
         (explain, "tracks_of", "reasons: tracks"),
+        (type(library.model), "evidence", "reasons: labels"),
         (type(library.model), "explain_all", "reasons: labels"),
         (text_search, "explain_items", "reasons"),
     ):

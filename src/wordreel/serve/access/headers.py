@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = (
@@ -10,15 +9,16 @@ POLICY = (
     "script-src 'self'; connect-src 'self'; object-src 'none'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'"
 )
-ALWAYS = {
-    "content-security-policy": POLICY,
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # with "no-referrer" a form of our own page would have no origin
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
-}
+ALWAYS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),  # with "no-referrer" a form of our own page would have no origin
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=(), payment=(), usb=()"),
+)
+OF_THE_API = (*ALWAYS, (b"cache-control", b"no-store"))
 
 
 class SecurityHeaders:
@@ -34,11 +34,11 @@ class SecurityHeaders:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in ALWAYS.items():
-                    headers.setdefault(name, value)
-                if scope["path"].startswith("/api/"):
-                    headers.setdefault("cache-control", "no-store")
+                headers = list(message.get("headers", ()))
+                there = {name.lower() for name, _ in headers}
+                wanted = OF_THE_API if scope["path"].startswith("/api/") else ALWAYS
+                headers += [header for header in wanted if header[0] not in there]
+                message = {**message, "headers": headers}
             await send(message)
 
         await self._app(scope, receive, with_headers)

@@ -10,7 +10,7 @@ from wordreel.serve.schemas import CONTENT, ErrorResponse
 from wordreel.serve.service import Service
 
 
-def _service(request: Request) -> Service:
+async def _service(request: Request) -> Service:  # a plain function would be called in another thread
     service: Service = request.app.state.service
     return service
 

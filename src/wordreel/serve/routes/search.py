@@ -13,6 +13,7 @@ from wordreel.banks.examples import example_queries
 from wordreel.library import banks as bank_store
 from wordreel.serve import search_handlers
 from wordreel.serve.problems import Problem
+from wordreel.serve.query_parameters import QueryModelRoute
 from wordreel.serve.routes import Served, client_of, errors
 from wordreel.serve.schemas import (
     CompareResponse,
@@ -27,6 +28,7 @@ from wordreel.serve.schemas_library import ExamplesResponse
 from wordreel.serve.service import Service
 
 router = APIRouter(tags=["search"])
+questions = APIRouter(tags=["search"], route_class=QueryModelRoute)
 
 
 class CompareParameters(FilterFields, RankFields):
@@ -36,7 +38,7 @@ class CompareParameters(FilterFields, RankFields):
     limit: int = Field(12, ge=1, le=100)
 
 
-@router.get("/api/search", response_model=SearchResponse, responses=errors(404, 409))
+@questions.get("/api/search", response_model=SearchResponse, responses=errors(404, 409))
 async def search_get(
     parameters: Annotated[SearchParameters, Query()], service: Served, request: Request
 ) -> Response:
@@ -50,8 +52,10 @@ async def search_post(body: SearchRequest, service: Served, request: Request) ->
     return await _search(service, body, request)
 
 
-@router.get("/api/compare", response_model=CompareResponse, responses=errors(409))
-async def compare(parameters: Annotated[CompareParameters, Query()], service: Served) -> Response:
+@questions.get("/api/compare", response_model=CompareResponse, responses=errors(409))
+async def compare(
+    parameters: Annotated[CompareParameters, Query()], service: Served, request: Request
+) -> Response:
     """The same question ranked plainly and with a query bank, side by side."""
     query = search_handlers.query_of(service, SearchRequest.model_construct(**parameters.model_dump()))
     timer = search_handlers.RequestTimer()

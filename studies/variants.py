@@ -7,7 +7,9 @@ A pack (`wordreel train default … --pack FILE`) is one setting: what trains, a
 measures. One without a collection validates on that collection, so that it measures unfamiliar videos. Every
 variant is trained on every pack by `wordreel train`, 26 epochs, and measured by the learned row alone, text
 to video, plain. Runs are stored in RUNS and not trained again. Packs hold the inputs of the recipe that they
-were packed with: variants with other inputs (`--only`) want packs of their own.
+were packed with: variants with other inputs (`--only`) want packs of their own. What changes the data and
+not the recipe is a pack as well: `--changed "class names as captions=everything:names.pack"` is a row of the
+table, trained by the recipe as it is and shown in the column of the pack that it changes.
 
 The spread of a row is that of its seeds. A change is worth keeping where it gains more than that, and on
 unfamiliar videos too.
@@ -36,7 +38,6 @@ VARIANTS: dict[str, tuple[str, ...]] = {
         'model.experts=["appearance", "motion", "faces", "ocr", "speech", "sound", '
         '"appearance-classes", "motion-classes", "sound-classes"]',
     ),
-    "class names and kinds as extra captions": ("data.class_captions=0.15",),
     "eight tokens of appearance and six of motion": (
         "model.expert.appearance.max_tokens=8",
         "model.expert.motion.max_tokens=6",
@@ -66,6 +67,7 @@ class Run:
 
 
 Train = Callable[[Sequence[str]], None]
+Files = Mapping[tuple[str, str], Path]  # by variant and pack
 
 
 def train(arguments: Sequence[str]) -> None:
@@ -83,16 +85,24 @@ def figures_of(folder: Path) -> dict[str, Any]:
     return figures or {"error": "nothing was measured: the pack has no validation part"}
 
 
-def run_one(run: Run, given: argparse.Namespace, packs: Mapping[str, Path], work: Train) -> dict[str, Any]:
+def run_one(run: Run, given: argparse.Namespace, files: Files, work: Train) -> dict[str, Any]:
     """Train a run unless it is finished: its figures, or why there are none."""
     folder = run.folder(given.runs)
     if (folder / "finished").exists():
         return figures_of(folder)
-    changes = [f"run.epochs={given.epochs}", *given.set, *VARIANTS[run.variant]]
+    changes = [f"run.epochs={given.epochs}", *given.set, *VARIANTS.get(run.variant, ())]
     more = ["--resume"] if folder.exists() else []
     try:
         work(
-            ["default", "--packed", str(packs[run.pack]), "--out", str(folder), "--seed", str(run.seed)]
+            [
+                "default",
+                "--packed",
+                str(files[run.variant, run.pack]),
+                "--out",
+                str(folder),
+                "--seed",
+                str(run.seed),
+            ]
             + ["--device", given.device, *more]
             + [word for change in changes for word in ("--set", change)]
         )
@@ -106,11 +116,13 @@ def summary(results: Mapping[Run, Mapping[str, Any]], packs: Sequence[str]) -> l
     """A row for each variant: mean and deviation of R@1, R@5 and R@10 of each pack over the seeds."""
     rows = []
     for variant in dict.fromkeys(run.variant for run in results):
-        row: dict[str, Any] = {"variant": variant, "changes": list(VARIANTS[variant]), "packs": {}}
+        row: dict[str, Any] = {"variant": variant, "changes": list(VARIANTS.get(variant, ())), "packs": {}}
         for pack in packs:
             found = [
                 figures for run, figures in results.items() if (run.variant, run.pack) == (variant, pack)
             ]
+            if not found:
+                continue
             good = np.array([[one[f"t2v_{k}"] for k in KS] for one in found if "error" not in one])
             if not len(good):
                 row["packs"][pack] = {"error": next(one["error"] for one in found)}
@@ -140,7 +152,10 @@ def page(rows: Sequence[Mapping[str, Any]], packs: Sequence[str], epochs: int) -
     for row in rows:
         cells = [str(row["variant"])]
         for pack in packs:
-            one = row["packs"][pack]
+            one = row["packs"].get(pack)
+            if one is None:
+                cells.append("–")
+                continue
             if "error" in one:
                 cells.append(f"not trained: {one['error']}")
                 continue
@@ -157,6 +172,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--pack", action="append", required=True, metavar="LABEL=FILE")
     parser.add_argument("--only", action="append", choices=VARIANTS, help="some of the variants")
+    parser.add_argument("--changed", action="append", default=[], metavar="LABEL=PACK:FILE")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="in every variant")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=26)
@@ -170,14 +186,19 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None, work: Train = train) -> None:
     given = arguments(argv)
     packs = {label: Path(file) for label, _, file in (one.partition("=") for one in given.pack)}
-    missing = [str(path) for path in packs.values() if not path.is_file()]
+    files = {(variant, pack): file for variant in given.only or VARIANTS for pack, file in packs.items()}
+    for label, _, place in (one.partition("=") for one in given.changed):
+        pack, _, file = place.partition(":")
+        if pack not in packs:
+            raise SystemExit(f"--changed {label}: no pack is called {pack!r}; give LABEL=PACK:FILE")
+        files[label, pack] = Path(file)
+    missing = [str(path) for path in files.values() if not path.is_file()]
     if missing:
-        raise SystemExit(f"not there: {', '.join(missing)}; give --pack LABEL=FILE")
-    wanted = given.only or list(VARIANTS)
-    every = [Run(v, pack, seed) for v in wanted for pack in packs for seed in range(given.seeds)]
+        raise SystemExit(f"not there: {', '.join(dict.fromkeys(missing))}; give --pack LABEL=FILE")
+    every = [Run(variant, pack, seed) for variant, pack in files for seed in range(given.seeds)]
     given.runs.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(given.jobs) as pool:
-        results = dict(zip(every, pool.map(lambda run: run_one(run, given, packs, work), every), strict=True))
+        results = dict(zip(every, pool.map(lambda run: run_one(run, given, files, work), every), strict=True))
     rows = summary(results, list(packs))
     given.out.mkdir(parents=True, exist_ok=True)
     facts = {"epochs": given.epochs, "seeds": given.seeds, "rows": rows}

@@ -54,6 +54,15 @@ def test_runs_become_a_table_and_are_not_trained_again(tmp_path, capsys):
     assert "not trained: is missing from the pack" in text
     variants.main(given, second)
     assert len(second.runs) == 2  # those that failed
+    (tmp_path / "names.pack").write_bytes(b"")
+    more = ["--changed", f"names too=no MSVD:{tmp_path / 'names.pack'}"]
+    variants.main([*given, *more], third := FakeTraining())
+    assert sum("names-too-no-msvd" in run for run in third.runs) == 2
+    row = json.loads((tmp_path / "out" / "variants.json").read_text())["rows"][-1]
+    assert (row["variant"], row["changes"], list(row["packs"])) == ("names too", [], ["no MSVD"])
+    assert "| names too | – | 2.5/20.0/30.0" in (tmp_path / "out" / "README.md").read_text()
+    with pytest.raises(SystemExit, match="no pack is called 'MSVD'"):
+        variants.main([*given, "--changed", "x=MSVD:a.pack"], second)
     capsys.readouterr()
     with pytest.raises(SystemExit, match=r"c\.pack"):
         variants.main(["--pack", "x=c.pack"], second)

@@ -20,7 +20,8 @@ import numpy as np
 from wordreel.api import Library
 from wordreel.atomic import atomic_write
 from wordreel.banks.everyday import queries
-from wordreel.evaluate.library import CaptionQueries, caption_queries, read_captions
+from wordreel.datasets import registry
+from wordreel.evaluate.library import CaptionQueries, caption_queries
 from wordreel.evaluate.ranks import ranks_of
 from wordreel.models.base import Model
 from wordreel.search.searcher import Searcher
@@ -77,7 +78,8 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    captions = {name: texts[: arguments.most] for name, texts in read_captions(arguments.captions).items()}
+    told = registry.read(arguments.captions).captions
+    captions = {name: texts[: arguments.most] for name, texts in told.items()}
     with Library(arguments.library, create=False) as library:
         report: dict[str, Any] = {
             "model": library.model.name,

@@ -19,8 +19,8 @@ import numpy as np
 from parts import parts_of
 
 from wordreel import __version__
+from wordreel.datasets import registry
 from wordreel.datasets.json_address import read_ids
-from wordreel.evaluate.library import read_captions
 from wordreel.evaluate.metrics import RetrievalMetrics, aggregate, retrieval_metrics
 from wordreel.evaluate.normalised_rankings import rank_normalised
 from wordreel.evaluate.report_files import file_sha256
@@ -95,15 +95,19 @@ def parse_weights(given: Sequence[str] | None) -> list[Weights]:
 # Data
 
 
+def _captions(address: str) -> Told:
+    return registry.read(address).captions
+
+
 def captions_of(data: Path, name: str) -> dict[str, Told]:
     """Split → id → captions of one of the `LIBRARIES`, as the data folder has them; COCO's by `parts`."""
     address = str(data / name / "captions.json")
     if name == "flickr8k":
-        return {split: read_captions(f"{address}:{split}") for split in ("train", "dev")}
+        return {split: _captions(f"{address}:{split}") for split in ("train", "dev")}
     if name == "coco":
-        told = read_captions(f"{address}:train")
+        told = _captions(f"{address}:train")
         return {part: {i: told[i] for i in ids} for part, ids in parts_of(data)["coco"].items()}
-    said = read_captions(address)
+    said = _captions(address)
     if name == "msrvtt":
         return {"all": said}
     lists = {s: read_ids(f"{data / name / 'splits.json'}:official.{s}") for s in ("train", "val", "test")}

@@ -9,7 +9,6 @@ from wordreel.datasets import protocols
 from wordreel.datasets.json_address import read_ids
 from wordreel.datasets.registry import DATASETS, read
 from wordreel.errors import DatasetError
-from wordreel.evaluate.library import read_captions
 
 
 def put(path, content):
@@ -86,9 +85,9 @@ def test_json_addresses(tmp_path):
 
 def test_captions_for_evaluation(tmp_path):
     path = put(tmp_path / "captions.json", {"a": "one", "b.mp4": ["two"]})
-    assert read_captions(str(path)) == {"a": ["one"], "b.mp4": ["two"]}
+    assert read(path).captions == {"a": ["one"], "b.mp4": ["two"]}
     table = put(tmp_path / "mine.csv", "path,caption\nfilms/a.mp4,one\nfilms/a.mp4,two\n")
-    assert read_captions(str(table)) == {"a.mp4": ["one", "two"]}
+    assert read(table).captions == {"films/a.mp4": ["one", "two"]}
     ids = put(tmp_path / "splits.json", {"official": {"test": ["a", 3]}})
     assert read_ids(f"{ids}:official.test") == ["a", "3"]
     assert read_ids(str(put(tmp_path / "ids.txt", "a\nb"))) == ["a", "b"]
@@ -143,7 +142,7 @@ def test_real_folders():
     assert protocols.deviations(protocols.load("msvd"), read("msvd", folder=root / "msvd")) == (
         "657 items instead of 670",
     )
-    whole = read_captions(str(root / "msvd" / "captions.json"))
+    whole = read(root / "msvd" / "captions.json").captions
     assert (len(whole), sum(map(len, whole.values()))) == (1970, 80_827)
     heard = read("msrvtt", folder=root / "msrvtt")
     assert (len(heard.items), {len(item.captions) for item in heard.items}) == (240, {20})

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from tests.search.conftest import ColourModel, store  # noqa: F401 - the fixture
 
+from wordreel.datasets import registry
 from wordreel.datasets.json_address import read_ids
 from wordreel.errors import QueryError, WordreelError
-from wordreel.evaluate.library import read_captions, score, similarities
+from wordreel.evaluate.library import score, similarities
 from wordreel.evaluate.ranks import ranks_of
 from wordreel.evaluate.report import ReportRequest, of_library
 from wordreel.evaluate.report_frames import FrameGrabber, data_url
@@ -52,6 +53,12 @@ def test_similarities_can_be_kept(searcher, tmp_path):
     np.testing.assert_array_equal(similarities(searcher, ["red"] * 3, scored.contents), scored.similarities)
 
 
+def test_a_table_may_name_videos_by_their_paths(searcher):
+    whole = next(file.path for file in searcher.store.files() if file.path.endswith("film2.mp4"))
+    scored = score(searcher, {"clips/film1.mp4": ["red"], whole: ["blue"]})
+    assert (scored.videos, scored.missing) == (("clips/film1.mp4", whole), 0)
+
+
 def test_the_same_bytes_under_two_names_are_one_video(searcher):
     scored = score(searcher, {"film1": ["red"], "film2": ["blue"], "film1.mp4": ["green"]})
     assert scored.videos == ("film1", "film2")
@@ -90,13 +97,13 @@ def test_a_picture_is_a_small_jpeg():
 def test_reading_captions(tmp_path):
     path = tmp_path / "captions.json"
     path.write_text(json.dumps({"a": "one", "b": ["two", "three"]}))
-    assert read_captions(str(path)) == {"a": ["one"], "b": ["two", "three"]}
+    assert registry.read(path).captions == {"a": ["one"], "b": ["two", "three"]}
     path.write_text(json.dumps({"dev": {"a": "one"}}))
-    assert read_captions(f"{path}:dev") == {"a": ["one"]}
+    assert registry.read(f"{path}:dev").captions == {"a": ["one"]}
     for bad in ("[1]", "{", '{"a": 3}'):
         path.write_text(bad)
         with pytest.raises(WordreelError, match=r"captions|read"):
-            read_captions(str(path))
+            registry.read(path)
 
 
 def test_reading_ids(tmp_path):

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.datasets import registry
 from wordreel.errors import NextStep, QueryError
 from wordreel.evaluate.folds import Fold
 from wordreel.evaluate.matrices import new_matrix
 from wordreel.evaluate.retrieval import Captions
+from wordreel.library.named_contents import NamedContents
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.search.searcher import Searcher
 from wordreel.types import Array, Int64, QueryEmbedding
@@ -22,15 +22,6 @@ BATCH = 512  # queries scored at once
 
 EncodeBlocks = Callable[[Iterable[Sequence[str]]], Iterable[Sequence[QueryEmbedding]]]
 """Encodes blocks of texts, in order, somewhere else than in this process."""
-
-
-def read_captions(address: str) -> dict[str, list[str]]:
-    """Captions by file name, with or without its ending, from .json, FILE.json:key, .csv or .jsonl."""
-    captions: dict[str, list[str]] = {}
-    for item in registry.read(address).items:
-        name = Path(item.path).name if item.path else item.id
-        captions.setdefault(name, []).extend(caption.text for caption in item.captions)
-    return captions
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,19 +38,16 @@ class CaptionQueries:
 
 
 def caption_queries(searcher: Searcher, captions: Mapping[str, Sequence[str]]) -> CaptionQueries:
-    """Match captions to videos. An id is a file's name, with or without its ending; files of the same bytes
-    are one video, which all their captions ask for."""
-    named: dict[str, str] = {}
-    for file in searcher.store.files():
-        named.setdefault(Path(file.path).name, file.content)
-        named.setdefault(Path(file.path).stem, file.content)
+    """Match captions to videos by `NamedContents`; files of the same bytes are one video, which all their
+    captions ask for."""
+    named = NamedContents.of(searcher.store.files())
     column = {content: number for number, content in enumerate(searcher.snapshot.contents())}
     groups: dict[str, list[str]] = {}
     names: dict[str, str] = {}
     matched = 0
     for name, texts in captions.items():
-        content = named.get(name)
-        if content in column:
+        content = named.find(name)
+        if content is not None and content in column:
             matched += 1
             groups.setdefault(content, []).extend(texts)
             names.setdefault(content, name)

@@ -18,6 +18,7 @@ from wordreel.library.captions import Line, put_captions, same_captions
 from wordreel.library.clips import FEATURES, cut_clips
 from wordreel.library.extractor import ExpertResult
 from wordreel.library.file_processor import missing_experts
+from wordreel.library.named_contents import NamedContents
 from wordreel.library.paths import imported_path
 from wordreel.library.record_file import record_failure, record_file
 from wordreel.library.remove import drop_tracks
@@ -66,10 +67,7 @@ class CaptionWriter:
     report: ImportReport
 
     def __post_init__(self) -> None:
-        self._content_by_name: dict[str, str] = {}
-        for file in self.store.files():
-            self._content_by_name.setdefault(Path(file.path).name, file.content)
-            self._content_by_name.setdefault(Path(file.path).stem, file.content)
+        self._named = NamedContents.of(self.store.files())
 
     def write(self, items: Sequence[ImportItem]) -> None:
         """Write the captions of a batch in one transaction."""
@@ -77,7 +75,7 @@ class CaptionWriter:
             for entry in items:
                 item = entry.item
                 file = self.store.file(item.path) if item.path else None
-                content = file.content if file else self._content_by_name.get(item.id)
+                content = file.content if file else self._named.find(item.id)
                 if content is None:
                     folder = str(Path(item.path).parent) if item.path else "FOLDER"
                     step = NextStep("add it first", f"add {folder}")

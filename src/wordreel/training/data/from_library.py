@@ -10,6 +10,7 @@ import numpy as np
 from wordreel.datasets.types import Caption, Split
 from wordreel.errors import NextStep, TrainingError
 from wordreel.experts.base import Recogniser
+from wordreel.library.named_contents import NamedContents
 from wordreel.library.passes import is_quick_track
 from wordreel.library.store import LibraryStore
 from wordreel.models.collate import ExpertRows, clip_rows
@@ -99,17 +100,14 @@ def _packed(tracks: Sequence[ExpertRows | None]) -> Packed:
 
 
 def _named(store: LibraryStore, captions: NamedCaptions) -> dict[str, list[Caption]]:
-    files: dict[str, str] = {}
-    for file in store.files():
-        files.setdefault(Path(file.path).name, file.content)
-        files.setdefault(Path(file.path).stem, file.content)
+    files = NamedContents.of(store.files())
     if isinstance(captions, Split):
         items = [(item.id, item.path, list(item.captions)) for item in captions.items]
     else:
         items = [(name, None, [Caption(text) for text in texts]) for name, texts in captions.items()]
     by_content: dict[str, list[Caption]] = {}
     for name, path, sentences in items:
-        content = files.get(name) or (files.get(Path(path).name) if path else None)
+        content = files.find(name) or (files.find(path) if path else None)
         spelled = [caption for caption in sentences if caption.text.strip()]
         if content is not None and spelled:
             by_content.setdefault(content, []).extend(spelled)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from wordreel.errors import DatasetError, NextStep
+from wordreel.library.named_contents import NamedContents
 from wordreel.library.records import StoredFile
 
 LEAST = 20  # captioned videos
@@ -35,17 +35,12 @@ class MatchedCaptions:
 def match(
     files: Iterable[StoredFile], captions: Mapping[str, Sequence[str]], seed: int = 0
 ) -> MatchedCaptions:
-    """Captions of the library's videos. A video is named by its path, or by its file's name with or without
-    the ending; files of the same bytes are one video."""
-    named: dict[str, str] = {}
-    for file in files:
-        path = Path(file.path)
-        for name in (str(path), path.name, path.stem):
-            named.setdefault(name, file.content)
+    """Captions of the library's videos, matched by `NamedContents`; files of the same bytes are one video."""
+    named = NamedContents.of(files)
     matched: dict[str, list[str]] = {}
     missing, blank = [], 0
     for name, texts in captions.items():
-        content = named.get(name) or named.get(Path(name).name)
+        content = named.find(name)
         if content is None:
             missing.append(name)
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wordreel.errors import WordreelError
-from wordreel.server_address import PASSWORD_VARIABLE, is_address, parse_address
+from wordreel.server_address import PASSWORD_VARIABLE, parse_address
 
 
 def test_the_parts_of_an_address():
@@ -45,8 +45,3 @@ def test_refusals_do_not_repeat_the_password(text):
     with pytest.raises(WordreelError) as error:
         parse_address(text)
     assert "secret" not in str(error.value)
-
-
-def test_paths_are_not_addresses():
-    assert is_address("milvus://host")
-    assert not is_address("/videos/milvus")

@@ -98,11 +98,6 @@ def parse_published(text: str) -> ServerAddress:
     return address
 
 
-def is_address(text: str) -> bool:
-    """Whether a text is meant as the address of a server rather than as a path."""
-    return text.startswith(("postgresql://", "postgres://", "milvus://"))
-
-
 def redact(text: str) -> str:
     """A text that may be an address, without what stands before its last `@`.
 

@@ -6,7 +6,8 @@ from typer.testing import CliRunner
 
 from wordreel.cli.app import app
 from wordreel.models.clip.registry import VIDEO_TEXT_MODELS
-from wordreel.models.registry import MODELS, parameter_counts
+from wordreel.models.parameter_counts import count_parameters
+from wordreel.models.registry import MODELS
 
 
 def listings():
@@ -20,7 +21,8 @@ def test_every_model_says_how_to_get_it():
     assert {name for kind, name in rows if kind == "built-in"} == {"reel", "bridge"}
     assert rows["built-in", "reel"]["get"] == ["wordreel use reel"]
     assert {name for kind, name in rows if kind == "model"} == set(MODELS) - {"reel"} | set(VIDEO_TEXT_MODELS)
-    for name, count in parameter_counts().items():
+    for name, entry in MODELS.items():
+        count = count_parameters(entry.make())
         row = rows["built-in" if name == "reel" else "model", name]
         assert (row["parameters"], sum(row["parts"].values())) == (count, count)
     released = {

@@ -64,7 +64,7 @@ def test_a_folder_gives_back_what_was_saved(folder):
 
 
 def test_clips_are_embedded_from_the_rows_they_share_time_with(folder, tracks):
-    found = checkpoint.load(folder)
+    found = checkpoint.TrainedModel(folder)
     assert found.experts == ("motion", "speech", "appearance")
     vectors, available = found.embed(tracks, CLIPS)
     assert vectors.shape == (4, 3, 8)
@@ -84,7 +84,7 @@ def test_clips_are_embedded_from_the_rows_they_share_time_with(folder, tracks):
 
 
 def test_queries_carry_text_vectors_and_weights(folder):
-    found = checkpoint.load(folder)
+    found = checkpoint.TrainedModel(folder)
     queries = found.encode(["a dog runs", "cat", ""])
     assert [query.text for query in queries] == ["a dog runs", "cat", ""]
     for query in queries:
@@ -97,7 +97,7 @@ def test_queries_carry_text_vectors_and_weights(folder):
 
 
 def test_explain_quotes_or_weighs(folder, tracks):
-    found = checkpoint.load(folder)
+    found = checkpoint.TrainedModel(folder)
     query = found.encode(["dog"])[0]
     said = found.explain(query, tracks, CLIPS[1])
     assert set(said) == {"motion", "speech"}
@@ -107,18 +107,18 @@ def test_explain_quotes_or_weighs(folder, tracks):
 
 
 def test_the_fingerprint_follows_weights_description_and_words(folder, tmp_path):
-    first = checkpoint.load(folder).fingerprint
-    assert checkpoint.load(folder).fingerprint == first
+    first = checkpoint.TrainedModel(folder).fingerprint
+    assert checkpoint.TrainedModel(folder).fingerprint == first
     module, _ = checkpoint.load_module(folder)
     (folder / "words.txt").write_text("dog 1 0 0\n")
-    assert checkpoint.load(folder).fingerprint != first
+    assert checkpoint.TrainedModel(folder).fingerprint != first
     (folder / "words.txt").write_text("dog 1 0 0\ncat 0 1 0\nruns 0 0 1\n")
     checkpoint.save(folder, module, "pets", {"data": "toy", "seed": 4})
-    second = checkpoint.load(folder).fingerprint
+    second = checkpoint.TrainedModel(folder).fingerprint
     with torch.no_grad():
         next(module.parameters())[0] += 1e-3
     checkpoint.save(folder, module, "pets", {"data": "toy", "seed": 4})
-    assert len({first, second, checkpoint.load(folder).fingerprint}) == 3
+    assert len({first, second, checkpoint.TrainedModel(folder).fingerprint}) == 3
 
 
 def test_damage_is_told(folder):
@@ -127,13 +127,13 @@ def test_damage_is_told(folder):
     data[-3] ^= 0xFF
     path.write_bytes(bytes(data))
     with pytest.raises(WeightsCorrupt, match="damaged"):
-        checkpoint.load(folder)
+        checkpoint.TrainedModel(folder)
     path.write_bytes(b"not a model")
     with pytest.raises(WeightsCorrupt, match="not a model"):
-        checkpoint.load(folder)
+        checkpoint.TrainedModel(folder)
     path.unlink()
     with pytest.raises(WeightsMissing, match="not a trained model"):
-        checkpoint.load(folder)
+        checkpoint.TrainedModel(folder)
 
 
 def test_a_kill_between_the_two_files_leaves_a_whole_model(folder, monkeypatch):

@@ -18,7 +18,7 @@ from wordreel.errors import UnsafePickle, WeightsError  # noqa: E402
 from wordreel.models.batch import ExpertFeatures, TokenBatch  # noqa: E402
 from wordreel.models.build import build  # noqa: E402
 from wordreel.models.config import CEConfig, ExpertConfig, MoEEConfig, TextConfig  # noqa: E402
-from wordreel.models.convert import load_published  # noqa: E402
+from wordreel.models.convert import module_from  # noqa: E402
 from wordreel.weights.torch_file import read_checkpoint, read_state_dict  # noqa: E402
 
 EXPERTS = (("audio", 4, 2, 5), ("face", 6, 0, 0), ("ocr", 3, 3, 4), ("scene", 5, 0, 0))
@@ -26,6 +26,10 @@ OURS = tuple(
     ExpertConfig(name, dim, "vlad" if k else "mean", k, max_tokens=most) for name, dim, k, most in EXPERTS
 )
 TEXT = TextConfig("vectors", 7, "vlad", 3, 1, max_tokens=6)
+
+
+def load_published(path, config):
+    return module_from(read_state_dict(path, skip_unknown=True), config)
 
 
 def write(path, module, extra=None, old=False, drop=()):

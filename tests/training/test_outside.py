@@ -214,9 +214,9 @@ def test_a_library_is_trained_on_from_the_command_line(store, tmp_path):
     rows = json.loads(done.stdout)
     assert [row["seed"] for row in rows] == [0, 1]
     assert rows[0]["figures"]["t2v"]["queries"] == 2
-    from wordreel.models.checkpoint import load
+    from wordreel.models.checkpoint import TrainedModel
 
-    model = load(tmp_path / "run" / "seed-1" / "best")
+    model = TrainedModel(tmp_path / "run" / "seed-1" / "best")
     assert model.experts == ("colour",)
     assert len(model.encode(["a dog"])) == 1
 

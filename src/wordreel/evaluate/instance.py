@@ -31,8 +31,7 @@ from wordreel.hubness import Method, product, ranking_scores
 from wordreel.types import Float64, Int64
 
 BLOCK = 1 << 23  # similarities computed at once: few enough to hold, many enough for a matrix product
-CUB = (1, 2, 4, 8)
-SOP = (1, 10, 100, 1000)
+KS = (1, 2, 4, 8)  # of CUB
 SELF = -1.25  # an item's similarity to itself: below every cosine, and not so large as to look like a logit
 
 
@@ -59,7 +58,7 @@ class InstanceRanks:
 def embedding_metrics(
     embeddings: NDArray[Any],
     labels: Sequence[Any] | NDArray[Any],
-    ks: Sequence[int] = CUB,
+    ks: Sequence[int] = KS,
     method: Method | None = None,
     bank: NDArray[Any] | None = None,
 ) -> InstanceMetrics:
@@ -68,7 +67,7 @@ def embedding_metrics(
     Args:
         embeddings: `[items, dim]`, of any length.
         labels: `[items]`, the class of each item.
-        ks: The K of R@K; `CUB` by default, or `SOP`.
+        ks: The K of R@K.
         method: A normalisation of the cosines. A transductive one uses all test items as queries.
         bank: `[bank items, dim]`: embeddings of other items, such as the training split's, as bank queries.
 
@@ -85,7 +84,7 @@ def embedding_metrics(
     return instance_metrics(embedding_ranks(embeddings, labels, method, bank), ks)
 
 
-def instance_metrics(items: InstanceRanks, ks: Sequence[int] = CUB) -> InstanceMetrics:
+def instance_metrics(items: InstanceRanks, ks: Sequence[int] = KS) -> InstanceMetrics:
     """Average over the items that ask."""
     return InstanceMetrics(
         recall={k: recall_at(items.first, k) for k in ks},

@@ -216,8 +216,3 @@ def _threads_for(clips: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def load(folder: Path, store: WeightStore | None = None) -> TrainedModel:
-    """The model in a checkpoint folder."""
-    return TrainedModel(folder, store)

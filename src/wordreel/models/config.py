@@ -61,8 +61,6 @@ class TransformerConfig:
 
 
 MINILM = TransformerConfig(30_522, 384, 6, 12, 1536)
-GPT = TransformerConfig(40_478, 768, 12, 12, 3072, 512, 0)
-GPT2 = TransformerConfig(50_257, 768, 12, 12, 3072, 1024, 0)
 
 
 @dataclass(frozen=True)

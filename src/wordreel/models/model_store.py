@@ -11,7 +11,6 @@ import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,13 +158,12 @@ def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
             NextStep("write it as the file of the appearance expert", f"export {folder}"),
         )
     try:
-        trained: Any = import_module("wordreel.models.checkpoint")
+        from wordreel.models.checkpoint import TrainedModel
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "torch":
             raise
         raise needs_torch(folder) from None
-    model: CheckpointModel = trained.load(folder, weights)
-    return model
+    return TrainedModel(folder, weights)
 
 
 def needs_torch(path: Path) -> WordreelError:

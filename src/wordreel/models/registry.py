@@ -22,7 +22,6 @@ from wordreel.models.config import (
     TextConfig,
     TransformerConfig,
 )
-from wordreel.models.parameter_counts import count_parameters
 
 OPENAI = TextConfig("vectors", 768, "vlad", 28, 1, max_tokens=37, source="openai-gpt")
 BERT = TextConfig("bert", 768, "cls", network=TransformerConfig(), max_tokens=30, source="wordpiece")
@@ -148,12 +147,3 @@ MODELS: dict[str, RegisteredModel[ModelConfig]] = {
     ),
     "reel": RegisteredModel("The default model, on wordreel's own experts", "", reel),
 }
-
-
-def parameter_counts() -> dict[str, int]:
-    """Name → parameters.
-
-    >>> parameter_counts()["ce"]
-    183448607
-    """
-    return {name: count_parameters(entry.make()) for name, entry in MODELS.items()}

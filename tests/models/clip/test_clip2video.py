@@ -1,3 +1,5 @@
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from tests.models.clip.tiny_config import HEADS, tiny_clip  # noqa: E402
 
 from wordreel.models.clip.build import build_video_text  # noqa: E402
 from wordreel.models.clip.clip2video import Clip2Video  # noqa: E402
-from wordreel.models.clip.config import Clip2VideoConfig, from_json, to_json  # noqa: E402
+from wordreel.models.clip.config import Clip2VideoConfig, from_json  # noqa: E402
 
 LAYERS, LENGTHS = 2, (3, 5, 1, 4)
 
@@ -109,7 +111,7 @@ def test_blocks_start_from_the_text_tower():
 
 def test_configurations():
     config = Clip2VideoConfig(centres=7, difference="mlp", mode="released")
-    assert from_json(to_json(config)) == config
+    assert from_json(asdict(config)) == config
     for values in ({"layers": 0}, {"centres": 0}, {"global_weight": 1.5}, {"max_frames": 78}):
         with pytest.raises(ValueError, match=r"needs a layer|at most 77"):
             Clip2VideoConfig(**values)

@@ -1,11 +1,11 @@
 """Sizes of the video-text models: stated, by formula, and of the modules."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from tests.models.clip.tiny_config import tiny_clip
 
-from wordreel.models.clip.config import VIT_B_16, VIT_B_32, Clip4ClipConfig, from_json, to_json
+from wordreel.models.clip.config import VIT_B_16, VIT_B_32, Clip4ClipConfig, from_json
 from wordreel.models.clip.parameter_counts import image_tower, text_tower, video_text_parameters
 from wordreel.models.clip.registry import VIDEO_TEXT_MODELS
 
@@ -44,4 +44,4 @@ def test_modules_have_the_sizes_of_the_formulas(name, other, backbone):
     with torch.device("meta"):
         module = build_video_text(config)
     assert sum(p.numel() for p in module.parameters()) == sum(video_text_parameters(config).values())
-    assert from_json(to_json(config)) == config
+    assert from_json(asdict(config)) == config

@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from tests.models.clip.tiny_config import DEPTH, HEADS, tiny_clip  # noqa: E402
 
 from wordreel.errors import WordreelError  # noqa: E402
 from wordreel.models.clip.build import build_video_text  # noqa: E402
-from wordreel.models.clip.config import TS2NetConfig, from_json, to_json  # noqa: E402
+from wordreel.models.clip.config import TS2NetConfig, from_json  # noqa: E402
 from wordreel.models.clip.ts2net import TS2Net, stretched  # noqa: E402
 from wordreel.models.clip.video_text import FrameBatch  # noqa: E402
 
@@ -139,7 +139,7 @@ def test_more_frames_than_positions_are_refused():
 
 def test_configurations():
     config = TS2NetConfig(mode="released", noisy=False)
-    assert from_json(to_json(config)) == config
+    assert from_json(asdict(config)) == config
     for values in ({"shifted": 13}, {"patches": 50, "positions": 1000}, {"samples": 0}):
         with pytest.raises(ValueError, match=r"at most 12|cannot be chosen|needs a layer"):
             TS2NetConfig(**values)

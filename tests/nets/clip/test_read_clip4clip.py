@@ -1,3 +1,5 @@
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 from tests.models.clip import published_clip4clip as published
@@ -50,10 +52,10 @@ def test_towers_and_head_give_the_published_video_vector(header, tmp_path):
 
 
 def test_a_training_here_brings_its_configuration():
-    from wordreel.models.clip.config import Clip4ClipConfig, to_json
+    from wordreel.models.clip.config import Clip4ClipConfig
 
     inferred, _ = backbone_of("x", published.state("seqTransf"))
-    facts = to_json(Clip4ClipConfig(inferred, "transformer", max_frames=7, max_words=9))
+    facts = asdict(Clip4ClipConfig(inferred, "transformer", max_frames=7, max_words=9))
     config, _ = backbone_of("run", published.state("seqTransf"), facts)
     assert (config.name, config.head.frames) == ("run", 7)
     assert (config.text, config.vision) == (inferred.text, inferred.vision)

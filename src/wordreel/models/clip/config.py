@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -190,14 +189,10 @@ def searchable(config: VideoTextConfig) -> bool:
     return not isinstance(config, TS2NetConfig)
 
 
-def to_json(config: VideoTextConfig) -> dict[str, Any]:
-    """Plain values that `from_json` makes the same configuration of."""
-    return dataclasses.asdict(config)
-
-
 def from_json(value: Mapping[str, Any]) -> VideoTextConfig:
-    """
-    >>> from_json(to_json(Clip4ClipConfig(head="lstm"))) == Clip4ClipConfig(head="lstm")
+    """A configuration from its plain values.
+
+    >>> from_json(dataclasses.asdict(Clip4ClipConfig(head="lstm"))) == Clip4ClipConfig(head="lstm")
     True
     """
     try:

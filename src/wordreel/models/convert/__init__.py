@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from wordreel.errors import NextStep, WeightsError
 from wordreel.models.config import MMTConfig, ModelConfig, ReelConfig
-from wordreel.weights.torch_file import read_state_dict
 
 if TYPE_CHECKING:
     from wordreel.models.joint_embedding import JointEmbedding
 
 
-def load_published(
-    path: Path, config: ModelConfig, mixture_order: Sequence[str] | None = None
+def module_from(
+    arrays: Mapping[str, NDArray[Any]], config: ModelConfig, mixture_order: Sequence[str] | None = None
 ) -> JointEmbedding:
     """A module with the weights of a published CE, MoEE or MMT checkpoint, in evaluation mode.
 
     Args:
-        path: The checkpoint; it is read without running anything in it.
+        arrays: The checkpoint's arrays by their keys.
         config: What the checkpoint is of; `infer_config` reads it from the checkpoint.
         mixture_order: The experts in the order of the published mixture weights; None: the order of `config`.
 
     Raises:
         WeightsError: The checkpoint is not of this configuration; the message names the keys.
     """
-    return module_from(read_state_dict(path, skip_unknown=True), config, mixture_order)
-
-
-def module_from(
-    arrays: Mapping[str, NDArray[Any]], config: ModelConfig, mixture_order: Sequence[str] | None = None
-) -> JointEmbedding:
-    """`load_published` for arrays that are already read."""
     if isinstance(config, MMTConfig):
         from wordreel.models.convert.mmt import load_mmt
 

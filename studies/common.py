@@ -19,11 +19,11 @@ import numpy as np
 from parts import parts_of
 
 from wordreel import __version__
+from wordreel.checksum import file_sha256
 from wordreel.datasets import registry
 from wordreel.datasets.json_address import read_ids
 from wordreel.evaluate.metrics import RetrievalMetrics, aggregate, retrieval_metrics
 from wordreel.evaluate.normalised_rankings import rank_normalised
-from wordreel.evaluate.report_files import file_sha256
 from wordreel.evaluate.retrieval import Captions, best_own_ranks
 from wordreel.hubness import Direction, Method, corrected_ranks, make_method, ranking_scores
 from wordreel.hubness.beta import GRID

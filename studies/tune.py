@@ -29,10 +29,10 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.api import Library
+from wordreel.checksum import file_sha256
 from wordreel.datasets import json_address, registry
 from wordreel.evaluate.library import score
 from wordreel.evaluate.metrics import retrieval_metrics
-from wordreel.evaluate.report_files import file_sha256
 from wordreel.evaluate.retrieval import text_to_video_ranks
 from wordreel.evaluate.significance import compare
 from wordreel.models.reel.checkpoint import SHIPPED

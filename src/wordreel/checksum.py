@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Mapping
@@ -35,6 +36,12 @@ def file_checksum(path: Path) -> int:
         while block := file.read(1 << 22):
             total = zlib.crc32(block, total)
     return total
+
+
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_checksums(folder: Path) -> None:

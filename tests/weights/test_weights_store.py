@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from wordreel.checksum import file_sha256
 from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.weights import package_index, package_weights, published
 from wordreel.weights import store as store_module
-from wordreel.weights.archive import extract_members, file_sha256
+from wordreel.weights.archive import extract_members
 from wordreel.weights.package_weights import ALL, ENTRIES, PackageArchive, PackageWeights
 from wordreel.weights.store import STAMPED, WeightStore, default_root, has_sha256, replace_folder, sha256_of
 

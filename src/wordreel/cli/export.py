@@ -110,13 +110,11 @@ def _export_appearance(folder: Path, path: Path, packed: Path | None) -> tuple[s
 
 
 def _export_published(folder: Path, path: Path, unused: Path | None) -> str:
-    import hashlib
-
+    from wordreel.checksum import file_sha256
     from wordreel.models.checkpoint import load_video_text
     from wordreel.models.convert.video_text import save_published
     from wordreel.weights.torch_file import read_state_dict
 
     parts = None if unused is None else read_state_dict(unused)
     save_published(path, load_video_text(folder)[0], parts)
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_sha256(path)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from wordreel import __version__
+from wordreel.checksum import file_sha256
 from wordreel.errors import EvaluationError, NextStep
 from wordreel.evaluate.report_analysis import QueryGroup
 from wordreel.evaluate.runs import EvaluationRun
@@ -69,12 +70,6 @@ def text_key(text: str) -> int:
     (True, False)
     """
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:4], "big")
-
-
-def file_sha256(path: Path) -> str:
-    """The hash of a file's bytes."""
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def input_of(what: str, path: Path, name: str | None = None) -> dict[str, str]:

@@ -5,11 +5,11 @@ The archive's own paths are never used: every member is written under a name of 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from wordreel.checksum import file_sha256
 from wordreel.errors import WeightsCorrupt
 
 CHUNK = 1 << 20
@@ -42,12 +42,6 @@ def extract_members(archive: Path, members: Mapping[str, str], into: Path) -> di
             with content:
                 files[name] = _copy(content, into / str(number), name, digest)
     return files
-
-
-def file_sha256(path: Path) -> str:
-    """The hash of a file's bytes, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _copy(member: IO[bytes], folder: Path, name: str, digest: str) -> Path:

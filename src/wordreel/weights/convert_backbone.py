@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from wordreel.checksum import file_sha256
 from wordreel.errors import NextStep, WeightsError
 from wordreel.nets.clip.backbone import CONFIG, HEAD_FILE, TOKENIZER, Backbone
 from wordreel.nets.clip.config import BackboneConfig
 from wordreel.nets.clip.frame_head import HEAD
 from wordreel.nets.clip.read_backbone import read_backbone
 from wordreel.nets.runtime import Precision
-from wordreel.weights.archive import file_sha256
 from wordreel.weights.hub_download import SMALL_FILES, SPARE_BYTES
 from wordreel.weights.store import WeightStore
 

@@ -84,7 +84,7 @@ def _read(entry: PublishedWeights, path: Path) -> dict[str, Any]:
 
 
 def _check_digest(entry: PublishedWeights, path: Path) -> None:
-    from wordreel.weights.archive import file_sha256
+    from wordreel.checksum import file_sha256
 
     if entry.digest and path.name == entry.file and not file_sha256(path).startswith(entry.digest):
         raise WeightsCorrupt(

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from wordreel.checksum import file_sha256
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.weights.archive import file_sha256
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
 SMALL_FILES = (

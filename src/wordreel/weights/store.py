@@ -18,9 +18,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from wordreel.atomic import sync_file
+from wordreel.checksum import file_sha256
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import ProgressCallback
-from wordreel.weights.archive import extract_members, file_sha256
+from wordreel.weights.archive import extract_members
 from wordreel.weights.array_cache import write_shared
 from wordreel.weights.package_weights import PackageWeights
 from wordreel.weights.registry import WeightsEntry, find

@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wordreel.checksum import file_sha256
 from wordreel.errors import NextStep, WeightsError, WeightsMissing
 from wordreel.models.config import TextConfig
 from wordreel.models.text.preprocess import sentence, without_stop_words
@@ -103,7 +103,7 @@ def open_tokenizer(
         if not path.is_file():
             raise WeightsMissing(f"the word vectors {path} are missing", NextStep("put the file back"))
         table = read_word_vectors(path)
-        return _with_limits(text, lambda texts: [table.look_up(one) for one in texts], _hash(path))
+        return _with_limits(text, lambda texts: [table.look_up(one) for one in texts], file_sha256(path)[:16])
     raise WeightsError(
         f"captions of this model are {text.source!r} features computed elsewhere; it cannot encode new text",
         NextStep("convert the checkpoint with what encodes its text", "use CHECKPOINT --text FILE_OR_FOLDER"),
@@ -190,9 +190,9 @@ def _tokenizer(path: Path) -> tuple[Any, str]:
         tokenizer: Any = Tokenizer.from_file(str(whole))
         tokenizer.no_padding()
         tokenizer.no_truncation()
-        return tokenizer, _hash(whole)
+        return tokenizer, file_sha256(whole)[:16]
     if vocabulary.is_file():
-        return BertWordPieceTokenizer(str(vocabulary), lowercase=True), _hash(vocabulary)
+        return BertWordPieceTokenizer(str(vocabulary), lowercase=True), file_sha256(vocabulary)[:16]
     raise WeightsMissing(
         f"no tokenizer.json or vocab.txt in {path}", NextStep("copy the tokenizer's file there")
     )
@@ -239,8 +239,3 @@ def _huggingface(text: TextConfig) -> CaptionTokenizer:
         return [np.array(ids, np.int64) for ids in encoded]
 
     return _with_limits(text, rows, "huggingface")
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -17,7 +17,7 @@ class Shell:
         self.library = library
 
     def __call__(self, *words, code=0):
-        result = CliRunner().invoke(app, [*words, "--library", str(self.library)])
+        result = CliRunner().invoke(app, [*map(str, words), "--library", str(self.library)])
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         assert result.exit_code == code, result.output
@@ -47,6 +47,12 @@ def built(tmp_path_factory):
 def shell(built, tmp_path):
     """A copy of the library for one test to change. The media stay where they are."""
     shutil.copytree(built[0] / "library", tmp_path / "library")
+    return Shell(tmp_path / "library")
+
+
+@pytest.fixture
+def wordreel(tmp_path):
+    """Verbs on a library that is not there yet."""
     return Shell(tmp_path / "library")
 
 

@@ -23,24 +23,10 @@ from tests.datasets.trees.published import (
     write_moee_msrvtt,
     write_teachtext,
 )
-from typer.testing import CliRunner
 
-from wordreel.cli.app import app
 from wordreel.errors import DatasetError, QueryError, UnsafePickle, WordreelError
 from wordreel.library import LibraryStore, verify
 from wordreel.types import Absent, Track
-
-
-@pytest.fixture
-def wordreel(tmp_path):
-    def run(*words, code=0):
-        result = CliRunner().invoke(app, [*map(str, words), "--library", str(tmp_path / "library")])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        assert result.exit_code == code, result.output
-        return result.stdout
-
-    return run
 
 
 @pytest.fixture

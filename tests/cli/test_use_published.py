@@ -1,14 +1,10 @@
 """`wordreel use CHECKPOINT.pth`: released checkpoints answer searches on imported features."""
 
 import json
-import sys
-import types
 from collections import OrderedDict
-from pathlib import PosixPath
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 torch = pytest.importorskip("torch")
 
@@ -16,49 +12,13 @@ from tests.datasets.trees.published import IDS, write_ce, write_mmt, write_moee_
 from tests.models import twins  # noqa: E402
 from tests.models.small import model as small_model  # noqa: E402
 from tests.models.test_convert import mmt_names  # noqa: E402
+from tests.published_checkpoint import save_checkpoint  # noqa: E402
 
-from wordreel.cli.app import app  # noqa: E402
 from wordreel.errors import LibraryError, WeightsError, WeightsMissing  # noqa: E402
 from wordreel.models.config import ExpertConfig, MMTConfig, TextConfig, TransformerConfig  # noqa: E402
 
 WORDS = {"a": [1, 0, 0, 0], "man": [0, 1, 0.5, 0], "sings": [0, 0, 1, -1], "dog": [-1, 0.2, 0, 1]}
 TEXTS = ["a man sings", "dog", "a dog sings a man"]
-
-
-@pytest.fixture
-def wordreel(tmp_path):
-    def run(*words, code=0):
-        result = CliRunner().invoke(app, [*map(str, words), "--library", str(tmp_path / "library")])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        assert result.exit_code == code, result.output
-        return result.stdout
-
-    return run
-
-
-def save(path, state, settings, monkeypatch, old=False):
-    """A checkpoint as the published trainers write it, with their configuration object inside."""
-
-    class ConfigParser:
-        def __init__(self):
-            self.resume, self._config = PosixPath("data/x.pth"), settings
-
-    fake = types.ModuleType("parse_config")
-    ConfigParser.__module__, ConfigParser.__qualname__, fake.ConfigParser = (
-        "parse_config", "ConfigParser", ConfigParser,
-    )  # fmt: skip
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "parse_config", fake)
-        whole = {
-            "arch": "CENet",
-            "epoch": 3,
-            "state_dict": state,
-            "monitor_best": 0.5,
-            "config": ConfigParser(),
-        }
-        torch.save(whole, path, _use_new_zipfile_serialization=not old)
-    return path
 
 
 def word_file(path):
@@ -119,12 +79,12 @@ def ce_similarities(twin, features, text):
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["zip", "stream"])
-def test_ce_answers_searches_with_the_published_similarities(wordreel, tmp_path, monkeypatch, old):
+def test_ce_answers_searches_with_the_published_similarities(wordreel, tmp_path, old):
     features = write_ce(tmp_path / "MSRVTT")
     wordreel("import", tmp_path / "MSRVTT")
     torch.manual_seed(0)
     twin = twins.stir(twins.Net("ce", CE_EXPERTS, (4, 3, 1), 8))
-    path = save(tmp_path / "trained_model.pth", twin.state_dict(), ce_settings(), monkeypatch, old)
+    path = save_checkpoint(tmp_path / "trained_model.pth", twin.state_dict(), ce_settings(), old)
     words = word_file(tmp_path / "words.txt")
     used = json.loads(wordreel("use", path, "--text", words, "--json"))
     assert (used["name"], used["embedded"], used["notes"]) == ("ce-msrvtt", 4, [])
@@ -156,12 +116,12 @@ def gpt_folder(folder):
     return network
 
 
-def test_ce_reads_captions_with_a_gpt(wordreel, tmp_path, monkeypatch):
+def test_ce_reads_captions_with_a_gpt(wordreel, tmp_path):
     features = write_ce(tmp_path / "MSRVTT")
     wordreel("import", tmp_path / "MSRVTT")
     network = gpt_folder(tmp_path / "openai-gpt")
     twin = twins.stir(twins.Net("ce", CE_EXPERTS, (8, 3, 1), 8))
-    path = save(tmp_path / "a.pth", twin.state_dict(), ce_settings(), monkeypatch)
+    path = save_checkpoint(tmp_path / "a.pth", twin.state_dict(), ce_settings())
     wordreel("use", path, "--text", tmp_path / "openai-gpt")
     for text in TEXTS:
         ids = torch.tensor([[1 + list(WORDS).index(word) for word in text.split()]])
@@ -171,11 +131,11 @@ def test_ce_reads_captions_with_a_gpt(wordreel, tmp_path, monkeypatch):
         assert scores(wordreel, text) == pytest.approx(expected, abs=1e-5)
 
 
-def test_paper_mode_is_another_model(wordreel, tmp_path, monkeypatch):
+def test_paper_mode_is_another_model(wordreel, tmp_path):
     features = write_ce(tmp_path / "MSRVTT")
     wordreel("import", tmp_path / "MSRVTT")
     twin = twins.stir(twins.Net("ce", CE_EXPERTS, (4, 3, 1), 8))
-    path = save(tmp_path / "a.pth", twin.state_dict(), ce_settings(), monkeypatch)
+    path = save_checkpoint(tmp_path / "a.pth", twin.state_dict(), ce_settings())
     words = word_file(tmp_path / "words.txt")
     used = json.loads(wordreel("use", path, "--text", words, "--mode", "paper", "--name", "mine", "--json"))
     assert used["name"] == "mine"
@@ -195,7 +155,7 @@ BERT = TextConfig(
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "man", "sings", "dog", "."]
 
 
-def test_mmt_answers_searches_with_its_own_similarities(wordreel, tmp_path, monkeypatch):
+def test_mmt_answers_searches_with_its_own_similarities(wordreel, tmp_path):
     pytest.importorskip("h5py")
     from wordreel.library import LibraryStore
     from wordreel.models.batch import TokenBatch
@@ -220,7 +180,7 @@ def test_mmt_answers_searches_with_its_own_similarities(wordreel, tmp_path, monk
         },
         train_sets=[{"args": {"mix": [mix]}}],
     )  # fmt: skip
-    path = save(tmp_path / "trained_model.pth", mmt_names(module), settings, monkeypatch)
+    path = save_checkpoint(tmp_path / "trained_model.pth", mmt_names(module), settings)
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text("\n".join(VOCABULARY) + "\n")
     used = json.loads(wordreel("use", path, "--text", vocabulary, "--json"))
@@ -298,24 +258,24 @@ def test_moee_pairs_mixture_weights_with_experts_in_the_order_named(wordreel, tm
         assert scores(wordreel, text) == pytest.approx(expected, abs=1e-5)
 
 
-def test_what_is_missing_is_named(wordreel, tmp_path, monkeypatch):
+def test_what_is_missing_is_named(wordreel, tmp_path):
     write_ce(tmp_path / "MSRVTT")
     wordreel("import", tmp_path / "MSRVTT")
     twin = twins.Net("ce", CE_EXPERTS, (4, 3, 1), 8)
-    path = save(tmp_path / "a.pth", twin.state_dict(), ce_settings(), monkeypatch)
+    path = save_checkpoint(tmp_path / "a.pth", twin.state_dict(), ce_settings())
     with pytest.raises(WeightsMissing, match=r"w2v vectors of 4 numbers.*--text FILE"):
         wordreel("use", path)
     short = tmp_path / "short.txt"
     short.write_text("a 1 0\nman 0 1\n")
     with pytest.raises(WeightsError, match="vectors of 2 numbers; the checkpoint takes 4"):
         wordreel("use", path, "--text", short)
-    bare = save(tmp_path / "bare.pth", twin.state_dict(), {}, monkeypatch)
+    bare = save_checkpoint(tmp_path / "bare.pth", twin.state_dict(), {})
     words = word_file(tmp_path / "words.txt")
     with pytest.raises(WeightsError, match=r"4 experts, and nothing says which.*--config config\.json"):
         wordreel("use", bare, "--text", words)
     (tmp_path / "config.json").write_text(json.dumps(ce_settings()))
     assert "is in use" in wordreel("use", bare, "--text", words)
-    other = save(tmp_path / "b.pth", twin.state_dict(), ce_settings(use_ce="triplet"), monkeypatch)
+    other = save_checkpoint(tmp_path / "b.pth", twin.state_dict(), ce_settings(use_ce="triplet"))
     with pytest.raises(WeightsError, match="use_ce='triplet', which is not supported"):
         wordreel("use", other, "--text", words)
     torch.save({"state_dict": {"encoder.weight": torch.zeros(2, 2)}}, tmp_path / "other.pth")
@@ -325,12 +285,12 @@ def test_what_is_missing_is_named(wordreel, tmp_path, monkeypatch):
     assert not (tmp_path / "library" / ".converted").exists()
 
 
-def test_features_of_another_size_are_refused(wordreel, tmp_path, monkeypatch):
+def test_features_of_another_size_are_refused(wordreel, tmp_path):
     write_ce(tmp_path / "MSRVTT")
     wordreel("import", tmp_path / "MSRVTT")
     experts = (("audio", 3, 2, 5), ("face", 9, 0, 0), ("ocr", 4, 3, 4), ("scene.densenet161.0", 7, 0, 0))
     twin = twins.Net("ce", experts, (4, 3, 1), 8)
-    path = save(tmp_path / "a.pth", twin.state_dict(), ce_settings(), monkeypatch)
+    path = save_checkpoint(tmp_path / "a.pth", twin.state_dict(), ce_settings())
     with pytest.raises(LibraryError, match="ce/face of 9 numbers, where the library has 5"):
         wordreel("use", path, "--text", word_file(tmp_path / "words.txt"))
     assert json.loads(wordreel("use", "--json"))[0]["in_use"]

@@ -1,10 +1,7 @@
 """Checkpoints as the published programs write them, loaded without running a thing, against slow twins."""
 
-import sys
-import types
 from collections import OrderedDict
 from dataclasses import replace
-from pathlib import PosixPath
 
 import pytest
 
@@ -12,6 +9,7 @@ torch = pytest.importorskip("torch")
 
 from tests.models import twins  # noqa: E402
 from tests.models.small import MMT_SMALL, model, text_batch, video_batch  # noqa: E402
+from tests.published_checkpoint import save_checkpoint  # noqa: E402
 from torch import nn  # noqa: E402
 
 from wordreel.errors import UnsafePickle, WeightsError  # noqa: E402
@@ -33,29 +31,8 @@ def load_published(path, config):
 
 
 def write(path, module, extra=None, old=False, drop=()):
-    """A checkpoint the way those programs make it: with their configuration object inside."""
-    fake = types.ModuleType("parse_config")
-
-    class ConfigParser:
-        def __init__(self):
-            self.resume, self._config = PosixPath("data/x.pth"), OrderedDict(arch={"type": "CENet"}, seed=0)
-
-    ConfigParser.__module__, ConfigParser.__qualname__ = "parse_config", "ConfigParser"
-    fake.ConfigParser = ConfigParser
-    sys.modules["parse_config"] = fake
-    try:
-        state = {k: v for k, v in {**module.state_dict(), **(extra or {})}.items() if k not in drop}
-        whole = {
-            "arch": "CENet",
-            "epoch": 3,
-            "state_dict": state,
-            "monitor_best": 0.5,
-            "config": ConfigParser(),
-        }
-        torch.save(whole, path, _use_new_zipfile_serialization=not old)
-    finally:
-        del sys.modules["parse_config"]
-    return path
+    state = {k: v for k, v in {**module.state_dict(), **(extra or {})}.items() if k not in drop}
+    return save_checkpoint(path, state, OrderedDict(arch={"type": "CENet"}, seed=0), old)
 
 
 def inputs(seed=3):

@@ -1,11 +1,10 @@
 """Everything training can do, as small cases: each makes a recipe and its material in a folder."""
 
-import os
-import traceback
 from dataclasses import replace
 from itertools import cycle
 
 import numpy as np
+from tests.training.forked import forked
 from tests.training.toys import BERT, CONFIGS, EXPERTS, TEXT, toy_data, toy_pairs, toy_recipe, words_of
 
 from wordreel.datasets.types import Caption
@@ -99,25 +98,10 @@ def spoken(**changes):
     return build
 
 
-def apart(work):
-    """In a process of its own, so that this one stays as it was loaded."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        except BaseException:  # whatever it was, the parent is to hear of it
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
-
-
 def with_teachers(folder):
     for seed in (0, 1):
         one = toy_recipe("ce", epochs=4).with_seed(seed)
-        apart(lambda one=one, seed=seed: train(one, toy_data(CE), folder / f"t{seed}", device="cpu"))
+        assert forked(lambda one=one, seed=seed: train(one, toy_data(CE), folder / f"t{seed}", device="cpu"))
     names = tuple(str(folder / f"t{seed}" / "last") for seed in (0, 1))
     one = replace(toy_recipe("ce", epochs=4), teach=TeachSettings(names, weight=5.0, denoise="rank:3"))
     opened = add_teachers(one, toy_pairs(), toy_pairs())
@@ -128,7 +112,7 @@ def with_teachers(folder):
 def from_another(folder):
     """A pre-trained model, then one with longer tables and one expert more."""
     one = toy_recipe("mmt", epochs=2)
-    apart(lambda: train(one, toy_data(MMT), folder / "old", device="cpu"))
+    assert forked(lambda: train(one, toy_data(MMT), folder / "old", device="cpu"))
     longer = replace(MMT, positions=20, types=7)
     start = StartSettings(model=str(folder / "old" / "best"))
     recipe = replace(toy_recipe("mmt", epochs=4).with_seed(3), model=longer, start=start)

@@ -11,7 +11,6 @@ import shutil
 import signal
 import sys
 import time
-import traceback
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +19,7 @@ import torch._dynamo  # what an optimiser's first step would load in every proce
 import torch.utils.tensorboard  # as above
 from safetensors import safe_open
 from tests.training import kill_cases
+from tests.training.forked import forked
 from tests.training.worlds import fork_world
 
 import wordreel.plots
@@ -85,30 +85,6 @@ def arm(way, number):
     elif way == "logs":
         at_call(number, running, "write_logs", after=gone)
         at_call(2 * number, logs, "_write", before=gone)
-
-
-def forked(work, seconds=0.0, folder=None):
-    """Do `work` in a process of its own; whether it came to its end. It is killed after `seconds`, if any."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        except BaseException:  # whatever it was, the parent is to hear of it
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-    if seconds:
-        time.sleep(seconds)
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        return False
-    if os.WEXITSTATUS(status):
-        raise RuntimeError("a run failed: see above")
-    return True
 
 
 def trained(case, folder, save_steps, world=1, doomed=lambda rank: None):

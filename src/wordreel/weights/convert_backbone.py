@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import re
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,8 @@ from wordreel.nets.clip.config import BackboneConfig
 from wordreel.nets.clip.frame_head import HEAD
 from wordreel.nets.clip.read_backbone import read_backbone
 from wordreel.nets.runtime import Precision
-from wordreel.weights.hub_download import SMALL_FILES, SPARE_BYTES
+from wordreel.weights.disk_space import check_space
+from wordreel.weights.hub_download import SMALL_FILES
 from wordreel.weights.store import WeightStore
 
 CONVERTER_VERSION = 1  # part of the fingerprint: raise it when the output changes
@@ -55,7 +55,8 @@ def convert_backbone(
     check_limits(config)
     parameters = sum(math.prod(shape) for shape in tower_shapes(config).values())
     exact = precision == "fp32"
-    _check_space(out, (4 if exact else 8) * parameters)  # others are compared with float32 towers
+    needed = (4 if exact else 8) * parameters  # others are compared with float32 towers
+    check_space(out, needed, "the converted towers need")
     tokenizer = _tokenizer(store, source if source.is_dir() else source.parent, config)
     (out / TOKENIZER).write_text(tokenizer, encoding="utf-8")
     (out / CONFIG).write_text(json.dumps(config.to_json(), indent=1), encoding="utf-8")
@@ -129,12 +130,3 @@ def _is_read(name: str) -> bool:
 def is_weight_file(name: str) -> bool:
     """Whether a file may hold weights, by its name; trainers number them, as in `pytorch_model.bin.4`."""
     return re.sub(r"\.\d+$", "", name).endswith(WEIGHT_SUFFIXES)
-
-
-def _check_space(folder: Path, needed: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if needed + SPARE_BYTES > free:
-        raise WeightsError(
-            f"the converted towers need {needed / 1e6:.0f} MB, and {free / 1e6:.0f} MB are left for them",
-            NextStep("free some space or set WORDREEL_WEIGHTS to another folder"),
-        )

@@ -12,7 +12,6 @@ import errno
 import fcntl
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from urllib.parse import urlsplit
 from wordreel.checksum import file_sha256
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import Progress, ProgressCallback
+from wordreel.weights.disk_space import check_space
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
 SMALL_FILES = (
@@ -39,7 +39,6 @@ WEIGHTS = (
 )
 """A configuration and the weights that go with it, the best first."""
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
-SPARE_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,8 @@ def download_model(model: HubSnapshot, folder: Path, on_progress: ProgressCallba
     Killed at any moment, the next call with the same folder resumes.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    _check_space(folder, sum(file.bytes for file in model.files if not file.cached))
+    needed = sum(file.bytes for file in model.files if not file.cached)
+    check_space(folder, needed, "the download has")
     with _alone(model.hub_id, folder):
         _bring(model, folder, on_progress)
 
@@ -232,15 +232,6 @@ def _cached(hub_id: str, name: str, revision: str) -> Path | None:
     with hub_errors(hub_id, revision):
         found = try_to_load_from_cache(hub_id, name, revision=revision)
     return Path(found) if isinstance(found, str) else None
-
-
-def _check_space(folder: Path, needed: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if needed + SPARE_BYTES > free:
-        raise WeightsError(
-            f"the download has {needed / 1e6:.0f} MB, and {free / 1e6:.0f} MB are left for it",
-            NextStep("free some space or set WORDREEL_WEIGHTS to another folder"),
-        )
 
 
 def _progress_bar(file: HubFile, on_progress: ProgressCallback | None) -> Any:

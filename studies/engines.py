@@ -22,7 +22,7 @@ from common import T2V, V2T, progress
 from wordreel.evaluate.library import caption_queries, similarities
 from wordreel.evaluate.retrieval import Captions
 from wordreel.hubness import Direction
-from wordreel.library.records import StoredClip, StoredFile, TrackRow, WordRow
+from wordreel.library.records import MatchedLines, StoredClip, StoredFile, TrackRow
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Explanation, Model, mixture_weights
 from wordreel.models.bridge import Bridge
@@ -57,7 +57,7 @@ class View(LibraryStore):
         made = [(row.content, row.expert, row.hash) for row in self.tracks()]
         facts = repr((sorted(self._contents), sorted(made, key=str)))
         self.cache = cache / "videos" / hashlib.sha256(facts.encode()).hexdigest()[:16]
-        self._words: dict[tuple[str, ...], list[WordRow]] = {}
+        self._lines: dict[tuple[str, ...], MatchedLines] = {}
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -88,15 +88,20 @@ class View(LibraryStore):
             return Absent("left out")
         return super().track(content, expert)
 
-    def search_words(self, terms: Sequence[str], limit: int = 1000) -> list[WordRow]:
+    def find_lines(self, terms: Sequence[str], limit: int = 10_000) -> MatchedLines:
         key = (*terms, str(limit))
-        if key not in self._words:
-            self._words[key] = [
+        if key not in self._lines:
+            found = super().find_lines(terms, limit)
+            lines = self.read_lines(found.ids)
+            rows = zip(found.ids, found.contents, found.starts, found.ends, strict=True)
+            kept = [
                 row
-                for row in super().search_words(terms, limit)
-                if row.content in self._contents and (self._experts is None or row.expert in self._experts)
+                for row in rows
+                if row[1] in self._contents
+                and (self._experts is None or lines[row[0]].expert in self._experts)
             ]
-        return self._words[key]
+            self._lines[key] = MatchedLines(*zip(*kept, strict=True))
+        return self._lines[key]
 
 
 class Kept:

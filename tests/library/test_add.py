@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.library.fakes import Colour, FakeFence, Talk, experts, write_media
+from tests.library.lines import lines_with
 
 from wordreel.library import add, verify
 from wordreel.library.store import LibraryStore
@@ -203,7 +204,7 @@ def test_remove_file_and_folder(store, media):
     assert store.stats().contents == 1
     assert verify(store) == []
     store.remove([media])
-    assert (store.clips(), list(store.track_files.all()), store.search_words(["dogs"])) == ([], [], [])
+    assert (store.clips(), list(store.track_files.all()), lines_with(store, ["dogs"])) == ([], [], [])
     assert verify(store) == []
 
 
@@ -211,19 +212,19 @@ def test_words_can_be_searched(store, media):
     write_media(media / "a.mp4", seconds=200.0, seed=1)
     add(store, [media], experts(), FakeFence())
     content = store.files()[0].content
-    hits = store.search_words(["dog"])
+    hits = lines_with(store, ["dog"])
     assert [(h.content, h.expert, h.start) for h in sorted(hits, key=lambda h: h.start)] == [
         (content, "talk", 0.0),
         (content, "talk", 90.0),
         (content, "talk", 180.0),
     ]
-    assert store.search_words(["cat"]) == []
-    assert len(store.search_words(["cat", "number"])) == 3
-    assert len(store.search_words(["dogs number"])) == 3
-    assert store.search_words(["number dogs"]) == []
-    assert len(store.search_words(["dogs"], limit=2)) == 2
+    assert lines_with(store, ["cat"]) == []
+    assert len(lines_with(store, ["cat", "number"])) == 3
+    assert len(lines_with(store, ["dogs number"])) == 3
+    assert lines_with(store, ["number dogs"]) == []
+    assert len(lines_with(store, ["dogs"], limit=2)) == 2
     for odd in ('"', "NEAR(", "a AND", "*", "", "\x00", "\ud800", "-dog", "text:dog"):
-        store.search_words([odd])
+        lines_with(store, [odd])
     assert [w.start for w in store.words(content, start=100.0, end=185.0)] == [90.0, 180.0]
 
 

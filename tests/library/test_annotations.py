@@ -4,6 +4,7 @@ import threading
 
 import pytest
 from tests.library.fakes import FakeFence, experts, write_media
+from tests.library.lines import lines_with
 from tests.library.test_passes import finish, look
 
 from wordreel.errors import LibraryError, LibraryReadOnly, QueryError
@@ -100,12 +101,12 @@ def test_a_video_has_only_so_many(marks, media, store):
 def test_they_are_changed_and_removed(marks, media, store):
     note = marks.note(media / "short.mp4", "Bob falls", 1, 2)
     assert marks.change(note.id, "Bob jumps").text == "Bob jumps"
-    assert [row.text for row in store.search_words(["jump"])] == ["Bob jumps"]
-    assert store.search_words(["falls"]) == []
+    assert [row.text for row in lines_with(store, ["jump"])] == ["Bob jumps"]
+    assert lines_with(store, ["falls"]) == []
     with pytest.raises(QueryError):
         marks.change(note.id, "")
     marks.remove(note.id)
-    assert (told(store), store.search_words(["jump"])) == ([], [])
+    assert (told(store), lines_with(store, ["jump"])) == ([], [])
     assert verify(store) == []
 
 
@@ -120,7 +121,7 @@ def test_a_tag_changed_into_one_that_is_there_becomes_it(marks, media, store):
 def test_words_of_notes_and_tags_are_found_like_others(marks, media, store):
     marks.note(media / "long.mp4", "Die Möwe über dem Café", 10, 20)
     marks.tag(media / "long.mp4", "holidays", 10, 20)
-    found = store.search_words(["cafe"]) + store.search_words(["holiday"])
+    found = lines_with(store, ["cafe"]) + lines_with(store, ["holiday"])
     assert [(row.expert, row.start, row.end) for row in found] == [("note", 10.0, 20.0), ("tag", 10.0, 20.0)]
 
 
@@ -144,7 +145,7 @@ def test_they_go_with_their_video_and_stay_with_a_moved_file(marks, media, store
     assert [one.text for one in marks.list(media / "gull.mp4")] == ["a gull"]
     store.remove([media / "long.mp4"])
     assert told(store) == [("note", "a gull", 0.0, 12.0)]
-    assert store.search_words(["beach"]) == []
+    assert lines_with(store, ["beach"]) == []
     assert verify(store) == []
 
 
@@ -204,4 +205,4 @@ def test_a_damaged_index_of_notes_is_rebuilt(marks, media, store):
     problems = verify(store)
     assert [problem.kind for problem in problems] == ["words"]
     assert repair(store, problems) == []
-    assert [row.text for row in store.search_words(["gull"])] == ["a gull"]
+    assert [row.text for row in lines_with(store, ["gull"])] == ["a gull"]

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from tests.library.fakes import Colour, FakeFence, experts, write_media
+from tests.library.lines import lines_with
 
 from wordreel.checksum import write_checksums
 from wordreel.errors import LibraryError
@@ -97,7 +98,7 @@ def test_damage_is_found_mended_and_made_good(filled, media, damage, kind):
     add(filled, [media], experts(), FakeFence())
     assert verify(filled) == []
     assert filled.digest() == before
-    assert len(filled.search_words(["dogs"])) == 4
+    assert len(lines_with(filled, ["dogs"])) == 4
 
 
 def test_shallow_check_sees_missing_tracks(filled):

@@ -3,6 +3,7 @@
 import sqlite3
 
 import pytest
+from tests.library.lines import lines_with
 
 from wordreel.errors import LibraryError
 from wordreel.library import LibraryStore, verify
@@ -38,7 +39,7 @@ def test_old_catalogues_open_with_everything_in_them(tmp_path, number):
     at_version(tmp_path / "lib" / NAME, number)
     with LibraryStore.open(tmp_path / "lib") as store:
         assert store.videos()[0].paths == ("/films/a.mp4",)
-        assert [w.text for w in store.search_words(["dog"])] == ["Hello dogs"]
+        assert [w.text for w in lines_with(store, ["dog"])] == ["Hello dogs"]
         assert [p.kind for p in verify(store)] == ["gone"]
         assert store.catalogue.rows("PRAGMA user_version") == [(len(migrations()),)]
 

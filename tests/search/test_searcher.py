@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.library.lines import lines_with
 from tests.search.helpers import find
 
 from wordreel.banks.choose_scoring import choose_scoring
@@ -21,7 +22,7 @@ from wordreel.search.searcher import Searcher
 def naive(searcher, store, model, text):
     """Every item scored by the definition, one by one; a video is as good as its best item."""
     query = model.encode([text])[0]
-    terms = {t: store.search_words([t], limit=10**6) for t in lexical.terms_of(text)}
+    terms = {t: lines_with(store, [t], limit=10**6) for t in lexical.terms_of(text)}
     counts = {t: len({w.content for w in rows}) for t, rows in terms.items()}
     best = {}
     for clip in store.clips():

@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from engines import Encoded, Kept, View, ask, contents_of, scores, searcher_of
+from tests.library.lines import lines_with
 from tests.search.conftest import ColourModel, store  # noqa: F401 - the fixture
 
 from wordreel.errors import WeightsMissing
@@ -66,8 +67,8 @@ def test_leaving_experts_out_is_as_if_they_had_never_looked(library, tmp_path):
         for row in t.words
     )
     assert heard
-    assert whole.store.search_words([words.split()[0]])
-    assert not searcher.store.search_words([words.split()[0]])
+    assert lines_with(whole.store, [words.split()[0]])
+    assert not lines_with(searcher.store, [words.split()[0]])
 
 
 def test_only_some_videos(library, tmp_path):

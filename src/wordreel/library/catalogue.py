@@ -108,6 +108,10 @@ class Catalogue:
             except ERRORS as error:
                 raise explain(error, self.path) from error
 
+    def changes(self) -> int:
+        """How many rows this connection has changed."""
+        return self._connection.total_changes
+
     @contextmanager
     def transaction(self, reading: bool = False) -> Iterator[None]:
         """Commit everything inside, or nothing. A nested transaction is part of the outer one.

@@ -71,7 +71,16 @@ class WordRow:
     end: float
     text: str
     score: float
-    rank: float = 0.0  # bm25, larger is better; 0 outside a search
+
+
+@dataclass(frozen=True)
+class MatchedLines:
+    """Lines of words, tags and notes by column: ids, negative for tags and notes, and where the lines are."""
+
+    ids: tuple[int, ...] = ()
+    contents: tuple[str, ...] = ()
+    starts: tuple[float, ...] = ()
+    ends: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

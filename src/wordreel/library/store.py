@@ -28,6 +28,7 @@ from wordreel.library.paths import IMPORTED, from_blob, library_path, to_blob
 from wordreel.library.records import (
     CaptionRow,
     Failure,
+    MatchedLines,
     Stats,
     StoredClip,
     StoredFile,
@@ -334,9 +335,13 @@ class LibraryStore:
         )  # fmt: skip
         return [WordRow(*row) for row in rows]
 
-    def search_words(self, terms: Sequence[str], limit: int = 1000) -> list[WordRow]:
-        """Rows of words that hold any of the terms, best first; a term may be a phrase."""
-        return full_text.search_words(self.catalogue, terms, limit)
+    def find_lines(self, terms: Sequence[str], limit: int = 10_000) -> MatchedLines:
+        """Lines of words, tags and notes that hold any of the terms, newest first; a term may be a phrase."""
+        return full_text.find_lines(self.catalogue, terms, limit)
+
+    def read_lines(self, ids: Sequence[int]) -> dict[int, WordRow]:
+        """The lines with these ids (`find_lines`) that there are, tags and notes first."""
+        return full_text.read_lines(self.catalogue, ids)
 
     def captions(
         self, split: str | None = None, dataset: str | None = None, content: str | None = None
@@ -447,6 +452,10 @@ class LibraryStore:
         """Changes whenever another connection has written to the catalogue."""
         row = self.catalogue.one("PRAGMA data_version")
         return int(row[0]) if row else 0
+
+    def version(self) -> tuple[int, int]:
+        """Changes whenever this store or anybody else has written to the catalogue."""
+        return self.data_version(), self.catalogue.changes()
 
     def digest(self) -> str:
         """A hash over everything but clocks and ids: equal for two libraries of the same files."""

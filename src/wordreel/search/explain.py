@@ -26,8 +26,7 @@ def explain_items(searcher: Searcher, rows: Sequence[int], text: EncodedText) ->
     bonus = text.lexical.of(at).tolist()
     of_experts = expert_reasons(model, text.embedding, vectors, available, recognised)
     for row, share, reasons in zip(rows, bonus, of_experts, strict=True):
-        if share:
-            line = text.lexical.best_line(searcher.snapshot.items[row])
+        if share and (line := text.lexical.best_line(searcher.snapshot, row)) is not None:
             reasons.append(Reason(f"{line.expert} words", share, f"“{line.text}”", (line.start, line.end)))
         explained.append(strongest_first(reasons))
     return explained

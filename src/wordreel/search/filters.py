@@ -19,7 +19,7 @@ from wordreel.library.annotations import compared
 from wordreel.library.columns import damaged_columns
 from wordreel.library.file_conditions import FileConditions
 from wordreel.library.paths import is_imported
-from wordreel.search.overlaps import overlapping_rows
+from wordreel.search.overlaps import overlapping_rows, video_numbers
 from wordreel.types import Bool
 
 if TYPE_CHECKING:
@@ -138,7 +138,9 @@ class PassingVideos:
             raise damaged_columns(error) from None
         for moments in self.snapshot.store.required_moments(self.conditions):
             inside = np.zeros(len(allowed), bool)
-            inside[overlapping_rows(self.snapshot, moments, wholes=False)] = True
+            videos = video_numbers(self.snapshot, [moment.content for moment in moments])
+            starts, ends = [moment.start for moment in moments], [moment.end for moment in moments]
+            inside[overlapping_rows(self.snapshot, videos, starts, ends, wholes=False)] = True
             allowed &= inside
         return allowed
 

@@ -4,7 +4,7 @@
     bonus(q, clip)    = strength · coverage · (1 − e^(−matched / 1.5))
 
 The last factor gives one common word, matched by chance, half the weight of three matched together. Cost: one
-full-text lookup per term.
+full-text lookup per term; a snapshot caches the lines of the last ones (`LibrarySnapshot.term_matches`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordreel.library.records import StoredClip, WordRow
-from wordreel.search.overlaps import overlapping_rows
+from wordreel.search.overlaps import overlapping_rows, video_numbers
 from wordreel.types import Float32, Int64
 
 if TYPE_CHECKING:
     from wordreel.search.snapshot import LibrarySnapshot
 
 STRENGTH = 0.45
-MOST_ROWS = 10_000  # looked at for each term
+MOST_LINES = 10_000  # looked at for each term, and the newest of more
 STOP_WORDS = frozenset(
     """
     a an and are as at be been being but by can could did do does doing for from had has have he her
@@ -64,13 +64,31 @@ def bonus(terms: Mapping[str, int], matched: Iterable[str], videos: int) -> floa
 
 
 @dataclass(frozen=True, eq=False)
+class TermMatches:
+    """The lines that hold a term, and the items that they fall into."""
+
+    ids: Int64  # of the lines (`LibraryStore.find_lines`)
+    of: Int64  # number of each line's video, -1 where it cannot be found
+    items: Int64  # gallery rows, in order
+    videos: int  # that can be found and hold the term
+
+    @classmethod
+    def find(cls, snapshot: LibrarySnapshot, term: str) -> TermMatches:
+        lines = snapshot.store.find_lines([term], MOST_LINES)
+        of = video_numbers(snapshot, lines.contents)
+        items = overlapping_rows(snapshot, of, lines.starts, lines.ends)
+        videos = len(np.unique(snapshot.video[items]))
+        return cls(np.array(lines.ids, np.int64), of, items, videos)
+
+
+@dataclass(frozen=True, eq=False)
 class LexicalMatches:
-    """Each query term with the word rows that contain it, and the bonus that they give to items.
+    """Each query term with the lines that contain it, and the bonus that they give to items.
 
     `items` are the gallery rows that have a bonus, in order, and `values` their bonus.
     """
 
-    rows: Mapping[str, list[WordRow]]
+    terms: Mapping[str, TermMatches]
     items: Int64
     values: Float32
 
@@ -81,35 +99,37 @@ class LexicalMatches:
         at = np.minimum(np.searchsorted(self.items, rows), len(self.items) - 1)
         return np.where(self.items[at] == rows, self.values[at], np.float32(0))
 
-    def best_line(self, item: StoredClip) -> WordRow:
-        """The line of an item that contains the most query terms."""
-        lines = Counter(
-            word
-            for rows in self.rows.values()
-            for word in rows
-            if word.content == item.content and _overlaps(item, word)
-        )
-        return max(lines.items(), key=lambda pair: (pair[1], -pair[0].start))[0]
+    def best_line(self, snapshot: LibrarySnapshot, row: int) -> WordRow | None:
+        """The line of an item that contains the most query terms; None if it is gone since."""
+        video = snapshot.video[row]
+        counts = Counter(line for term in self.terms.values() for line in term.ids[term.of == video].tolist())
+        item, lines = snapshot.items[row], snapshot.store.read_lines(list(counts))
+        inside = [line for line in lines if _overlaps(item, lines[line])]
+        return lines[max(inside, key=lambda line: (counts[line], -lines[line].start))] if inside else None
 
 
 def lexical_matches(snapshot: LibrarySnapshot, text: str) -> LexicalMatches:
     """Where the terms of a query are spoken or on screen."""
-    rows = {term: snapshot.store.search_words([term], limit=MOST_ROWS) for term in terms_of(text)}
-    return LexicalMatches(rows, *item_bonus(snapshot, rows))
+    terms = {term: snapshot.term_matches(term) for term in terms_of(text)}
+    return LexicalMatches(terms, *item_bonus(snapshot, terms))
 
 
-def item_bonus(snapshot: LibrarySnapshot, rows: Mapping[str, list[WordRow]]) -> tuple[Int64, Float32]:
+def item_bonus(snapshot: LibrarySnapshot, terms: Mapping[str, TermMatches]) -> tuple[Int64, Float32]:
     """The gallery rows of all items in which some query term is spoken or on screen, and their bonus."""
-    counts = {term: len({row.content for row in matches}) for term, matches in rows.items()}
-    holding = {term: overlapping_rows(snapshot, matches) for term, matches in rows.items() if matches}
+    counts = {term: matches.videos for term, matches in terms.items()}
+    holding = {term: matches.items for term, matches in terms.items() if len(matches.items)}
     if not holding:
         return np.zeros(0, np.int64), np.zeros(0, np.float32)
     every = np.unique(np.concatenate(list(holding.values())))
-    matched = np.stack([np.isin(every, some, assume_unique=True) for some in holding.values()], axis=1)
-    patterns, which = np.unique(matched, axis=0, return_inverse=True)
-    terms, videos = np.array(list(holding)), snapshot.video_count()
-    values = [bonus(counts, terms[pattern].tolist(), videos) for pattern in patterns]
-    return every, np.array(values, np.float32)[which.ravel()]
+    names: list[tuple[str, ...]] = [()]
+    which = np.zeros(len(every), np.int64)  # of each item, the place among `names` of the terms it holds
+    for term, some in holding.items():
+        which *= 2
+        which[np.searchsorted(every, some)] += 1
+        kinds, which = np.unique(which, return_inverse=True)
+        names = [names[kind // 2] + ((term,) if kind % 2 else ()) for kind in kinds.tolist()]
+    videos = snapshot.video_count()
+    return every, np.array([bonus(counts, held, videos) for held in names], np.float32)[which]
 
 
 def _overlaps(item: StoredClip, word: WordRow) -> bool:

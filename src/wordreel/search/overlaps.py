@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,38 +16,39 @@ if TYPE_CHECKING:
     from wordreel.search.snapshot import LibrarySnapshot
 
 
-class ContentSpan(Protocol):
-    """Seconds of a content: a line of words, a tagged moment, a face."""
-
-    @property
-    def content(self) -> str: ...
-    @property
-    def start(self) -> float: ...
-    @property
-    def end(self) -> float: ...
-
-
-def overlapping_rows(snapshot: LibrarySnapshot, spans: Sequence[ContentSpan], wholes: bool = True) -> Int64:
-    """The rows of the items that overlap some of these moments, each once, in order.
+def overlapping_rows(
+    snapshot: LibrarySnapshot,
+    videos: Int64,
+    starts: Sequence[float],
+    ends: Sequence[float],
+    wholes: bool = True,
+) -> Int64:
+    """The rows of the items that overlap some moments of `videos`, by number, each once, in order.
 
     A whole video overlaps all of its moments; without `wholes` it counts only where it has no clips.
     """
-    numbers = snapshot.columns.numbers([span.content for span in spans])
-    order, starts = snapshot.segments
-    at = np.searchsorted(snapshot.video_numbers, numbers)
+    order, edges = snapshot.segments
+    at = np.searchsorted(snapshot.video_numbers, videos)
     known = at < len(snapshot.video_numbers)
-    known[known] = snapshot.video_numbers[at[known]] == numbers[known]
+    known[known] = snapshot.video_numbers[at[known]] == videos[known]
     at = at[known]
     try:
-        times = np.array([(span.start, span.end) for span in spans], np.float64).reshape(-1, 2)[known]
+        first, last = (np.array(times, np.float64)[known] for times in (starts, ends))
     except ValueError as error:
         raise LibraryError(f"the times of some words are damaged ({error})", VERIFY) from None
     # The rows of each moment's video, one after the other: moment `of[i]` may overlap item `rows[i]`.
-    rows, _ = take_segments(order, starts, at)
-    sizes = starts[at + 1] - starts[at]
+    rows, _ = take_segments(order, edges, at)
+    sizes = edges[at + 1] - edges[at]
     of = np.repeat(np.arange(len(at)), sizes)
     clips = snapshot.columns.clips[rows]
-    overlaps = (times[of, 0] < clips["end"]) & (times[of, 1] > clips["start"])
+    overlaps = (first[of] < clips["end"]) & (last[of] > clips["start"])
     whole = clips["whole"] != 0
     chosen = overlaps | whole if wholes else (overlaps & ~whole) | (whole & (sizes[of] == 1))
     return np.unique(rows[chosen])
+
+
+def video_numbers(snapshot: LibrarySnapshot, contents: Sequence[str]) -> Int64:
+    """The number of each content's video, -1 where there is none; contents may come many times."""
+    each = list(dict.fromkeys(contents))
+    number = dict(zip(each, snapshot.columns.numbers(each).tolist(), strict=True))
+    return np.array([number[content] for content in contents], np.int64)

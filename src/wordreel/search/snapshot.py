@@ -22,6 +22,7 @@ from wordreel.lru_cache import LRUCache
 from wordreel.models.base import Model
 from wordreel.search.embedding import embedding_cache
 from wordreel.search.filters import Filters, PassingVideos
+from wordreel.search.lexical import TermMatches
 from wordreel.search.sample import VideoSample, draw_sample
 from wordreel.search.segments import Scores, segment_argmax, segment_max
 from wordreel.server_address import ServerAddress
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 CACHED_FILTERS = 16
 CACHED_ITEMS = 16_384  # records, of some 300 bytes
+CACHED_TERMS = 256  # words of queries; at most half a megabyte each
 
 
 OpenServer = Callable[[Gallery], "ServerIndex"]
@@ -53,6 +55,9 @@ class LibrarySnapshot:
     resident: bool = False  # in a program that answers many queries
     _filtered: LRUCache[Filters, PassingVideos] = field(
         default_factory=lambda: LRUCache(CACHED_FILTERS), repr=False
+    )
+    _terms: LRUCache[str, tuple[tuple[int, int], TermMatches]] = field(
+        default_factory=lambda: LRUCache(CACHED_TERMS), repr=False
     )
 
     @classmethod
@@ -139,6 +144,15 @@ class LibrarySnapshot:
             known = PassingVideos.of(self, filters)
             self._filtered.put(filters, known)
         return known
+
+    def term_matches(self, term: str) -> TermMatches:
+        """Where a word of a query is spoken, on screen or noted; looked up once while nothing is written."""
+        version, known = self.store.version(), self._terms.get(term)
+        if known is not None and known[0] == version:
+            return known[1]
+        found = TermMatches.find(self, term)
+        self._terms.put(term, (version, found))
+        return found
 
     def best_items(self, items: Scores) -> Scores:
         """Scores `[texts, rows]` to `[texts, videos]`, by the best item of each video."""

@@ -12,6 +12,7 @@ from typing import Any
 from tests.example_library import ColourModel, build
 from tests.fuzz.engine import Broken, Session, Target
 from tests.fuzz.mutations import WORDS, mutate_text
+from tests.library.lines import lines_with
 
 from wordreel import Library
 from wordreel.search.query import Query
@@ -64,7 +65,7 @@ def query_session(folder: Path) -> Session:
             raise Broken(f"{len(hits)} hits with scores {scores[:3]}")
         if isinstance(text, str) and "then" not in given:
             library.where(folder / "films" / "sea.mp4", text)
-        library.store.search_words([text or "", *(text or "").split()])
+        lines_with(library.store, [text or "", *(text or "").split()])
 
     def mutate(rng: Random, data: bytes, corpus: list[bytes]) -> bytes:
         return mutate_text(rng, data, corpus, (*WORDS, *FTS, *(f"\n{name}=".encode() for name in FIELDS)))

@@ -135,7 +135,7 @@ def test_interleaved_codes_are_those_that_faiss_makes():
     np.testing.assert_array_equal(pq_codes.interleave(theirs.pq.compute_codes(items)).ravel(), packed)
 
 
-@pytest.mark.parametrize("name", ["pq.bin", "centroids.bin", "quantisers.json"])
+@pytest.mark.parametrize("name", ["pq.bin", "centroids.bin", "maps.bin", "quantisers.json"])
 def test_files_that_were_cut_are_refused(name, index, gallery, tmp_path):
     path = tmp_path / name
     path.write_bytes(path.read_bytes()[:-8])

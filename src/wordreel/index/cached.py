@@ -24,7 +24,7 @@ from wordreel.progress import ProgressCallback
 from wordreel.types import Bool, Float32
 
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)  # what reading a damaged file may raise
-VERSION = 1
+VERSION = 2
 TAIL = 0.05  # share of rows that are not in the index at which it is built again
 
 

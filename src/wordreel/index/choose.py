@@ -14,7 +14,7 @@ from wordreel.index.base import IndexBuilder
 from wordreel.types import Float32
 
 EXACT_BYTES = 256 * 2**20
-INT8_BYTES = 2 * 2**30
+INT8_BYTES = 512 * 2**20
 LARGER: tuple[tuple[float, str], ...] = (
     (INT8_BYTES if find_spec("faiss") else float("inf"), "wordreel.index.int8"),
     (float("inf"), "wordreel.index.pq"),

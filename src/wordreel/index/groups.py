@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.index.base import Best, availability_groups, group_queries, merge_best
+from wordreel.index.base import Best, QuerySample, availability_groups, group_queries, merge_best
 from wordreel.index.exact import FullVectorIndex
 from wordreel.lru_cache import LRUCache
 from wordreel.types import Bool, Float32, Float64, Int64
@@ -198,9 +198,7 @@ class GroupedIndex(FullVectorIndex):
         if not k:
             return found
         for group, penalty in zip(self._groups, self._penalty(allowed, bias), strict=True):
-            queries = group_queries(vectors, weights, group.pattern)
-            if group.full.columns is not None:
-                queries = np.ascontiguousarray(queries[:, group.full.columns])
+            queries = own_queries(QuerySample(vectors, weights), group.pattern, group.full)
             items = group.items
             if penalty is not None and penalty.count <= FEW:
                 items = DirectItems(group.full)
@@ -250,6 +248,12 @@ class GroupedIndex(FullVectorIndex):
 
     def _own(self, group: Group, whole: NDArray[Any]) -> NDArray[Any]:
         return whole if len(group.full) == len(self) else whole[group.full.rows]
+
+
+def own_queries(queries: QuerySample, pattern: Bool, full: FullVectors) -> Float32:
+    """Queries `[q, group's experts · dim]` for the items of a group."""
+    own = group_queries(queries.vectors, queries.weights, pattern)
+    return own if full.columns is None else np.ascontiguousarray(own[:, full.columns])
 
 
 def write_groups(folder: Path, available: Bool) -> None:

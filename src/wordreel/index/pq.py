@@ -1,10 +1,10 @@
 """Compressed scan with exact re-ranking: 4-bit product quantisation with the fast-scan kernels of FAISS.
 
-Each group of items (one pattern of available experts) has one product quantiser: every one, two or four
-dimensions become one of 16 centroids, so an item of 512 dimensions is 128 bytes. A search scans the codes for
-candidates and scores those from the full vectors, as many as it needs (`pq_items`); its scores are exact, and
-a few of the best may be missing: recall is measured (`index.recall`). Groups of few items have 8-bit codes
-(`int8`) instead.
+Each group of items (one pattern of available experts) has one product quantiser. Its codes, four bits each,
+are of the directions that tell scores apart (`pq_reduction`): 60 to 70 bytes for an item of the default
+model, at most 128 for one of 512 dimensions. A search scans the codes for candidates and scores those from
+the full vectors, as many as it needs (`pq_items`); its scores are exact, and a few of the best may be
+missing: recall is measured (`index.recall`). Groups of few items have 8-bit codes (`int8`) instead.
 
 Corrections are folded in: eight more codes per item hold its bias in 121 levels, as coordinates that the
 query multiplies by the size of a level, or by 0 for a plain search. So one set of codes answers both. Another
@@ -20,11 +20,14 @@ valid codes. FAISS is an optional extra.
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wordreel.index import int8
 from wordreel.index.base import Index, QuerySample
@@ -35,16 +38,18 @@ from wordreel.index.groups import (
     GroupedIndex,
     GroupItems,
     map_file,
+    own_queries,
     read_groups,
     write_groups,
 )
-from wordreel.index.pq_codes import CHUNK, LANES, Quantiser, code_shape, encode, load_faiss, train
+from wordreel.index.pq_codes import CHUNK, LANES, encode, load_faiss, train
 from wordreel.index.pq_items import PqItems, shard_pool
+from wordreel.index.pq_reduction import WIDTH, Reduction
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.types import Bool, Float32
 
-FEW = 16_384  # items of a group that are searched by their 8-bit codes
-CODES, CENTROIDS, LAYOUT = "pq.bin", "centroids.bin", "quantisers.json"
+FEW = 2_048  # items of a group that are searched by their 8-bit codes
+CODES, CENTROIDS, MAPS, LAYOUT = "pq.bin", "centroids.bin", "maps.bin", "quantisers.json"
 
 
 @dataclass(frozen=True)
@@ -63,15 +68,20 @@ class _Builder:
     ) -> None:
         write_groups(folder, available)
         done, layout = 0, []
-        with (folder / CODES).open("wb") as codes, (folder / CENTROIDS).open("wb") as centroids:
-            for _, full in read_groups(folder, vectors):
+        with ExitStack() as opened:
+            codes, centroids, maps = (
+                opened.enter_context((folder / name).open("wb")) for name in (CODES, CENTROIDS, MAPS)
+            )
+            for pattern, full in read_groups(folder, vectors):
                 if not _compressed(full):
                     continue
-                quantiser = shard_pool().submit(train, full).result()
+                asked = None if queries is None else own_queries(queries, pattern, full)
+                reduction, quantiser = shard_pool().submit(train, full, asked, int(pattern.sum())).result()
                 load_faiss().vector_to_array(quantiser.centroids).astype(np.float32).tofile(centroids)
-                layout.append({"subspaces": quantiser.M, "dim": quantiser.d})
+                reduction.numbers().tofile(maps)
+                layout.append(reduction.layout())
                 starts = range(0, len(full), CHUNK)
-                for part in shard_pool().map(partial(encode, full, quantiser), starts):
+                for part in shard_pool().map(partial(encode, full, reduction, quantiser), starts):
                     part.tofile(codes)
                     done += CHUNK
                     if on_progress is not None:
@@ -81,29 +91,52 @@ class _Builder:
 
     def open(self, folder: Path, vectors: Float32, available: Bool) -> Index:
         read = list(read_groups(folder, vectors))
-        layout = [Quantiser.of(entry) for entry in json.loads((folder / LAYOUT).read_text())]
-        large = [full for _, full in read if _compressed(full)]
-        if [entry.dim for entry in layout] != [code_shape(full)[1] for full in large]:
+        layout, dim = json.loads((folder / LAYOUT).read_text()), vectors.shape[2]
+        large = [(pattern, full) for pattern, full in read if _compressed(full)]
+        if [len(entry["places"]) for entry in layout] != [int(pattern.sum()) for pattern, _ in large]:
             raise ValueError(f"{folder / LAYOUT} is of other items")
-        lanes = [-(-len(full) // LANES) for full in large]
-        sizes = [count * LANES * entry.subspaces // 2 for count, entry in zip(lanes, layout, strict=True)]
-        codes = map_file(folder / CODES, np.uint8, (sum(sizes),))
-        centroids = map_file(folder / CENTROIDS, np.float32, (16 * sum(entry.dim for entry in layout),))
+        lanes = [-(-len(full) // LANES) for _, full in large]
+        counts = [int(entry["codes"]) for entry in layout]
+        code_sizes = [count * LANES * number // 2 for count, number in zip(lanes, counts, strict=True)]
+        codes = _Parts(map_file(folder / CODES, np.uint8, (sum(code_sizes),)))
+        centroids = _Parts(map_file(folder / CENTROIDS, np.float32, (16 * WIDTH * sum(counts),)))
+        map_sizes = [Reduction.size(entry, dim) for entry in layout]
+        maps = _Parts(map_file(folder / MAPS, np.float32, (sum(map_sizes),)))
+        coded = iter(
+            PqItems(
+                full,
+                codes.take(code_size).reshape(count, -1, LANES),
+                centroids.take(16 * WIDTH * number),
+                Reduction.read(entry, dim, maps.take(map_size)),
+            )
+            for (_, full), entry, count, number, code_size, map_size in zip(
+                large, layout, lanes, counts, code_sizes, map_sizes, strict=True
+            )
+        )
         small = iter(int8.open_codes(folder, [full for _, full in read if _small(full)]))
         groups: list[Group] = []
-        code = centroid = 0
         for pattern, full in read:
-            items: GroupItems = next(small) if _small(full) else DirectItems(full)
+            items: GroupItems = DirectItems(full)
             if _compressed(full):
-                entry, count, size = layout.pop(0), lanes.pop(0), sizes.pop(0)
-                own = codes[code : code + size].reshape(count, entry.subspaces // 2, LANES)
-                items = PqItems(full, own, centroids[centroid : centroid + 16 * entry.dim])
-                code, centroid = code + size, centroid + 16 * entry.dim
+                items = next(coded)
+            elif _small(full):
+                items = next(small)
             groups.append(Group(pattern, full, items))
         return GroupedIndex(self.name, vectors, available, groups, exact=False)
 
 
 BUILDER = _Builder()
+
+
+class _Parts:
+    """Consecutive parts of one array."""
+
+    def __init__(self, whole: NDArray[Any]) -> None:
+        self._whole, self._start = whole, 0
+
+    def take(self, size: int) -> NDArray[Any]:
+        self._start += size
+        return self._whole[self._start - size : self._start]
 
 
 def _compressed(full: FullVectors) -> bool:

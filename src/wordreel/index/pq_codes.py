@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.index.groups import FullVectors
+from wordreel.index.pq_reduction import BITS, Reduction, fit_reduction
 from wordreel.types import Float32, Int64
 
-SUBSPACES = ((256, 1), (1_024, 2))  # dimensions to a code, for items of at most so many; ...
+SUBSPACES = ((256, 1), (1_024, 2))  # dimensions to a code at least, for items of at most so many; ...
 WIDEST = 4  # ... and beyond
 SAMPLE = 16_384  # items that a quantiser is trained on
 CHUNK = 16_384  # items encoded at once; a multiple of LANES
@@ -20,46 +20,26 @@ LANES = 32  # items whose codes the kernels interleave
 _ORDER = np.array([0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15])
 
 
-@dataclass(frozen=True)
-class Quantiser:
-    """Sizes of a product quantiser: `subspaces`, an even number, of `dim` dimensions together."""
-
-    subspaces: int
-    dim: int
-
-    @classmethod
-    def of(cls, entry: dict[str, int]) -> Quantiser:
-        made = cls(int(entry["subspaces"]), int(entry["dim"]))
-        if made.subspaces < 2 or made.subspaces % 2 or made.dim % made.subspaces:
-            raise ValueError(f"{made} is no quantiser of this index")
-        return made
-
-
-def code_shape(full: FullVectors) -> tuple[int, int]:
-    """Codes of an item, an even number, and its dimensions filled up to that many subspaces."""
+def most_codes(full: FullVectors) -> int:
+    """The codes that an item of the group may have, an even number."""
     width = next((width for most, width in SUBSPACES if full.dim <= most), WIDEST)
-    subspaces = -(-full.dim // (2 * width)) * 2
-    return subspaces, subspaces * width
+    return -(-full.dim // (2 * width)) * 2
 
 
-def _widen(items: Float32, dim: int) -> Float32:
-    return np.ascontiguousarray(np.pad(items, ((0, 0), (0, dim - items.shape[1]))), np.float32)
-
-
-def train(full: FullVectors) -> Any:
-    """A FAISS quantiser of a sample of the items."""
-    subspaces, dim = code_shape(full)
-    quantiser = load_faiss().ProductQuantizer(dim, subspaces, 4)
-    quantiser.cp.min_points_per_centroid = 1
+def train(full: FullVectors, queries: Float32 | None, rows: int) -> tuple[Reduction, Any]:
+    """What to keep of the items of `rows` experts, and a FAISS quantiser of it, from a sample of them."""
     chosen = np.random.default_rng(0).permutation(len(full))[:SAMPLE]
-    quantiser.train(_widen(full.take(np.sort(chosen)), dim))
-    return quantiser
+    items = full.take(np.sort(chosen))
+    reduction = fit_reduction(items, queries, rows, most_codes(full))
+    quantiser = load_faiss().ProductQuantizer(reduction.dim, reduction.codes, BITS)
+    quantiser.cp.min_points_per_centroid = 1
+    quantiser.train(reduction.items(items))
+    return reduction, quantiser
 
 
-def encode(full: FullVectors, quantiser: Any, start: int) -> NDArray[np.uint8]:
+def encode(full: FullVectors, reduction: Reduction, quantiser: Any, start: int) -> NDArray[np.uint8]:
     """Interleaved codes of the `CHUNK` items from `start`."""
-    items = _widen(full.take(slice(start, start + CHUNK)), quantiser.d)
-    return interleave(quantiser.compute_codes(items))
+    return interleave(quantiser.compute_codes(reduction.items(full.take(slice(start, start + CHUNK)))))
 
 
 def interleave(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:

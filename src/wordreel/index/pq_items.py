@@ -26,13 +26,14 @@ from numpy.typing import NDArray
 
 from wordreel.index.groups import DirectItems, FullVectors, Penalty, Running, stack
 from wordreel.index.pq_codes import LANES, interleave, load_faiss, scores_of
+from wordreel.index.pq_reduction import BITS, WIDTH, Reduction
 from wordreel.types import Bool, Float32, Float64, Int64
 
 SHARD = 262_144  # items scanned by one thread; a multiple of LANES
 DEPTH = 3_072  # candidates of a shard at first ...
 DEEPEST = 16_384  # ... and at most
 FIRST = 128  # candidates of a shard, beyond the results, in the first block
-MISSED = 0.004  # of the results, by a bound that is several times too high
+MISSED = 0.002  # of the results, by a bound that is several times too high
 SPARE = 16  # items beyond the results that are scored in float64
 BIAS_CODES = 8
 LEVELS = 15 * BIAS_CODES
@@ -42,8 +43,10 @@ OUTLIERS = 0.999  # larger biases than this share of the items count as equal
 class PqItems:
     """A group's codes with room for a bias, in shards; its full vectors for the last word."""
 
-    def __init__(self, full: FullVectors, codes: NDArray[np.uint8], centroids: Float32) -> None:
-        self._full = full
+    def __init__(
+        self, full: FullVectors, codes: NDArray[np.uint8], centroids: Float32, reduction: Reduction
+    ) -> None:
+        self._full, self._reduction = full, reduction
         self._stored = codes, centroids
         self._shards: list[Any] = []
         self._bias: Float32 | None = None
@@ -85,12 +88,9 @@ class PqItems:
         """The `depth` best candidates of each query in each shard, by the codes."""
         bias = None if penalty is None else penalty.bias
         with self._reading(bias):
-            dim = self._shards[0].d
-            width = dim // self._shards[0].pq.M
-            wide = np.zeros((len(queries), dim), np.float32)
-            wide[:, : queries.shape[1]] = queries
+            wide = np.pad(self._reduction.queries(queries), ((0, 0), (0, BIAS_CODES * WIDTH)))
             if bias is not None:
-                wide[:, dim - BIAS_CODES * width :: width] = self._level
+                wide[:, self._reduction.dim :: WIDTH] = self._level
             lowest = np.float32(0.0 if bias is None else self._lowest)
 
             def scan(number: int) -> list[_Scan]:
@@ -119,18 +119,15 @@ class PqItems:
     def _load(self) -> Iterator[Any]:
         faiss = load_faiss()
         codes, centroids = self._stored
-        subspaces = 2 * codes.shape[1]
-        width = len(centroids) // 16 // subspaces
-        levels = np.zeros((BIAS_CODES, 16, width), np.float32)
+        subspaces = self._reduction.codes + BIAS_CODES
+        levels = np.zeros((BIAS_CODES, 16, WIDTH), np.float32)
         levels[:, :, 0] = -np.arange(16)
         every = np.concatenate([centroids, levels.ravel()])
         for start in range(0, len(self._full), SHARD):
             own = codes[start // LANES : (start + SHARD) // LANES]
             room = np.zeros((len(own), codes.shape[1] + BIAS_CODES // 2, LANES), np.uint8)
             room[:, : codes.shape[1]] = own
-            shard = faiss.IndexPQFastScan(
-                (subspaces + BIAS_CODES) * width, subspaces + BIAS_CODES, 4, faiss.METRIC_INNER_PRODUCT
-            )
+            shard = faiss.IndexPQFastScan(subspaces * WIDTH, subspaces, BITS, faiss.METRIC_INNER_PRODUCT)
             faiss.copy_array_to_vector(every, shard.pq.centroids)
             faiss.copy_array_to_AlignedTable(room.ravel(), shard.codes)
             shard.ntotal = min(SHARD, len(self._full) - start)

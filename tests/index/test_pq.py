@@ -175,3 +175,16 @@ def test_the_penalty_of_a_filter_and_a_bias_is_made_once(index):
     assert first.count == np.count_nonzero(allowed)
     np.testing.assert_array_equal(first.values, np.where(allowed, bias, np.inf))
     assert index._penalty(np.ones(3_000, bool), None) == [None]
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_no_other_item_scores_above_the_rest(index, gallery, corrected):
+    items, available, queries, weights, bias = gallery
+    found = index.best(queries, weights, 5, None, bias if corrected else None)
+    scores = ExactIndex(items, available).scores(queries, weights, slice(None))
+    scores = scores - bias if corrected else scores
+    for query, own in enumerate(scores):
+        rest = found.rest(query)
+        assert set(found.rows[query].tolist()) <= set(rest.rows.tolist())
+        assert len(rest.rows) < len(items) / 2
+        assert np.delete(own, rest.rows).max() <= rest.most < own.max() + 0.1

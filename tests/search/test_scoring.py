@@ -10,9 +10,11 @@ from tests.search.helpers import find
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.hubness import METHODS, make_method, mixtures
 from wordreel.hubness.gated import ranking_scores
+from wordreel.index.base import Best, Rest
 from wordreel.library.banks import create_bank
 from wordreel.search import lexical
-from wordreel.search.scoring import SEARCHABLE
+from wordreel.search.scoring import PLAIN, SEARCHABLE
+from wordreel.search.text_search import TextSearch
 
 BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue", "nothing at all"]
 TEXTS = ["red", "green and blue", "blue dogs", "green", "red green blue"]
@@ -140,3 +142,54 @@ def test_a_short_list_is_the_head_of_the_long_one(work):
         every = find(work.searcher, "green and blue", limit=100, norm=norm)
         head = find(work.searcher, "green and blue", limit=2, norm=norm)
         assert [hit.path for hit in head] == [hit.path for hit in every[:2]]
+
+
+@pytest.mark.parametrize("name", ["none", "is", "dis"])
+@pytest.mark.parametrize("moments", [False, True])
+def test_items_that_are_not_scored_could_not_have_been_hits(work, name, moments, monkeypatch):
+    """Random bonuses on all items, some of which lift an item from the end of the list to its head."""
+    rng, rows = np.random.default_rng(0), len(work.searcher.snapshot.columns)
+    norm = PLAIN if name == "none" else work.norm(make_method(name))
+    scored = []
+    real = TextSearch.plain
+
+    def plain(self, some):
+        scored.append(len(some))
+        return real(self, some)
+
+    monkeypatch.setattr(TextSearch, "plain", plain)
+    for _ in range(10):
+        values = (rng.random(rows) ** 4).astype(np.float32)
+        monkeypatch.setattr(lexical, "item_bonus", lambda snapshot, terms: (np.arange(rows), values))  # noqa: B023
+        monkeypatch.setattr(
+            TextSearch, "moments", lambda self, rows: [self.searcher.snapshot.items[r] for r in rows]
+        )
+        scored.clear()
+        some = find(work.searcher, "green and blue", limit=1, norm=norm, moments=moments)
+        few = sum(scored)
+        with monkeypatch.context() as all_of_them:
+            all_of_them.setattr(Best, "rest", lambda self, query: Rest(np.arange(rows), np.inf))
+            scored.clear()
+            every = find(work.searcher, "green and blue", limit=1, norm=norm, moments=moments)
+        assert few < sum(scored)
+        assert [(hit.path, hit.start) for hit in some] == [(hit.path, hit.start) for hit in every]
+        assert [hit.score for hit in some] == [hit.score for hit in every]
+
+
+def test_words_are_looked_up_again_after_a_write(work):
+    snapshot = work.searcher.snapshot
+    first = snapshot.term_matches("dogs")
+    assert len(first.items)
+    assert snapshot.term_matches("dogs") is first
+    content = snapshot.columns.content(int(snapshot.video[first.items[0]]))
+    snapshot.store.catalogue.run("DELETE FROM words WHERE content = ?", content)
+    assert snapshot.term_matches("dogs").videos == first.videos - 1
+
+
+def test_of_many_terms_each_counts_once(work):
+    """More terms than a machine word has bits."""
+    text = " ".join(["dogs", *(f"word{number}" for number in range(80)), "number"])
+    found = lexical.lexical_matches(work.searcher.snapshot, text)
+    counts = {term: matches.videos for term, matches in found.terms.items()}
+    both = lexical.bonus(counts, ["dogs", "number"], work.searcher.snapshot.video_count())
+    assert found.values.max() == pytest.approx(both)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -43,11 +43,27 @@ class Correction:
 
 
 @dataclass(frozen=True, eq=False)
+class Rest:
+    """What a search says of the items that it does not return: none but `rows` scores above `most`."""
+
+    rows: Int64
+    most: float
+
+
+@dataclass(frozen=True, eq=False)
 class Best:
     """The best items of each query, best first. Rows past the end of a short gallery are -1, scores -inf."""
 
     rows: Int64  # [queries, k]
     scores: Float32  # [queries, k]
+    rests: Sequence[Rest] | None = None  # of each query, where more is known than that they are not as good
+
+    def rest(self, query: int) -> Rest:
+        """Of one query, what the other items may score: as sure as the index is exact."""
+        if self.rests is not None:
+            return self.rests[query]
+        last = float(self.scores[query, -1]) if self.rows.shape[1] else np.inf
+        return Rest(self.rows[query], last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +71,8 @@ class IndexResult(Best):
     """The best items of each query, whether the correction held for it, and the plain best where the search
     found them on its way."""
 
-    corrected: Bool  # [queries]
-    plain: Best | None = None
+    corrected: Bool = field(kw_only=True)  # [queries]
+    plain: Best | None = field(default=None, kw_only=True)
 
 
 class Index(ABC):
@@ -109,15 +125,21 @@ class Index(ABC):
             bias = None if correction is None else correction.bias
             found = self.best(vectors, weights, k, allowed, bias)
             held = np.full(len(vectors), correction is not None)
-            return IndexResult(found.rows, found.scores, held, found if correction is None else None)
+            plain = found if correction is None else None
+            return IndexResult(found.rows, found.scores, found.rests, corrected=held, plain=plain)
         plain = self.best(vectors, weights, k, allowed)
         opened = gate(plain, correction.active)
         if not opened.any():
-            return IndexResult(plain.rows, plain.scores, opened, plain)
+            return IndexResult(plain.rows, plain.scores, plain.rests, corrected=opened, plain=plain)
         fixed = self.best(vectors[opened], weights[opened], k, allowed, correction.bias)
         rows, scores = plain.rows.copy(), plain.scores.copy()
         rows[opened], scores[opened] = fixed.rows, fixed.scores
-        return IndexResult(rows, scores, opened, plain)
+        corrected = iter(range(len(fixed.rows)))
+        rests = [
+            fixed.rest(next(corrected)) if held else plain.rest(query)
+            for query, held in enumerate(opened.tolist())
+        ]
+        return IndexResult(rows, scores, rests, corrected=opened, plain=plain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +217,9 @@ class PartedIndex(Index):
         own = zip(self.parts, self._edges, self._slices(allowed), self._slices(bias), strict=False)
         for part, low, some, biases in own:
             one = part.best(vectors, weights, k, some, biases)
-            found.append(Best(np.where(one.rows < 0, -1, one.rows + low), one.scores))
+            rests = [one.rest(query) for query in range(len(vectors))]
+            moved = [Rest(rest.rows[rest.rows >= 0] + low, rest.most) for rest in rests]
+            found.append(Best(np.where(one.rows < 0, -1, one.rows + low), one.scores, moved))
         return merge_best(found, k)
 
     def _slices(self, whole: NDArray[Any] | None) -> list[NDArray[Any] | None]:
@@ -238,7 +262,15 @@ def merge_best(parts: Sequence[Best], k: int) -> Best:
     short = max(0, k - rows.shape[1])
     rows = np.pad(rows, ((0, 0), (0, short)), constant_values=-1)
     scores = np.pad(scores, ((0, 0), (0, short)), constant_values=-np.inf)
-    return Best(np.where(np.isneginf(scores), -1, rows), scores.astype(np.float32, copy=False))
+    rests = None
+    if all(part.rests is not None for part in parts):
+        rests = [merge_rests([part.rest(query) for part in parts]) for query in range(len(rows))]
+    return Best(np.where(np.isneginf(scores), -1, rows), scores.astype(np.float32, copy=False), rests)
+
+
+def merge_rests(parts: Sequence[Rest]) -> Rest:
+    """What several searches over different items say together."""
+    return Rest(np.concatenate([part.rows for part in parts]), max(part.most for part in parts))
 
 
 def availability_groups(available: Bool) -> list[tuple[Bool, Int64]]:

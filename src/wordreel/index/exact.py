@@ -99,14 +99,15 @@ class ExactIndex(Index):
         if uncorrected is None:
             assert fixed is not None  # noqa: S101 - there is always one of the two
             best = fixed.best()
-            return IndexResult(best.rows, best.scores, np.ones(len(flat), bool))
+            return IndexResult(best.rows, best.scores, corrected=np.ones(len(flat), bool))
         if fixed is None or active is None:
             nothing = np.zeros(len(flat), bool)
-            return IndexResult(uncorrected.rows, uncorrected.scores, nothing, uncorrected)
+            rows, scores = uncorrected.rows, uncorrected.scores
+            return IndexResult(rows, scores, corrected=nothing, plain=uncorrected)
         best, opened = fixed.best(), gate(uncorrected, active)
         rows = np.where(opened[:, None], best.rows, uncorrected.rows)
         scores = np.where(opened[:, None], best.scores, uncorrected.scores)
-        return IndexResult(rows, scores, opened, uncorrected)
+        return IndexResult(rows, scores, corrected=opened, plain=uncorrected)
 
     def _plain(self, flat: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
         if isinstance(rows, slice):  # a view: what is not multiplied is not read either

@@ -19,7 +19,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.index.base import Best, QuerySample, availability_groups, group_queries, merge_best
+from wordreel.index.base import (
+    Best,
+    QuerySample,
+    Rest,
+    availability_groups,
+    group_queries,
+    merge_best,
+    merge_rests,
+)
 from wordreel.index.exact import FullVectorIndex
 from wordreel.lru_cache import LRUCache
 from wordreel.types import Bool, Float32, Float64, Int64
@@ -45,16 +53,28 @@ class Penalty:
         return len(self.values) if self.allowed is None else int(np.count_nonzero(self.allowed))
 
 
+@dataclass(frozen=True, eq=False)
+class GroupBest:
+    """Places `[q, k]` and scores of the best items of a group; -1 and −inf past the end."""
+
+    places: Int64
+    scores: Float64
+    rests: Sequence[Rest | None] | None = None  # by place; of each query, where more is known of it
+
+    def rest(self, query: int, floor: float) -> Rest:
+        """What the group's other items may score, where those below the floor were left out."""
+        known = None if self.rests is None else self.rests[query]
+        if known is not None:
+            return known
+        places = self.places[query]
+        return Rest(places[places >= 0], max(float(self.scores[query, -1]), floor))
+
+
 class GroupItems(Protocol):
     """Items of one pattern of available experts, searched by inner product."""
 
-    def best(
-        self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64
-    ) -> tuple[Int64, Float64]:
-        """Places `[q, k]` and scores of the best items by ⟨q, v⟩ − penalty; -1 and −inf past the end.
-
-        Items below the `floor [q]` may be left out.
-        """
+    def best(self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64) -> GroupBest:
+        """The best items by ⟨q, v⟩ − penalty. Items below the `floor [q]` may be left out."""
         ...
 
 
@@ -113,9 +133,7 @@ class DirectItems:
 
     full: FullVectors
 
-    def best(
-        self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64
-    ) -> tuple[Int64, Float64]:
+    def best(self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64) -> GroupBest:
         allowed = None if penalty is None else penalty.allowed
         wanted = np.arange(len(self.full)) if allowed is None else np.flatnonzero(allowed)
         running = [Running(k) for _ in queries]
@@ -146,14 +164,14 @@ class Running:
         self.places, self.scores = places[order], scores[order]
 
 
-def stack(running: Sequence[Running], k: int) -> tuple[Int64, Float64]:
-    """Places and scores of every query, -1 and −inf past the end."""
+def stack(running: Sequence[Running], k: int, rests: Sequence[Rest | None] | None = None) -> GroupBest:
+    """The best of every query together."""
     places = np.full((len(running), k), -1, np.int64)
     scores = np.full((len(running), k), -np.inf)
     for row, one in enumerate(running):
         places[row, : len(one.places)] = one.places
         scores[row, : len(one.scores)] = one.scores
-    return places, scores
+    return GroupBest(places, scores, rests)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,16 +215,20 @@ class GroupedIndex(FullVectorIndex):
         found = Best(np.full((count, k), -1, np.int64), np.full((count, k), -np.inf, np.float32))
         if not k:
             return found
+        rests: list[list[Rest]] = [[] for _ in range(count)]
         for group, penalty in zip(self._groups, self._penalty(allowed, bias), strict=True):
             queries = own_queries(QuerySample(vectors, weights), group.pattern, group.full)
             items = group.items
             if penalty is not None and penalty.count <= FEW:
                 items = DirectItems(group.full)
             floor = np.nextafter(found.scores[:, -1], np.float32(-np.inf)).astype(np.float64)
-            places, scores = items.best(queries, k, penalty, floor)
-            rows = np.where(places < 0, -1, group.full.rows[np.maximum(places, 0)])
-            found = merge_best([found, Best(rows, scores.astype(np.float32))], k)
-        return found
+            own = items.best(queries, k, penalty, floor)
+            rows = np.where(own.places < 0, -1, group.full.rows[np.maximum(own.places, 0)])
+            found = merge_best([found, Best(rows, own.scores.astype(np.float32))], k)
+            for query, parts in enumerate(rests):
+                rest = own.rest(query, float(floor[query]))
+                parts.append(Rest(group.full.rows[rest.rows], rest.most))
+        return Best(found.rows, found.scores, [merge_rests(parts) for parts in rests])
 
     def _penalty(self, allowed: Bool | None, bias: Float32 | None) -> list[Penalty | None]:
         """The penalty of each group's items; None where nothing is subtracted. The same for the same arrays:

@@ -27,6 +27,7 @@ from wordreel.index.groups import (
     DirectItems,
     FullVectors,
     Group,
+    GroupBest,
     GroupedIndex,
     Penalty,
     Running,
@@ -141,9 +142,7 @@ class Int8Items:
                 self._spans.append(Tiles.of(stored, full.dim, slice(start, end), width, place, count))
                 place, start = place + count, end
 
-    def best(
-        self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64
-    ) -> tuple[Int64, Float64]:
+    def best(self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64) -> GroupBest:
         running = [Running(k) for _ in queries]
         step = 1 if len(queries) <= SINGLY else BATCH
         for start in range(0, len(queries), step):

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.index.groups import DirectItems, FullVectors, Penalty, Running, stack
+from wordreel.index.base import Rest
+from wordreel.index.groups import DirectItems, FullVectors, GroupBest, Penalty, Running, stack
 from wordreel.index.pq_codes import LANES, interleave, load_faiss, scores_of
 from wordreel.index.pq_reduction import BITS, WIDTH, Reduction
 from wordreel.types import Bool, Float32, Float64, Int64
@@ -34,6 +35,7 @@ DEPTH = 3_072  # candidates of a shard at first ...
 DEEPEST = 16_384  # ... and at most
 FIRST = 128  # candidates of a shard, beyond the results, in the first block
 MISSED = 0.002  # of the results, by a bound that is several times too high
+SURE = 5  # standard deviations that an approximation is not off by
 SPARE = 16  # items beyond the results that are scored in float64
 BIAS_CODES = 8
 LEVELS = 15 * BIAS_CODES
@@ -53,12 +55,11 @@ class PqItems:
         self._level = self._lowest = 0.0
         self._lock = _ReadWriteLock()
 
-    def best(
-        self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64
-    ) -> tuple[Int64, Float64]:
+    def best(self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64) -> GroupBest:
         allowed = None if penalty is None else penalty.allowed
         share = 1.0 if penalty is None else penalty.count / len(penalty.values)
         running = [Running(k) for _ in queries]
+        rests: list[Rest | None] = [None] * len(queries)
         enough = DEPTH + k
         waiting, depth = np.arange(len(queries)), math.ceil(enough / max(share, 1e-9))
         while len(waiting) and depth <= max(DEEPEST, enough):
@@ -72,15 +73,15 @@ class PqItems:
             for number, search in zip(waiting, searches, strict=True):
                 if search.complete or (deepest and search.candidates >= enough):
                     self._full.rescore(queries[number], search.best(), penalty, running[number])
+                    rests[number] = search.rest()
                 else:
                     short.append(number)
             waiting, depth = np.array(short, np.int64), 4 * depth
         if len(waiting):
-            places, scores = DirectItems(self._full).best(queries[waiting], k, penalty, floor[waiting])
-            for row, number in enumerate(waiting):
-                there = places[row] >= 0
-                running[number].take(places[row][there], scores[row][there])
-        return stack(running, k)
+            direct = DirectItems(self._full).best(queries[waiting], k, penalty, floor[waiting])
+            for places, scores, number in zip(direct.places, direct.scores, waiting, strict=True):
+                running[number].take(places[places >= 0], scores[places >= 0])
+        return stack(running, k, rests)
 
     def _scan(
         self, queries: Float32, depth: int, penalty: Penalty | None, allowed: Bool | None
@@ -184,6 +185,7 @@ class _Search:
         self.k, self.scans = k, scans
         self._full, self._query, self._penalty, self._floor = full, query, penalty, floor
         self._scores = [np.zeros(0, np.float32) for _ in scans]
+        self._excess = 0.0  # of a score over its approximation, at most
         self.complete = False
         """Whether no other item is likely to be among the best."""
 
@@ -218,7 +220,13 @@ class _Search:
             if near > -np.inf:
                 expected += max(len(known), 1) * _upper_tail((last - near - mean) / max(deviation, 1e-12))
         self.complete = expected <= MISSED * self.k
+        self._excess = mean + SURE * deviation
         return not self.complete and any(left)
+
+    def rest(self) -> Rest:
+        """Items that are not candidates score no more than their approximations may be off."""
+        places = np.concatenate([scan.places for scan in self.scans])
+        return Rest(places, max(scan.end for scan in self.scans) + self._excess)
 
     def best(self) -> Int64:
         """The places of the best, and some to spare."""

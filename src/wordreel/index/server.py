@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import IndexServerError
-from wordreel.index.base import Best, Index, availability_groups, group_queries, merge_best
+from wordreel.index.base import Best, Index, Rest, availability_groups, group_queries, merge_best
 from wordreel.index.exact import ExactIndex
 from wordreel.index.server_sync import Embeddings, SyncReport, read_biases, synchronise
 from wordreel.index.vector_server import (
@@ -152,8 +152,11 @@ class ServerIndex(Index):
             clips = np.concatenate([part[query] for part in parts]) if parts else np.zeros(0, np.int64)
             some = slice(query, query + 1)
             best.append(self._ranked(vectors[some], weights[some], k, self._rows_of(clips), bias))
-        rows, scores = [one.rows for one in best], [one.scores for one in best]
-        return Best(np.concatenate(rows), np.concatenate(scores))
+        rows = np.concatenate([one.rows for one in best])
+        scores = np.concatenate([one.scores for one in best])
+        # A server that proposes too few says nothing of the others.
+        least = np.where(np.isneginf(scores[:, -1]), np.inf, scores[:, -1]).tolist()
+        return Best(rows, scores, [Rest(own, most) for own, most in zip(rows, least, strict=True)])
 
     def _ranked(self, vectors: Float32, weights: Float32, k: int, rows: Int64, bias: Float32 | None) -> Best:
         """The best `k` of some rows, scored from the embeddings here."""

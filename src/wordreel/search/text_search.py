@@ -2,7 +2,8 @@
 
 A video is as good as its best item; the moment displayed is its best clip. Spoken and on-screen words add
 a bonus (`lexical`) to the items they fall into. Only those items can gain, so the best items are among the
-index's best and them, and the result is as exact as the index.
+index's best and them, and the result is as exact as the index. Of items with a bonus, only those are scored
+that could reach the results by what the index says of all others (`index.base.Rest`).
 
 A `FittedNorm` corrects the ranking by a query bank: inside the index where the method allows it, otherwise by
 scoring the plain best `CANDIDATES` again. Confidences compare a hit with a sample of the videos (`sample`).
@@ -13,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordreel.index.base import Best
 from wordreel.library.records import StoredClip
 from wordreel.search.explain import explain_items
 from wordreel.search.filters import PassingVideos
@@ -30,6 +31,7 @@ from wordreel.types import Bool, Float32, Int64
 if TYPE_CHECKING:
     from wordreel.search.searcher import EncodedText, Searcher
 
+ROUNDING = 1e-5  # that a float32 score may be off by
 CANDIDATES = 1_000  # items that a rescoring method sees, or that are searched for confident ones at first
 
 
@@ -103,8 +105,8 @@ class TextSearch:
     searcher: Searcher
     text: EncodedText
     scoring: Scoring
-    _plain_best: dict[int, Int64] = field(default_factory=dict, repr=False)
-    """Rows of the plain best items of all, by how many were asked for, that ranking has found."""
+    _plain_best: dict[int, Best] = field(default_factory=dict, repr=False)
+    """The plain best items of all, by how many were asked for, that ranking has found."""
 
     @property
     def vectors(self) -> Float32:
@@ -146,23 +148,46 @@ class TextSearch:
             k = min(depth, len(snapshot.columns))
             found = self._plain_best.get(k)
             if found is None:
-                found = snapshot.index.best(self.vectors, self.weights, k, live).rows[0]
-            found = found[found >= 0]
-            if len(found) < depth or len(np.unique(video[found])) >= CROWD:
+                found = snapshot.index.best(self.vectors, self.weights, k, live)
+            there = found.rows[0][found.rows[0] >= 0]
+            if len(there) < depth or len(np.unique(video[there])) >= CROWD:
                 break
             depth *= 4
-        found = np.setdiff1d(found, self.text.lexical.items)
-        rows = np.concatenate([found, self.text.lexical.items])
-        scores = np.concatenate([self.plain(found), self._plain_with_words])
+        rows, scores = self._joined(found, None, None, CROWD)
         videos, of = np.unique(video[rows], return_inverse=True)
         best = np.full(len(videos), -np.inf, np.float32)
         np.maximum.at(best, of, scores)
         return best
 
-    @cached_property
-    def _plain_with_words(self) -> Float32:
-        """Similarity and bonus of every item that has one, which ranking and confidences both ask for."""
-        return self.plain(self.text.lexical.items)
+    def _joined(
+        self,
+        found: Best,
+        allowed: Bool | None,
+        bias: Float32 | None,
+        wanted: int | None,
+        moments: bool = False,
+    ) -> tuple[Int64, Float32]:
+        """What the index found and the items with a bonus, each once, with their scores; those items alone
+        that may be among the `wanted` best videos (or moments), if it is given."""
+        there = found.rows[0] >= 0
+        rows, scores = found.rows[0][there], found.scores[0][there]
+        scores = scores + self.text.lexical.of(rows)
+        extra, bonus = self.text.lexical.items, self.text.lexical.values
+        other = ~np.isin(extra, rows)
+        if allowed is not None:
+            other &= allowed[extra]
+        if wanted is not None and other.any():
+            order = np.lexsort((rows, -scores))
+            chosen = self._moments(rows[order]) if moments else self._videos(rows[order])
+            if len(chosen) >= wanted:
+                rest, least = found.rest(0), scores[order[chosen[wanted - 1]]]
+                other &= (bonus + (rest.most + ROUNDING) >= least) | np.isin(extra, rest.rows)
+        more = extra[other]
+        gained = self.plain(more)
+        if bias is not None:
+            gained = gained - bias[more]
+        scored = gained > -np.inf
+        return np.concatenate([rows, more[scored]]), np.concatenate([scores, gained[scored]])
 
     def confidences(self, rows: Int64) -> Float32 | None:
         """How sure each of these items is by itself; None without a query bank that can tell."""
@@ -177,24 +202,17 @@ class TextSearch:
         With a minimum confidence, the search ends where three quarters of what it saw are too uncertain.
         """
         norm, snapshot, limit = self.scoring.norm, self.searcher.snapshot, query.offset + query.limit
-        allowed, extra, gained = passing.allowed, self.text.lexical.items, self._plain_with_words
-        if allowed is not None:
-            extra, gained = extra[allowed[extra]], gained[allowed[extra]]
+        allowed = passing.allowed
         many = norm.rescore is not None or query.min_confidence > 0
         depth = max(CANDIDATES, 4 * limit) if many else 4 * limit
         while True:
             k = min(depth, len(snapshot.columns))
             best = snapshot.index.search(self.vectors, self.weights, k, allowed, norm.correction)
             if best.plain is not None and passing.passed is None:
-                self._plain_best[k] = best.plain.rows[0]
+                self._plain_best[k] = best.plain
             bias = None if norm.correction is None or not best.corrected[0] else norm.correction.bias
-            found = best.rows[0][best.rows[0] >= 0]
-            rows, scores = _joined(
-                found,
-                best.scores[0][best.rows[0] >= 0],
-                extra,
-                gained if bias is None else gained - bias[extra],
-            )
+            found = int((best.rows[0] >= 0).sum())
+            rows, scores = self._joined(best, allowed, bias, None if many else limit, query.moments)
             if norm.rescore is not None and len(rows):
                 scores = norm.rescore(scores[None], rows)[0]
             order = np.lexsort((rows, -scores))
@@ -202,7 +220,7 @@ class TextSearch:
             sure = self._confident(rows, query.min_confidence)
             chosen = self._moments(rows[sure]) if query.moments else self._videos(rows[sure])
             last = slice(-1, None) if query.min_confidence <= 0 else slice(len(rows) // 4, None)
-            if len(chosen) >= limit or len(found) < depth or not sure[last].any():
+            if len(chosen) >= limit or found < depth or not sure[last].any():
                 picked = np.flatnonzero(sure)[chosen[:limit]]
                 pairs = zip(rows[picked].tolist(), scores[picked].tolist(), strict=True)
                 return [_Scored(*pair) for pair in pairs], norm.rescore is not None or bool(best.corrected[0])
@@ -245,13 +263,3 @@ class TextSearch:
             highest, best = segment_argmax(scores, starts)
             shown[videos] = np.where(highest > -np.inf, own[best], shown[videos])
         return [snapshot.items[row] for row in shown.tolist()]
-
-
-def _joined(
-    found: Int64, scores: Float32, extra: Int64, gained: Float32
-) -> tuple[Int64, NDArray[np.floating[Any]]]:
-    """What the index found and the items with a bonus, each once, with their scores."""
-    scored = gained > -np.inf
-    extra, gained = extra[scored], gained[scored]
-    other = ~np.isin(found, extra)
-    return np.concatenate([found[other], extra]), np.concatenate([scores[other], gained])

@@ -1,19 +1,23 @@
 """How fast a server answers: a library, a number of clients at once, and where the time goes.
 
-    python benchmarks/serve.py LIBRARY [SECONDS] [LIMIT]
+    python benchmarks/serve.py LIBRARY [--seconds 10] [--limit 24] [--workers 1] [--before SRC] [--rounds 1]
 
-Starts `wordreel serve` on the library and asks it for SECONDS at each of 1, 16 and 64 clients, first with
-words that it has not met (every query is encoded), then with a hundred queries again and again (cached).
+Starts `wordreel serve` on the library and asks it for some seconds at each of 1, 16 and 64 clients, first
+with words that it has not met (every query is encoded), then with a hundred queries again and again (cached).
+`--workers` may be given several times, and `--before` names the `src` folder of another version: all take
+turns, round by round, and the report has the median of each figure over the rounds.
 Every client keeps its connection and asks as soon as it is answered. Latencies are the client's; `encode` and
 `search` are what the server says of each request (waiting for a free search thread belongs to `search` and is
 also given as `queue`); `rest` is what remains: HTTP, JSON, the framework, and the client on the same machine.
 `texts_per_batch` is how many texts were encoded together, on average, and `cached` the share of texts that
 did not have to be. `cpu_ms` is the server's processor time an answer, and `per_second_of_cpu` what all cores
 could answer at best if they did nothing else: other work on the machine moves it far less than `per_second`.
+`memory_mb` is what the server and its workers hold, pages that they share counted once.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -27,6 +31,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
@@ -37,22 +42,43 @@ CLIENTS = (1, 16, 64)
 COUNTS = ("wordreel_encode_batch_count", "wordreel_encode_batch_sum", "wordreel_encode_cached_total")
 
 
+def family(process: int) -> list[int]:
+    """A process and its children."""
+    tasks = Path(f"/proc/{process}/task").glob("*/children")
+    return [process, *(int(child) for task in tasks for child in task.read_text().split())]
+
+
 def cpu_seconds(process: int) -> float:
-    """Processor time of a process and all its threads."""
-    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Processor time of a process, its children, and all their threads."""
+    total = 0
+    for one in family(process):
+        fields = Path(f"/proc/{one}/stat").read_text().rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def memory_mb(process: int) -> float:
+    """Of a process and its children; a page that several hold counts in parts."""
+    held = 0
+    for one in family(process):
+        lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
+        held += next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return round(held / 1024, 1)
 
 
 @contextmanager
-def served(library: str) -> Iterator[tuple[int, int]]:
+def served(library: str, source: Path | None = None, workers: int = 1) -> Iterator[tuple[int, int]]:
     """A server on a free port, until it is no longer needed: the port and the process."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
     command = [sys.executable, "-c", "from wordreel.cli import main; main()", "serve", "-L", library]
     env = {key: value for key, value in os.environ.items() if key != "OPENBLAS_NUM_THREADS"}
+    if source is not None:
+        env["PYTHONPATH"] = str(source)
+    more = ["--workers", str(workers)] if workers > 1 else []
     process = subprocess.Popen(
-        [*command, "--port", str(port), "--search-rate", "0"], stdout=subprocess.DEVNULL, env=env
+        [*command, "--port", str(port), "--search-rate", "0", *more], stdout=subprocess.DEVNULL, env=env
     )
     try:
         for _ in range(600):
@@ -146,15 +172,55 @@ def fresh(seed: int) -> Iterator[str]:
         yield f"{rng.choice(pool)} {rng.choice(pool)}"
 
 
-def main(library: str, seconds: float = 10.0, limit: int = 24) -> None:
-    with served(library) as server:
-        asyncio.run(load(server, 2, fresh(0), limit, 2.0))  # warm
-        report: dict[str, object] = {"library": library, "limit": limit, "cores": os.cpu_count()}
+def measure(
+    given: argparse.Namespace, source: Path | None, workers: int, seed: int
+) -> dict[str, list[dict[str, Any]]]:
+    """One server under every load."""
+    report: dict[str, list[dict[str, Any]]] = {}
+    with served(given.library, source, workers) as server:
+        for _ in range(3):  # warm: workers start after the server
+            asyncio.run(load(server, 4, fresh(seed), given.limit, 2.0))
         for name in ("new", "repeated"):
-            texts = fresh(1) if name == "new" else cycle(queries()[:100])
-            report[name] = [asyncio.run(load(server, n, texts, limit, seconds)) for n in CLIENTS]
+            texts = fresh(seed + 1) if name == "new" else cycle(queries()[:100])
+            report[name] = []
+            for clients in given.clients:
+                row = asyncio.run(load(server, clients, texts, given.limit, given.seconds))
+                report[name].append({**row, "memory_mb": memory_mb(server[1])})
+    return report
+
+
+def median(values: list[Any]) -> Any:
+    """Of numbers; of objects and lists, of each of their parts."""
+    if isinstance(values[0], dict):
+        return {name: median([value[name] for value in values]) for name in values[0]}
+    if isinstance(values[0], list):
+        return [median(list(parts)) for parts in zip(*values, strict=True)]
+    return None if None in values else round(float(np.median(values)), 3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("library")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each load")
+    parser.add_argument("--limit", type=int, default=24, help="hits")
+    parser.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS))
+    parser.add_argument("--workers", type=int, action="append", help="as of `wordreel serve`; 1 by default")
+    parser.add_argument("--before", type=Path, help="the src folder of the version to compare with")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="where to write the report")
+    given = parser.parse_args()
+    servers: dict[str, tuple[Path | None, int]] = {"before": (given.before, 1)} if given.before else {}
+    servers |= {f"{workers} workers": (None, workers) for workers in given.workers or [1]}
+    rounds: dict[str, list[Any]] = {name: [] for name in servers}
+    for number in range(given.rounds):
+        for name, (source, workers) in servers.items():
+            rounds[name].append(measure(given, source, workers, 10 * number))
+    report = {"limit": given.limit, "cores": os.cpu_count(), "rounds": given.rounds}
+    report |= {name: median(found) for name, found in rounds.items()}
     print(json.dumps(report, indent=2))
+    if given.out:
+        given.out.write_text(json.dumps(report, indent=2) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *(float(argument) for argument in sys.argv[2:3]), *(int(a) for a in sys.argv[3:4]))
+    main()

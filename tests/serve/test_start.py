@@ -34,6 +34,14 @@ def test_a_token_file_without_a_token_stops_the_server(start, tmp_path, content)
     assert f"serve --new-token --token-file {file}" in error
 
 
+def test_workers_search_the_librarys_own_files(start):
+    assert start().workers == 1
+    assert start("--workers", 3).workers == 3
+    error = start("--workers", 2, "--index", "postgresql://db.example/films")
+    assert isinstance(error, str), "each would hold a connection, and wait for the same server"
+    assert "--index" in error
+
+
 def test_a_name_that_others_can_reach_needs_a_token(start):
     """Behind a proxy, everybody comes from loopback."""
     error = start("--name", "films.example")

@@ -49,6 +49,9 @@ def serve(
     search_rate: Annotated[
         float, typer.Option(min=0.0, help="Searches a second and client; 0 for no limit.")
     ] = 50.0,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that search; with 1, the server itself does.")
+    ] = 1,
     max_upload: Annotated[int, typer.Option(min=1, help="The largest upload, in MiB.")] = 4096,
     certificate: Annotated[Path | None, typer.Option(help="Serve https with this certificate (PEM).")] = None,
     key: Annotated[Path | None, typer.Option(help="The certificate's key (PEM).")] = None,
@@ -70,6 +73,8 @@ def serve(
     from wordreel.serve.access import tokens
     from wordreel.serve.options import Options, is_loopback
 
+    if workers > 1 and index is not None:
+        raise typer.BadParameter("--workers search the library's own files; leave it out with --index.")
     if new_token and remove_token:
         raise typer.BadParameter("--new-token replaces the token by itself; leave out --remove-token.")
     _check_certificate(certificate, key)
@@ -108,6 +113,7 @@ def serve(
         token=token_hash,
         search_rate=search_rate,
         max_upload=max_upload * 2**20,
+        workers=workers,
         certificate=certificate,
         key=key,
     )

@@ -10,25 +10,16 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wordreel.lru_cache import LRUCache
-from wordreel.search.hits import Hit
+from wordreel.serve.search_answer import SearchAnswer
 
 SECONDS = 15.0
 CACHED = 256  # answers, of 20 KB each for a page of hits
 READS = ("GET", "HEAD", "OPTIONS")
 QUESTIONS = ("/api/search",)  # that are posted and change nothing
-
-
-@dataclass(frozen=True)
-class SearchAnswer:
-    """The JSON object of an answer without the time that it took, and its hits."""
-
-    json: bytes
-    hits: tuple[Hit, ...]
 
 
 class AnswerCache:

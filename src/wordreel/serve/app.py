@@ -64,7 +64,6 @@ def build_app(service: Service) -> ASGIApp:
     problems.install(app)
     for part in (search, videos, media, exports, tags, saved, people, jobs, banks, models, about, login):
         app.include_router(part.router)
-    app.include_router(search.questions)
     app.mount("/", page_files())
     guard = Guard(ForgetAnswers(app, service.answers), service.options, service.sessions, service.metrics)
     app.state.verifier = guard.verifier

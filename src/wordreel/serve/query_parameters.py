@@ -17,10 +17,13 @@ from starlette.datastructures import QueryParams
 
 
 class QueryModelRoute(APIRoute):
-    """A route `endpoint(parameters, service, request)` that reads `parameters` by itself."""
+    """A route that reads the `parameters` of an `endpoint(parameters, service, request)` by itself; any other
+    endpoint is FastAPI's."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        model = get_type_hints(self.endpoint)["parameters"]
+        model = get_type_hints(self.endpoint).get("parameters")
+        if model is None:
+            return super().get_route_handler()
         lists = list_fields(model)
 
         async def handle(request: Request) -> Response:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,7 +19,6 @@ from wordreel.media import Fence
 from wordreel.models.base import Model
 from wordreel.nets.runtime import cores
 from wordreel.search.embedding import embedding_cache
-from wordreel.search.hits import Hit
 from wordreel.search.searcher import AnalyseFile
 from wordreel.search.video_query import FileAnalyser
 from wordreel.serve.access.sessions import Sessions
@@ -37,6 +35,7 @@ from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
 from wordreel.serve.problems import Problem, page_message
 from wordreel.serve.query_log import QueryLog
+from wordreel.serve.search_workers import SearchWorkers
 from wordreel.serve.thumbnails import Thumbnails
 from wordreel.serve.track_cache import TrackCache
 from wordreel.serve.uploads import Uploads
@@ -73,6 +72,7 @@ class Service:
             self.store, self.current_model, analyse, options.read_only, library.index_server
         )
         self.answers = AnswerCache()
+        self.workers = self._search_workers() if options.workers > 1 else None
         self.encoder = Encoder(self.current_model.now, self.metrics)
         self.thumbnails = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBNAIL_BYTES))
         self.face_crops = FaceCrops(self.fence, lambda: load_faces(library.weights))
@@ -83,7 +83,7 @@ class Service:
         )
         self.query_log = QueryLog(self.store)
         # One pool for each kind of work: playback and search never wait for thumbnails.
-        self.search_pool = BoundedExecutor("search", max(2, cores()), options.timeout)
+        self.search_pool = BoundedExecutor("search", max(2, cores(), options.workers), options.timeout)
         self.media_pool = BoundedExecutor("media", 4, options.timeout)
         self.thumbnail_pool = BoundedExecutor("thumbnail", max(2, cores()), 2 * options.timeout)
         self.analysis_pool = BoundedExecutor("analysis", max(2, cores()), 2 * options.timeout)
@@ -111,7 +111,20 @@ class Service:
                 self.jobs.put("embed", "Preparing files added before", {})
             if THOROUGH not in unfinished and waiting_files(self.store.catalogue):
                 self.jobs.put(THOROUGH, "A closer look at files added before", {"paths": []})
+        if self.workers is not None:
+            self.workers.start(self.live.now.version)
         self._watching = asyncio.create_task(self._watch())
+
+    def _search_workers(self) -> SearchWorkers:
+        workers = SearchWorkers(
+            self.options.workers,
+            self.store.path,
+            self.library.weights.root,
+            self.options.read_only,
+            self.options.timeout,
+        )
+        self.live.on_change = lambda state: workers.refresh(state.version)
+        return workers
 
     def search_problem(self) -> str | None:
         """Why searches find nothing, or not every video; None where they find every video."""
@@ -129,6 +142,8 @@ class Service:
             self._watching.cancel()
             with suppress(asyncio.CancelledError):
                 await self._watching
+        if self.workers is not None:
+            await asyncio.to_thread(self.workers.close)
         await asyncio.to_thread(self.jobs.close)
         if self.query_log.on:
             with suppress(WordreelError):
@@ -159,10 +174,10 @@ class Service:
         elif job.state == DONE:
             self.live.banks_changed()
 
-    def note_returned(self, hits: Sequence[Hit]) -> None:
+    def note_returned(self, waiting: frozenset[str]) -> None:
         """Remember which videos searches returned that wait for the thorough pass; saved now and then."""
         if not self.options.read_only:
-            self._returned |= {hit.content for hit in hits if hit.analysis == "quick"}
+            self._returned |= waiting
 
     def _save_returned(self) -> None:
         returned, self._returned = self._returned, frozenset()

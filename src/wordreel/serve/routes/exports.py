@@ -24,6 +24,7 @@ from wordreel.serve.problems import Problem
 from wordreel.serve.routes import ContentPath, Served, client_of, errors
 from wordreel.serve.routes.search import encoded
 from wordreel.serve.schemas import RequestModel, SearchParameters, Seconds
+from wordreel.serve.search_answer import check_stored
 from wordreel.serve.service import Service
 
 router = APIRouter(tags=["exports"])
@@ -73,7 +74,7 @@ async def export(
     def work() -> bytes:
         searcher = service.live.now.check()
         if search.like is not None:
-            search_handlers.check_stored(service, search.like.content)
+            check_stored(service.store, search.like.content)
         hits = searcher.search(query).hits
         return write_hits(service.store, hits, parameters.format).encode()
 

@@ -15,7 +15,7 @@ from wordreel.serve.problems import Problem
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.schemas import SearchRequest
 from wordreel.serve.schemas_library import OkResponse
-from wordreel.serve.search_handlers import as_written
+from wordreel.serve.search_answer import as_written
 
 router = APIRouter(tags=["saved"])
 

@@ -27,8 +27,7 @@ from wordreel.serve.schemas import (
 from wordreel.serve.schemas_library import ExamplesResponse
 from wordreel.serve.service import Service
 
-router = APIRouter(tags=["search"])
-questions = APIRouter(tags=["search"], route_class=QueryModelRoute)
+router = APIRouter(tags=["search"], route_class=QueryModelRoute)
 
 
 class CompareParameters(FilterFields, RankFields):
@@ -38,7 +37,7 @@ class CompareParameters(FilterFields, RankFields):
     limit: int = Field(12, ge=1, le=100)
 
 
-@questions.get("/api/search", response_model=SearchResponse, responses=errors(404, 409))
+@router.get("/api/search", response_model=SearchResponse, responses=errors(404, 409))
 async def search_get(
     parameters: Annotated[SearchParameters, Query()], service: Served, request: Request
 ) -> Response:
@@ -52,7 +51,7 @@ async def search_post(body: SearchRequest, service: Served, request: Request) ->
     return await _search(service, body, request)
 
 
-@questions.get("/api/compare", response_model=CompareResponse, responses=errors(409))
+@router.get("/api/compare", response_model=CompareResponse, responses=errors(409))
 async def compare(
     parameters: Annotated[CompareParameters, Query()], service: Served, request: Request
 ) -> Response:
@@ -86,8 +85,9 @@ def _examples(service: Service) -> list[str]:
 async def _search(service: Service, search_request: SearchRequest, request: Request) -> Response:
     timer = search_handlers.RequestTimer()
     query = search_handlers.query_of(service, search_request)
-    await encoded(service, query.texts)
-    timer.encode = timer.lap()
+    if service.workers is None:
+        await encoded(service, query.texts)
+        timer.encode = timer.lap()
     if query.offset == 0:
         for text in query.texts:
             service.query_log.record(client_of(request), text)

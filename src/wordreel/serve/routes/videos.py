@@ -38,7 +38,8 @@ from wordreel.serve.schemas_library import (
     VideosResponse,
     VideoSummary,
 )
-from wordreel.serve.search_handlers import RequestTimer, check_stored, filters_of, moment_of
+from wordreel.serve.search_answer import check_stored, filters_of, moment_of
+from wordreel.serve.search_handlers import RequestTimer
 from wordreel.serve.service import Service
 
 router = APIRouter(tags=["videos"])
@@ -101,7 +102,7 @@ async def like(
     def work() -> LikeResponse:
         timer.queue = timer.lap()
         searcher = service.live.now.searcher
-        check_stored(service, content)
+        check_stored(service.store, content)
         moment = moment_of(content, parameters.start, parameters.end)
         query = queries.Query(like=moment, limit=parameters.limit, filters=filters_of(parameters))
         hits = hit_objects(searcher, searcher.search(query).hits, None, service.uploaded)
@@ -130,7 +131,7 @@ async def rank_captions(content: ContentPath, body: CaptionsRequest, service: Se
 
     def work() -> RankedCaptions:
         searcher = service.live.now.searcher
-        check_stored(service, content)
+        check_stored(service.store, content)
         video = searcher.encode_video(moment_of(content))
         ranked = rank(searcher, video, body.captions, body.limit, body.norm, body.beta)
         captions = [{**vars(one), "why": reason_objects(one.why)} for one in ranked]

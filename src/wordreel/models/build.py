@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from wordreel.models import config as configs
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from wordreel.models.ce import CE
+from wordreel.models.config import CEConfig, ConcatConfig, MMTConfig, ModelConfig, MoEEConfig, ReelConfig
 from wordreel.models.joint_embedding import JointEmbedding
 from wordreel.models.mmt import MMT
 from wordreel.models.moee import Concat, MoEE
 from wordreel.models.reel.module import ReelModule
 
+MODULES: Mapping[type[ModelConfig], Callable[[Any], JointEmbedding]] = {
+    MoEEConfig: MoEE,
+    ConcatConfig: Concat,
+    CEConfig: CE,
+    MMTConfig: MMT,
+    ReelConfig: ReelModule,
+}
 
-def build(config: configs.ModelConfig) -> JointEmbedding:
+
+def build(config: ModelConfig) -> JointEmbedding:
     """Initialised as published: torch's defaults for CE and MoEE, N(0, 0.02²) for transformers."""
-    if isinstance(config, configs.MoEEConfig):
-        return MoEE(config)
-    if isinstance(config, configs.ReelConfig):
-        return ReelModule(config)
-    if isinstance(config, configs.ConcatConfig):
-        return Concat(config)
-    return CE(config) if isinstance(config, configs.CEConfig) else MMT(config)
+    return MODULES[type(config)](config)

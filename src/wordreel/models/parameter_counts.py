@@ -6,6 +6,9 @@ Parameters that a published model carries without using them (poolers, mixture w
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from wordreel.models.config import (
     CEConfig,
     ConcatConfig,
@@ -71,31 +74,34 @@ def video_vlad(experts: tuple[ExpertConfig, ...]) -> int:
 
 
 def parameters_by_part(config: ModelConfig) -> dict[str, int]:
-    """Part → parameters; `sum(parts(config).values())` is the model's size."""
-    common = {"words": words(config.text), "text pooling": pooling(config.text)}
-    if isinstance(config, MMTConfig):
-        return {**common, **_mmt(config)}
-    if isinstance(config, ReelConfig):
-        return {**common, **_reel(config)}
-    common["video pooling"] = video_vlad(config.experts)
-    common["mixture weights"] = linear(config.text.out, len(config.experts))
-    if isinstance(config, MoEEConfig):
-        common["text units"] = sum(gated(config.text.out, e.dim) for e in config.experts)
-        common["video units"] = sum(gated(e.pooled, e.dim) for e in config.experts)
-    elif isinstance(config, CEConfig):
-        common |= _ce(config)
-    else:
-        assert isinstance(config, ConcatConfig)  # noqa: S101 - nothing more to count
-    return common
+    """Part → parameters; their sum is the model's size."""
+    own = PARTS[type(config)](config)
+    return {"words": words(config.text), "text pooling": pooling(config.text), **own}
 
 
 def count_parameters(config: ModelConfig) -> int:
     return sum(parameters_by_part(config).values())
 
 
+def _concat(config: ConcatConfig | MoEEConfig | CEConfig) -> dict[str, int]:
+    return {
+        "video pooling": video_vlad(config.experts),
+        "mixture weights": linear(config.text.out, len(config.experts)),
+    }
+
+
+def _moee(config: MoEEConfig) -> dict[str, int]:
+    return {
+        **_concat(config),
+        "text units": sum(gated(config.text.out, e.dim) for e in config.experts),
+        "video units": sum(gated(e.pooled, e.dim) for e in config.experts),
+    }
+
+
 def _ce(config: CEConfig) -> dict[str, int]:
     d, many = config.dim, len(config.experts)
     counts = {
+        **_concat(config),
         "text units": many * gated(config.text.out, d),
         "projections": sum(linear(e.pooled, d) for e in config.experts),
     }
@@ -137,3 +143,13 @@ def _reel(config: ReelConfig) -> dict[str, int]:
         "video head": linear(d, d),
         "text head": 2 * text + linear(text, config.hidden) + linear(config.hidden, d) + linear(text, d),
     }
+
+
+PARTS: Mapping[type[ModelConfig], Callable[[Any], dict[str, int]]] = {
+    MoEEConfig: _moee,
+    ConcatConfig: _concat,
+    CEConfig: _ce,
+    MMTConfig: _mmt,
+    ReelConfig: _reel,
+}
+"""What each kind of model has beside its words and their pooling."""

@@ -195,10 +195,12 @@ def test_ragged_captions(files, tmp_path):
     short = test[mask.reshape(-1).astype(bool)]
     (tmp_path / "counts.txt").write_text(" ".join(map(str, mask.sum(axis=1))))
     paths = files(bank=bank, test=test, short=short, mask=mask)
-    ragged = asked("qbnorm", "--bank", paths[0], "--test", paths[2], "--captions", tmp_path / "counts.txt")
-    square = asked("qbnorm", "--bank", paths[0], "--test", paths[1], "--mask", paths[3], "--captions", "20")
+    ragged = asked("qbnorm", "--bank", paths[0], "--test", paths[2], "--counts", tmp_path / "counts.txt")
+    square = asked(
+        "qbnorm", "--bank", paths[0], "--test", paths[1], "--mask", paths[3], "--captions-per-video", "20"
+    )
     assert ragged == square
-    with pytest.raises(HubnessError, match="--captions"):
+    with pytest.raises(HubnessError, match="--counts"):
         asked("qbnorm", "--bank", paths[0], "--test", paths[2])
 
 
@@ -346,7 +348,7 @@ def test_a_hostile_pickle_does_nothing(files, tmp_path):
         ["--bank", paths[2], "--test", paths[1]],
         ["--bank", paths[0], "--test", paths[2]],
         ["--bank", paths[0], "--test", paths[1], "--mask", paths[2]],
-        ["--bank", paths[0], "--test", paths[1], "--captions", paths[2]],
+        ["--bank", paths[0], "--test", paths[1], "--counts", paths[2]],
     ):
         with pytest.raises(UnsafePickle, match="not loaded"):
             shell("qbnorm", *words)

@@ -95,13 +95,13 @@ class CaptionSource:
         return inputs
 
 
-def caption_counts(text: str | None, videos: int) -> Any:
+def caption_counts(per_video: int | None, counts: str | None, videos: int) -> Any:
     """Captions of each video from a number or a file of numbers; None where they are shared out evenly."""
     from wordreel.evaluate.matrices import read_counts
 
-    if text is None:
-        return None
-    return [int(text)] * videos if text.isdecimal() else read_counts(text)
+    if per_video is not None:
+        return [per_video] * videos
+    return None if counts is None else read_counts(counts)
 
 
 def command() -> str:

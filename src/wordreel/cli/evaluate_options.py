@@ -26,6 +26,14 @@ DeviceOption = Annotated[
 ]
 
 
+CaptionsPerVideoOption = Annotated[
+    int | None, typer.Option(help="Of a matrix: neighbouring rows that belong to one video.", min=1)
+]
+CountsOption = Annotated[
+    str | None, typer.Option(help="Of a matrix: a file with the number of captions of each video.")
+]
+
+
 @dataclass(frozen=True)
 class CaptionOptions:
     """Captions of a library's videos."""
@@ -43,12 +51,8 @@ class CaptionOptions:
 class GroupingOptions:
     """How the rows of a matrix belong to its columns."""
 
-    captions_per_video: Annotated[
-        int | None, typer.Option(help="Of a matrix: neighbouring rows that belong to one video.", min=1)
-    ] = None
-    counts: Annotated[
-        str | None, typer.Option(help="Of a matrix: a file with the number of captions of each video.")
-    ] = None
+    captions_per_video: CaptionsPerVideoOption = None
+    counts: CountsOption = None
     mask: Annotated[
         Path | None, typer.Option(help="Of a matrix: [videos, captions], 1 for a caption, 0 for padding.")
     ] = None
@@ -65,10 +69,6 @@ class GroupingOptions:
     @property
     def given(self) -> bool:
         return bool(self.captions_per_video or self.counts or self.mask or self.folds)
-
-    @property
-    def each(self) -> str | None:
-        return str(self.captions_per_video) if self.captions_per_video else self.counts
 
 
 METHOD_HELP = (

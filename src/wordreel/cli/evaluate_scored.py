@@ -84,7 +84,8 @@ def read_scored(path: Path, grouping: GroupingOptions, bank: BankOptions) -> tup
     from wordreel.evaluate.retrieval import arrange
 
     sims, masks, note = read_captioned(path, grouping.key, grouping.mask)
-    captions = arrange(sims.shape[1], sims.shape[0], caption_counts(grouping.each, sims.shape[1]), masks)
+    counts = caption_counts(grouping.captions_per_video, grouping.counts, sims.shape[1])
+    captions = arrange(sims.shape[1], sims.shape[0], counts, masks)
     banks = {
         direction: QueryBank(read_matrix(file, grouping.key), file.name, file.samefile(path))
         for direction, file in bank.files.items()

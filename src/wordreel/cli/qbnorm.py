@@ -15,7 +15,7 @@ import typer
 
 from wordreel.cli.common import JsonOption, OnOption, beta_number, print_json, printable
 from wordreel.cli.evaluate_inputs import caption_counts
-from wordreel.cli.evaluate_options import DeviceOption
+from wordreel.cli.evaluate_options import CaptionsPerVideoOption, CountsOption, DeviceOption
 from wordreel.cli.hubness import KeyOption, PlotOption, check_plot, draw, formatted
 from wordreel.cli.option_groups import expand_options
 
@@ -57,13 +57,8 @@ class MatrixOptions:
             help="[videos, captions], 1 for a caption, 0 for padding.",
         ),
     ] = None
-    captions: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COUNTS",
-            help="Captions per video, where that is not the same for all: a file with one number per video.",
-        ),
-    ] = None
+    captions_per_video: CaptionsPerVideoOption = None
+    counts: CountsOption = None
     key: KeyOption = None
 
 
@@ -178,7 +173,7 @@ def _normalise(
     if matrices.bank is not None and method.transductive:
         notes.append(f"{method.name} uses the test queries themselves; the bank is not used")
     rows = read_matrix(matrices.bank, matrices.key) if matrices.bank and use_bank else sims
-    captions = _captions(sims.shape, matrices.captions, masks, norm.direction)
+    captions = _captions(sims.shape, matrices, masks, norm.direction)
     direction = Direction(norm.direction)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -256,11 +251,12 @@ def _table(facts: dict[str, Any]) -> None:
         typer.echo(f"{name.replace('_', ' '):<20}{formatted(value):>10}{formatted(hubs['after'][name]):>10}")
 
 
-def _captions(shape: tuple[int, ...], counts: str | None, mask: Any, direction: str) -> Captions:
+def _captions(shape: tuple[int, ...], matrices: MatrixOptions, mask: Any, direction: str) -> Captions:
     from wordreel.evaluate.retrieval import arrange
 
     rows, videos = shape if direction == "t2v" else shape[::-1]
-    return arrange(videos, rows, caption_counts(counts, videos), mask)
+    counts = caption_counts(matrices.captions_per_video, matrices.counts, videos)
+    return arrange(videos, rows, counts, mask)
 
 
 def _check_save(save: Path | None, inputs: list[Path], force: bool) -> None:

@@ -60,7 +60,7 @@ def arrange(videos: int, captions: int, counts: Array | None = None, mask: Array
         if videos == 0 or captions == 0 or captions % videos:
             raise HubnessError(
                 f"{captions} captions cannot be shared out evenly between {videos} videos; say how many "
-                "captions each video has (--captions)"
+                "captions each video has (--counts)"
             )
         counts = np.full(videos, captions // videos)
     counts = np.asarray(counts).ravel()

@@ -24,14 +24,14 @@ def test_build_add_show_drop(shell, tmp_path):
     shell("bank", "add", "mine", "a bread roll", "a train")
     shown = shell.json("bank", "show", "mine")
     assert shown["texts"] == ["a bakery", "a train", "a platform", "a bread roll"]
-    assert "1 queries" in shell("bank", "drop", "mine", "a train")
+    assert "1 queries" in shell("bank", "remove", "mine", "a train")
     assert "a bread roll" in shell("bank", "show", "mine")
     with pytest.raises(BankError, match="already"):
         shell("bank", "build", "mine", "--builtin")
-    shell("bank", "drop", "mine", "--all")
+    shell("bank", "remove", "mine", "--all")
     with pytest.raises(BankError, match="everyday"):
         shell("bank", "show", "mine")
-    shell("bank", "drop", "mine", code=2)
+    shell("bank", "remove", "mine", code=2)
     shell("bank", "build", "other", code=2)
 
 
@@ -50,7 +50,7 @@ def test_search_with_a_norm_says_what_made_the_score(shell, norm):
 def test_a_least_confidence_can_leave_nothing(shell):
     assert shell.json("search", "grand opening of a bakery", "--min-confidence", "1") == []
     assert "lower --min-confidence" in shell("search", "bakery", "--min-confidence", "1")
-    shell("bank", "drop", "everyday", "--all")
+    shell("bank", "remove", "everyday", "--all")
     with pytest.raises(Exception, match="bank build"):
         shell("search", "bakery", "--min-confidence", "0.5")
     with pytest.raises(BankError, match="bank build"):

@@ -150,7 +150,7 @@ def test_blocks_and_spans_change_nothing(files, tmp_path, monkeypatch):
     (tmp_path / "o").mkdir()
 
     def everything(name):
-        words = ["qbnorm", "--mask", paths[3], "--force", "--save", tmp_path / "o" / name]
+        words = ["qbnorm", "--mask", paths[3], "--overwrite", "--save", tmp_path / "o" / name]
         forth = asked(*words, "--bank", paths[0], "--test", paths[1])
         scores = np.load(tmp_path / "o" / name)
         back = asked(*words, "--bank", paths[2], "--test", paths[2], "--direction", "v2t")
@@ -252,11 +252,11 @@ def test_saved_scores_rank_as_the_figures_say(files, tmp_path):
 
     before = out.read_bytes()
     words = ["qbnorm", "--bank", paths[0], "--test", paths[1], "--method", "is", "--save"]
-    assert "--force" in shell(*words, out, code=2).stderr
+    assert "--overwrite" in shell(*words, out, code=2).stderr
     assert out.read_bytes() == before
-    shell(*words, out, "--force")
+    shell(*words, out, "--overwrite")
     assert out.read_bytes() != before
-    assert "which is read" in shell(*words, paths[0], "--force", code=2).stderr
+    assert "which is read" in shell(*words, paths[0], "--overwrite", code=2).stderr
     assert "ends in .npy" in shell(*words, tmp_path / "out.txt", code=2).stderr
     with pytest.raises(HubnessError, match="cannot be written"):
         shell(*words, tmp_path / "nowhere" / "out.npy")

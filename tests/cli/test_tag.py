@@ -56,4 +56,4 @@ def test_saved_searches(shell, tmp_path):
     shell("saved", "remove", "all")
     with pytest.raises(WordreelError, match="already"):
         shell("saved", "import", str(tmp_path / "saved.json"))
-    assert shell("saved", "import", str(tmp_path / "saved.json"), "--force") == "2 saved\n"
+    assert shell("saved", "import", str(tmp_path / "saved.json"), "--overwrite") == "2 saved\n"

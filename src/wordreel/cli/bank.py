@@ -16,7 +16,6 @@ from wordreel.cli.common import (
     LibraryOption,
     beta_number,
     counter,
-    names_in,
     print_json,
     printable,
 )
@@ -138,8 +137,8 @@ def add(
     typer.echo(f"{added} queries added to {name!r}; {len(queries.texts) - added} were duplicates.")
 
 
-@app.command("drop")
-def drop(
+@app.command("remove")
+def remove(
     name: NameArgument,
     library: LibraryOption,
     texts: Annotated[list[str] | None, typer.Argument(help="Queries to remove.")] = None,
@@ -148,7 +147,7 @@ def drop(
 ) -> None:
     """Remove queries from a bank, or delete it.
 
-    Example: wordreel bank drop mine "a dog catches a frisbee"
+    Example: wordreel bank remove mine "a dog catches a frisbee"
     """
     from wordreel.api import Library
 
@@ -174,9 +173,9 @@ def check(
     data: DataOption = None,
     split: SplitOption = None,
     ids: IdsOption = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(help="Methods to try, separated by commas.", show_default="all that search uses"),
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="A method to try. Repeat it for several.", show_default="all that search uses"),
     ] = None,
     beta: Annotated[
         str, typer.Option(help="β of the inverted softmax, or auto: chosen on half of the videos.")
@@ -193,11 +192,9 @@ def check(
     from wordreel.api import Library
     from wordreel.banks.check import CHECKED_METHODS
 
-    named = names_in(methods)
-    chosen = CHECKED_METHODS if named is None else named
     wanted = CaptionSource(captions, data, split, ids)
     report = Library(library, create=False).banks.check(
-        name, wanted.read().captions, chosen, beta_number(beta), counter("captions")
+        name, wanted.read().captions, method or CHECKED_METHODS, beta_number(beta), counter("captions")
     )
     facts = {"command": command(), "inputs": wanted.inputs("captions"), **asdict(report)}
     if out is not None:

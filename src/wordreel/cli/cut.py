@@ -26,7 +26,9 @@ def cut(
     playable: Annotated[
         bool, typer.Option("--playable", help="Encode what browsers might not play.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the new file if it exists.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the new file if it exists.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Save a moment as a clip of its own. The video is only read.
@@ -46,7 +48,7 @@ def cut(
         target,
         tolerance=tolerance,
         playable=playable,
-        overwrite=force,
+        overwrite=overwrite,
         on_progress=counter("seconds cut"),
     )
     if as_json:

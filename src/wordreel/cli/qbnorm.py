@@ -124,7 +124,7 @@ def qbnorm(
     plot: PlotOption = None,
     as_json: JsonOption = False,
     save: Annotated[Path | None, typer.Option(metavar="OUT.npy", help="Write the normalised scores.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Let --save replace a file.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Let --save replace a file.")] = False,
 ) -> None:
     """Normalise similarities by a query bank, and compare before and after.
 
@@ -140,7 +140,7 @@ def qbnorm(
     Example: wordreel qbnorm --bank train.npy --test test.npy --mask masks.npy
     """
     inputs = [test, matrices.bank, matrices.gallery_bank, matrices.mask]
-    _check_save(save, [path for path in inputs if path], force)
+    _check_save(save, [path for path in inputs if path], overwrite)
     check_plot(plot)
     method = norm.build(matrices.bank is not None, matrices.gallery_bank is not None)
     facts, result, notes = _normalise(test, matrices, norm, method, save)
@@ -259,15 +259,15 @@ def _captions(shape: tuple[int, ...], matrices: MatrixOptions, mask: Any, direct
     return arrange(videos, rows, counts, mask)
 
 
-def _check_save(save: Path | None, inputs: list[Path], force: bool) -> None:
+def _check_save(save: Path | None, inputs: list[Path], overwrite: bool) -> None:
     if save is None:
         return
     if save.suffix != ".npy":
         raise typer.BadParameter("--save writes a NumPy file; give it a name that ends in .npy.")
     if save.exists() and any(path.exists() and save.samefile(path) for path in inputs):
         raise typer.BadParameter(f"--save would overwrite {printable(save)}, which is read.")
-    if save.exists() and not force:
-        raise typer.BadParameter(f"{printable(save)} exists; --force replaces it.")
+    if save.exists() and not overwrite:
+        raise typer.BadParameter(f"{printable(save)} exists; --overwrite replaces it.")
 
 
 def _two_scales(result: NormalisedRankings) -> str:

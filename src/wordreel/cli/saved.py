@@ -39,7 +39,9 @@ def add(
     min_confidence: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Leave out less confident hits; needs a query bank.")
     ] = 0.0,
-    force: Annotated[bool, typer.Option("--force", help="Replace a saved search of that name.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a saved search of that name.")
+    ] = False,
 ) -> None:
     """Save a search under a name.
 
@@ -50,7 +52,7 @@ def add(
 
     query = Query.build(words, then=then, moments=moments, min_confidence=min_confidence, **filters.chosen())
     with Library(library, create=False) as opened:
-        saved = opened.saved.save(name, query, replace=force)
+        saved = opened.saved.save(name, query, replace=overwrite)
     typer.echo(_line(saved))
 
 
@@ -130,7 +132,9 @@ def export(library: LibraryOption) -> None:
 def import_(
     file: Annotated[Path, typer.Argument(help="What `saved export` printed.")],
     library: LibraryOption,
-    force: Annotated[bool, typer.Option("--force", help="Replace saved searches of the same names.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace saved searches of the same names.")
+    ] = False,
 ) -> None:
     """Save exported searches, all or none of them.
 
@@ -140,7 +144,7 @@ def import_(
 
     rows: list[dict[str, Any]] = read_json_list(file)
     with Library(library, create=False) as opened:
-        count = opened.saved.import_(rows, replace=force)
+        count = opened.saved.import_(rows, replace=overwrite)
     typer.echo(f"{count} saved")
 
 

@@ -135,7 +135,7 @@ def remove_queries(store: LibraryStore, name: str, texts: Iterable[str]) -> int:
             f"that would leave bank {name!r} empty",
             NextStep(
                 "delete the bank",
-                command=f"bank drop {name} --all",
+                command=f"bank remove {name} --all",
                 page="Settings → Ranking",
             ),
         )

@@ -5,7 +5,7 @@ import pytest
 
 from wordreel.errors import HubnessError
 from wordreel.hubness import device as devices_of
-from wordreel.hubness import fit_embeddings, fit_many, make_method, mixtures, product, torch_fit
+from wordreel.hubness import device_banks, fit_embeddings, fit_many, make_method, mixtures, product, torch_fit
 
 NAMES = ["none", "is", "dis", "csls", "nnn", "cent", "test-is", "dsl", "dual-is", "dual-dis"]
 
@@ -32,7 +32,7 @@ def test_the_device_gathers_the_same_state(name, parameters, monkeypatch):
     wanted = fit_embeddings(method, bank, gallery, extra)
     for device in devices():
         for block in (23, 23 * 16, 1 << 20):
-            monkeypatch.setattr(torch_fit, "BLOCK", block)
+            monkeypatch.setattr(device_banks, "BLOCK", block)
             found = torch_fit.fit_embeddings_on_device([method], bank, gallery, extra, device=device)[0]
             for key, one in wanted.banks.items():
                 for part, numbers in one.statistics.items():

@@ -14,16 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Literal, Protocol
-
-import numpy as np
+from typing import Any, Literal
 
 from wordreel.errors import HubnessError, NextStep
 from wordreel.hubness import triton_fit
-from wordreel.hubness.accumulate import check_bank_shape, stream_of, warn_if_logits
+from wordreel.hubness.accumulate import warn_if_logits
 from wordreel.hubness.activation_set import ActivationSet
-from wordreel.hubness.blocks import LARGEST, Similarities, SimilaritySource, as_source, matrix
-from wordreel.hubness.embeddings import MixtureSource, ProductSource
+from wordreel.hubness.blocks import LARGEST, Similarities
+from wordreel.hubness.device_banks import DeviceBank, EmbeddingBank, as_tensor, device_bank
 from wordreel.hubness.log_sum_exp import LogSumExp
 from wordreel.hubness.method import Method
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
@@ -32,7 +30,6 @@ from wordreel.hubness.top_k import TopK
 from wordreel.hubness.torch_statistics import Key, builder_of, to_numpy
 from wordreel.types import Array
 
-BLOCK = 1 << 26  # similarities in a block
 FUSE_FROM = 1 << 28  # similarities from which on the fused pass repays being compiled
 
 MatmulPrecision = Literal["full", "tf32"]
@@ -47,9 +44,9 @@ def fit_on_device(
 ) -> list[State]:
     """`fit_many` on a device: one state per method from one pass over the similarities."""
     torch = import_torch()
-    given: dict[str, DeviceBank] = {QUERIES: _device_bank(torch, blocks, device)}
+    given: dict[str, DeviceBank] = {QUERIES: device_bank(torch, blocks)}
     if gallery is not None:
-        given[GALLERY] = _device_bank(torch, gallery, device)
+        given[GALLERY] = device_bank(torch, gallery)
     return _fit(torch, methods, given, device, "full")
 
 
@@ -86,10 +83,10 @@ def fit_embeddings_on_device(
     torch = import_torch()
     if precision not in ("full", "tf32"):
         raise HubnessError(f"precision is 'full' or 'tf32', not {precision!r}")
-    items = _tensor(torch, gallery)
-    given: dict[str, DeviceBank] = {QUERIES: EmbeddingBank(_tensor(torch, bank), items)}
+    items = as_tensor(torch, gallery)
+    given: dict[str, DeviceBank] = {QUERIES: EmbeddingBank(as_tensor(torch, bank), items)}
     if extra is not None:
-        given[GALLERY] = EmbeddingBank(_tensor(torch, extra), items)
+        given[GALLERY] = EmbeddingBank(as_tensor(torch, extra), items)
     for one in given.values():
         _check(one.rows, items)  # type: ignore[attr-defined]
     return _fit(torch, methods, given, device, precision)
@@ -103,90 +100,6 @@ def import_torch() -> Any:
             "fitting on a GPU needs torch", NextStep("install it: pip install 'wordreel[train]'")
         ) from None
     return torch
-
-
-class DeviceBank(Protocol):
-    """A bank whose similarities to the gallery come in blocks on a device."""
-
-    def blocks(self, torch: Any, device: str) -> Iterator[Any]:
-        """`[some queries, items]` float32 tensors on the device, in order."""
-        ...
-
-
-@dataclass(frozen=True)
-class EmbeddingBank:
-    """Inner products of two sets of embeddings, tensors wherever they are."""
-
-    rows: Any  # [m, d]
-    items: Any  # [n, d]
-
-    def blocks(self, torch: Any, device: str) -> Iterator[Any]:
-        rows, items = self.rows.to(device), self.items.to(device).float().T
-        step = max(1, BLOCK // items.shape[1])
-        for start in range(0, len(rows), step):
-            yield rows[start : start + step].float() @ items
-
-
-@dataclass(frozen=True)
-class MixtureBank:
-    """Mixture-of-experts similarities: one product divided by another, as in `models.similarity`."""
-
-    source: MixtureSource
-
-    def blocks(self, torch: Any, device: str) -> Iterator[Any]:
-        source = self.source
-        queries, weights, items, available = (
-            torch.from_numpy(np.array(array, np.float32)).to(device)
-            for array in (source.queries, source.weights, source.items, source.available)
-        )
-        step = max(1, BLOCK // len(items))
-        for start in range(0, len(queries), step):
-            own = weights[start : start + step]
-            top = (queries[start : start + step] * own[:, :, None]).flatten(1) @ items.T
-            bottom = own @ available.T
-            yield torch.where(bottom > 0, top / bottom.clamp_min(torch.finfo(torch.float32).tiny), 0.0)
-
-
-@dataclass(frozen=True)
-class MatrixBank:
-    """Similarities that are read: an array, perhaps memory-mapped, or any other source."""
-
-    source: SimilaritySource
-
-    def blocks(self, torch: Any, device: str) -> Iterator[Any]:
-        rows, items = self.source.shape
-        step = max(1, BLOCK // items)
-        for start in range(0, rows, step):
-            block = np.array(self.source.read(start, min(start + step, rows)), np.float32)
-            yield torch.from_numpy(block).to(device)
-
-
-@dataclass(frozen=True)
-class StreamBank:
-    """Row blocks that are read once."""
-
-    stream: Similarities
-
-    def blocks(self, torch: Any, device: str) -> Iterator[Any]:
-        items: int | None = None
-        for rows in stream_of(self.stream):
-            rows = matrix(rows, "a block of the bank", items)
-            items = rows.shape[1]
-            yield torch.from_numpy(np.array(rows, np.float32)).to(device)
-
-
-def _device_bank(torch: Any, blocks: Similarities, device: str) -> DeviceBank:
-    source = as_source(blocks)
-    if source is None:
-        return StreamBank(blocks)
-    check_bank_shape(source.shape)
-    if isinstance(source, ProductSource):
-        return EmbeddingBank(_tensor(torch, source.queries), _tensor(torch, source.items))
-    if isinstance(source, MixtureSource):
-        if source.queries.shape[1] == 1 and source.available.all() and (source.weights > 0).all():
-            return EmbeddingBank(_tensor(torch, source.queries[:, 0]), _tensor(torch, source.items))
-        return MixtureBank(source)
-    return MatrixBank(source)
 
 
 def _fit(
@@ -218,18 +131,6 @@ def _fit(
                 own = {key: result.statistics[statistic] for key, statistic in one.items()}
                 banks[number][name] = BankState(result.size, own)
     return [State(method, items, own) for method, own in zip(methods, banks, strict=True)]
-
-
-def _tensor(torch: Any, vectors: Any) -> Any:
-    """A tensor where the vectors are, in a precision that can be multiplied."""
-    if not torch.is_tensor(vectors):
-        array = np.asarray(vectors)
-        kind = array.dtype if array.dtype in (np.float16, np.float32) else np.float32
-        array = np.ascontiguousarray(array, kind)
-        # torch warns of arrays it could write to and must not; nothing here writes.
-        vectors = torch.from_numpy(array if array.flags.writeable else array.copy())
-    floats = (torch.float16, torch.bfloat16, torch.float32)
-    return vectors if vectors.dtype in floats else vectors.to(torch.float32)
 
 
 def _check(rows: Any, items: Any) -> None:

@@ -33,14 +33,8 @@ from wordreel.weights.hub_download import (
     split_hub_id,
 )
 from wordreel.weights.named_backbones import NAMED, RECOMMENDED, NamedBackbone
-from wordreel.weights.store import (
-    MANIFEST,
-    WeightStore,
-    remove_folder,
-    replace_folder,
-    staging_folder,
-    writing,
-)
+from wordreel.weights.store import MANIFEST, WeightStore
+from wordreel.weights.weight_folders import remove_folder, replace_folder, staging_folder, writing
 
 __all__ = [
     "NAMED", "RECOMMENDED", "InstallPlan", "InstalledBackbone", "NamedBackbone", "Precision",

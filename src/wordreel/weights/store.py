@@ -10,27 +10,21 @@ import hashlib
 import json
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from wordreel.atomic import sync_file
 from wordreel.checksum import file_sha256
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import ProgressCallback
 from wordreel.weights.archive import extract_members
-from wordreel.weights.array_cache import write_shared
 from wordreel.weights.package_weights import PackageWeights
 from wordreel.weights.registry import WeightsEntry, find
+from wordreel.weights.stamped_hash import STAMPS, has_sha256
+from wordreel.weights.weight_folders import remove_folder, replace_folder, staging_folder
 
 MANIFEST = "manifest.json"
-STAMPS = "derived/checked"  # files that had their hash, one small file each
-STAMPED = 2**20  # bytes from which on a hash takes longer than to look for its stamp
-ABANDONED = 24 * 3600.0  # seconds after which a staging folder must be that of a killed process
-_checked: set[tuple[str, int, int, str]] = set()
 
 
 def default_root() -> Path:
@@ -206,47 +200,6 @@ class WeightStore:
             raise _corrupt(entry, f"{output} does not have the expected hash")
 
 
-def sha256_of(path: Path, stamps: Path) -> str:
-    """The hash of a file, computed again only if its size, times or inode have changed since last time."""
-    facts = path.stat()
-    place = str(path.resolve())
-    known = [place, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
-    stamped = stamps / f"{hashlib.sha256(place.encode()).hexdigest()[:32]}.json"
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        stamp = json.loads(stamped.read_bytes())
-        if stamp["file"] == known:
-            return str(stamp["sha256"])
-    digest = file_sha256(path)
-    with suppress(OSError):  # a store that cannot be written costs only time
-        write_shared(stamped, json.dumps({"file": known, "sha256": digest}).encode())
-    return digest
-
-
-def has_sha256(path: Path, expected: str, stamps: Path | None = None) -> bool:
-    """Whether a file has this hash.
-
-    Each process reads a file once. With `stamps`, a folder, a large file is read again only if its size, time
-    of change or inode is not what it was when it last had the hash, in any process.
-    """
-    facts = path.stat()
-    key = (str(path.resolve()), facts.st_size, facts.st_mtime_ns, expected)
-    if key in _checked:
-        return True
-    stamp = json.dumps([*key, facts.st_ctime_ns, facts.st_ino])
-    stamped = None if stamps is None or facts.st_size < STAMPED else stamps / f"{expected[:32]}.json"
-    with suppress(OSError, UnicodeDecodeError):
-        if stamped is not None and stamped.read_text(encoding="utf-8") == stamp:
-            _checked.add(key)
-            return True
-    if file_sha256(path) != expected:
-        return False
-    _checked.add(key)
-    with suppress(OSError):  # a store that cannot be written costs only time
-        if stamped is not None:
-            write_shared(stamped, stamp.encode())
-    return True
-
-
 def identity(entry: WeightsEntry, source: Mapping[str, str]) -> str:
     """sha256 over the converter, its version and the sorted source hashes; part of every fingerprint."""
     version = 0
@@ -264,63 +217,3 @@ def _converter(path: str) -> Callable[[Mapping[str, Path], Path], None]:
 
 def _corrupt(entry: WeightsEntry, why: str) -> WeightsCorrupt:
     return WeightsCorrupt(f"weights {entry.name!r} are damaged ({why})", entry.next_step(again=True))
-
-
-@contextmanager
-def staging_folder(root: Path, name: str) -> Iterator[Path]:
-    """A temporary folder on the same disk as `root/name`, removed afterwards whatever happens."""
-    import tempfile
-
-    with writing(root):
-        root.mkdir(parents=True, exist_ok=True)
-        for left in root.glob(".fetch-*"):
-            if time.time() - left.stat().st_mtime > ABANDONED:
-                shutil.rmtree(left, ignore_errors=True)
-        path = Path(tempfile.mkdtemp(prefix=f".fetch-{name}-", dir=root))
-        try:
-            yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
-
-
-@contextmanager
-def writing(root: Path) -> Iterator[None]:
-    """Turn a disk that is full or forbidden into an error with a next step."""
-    try:
-        yield
-    except OSError as error:
-        raise _cannot_write(root, error) from error
-
-
-def replace_folder(source: Path, target: Path) -> Path:
-    """Flush the folder `source` to disk and rename it to `target`, where an older folder may be."""
-    for path in (*sorted(source.rglob("*")), source):
-        sync_file(path)
-    for attempt in range(10):
-        with suppress(FileNotFoundError):
-            target.rename(source.with_name(f"aside{attempt}"))
-        with suppress(OSError):  # another process installed the same weights just now: take turns
-            source.rename(target)
-            break
-    else:
-        source.rename(target)
-    sync_file(target.parent)
-    return target
-
-
-def remove_folder(root: Path, name: str) -> int:
-    """Delete `root/name` with all its files, all at once to whoever looks; returns the bytes freed."""
-    folder = root / name
-    if not folder.is_dir():
-        raise WeightsMissing(f"{name!r} is not installed", NextStep("list all weights", "weights"))
-    freed = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    with staging_folder(root, name) as staging:
-        folder.rename(staging / "removed")
-    return freed
-
-
-def _cannot_write(root: Path, error: OSError) -> WeightsError:
-    return WeightsError(
-        f"cannot write weights to {root}: {error.strerror or error}",
-        NextStep("free some space there or set WORDREEL_WEIGHTS to another folder"),
-    )

@@ -30,7 +30,8 @@ from wordreel.models.registry import reel
 from wordreel.nets.runtime import cores, threads
 from wordreel.nets.sentences import SentenceEncoder
 from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track
-from wordreel.weights.store import STAMPS, WeightStore, sha256_of
+from wordreel.weights.stamped_hash import STAMPS, sha256_of
+from wordreel.weights.store import WeightStore
 
 VERSION = 2  # raise it when any embedding would change
 WEIGHTS = {ROW: 1.0, "appearance": 0.3, "motion": 0.5, "sound": 0.3, "speech": 0.3, "ocr": 0.2}

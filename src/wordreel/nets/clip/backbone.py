@@ -17,7 +17,7 @@ from wordreel.nets.clip.tokenizer import ClipTokenizer
 from wordreel.nets.clip.transform import transform_images
 from wordreel.nets.runtime import Network
 from wordreel.types import Float32
-from wordreel.weights.store import has_sha256
+from wordreel.weights.stamped_hash import has_sha256
 
 CONFIG, TOKENIZER = "backbone.json", "tokenizer.json"
 HEAD_FILE = "head.safetensors"  # of a model that has a head over frames

@@ -18,7 +18,8 @@ def test_with_all_directions_products_are_those_of_the_full_vectors():
     reduction = fit_reduction(items, queries, 2, most=24)
     every = sum(len(row.places) for row in reduction.rows)
     assert every < items.shape[1]
-    near = reduction.queries(queries) @ reduction.items(items).T
+    kept = reduction.items(items)
+    near = reduction.queries(queries)[:, : kept.shape[1]] @ kept.T
     left_out = near - queries @ items.T
     left_out -= left_out.mean(axis=1, keepdims=True)  # constant for a query: it changes no order
     assert left_out.std() < 0.01 * (queries @ items.T).std()
@@ -49,7 +50,7 @@ def test_codes_are_shared_by_few_and_no_more_than_allowed(most):
 def test_bits_are_those_of_reverse_water_filling():
     spread = np.array([16.0, 4.0, 1.0, 0.25])
     assert _bits(spread, 1.0).tolist() == [2.0, 1.0, 0.0, 0.0]
-    assert _bits(np.array([2.0**20]), 1.0).tolist() == [BITS]
+    assert _bits(np.array([2.0**20]), 1.0).tolist() == [2 * BITS]
     assert _packed(np.array([4.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.0])).tolist() == [
         0,
         1,
@@ -73,7 +74,16 @@ def test_a_reduction_is_written_and_read():
 
 
 @pytest.mark.parametrize(
-    "damage", [{"codes": 3}, {"codes": 0}, {"places": [[0, 0], []]}, {"places": [[-1], []]}]
+    "damage",
+    [
+        {"codes": 3},
+        {"codes": 0},
+        {"coarse": 1},
+        {"places": [[0, 0], []]},
+        {"places": [[-1], []]},
+        {"refined": [[0, 0]]},
+        {"refined": [[0, 10**6]]},
+    ],
 )
 def test_damaged_layouts_are_refused(damage):
     items, queries = world(4)
@@ -87,3 +97,16 @@ def test_values_that_are_not_numbers_do_not_stop_it():
     items, queries = world(5)
     items[7, 3] = np.nan
     assert np.isfinite(fit_reduction(items, queries, 2, 10).numbers()).all()
+
+
+def test_what_coarse_codes_leave_is_added_by_fine_ones():
+    items, queries = world(6)
+    reduction = fit_reduction(items, queries, 2, 40)
+    assert reduction.codes > reduction.coarse
+    reduced = reduction.items(items)
+    near = np.round(reduced, 1)  # what codes might say
+    asked, coarse = reduction.queries(queries), reduction.coarse * WIDTH
+    both = asked[:, :coarse] @ near.T + asked[:, coarse:] @ reduction.remainder(reduced, near).T
+    own = reduction.refined[:, 0]
+    near[:, own] = reduced[:, own]
+    np.testing.assert_allclose(both, asked[:, :coarse] @ near.T, atol=1e-4)

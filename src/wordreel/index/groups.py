@@ -33,6 +33,7 @@ from wordreel.lru_cache import LRUCache
 from wordreel.types import Bool, Float32, Float64, Int64
 
 FEW = 1_024  # allowed items that are scored directly
+SMALL = 16_384  # items of a group of which nothing is said that were not returned
 BLOCK = 1_024  # items scored at once
 LAYOUT, ROWS = "groups.json", "rows.bin"
 BIASES = 8  # that are held in the order of the groups
@@ -61,11 +62,16 @@ class GroupBest:
     scores: Float64
     rests: Sequence[Rest | None] | None = None  # by place; of each query, where more is known of it
 
-    def rest(self, query: int, floor: float) -> Rest:
-        """What the group's other items may score, where those below the floor were left out."""
+    def rest(self, query: int, floor: float, items: int) -> Rest:
+        """What the group's other items may score, where those below the floor were left out.
+
+        Of a small group nothing is said: a bound near the results would hold for all groups.
+        """
         known = None if self.rests is None else self.rests[query]
         if known is not None:
             return known
+        if items <= SMALL:
+            return Rest(np.arange(items), -np.inf)
         places = self.places[query]
         return Rest(places[places >= 0], max(float(self.scores[query, -1]), floor))
 
@@ -226,7 +232,7 @@ class GroupedIndex(FullVectorIndex):
             rows = np.where(own.places < 0, -1, group.full.rows[np.maximum(own.places, 0)])
             found = merge_best([found, Best(rows, own.scores.astype(np.float32))], k)
             for query, parts in enumerate(rests):
-                rest = own.rest(query, float(floor[query]))
+                rest = own.rest(query, float(floor[query]), len(group.full))
                 parts.append(Rest(group.full.rows[rest.rows], rest.most))
         return Best(found.rows, found.scores, [merge_rests(parts) for parts in rests])
 

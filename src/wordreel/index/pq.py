@@ -42,7 +42,7 @@ from wordreel.index.groups import (
     read_groups,
     write_groups,
 )
-from wordreel.index.pq_codes import CHUNK, LANES, encode, load_faiss, train
+from wordreel.index.pq_codes import CHUNK, LANES, Quantiser
 from wordreel.index.pq_items import PqItems, shard_pool
 from wordreel.index.pq_reduction import WIDTH, Reduction
 from wordreel.progress import Progress, ProgressCallback
@@ -76,12 +76,13 @@ class _Builder:
                 if not _compressed(full):
                     continue
                 asked = None if queries is None else own_queries(queries, pattern, full)
-                reduction, quantiser = shard_pool().submit(train, full, asked, int(pattern.sum())).result()
-                load_faiss().vector_to_array(quantiser.centroids).astype(np.float32).tofile(centroids)
-                reduction.numbers().tofile(maps)
-                layout.append(reduction.layout())
+                rows = int(pattern.sum())
+                quantiser = shard_pool().submit(Quantiser.train, full, asked, rows).result()
+                quantiser.centroids.tofile(centroids)
+                quantiser.reduction.numbers().tofile(maps)
+                layout.append(quantiser.reduction.layout())
                 starts = range(0, len(full), CHUNK)
-                for part in shard_pool().map(partial(encode, full, reduction, quantiser), starts):
+                for part in shard_pool().map(partial(quantiser.encode, full), starts):
                     part.tofile(codes)
                     done += CHUNK
                     if on_progress is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,20 +27,49 @@ def most_codes(full: FullVectors) -> int:
     return -(-full.dim // (2 * width)) * 2
 
 
-def train(full: FullVectors, queries: Float32 | None, rows: int) -> tuple[Reduction, Any]:
-    """What to keep of the items of `rows` experts, and a FAISS quantiser of it, from a sample of them."""
-    chosen = np.random.default_rng(0).permutation(len(full))[:SAMPLE]
-    items = full.take(np.sort(chosen))
-    reduction = fit_reduction(items, queries, rows, most_codes(full))
-    quantiser = load_faiss().ProductQuantizer(reduction.dim, reduction.codes, BITS)
+@dataclass(frozen=True, eq=False)
+class Quantiser:
+    """What is kept of items, and the FAISS quantisers of it: coarse codes, and codes of what they leave."""
+
+    reduction: Reduction
+    coarse: Any
+    fine: Any | None
+
+    @classmethod
+    def train(cls, full: FullVectors, queries: Float32 | None, rows: int) -> Quantiser:
+        """From a sample of items of `rows` experts, and queries for them."""
+        chosen = np.random.default_rng(0).permutation(len(full))[:SAMPLE]
+        items = full.take(np.sort(chosen))
+        reduction = fit_reduction(items, queries, rows, most_codes(full))
+        reduced = reduction.items(items)
+        coarse = _trained(reduced, reduction.coarse)
+        if reduction.codes == reduction.coarse:
+            return cls(reduction, coarse, None)
+        left = reduction.remainder(reduced, coarse.decode(coarse.compute_codes(reduced)))
+        return cls(reduction, coarse, _trained(left, reduction.codes - reduction.coarse))
+
+    @property
+    def centroids(self) -> Float32:
+        """`[codes, 16, WIDTH]`, flat."""
+        parts = [self.coarse] if self.fine is None else [self.coarse, self.fine]
+        arrays = [load_faiss().vector_to_array(part.centroids) for part in parts]
+        return np.concatenate(arrays).astype(np.float32)
+
+    def encode(self, full: FullVectors, start: int) -> NDArray[np.uint8]:
+        """Interleaved codes of the `CHUNK` items from `start`."""
+        items = self.reduction.items(full.take(slice(start, start + CHUNK)))
+        codes = self.coarse.compute_codes(items)
+        if self.fine is not None:
+            left = self.reduction.remainder(items, self.coarse.decode(codes))
+            codes = np.concatenate([codes, self.fine.compute_codes(left)], axis=1)
+        return interleave(codes)
+
+
+def _trained(items: Float32, codes: int) -> Any:
+    quantiser = load_faiss().ProductQuantizer(items.shape[1], codes, BITS)
     quantiser.cp.min_points_per_centroid = 1
-    quantiser.train(reduction.items(items))
-    return reduction, quantiser
-
-
-def encode(full: FullVectors, reduction: Reduction, quantiser: Any, start: int) -> NDArray[np.uint8]:
-    """Interleaved codes of the `CHUNK` items from `start`."""
-    return interleave(quantiser.compute_codes(reduction.items(full.take(slice(start, start + CHUNK)))))
+    quantiser.train(items)
+    return quantiser
 
 
 def interleave(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -30,7 +30,8 @@ from wordreel.index.pq_codes import LANES, interleave, load_faiss, scores_of
 from wordreel.index.pq_reduction import BITS, WIDTH, Reduction
 from wordreel.types import Bool, Float32, Float64, Int64
 
-SHARD = 262_144  # items scanned by one thread; a multiple of LANES
+SHARD = 262_144  # items scanned by one thread, at most
+ONE_SHARD = 32_768  # items that are not worth a second thread
 DEPTH = 3_072  # candidates of a shard at first ...
 DEEPEST = 16_384  # ... and at most
 FIRST = 128  # candidates of a shard, beyond the results, in the first block
@@ -49,6 +50,7 @@ class PqItems:
         self, full: FullVectors, codes: NDArray[np.uint8], centroids: Float32, reduction: Reduction
     ) -> None:
         self._full, self._reduction = full, reduction
+        self._shard = shard_size(len(full))
         self._stored = codes, centroids
         self._shards: list[Any] = []
         self._bias: Float32 | None = None
@@ -99,7 +101,8 @@ class PqItems:
                 near, found = shard.search(wide, min(depth, shard.ntotal))
                 near -= lowest
                 rows = zip(near, found, strict=True)
-                return [_Scan.of(values, places, number, shard.ntotal, allowed) for values, places in rows]
+                first = number * self._shard
+                return [_Scan.of(values, places, first, shard.ntotal, allowed) for values, places in rows]
 
             return list(zip(*shard_pool().map(scan, range(len(self._shards))), strict=True))
 
@@ -124,14 +127,14 @@ class PqItems:
         levels = np.zeros((BIAS_CODES, 16, WIDTH), np.float32)
         levels[:, :, 0] = -np.arange(16)
         every = np.concatenate([centroids, levels.ravel()])
-        for start in range(0, len(self._full), SHARD):
-            own = codes[start // LANES : (start + SHARD) // LANES]
+        for start in range(0, len(self._full), self._shard):
+            own = codes[start // LANES : (start + self._shard) // LANES]
             room = np.zeros((len(own), codes.shape[1] + BIAS_CODES // 2, LANES), np.uint8)
             room[:, : codes.shape[1]] = own
             shard = faiss.IndexPQFastScan(subspaces * WIDTH, subspaces, BITS, faiss.METRIC_INNER_PRODUCT)
             faiss.copy_array_to_vector(every, shard.pq.centroids)
             faiss.copy_array_to_AlignedTable(room.ravel(), shard.codes)
-            shard.ntotal = min(SHARD, len(self._full) - start)
+            shard.ntotal = min(self._shard, len(self._full) - start)
             shard.ntotal2 = len(own) * LANES
             shard.is_trained = True
             yield shard
@@ -144,10 +147,21 @@ class PqItems:
         parts = [np.clip(levels - 15 * number, 0, 15).astype(np.uint8) for number in range(BIAS_CODES)]
         packed = np.stack([parts[n] | (parts[n + 1] << 4) for n in range(0, BIAS_CODES, 2)], axis=1)
         for number, shard in enumerate(self._shards):
-            own = interleave(packed[number * SHARD : (number + 1) * SHARD])
+            own = interleave(packed[number * self._shard : (number + 1) * self._shard])
             room = faiss.rev_swig_ptr(shard.codes.get(), shard.codes.size())
             room.reshape(len(own), -1, LANES)[:, -BIAS_CODES // 2 :] = own
         self._bias = bias
+
+
+def shard_size(items: int) -> int:
+    """Of equal shards, as many for each thread, a multiple of `LANES`; few items are one shard.
+
+    >>> shard_size(1_000)
+    1024
+    """
+    threads = (os.cpu_count() or 1) if items > ONE_SHARD else 1
+    shards = threads * -(-items // (threads * SHARD))
+    return -(-items // (shards * LANES)) * LANES
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +173,10 @@ class _Scan:
     end: float  # no item that is not among them is nearer
 
     @classmethod
-    def of(cls, near: Float32, found: Int64, shard: int, items: int, allowed: Bool | None) -> _Scan:
+    def of(cls, near: Float32, found: Int64, first: int, items: int, allowed: Bool | None) -> _Scan:
         # -1 stands for an item whose score the 16-bit sums of the kernels cannot tell from the worst.
         known = found >= 0
-        places, near = found[known] + shard * SHARD, near[known]
+        places, near = found[known] + first, near[known]
         end = -np.inf if len(places) == items else float(near[-1]) if len(near) else np.inf
         if allowed is not None:
             kept = allowed[places]

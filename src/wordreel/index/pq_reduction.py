@@ -7,9 +7,10 @@ z have unit variance in every direction, so an error of y_j counts by its square
 leaving y_j out costs (after Tepper et al., LeanVec, TMLR 2024, for queries unlike the items).
 
 Reverse water-filling (Cover and Thomas, Elements of Information Theory, 10.3.3) gives direction j of any row
-½ log₂(λ_j / θ) bits, none to those below θ. Directions that have four bits together share a code. There are
-as many codes as bring the expected error of a score down to `ERROR` of what lies between good items and the
-very best, at most `most`: that is what a search must tell apart, however far other items are away.
+½ log₂(λ_j / θ) bits, none to those below θ. Directions that have four bits together share a code; what four
+bits leave of the few that deserve more has codes of its own. There are as many codes as bring the expected
+error of a score down to `ERROR` of what lies between good items and the very best, at most `most`: that is
+what a search must tell apart, however far other items are away.
 
 C is the mean of the queries' second moment and the items' own, since items are queries too (look-alikes).
 """
@@ -24,7 +25,7 @@ import numpy as np
 
 from wordreel.types import Float32, Float64, Int64
 
-ERROR = 0.25  # of the distance between the scores of the best `GOOD` and `BEST` of the items
+ERROR = 0.16  # of the distance between the scores of the best `GOOD` and `BEST` of the items
 GOOD, BEST = 1 / 100, 1 / 1_600
 ASKED = 256  # queries, at most, whose scores say how far that is
 BITS = 4  # of a code
@@ -44,10 +45,16 @@ class RowMap:
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """`codes` codes of `WIDTH` dimensions each, zeros where fewer directions share a code."""
+    """`codes` codes of `WIDTH` dimensions each, zeros where fewer directions share a code.
 
-    codes: int  # an even number
+    The first `coarse` of them are of directions, the others of what those leave of some: `refined [m, 2]` is
+    the place of a direction and that of its remainder.
+    """
+
+    codes: int  # an even number, as is ...
+    coarse: int
     rows: tuple[RowMap, ...]
+    refined: Int64
 
     @classmethod
     def read(cls, entry: dict[str, Any], dim: int, numbers: Float32) -> Reduction:
@@ -64,15 +71,32 @@ class Reduction:
             rows.append(RowMap(places, maps[0], maps[1]))
             start += 2 * size
         used = np.concatenate([row.places for row in rows])
-        if codes < 2 or codes % 2 or start != len(numbers) or len(np.unique(used)) != len(used):
+        coarse, refined = int(entry["coarse"]), np.array(entry["refined"], np.int64).reshape(-1, 2)
+        every = np.concatenate([used, refined[:, 1]])
+        if not 2 <= coarse <= codes or coarse % 2 or codes % 2 or start != len(numbers):
             raise ValueError("these are not the directions of an index")
-        if len(used) and not 0 <= used.min() <= used.max() < codes * WIDTH:
+        inside = not len(used) or 0 <= used.min() <= used.max() < coarse * WIDTH
+        fine = (
+            not len(refined) or coarse * WIDTH <= refined[:, 1].min() <= refined[:, 1].max() < codes * WIDTH
+        )
+        if (
+            len(np.unique(every)) != len(every)
+            or not inside
+            or not fine
+            or not np.isin(refined[:, 0], used).all()
+        ):
             raise ValueError("some directions have no place")
-        return cls(codes, tuple(rows))
+        return cls(codes, coarse, tuple(rows), refined)
 
     def layout(self) -> dict[str, Any]:
         """What is not an array of `numbers`, for JSON."""
-        return {"codes": self.codes, "places": [row.places.tolist() for row in self.rows]}
+        places = [row.places.tolist() for row in self.rows]
+        return {
+            "codes": self.codes,
+            "coarse": self.coarse,
+            "places": places,
+            "refined": self.refined.tolist(),
+        }
 
     def numbers(self) -> Float32:
         maps = [part.ravel() for row in self.rows for part in (row.of_items, row.of_queries)]
@@ -88,15 +112,24 @@ class Reduction:
         return self.codes * WIDTH
 
     def items(self, vectors: Float32) -> Float32:
-        """`[n, rows · dim]` to `[n, codes · WIDTH]`."""
-        return self._mapped(vectors, [row.of_items for row in self.rows])
+        """`[n, rows · dim]` to `[n, coarse · WIDTH]`."""
+        return self._mapped(vectors, [row.of_items for row in self.rows], self.coarse * WIDTH)
+
+    def remainder(self, items: Float32, near: Float32) -> Float32:
+        """What coarse codes leave of reduced items, if they say `near`: `[n, (codes − coarse) · WIDTH]`."""
+        left = np.zeros((len(items), self.dim - self.coarse * WIDTH), np.float32)
+        own = self.refined[:, 0]
+        left[:, self.refined[:, 1] - self.coarse * WIDTH] = items[:, own] - near[:, own]
+        return left
 
     def queries(self, vectors: Float32) -> Float32:
-        """The same for queries: inner products with reduced items are near those of full vectors."""
-        return self._mapped(vectors, [row.of_queries for row in self.rows])
+        """Queries `[q, codes · WIDTH]`, whose inner products with what the codes say are near the scores."""
+        reduced = self._mapped(vectors, [row.of_queries for row in self.rows], self.dim)
+        reduced[:, self.refined[:, 1]] = reduced[:, self.refined[:, 0]]
+        return reduced
 
-    def _mapped(self, vectors: Float32, maps: Sequence[Float32]) -> Float32:
-        reduced = np.zeros((len(vectors), self.dim), np.float32)
+    def _mapped(self, vectors: Float32, maps: Sequence[Float32], dim: int) -> Float32:
+        reduced = np.zeros((len(vectors), dim), np.float32)
         start = 0
         for row, own in zip(self.rows, maps, strict=True):
             reduced[:, row.places] = vectors[:, start : start + len(own)] @ own
@@ -109,7 +142,7 @@ def fit_reduction(items: Float32, queries: Float32 | None, rows: int, most: int)
 
     >>> rng = np.random.default_rng(0)
     >>> items = rng.normal(size=(200, 8)).astype(np.float32) * [1, 1, 1, 1, 1e-3, 1e-3, 1e-3, 1e-3]
-    >>> reduction = fit_reduction(items.astype(np.float32), None, rows=2, most=8)
+    >>> reduction = fit_reduction(items.astype(np.float32), None, rows=2, most=4)
     >>> reduction.codes, [len(row.places) for row in reduction.rows]
     (4, [4, 0])
     """
@@ -120,17 +153,18 @@ def fit_reduction(items: Float32, queries: Float32 | None, rows: int, most: int)
         parts.append(_directions(items[:, own], None if queries is None else queries[:, own]))
     spread = np.concatenate([values for values, _, _ in parts])
     order = np.argsort(-spread, kind="stable")
-    groups = _grouped(spread[order], ERROR * _distance(items, queries), most)
+    bits = _shared_bits(spread[order], ERROR * _distance(items, queries), most)
+    groups, finer = _packed(np.minimum(bits, BITS)), _packed(bits - BITS)
+    coarse = max(2, _even(groups))
     place = np.full(len(spread), -1, np.int64)
-    inside = np.arange(len(groups)) - np.searchsorted(groups, groups)
-    place[order[: len(groups)]] = WIDTH * groups + inside
+    place[order[: len(groups)]] = _places(groups)
+    refined = np.stack([place[order[: len(finer)]], WIDTH * coarse + _places(finer)], axis=1)
     maps = []
     for number, (_, of_items, of_queries) in enumerate(parts):
         places = place[number * dim : (number + 1) * dim]
         kept = places >= 0
         maps.append(RowMap(places[kept], of_items[:, kept], of_queries[:, kept]))
-    codes = int(groups[-1]) + 1 if len(groups) else 0
-    return Reduction(max(2, codes + codes % 2), tuple(maps))
+    return Reduction(coarse + _even(finer), coarse, tuple(maps), refined)
 
 
 def _distance(items: Float32, queries: Float32 | None) -> float:
@@ -168,15 +202,27 @@ def _unit_trace(moment: Float64) -> Float64:
     return moment / max(float(np.trace(moment)), 1e-30)
 
 
-def _grouped(spread: Float64, error: float, most: int) -> Int64:
-    """The code of each direction that has one, by falling variance `spread`."""
+def _shared_bits(spread: Float64, error: float, most: int) -> Float64:
+    """The bits of each direction, by falling variance `spread`, in at most so many codes."""
     top = float(spread[0]) + 1e-30
+
+    def fits(level: float) -> bool:
+        bits = _bits(spread, level)
+        return _even(_packed(np.minimum(bits, BITS))) + _even(_packed(bits - BITS)) <= most
+
     # At the level θ, what is left of all directions adds up to the wanted error, or the codes are used up.
-    level = max(
-        _bisect(lambda level: float(np.minimum(spread, level).sum()) > error**2, top),
-        _bisect(lambda level: len(groups := _packed(_bits(spread, level))) == 0 or groups[-1] < most, top),
-    )
-    return _packed(_bits(spread, level))
+    wanted = _bisect(lambda level: float(np.minimum(spread, level).sum()) > error**2, top)
+    return _bits(spread, max(wanted, _bisect(fits, top)))
+
+
+def _even(groups: Int64) -> int:
+    """How many codes there are, and one more if that is odd: two make a byte."""
+    return (int(groups[-1]) + 2) // 2 * 2 if len(groups) else 0
+
+
+def _places(groups: Int64) -> Int64:
+    """The dimension of each direction, from its code."""
+    return np.asarray(WIDTH * groups + np.arange(len(groups)) - np.searchsorted(groups, groups))
 
 
 def _packed(bits: Float64) -> Int64:
@@ -191,9 +237,9 @@ def _packed(bits: Float64) -> Int64:
 
 
 def _bits(spread: Float64, level: float) -> Float64:
-    """What the water level gives to each direction, at most one code."""
+    """What the water level gives to each direction, at most two codes."""
     with np.errstate(divide="ignore"):
-        return np.clip(0.5 * np.log2(spread / level), 0.0, BITS)
+        return np.clip(0.5 * np.log2(spread / level), 0.0, 2 * BITS)
 
 
 def _bisect(above: Callable[[float], bool], high: float) -> float:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from wordreel.search.searcher import EncodedText, Searcher
 
 ROUNDING = 1e-5  # that a float32 score may be off by
+AT_ONCE = 2_048  # items with a bonus that are scored together
 CANDIDATES = 1_000  # items that a rescoring method sees, or that are searched for confident ones at first
 
 
@@ -172,22 +173,48 @@ class TextSearch:
         there = found.rows[0] >= 0
         rows, scores = found.rows[0][there], found.scores[0][there]
         scores = scores + self.text.lexical.of(rows)
-        extra, bonus = self.text.lexical.items, self.text.lexical.values
-        other = ~np.isin(extra, rows)
+        items, bonus = self.text.lexical.items, self.text.lexical.values
+        other = ~self._among(items, rows)
         if allowed is not None:
-            other &= allowed[extra]
-        if wanted is not None and other.any():
-            order = np.lexsort((rows, -scores))
-            chosen = self._moments(rows[order]) if moments else self._videos(rows[order])
-            if len(chosen) >= wanted:
-                rest, least = found.rest(0), scores[order[chosen[wanted - 1]]]
-                other &= (bonus + (rest.most + ROUNDING) >= least) | np.isin(extra, rest.rows)
-        more = extra[other]
-        gained = self.plain(more)
-        if bias is not None:
-            gained = gained - bias[more]
-        scored = gained > -np.inf
-        return np.concatenate([rows, more[scored]]), np.concatenate([scores, gained[scored]])
+            other &= allowed[items]
+        rest = found.rest(0)
+        seen = self._among(items, rest.rows)
+        left = np.flatnonzero(other)
+        left = left[np.argsort(-bonus[left], kind="stable")]
+        while len(left):  # the largest bonus first: what it lifts makes others needless
+            least = -np.inf if wanted is None else self._least(rows, scores, wanted, moments)
+            left = left[seen[left] | (bonus[left] + (rest.most + ROUNDING) >= least)]
+            some, left = left[:AT_ONCE], left[AT_ONCE:]
+            gained = self._plain_words(some)
+            if bias is not None:
+                gained = gained - bias[items[some]]
+            scored = gained > -np.inf
+            rows = np.concatenate([rows, items[some[scored]]])
+            scores = np.concatenate([scores, gained[scored]])
+        return rows, scores
+
+    def _least(self, rows: Int64, scores: Float32, wanted: int, moments: bool) -> float:
+        """What the last of the `wanted` best videos (or moments) among some items scores; −inf if there are
+        fewer."""
+        order = np.lexsort((rows, -scores))
+        chosen = self._moments(rows[order]) if moments else self._videos(rows[order])
+        return float(scores[order[chosen[wanted - 1]]]) if len(chosen) >= wanted else -np.inf
+
+    def _plain_words(self, at: Int64) -> Float32:
+        """Similarity and bonus of items that have one, by their place among these, computed once."""
+        new = at[np.isnan(self._word_scores[at])]
+        self._word_scores[new] = self.plain(self.text.lexical.items[new])
+        return self._word_scores[at]
+
+    @cached_property
+    def _word_scores(self) -> Float32:
+        return np.full(len(self.text.lexical.items), np.nan, np.float32)
+
+    def _among(self, some: Int64, rows: Int64) -> Bool:
+        """Which of some items are among others; many of both are compared faster so than sorted."""
+        there = np.zeros(len(self.searcher.snapshot.columns), bool)
+        there[rows] = True
+        return there[some]
 
     def confidences(self, rows: Int64) -> Float32 | None:
         """How sure each of these items is by itself; None without a query bank that can tell."""

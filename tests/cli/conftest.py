@@ -1,8 +1,9 @@
-"""A library with a title card, a dull picture and a broken file, built through the command line."""
+"""What verbs are tried on: a library with a title card, a dull picture and a broken file, and matrices."""
 
 import json
 import shutil
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -64,3 +65,18 @@ def media(built):
 @pytest.fixture(scope="session")
 def report(built):
     return built[1]
+
+
+@pytest.fixture
+def sims(tmp_path):
+    """A folder of similarity matrices: 60 captions of 20 videos, twice, a bank, a mask and caption counts."""
+    rng = np.random.default_rng(0)
+    right = np.repeat(np.eye(20), 3, axis=0)
+    hubs = np.linspace(0, 0.5, 20)
+    for name, strength in (("a", 0.4), ("b", 0.9)):
+        values = rng.normal(size=(60, 20)) * 0.4 + strength * right + hubs
+        np.save(tmp_path / f"{name}.npy", (values / 4).astype(np.float32))
+    np.save(tmp_path / "bank.npy", ((rng.normal(size=(200, 20)) * 0.4 + hubs) / 4).astype(np.float32))
+    np.save(tmp_path / "mask.npy", rng.random((20, 3)) < 0.8)
+    (tmp_path / "counts.txt").write_text(" ".join(["2", "4"] * 10))
+    return tmp_path

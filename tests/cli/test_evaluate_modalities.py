@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from tests.cli.test_qbnorm import asked, shell
+from tests.cli.invoke import shell, shell_json
 from tests.library.fakes import Colour, FakeFence, Talk, write_media
 from tests.search.conftest import ColourModel
 
@@ -55,7 +55,7 @@ def test_captions_ask_for_pictures_and_sounds(collection, protocol):
     data, folder = collection
     words = ["evaluate", protocol, "--data", data, "--library", folder / "library"]
     words += ["--bank", data / "train.json", "--method", "dis", "--method", "test-is", "--method", "dsl"]
-    facts = asked(*words, "--save", folder / "sims.npy")
+    facts = shell_json(*words, "--save", folder / "sims.npy")
     sims = np.load(folder / "sims.npy")
     assert sims.shape == (50, 10)
     modality = "audio" if protocol == "audiocaps" else "image"
@@ -63,7 +63,7 @@ def test_captions_ask_for_pictures_and_sounds(collection, protocol):
     late = [(way, True, modality) for _ in range(2) for way in ("t2v", "v2t")]
     assert rows == [("t2v", False, modality), ("v2t", False, modality), ("t2v", False, modality), *late]
     # The same as the saved matrix gives.
-    again = asked(
+    again = shell_json(
         "evaluate", folder / "sims.npy", "--modality", modality, "--method", "test-is", "--method", "dsl"
     )
     assert [run["figures"] for run in again["runs"]] == [
@@ -79,14 +79,14 @@ def test_captions_ask_for_pictures_and_sounds(collection, protocol):
 def test_cocos_1k_figures_are_means_over_five_folds(collection):
     data, folder = collection
     words = ["--library", folder / "library", "--bank", data / "train.json", "--method", "is"]
-    facts = asked("evaluate", "coco-1k", "--data", data, *words, "--out", folder / "out" / "coco")
-    whole = asked("evaluate", "coco-5k", "--data", data, *words, "--save", folder / "sims.npy")
+    facts = shell_json("evaluate", "coco-1k", "--data", data, *words, "--out", folder / "out" / "coco")
+    whole = shell_json("evaluate", "coco-5k", "--data", data, *words, "--save", folder / "sims.npy")
     assert (facts["measured"]["folds"], facts["measured"]["videos"], facts["measured"]["captions"]) == (
         5,
         10,
         50,
     )
-    same = asked("evaluate", folder / "sims.npy", "--folds", 5, "--modality", "image")
+    same = shell_json("evaluate", folder / "sims.npy", "--folds", 5, "--modality", "image")
     assert [run["figures"] for run in facts["runs"][:2]] == [run["figures"] for run in same["runs"]]
     assert facts["runs"][2]["gallery"] == 2
     assert whole["runs"][2]["gallery"] == 10

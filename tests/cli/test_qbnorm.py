@@ -6,27 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.cli.invoke import shell, shell_json
 
-from wordreel.cli.app import app
 from wordreel.errors import HubnessError, UnsafePickle
 from wordreel.evaluate import rankings
 from wordreel.evaluate.retrieval import arrange, text_to_video, video_to_text
 from wordreel.hubness import make_method, ranking_scores
 
 KEYS = ["R1", "R5", "R10", "R50", "MdR", "MnR", "Geom"]
-
-
-def shell(*words, code=0):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
-
-
-def asked(*words):
-    return json.loads(shell(*words, "--json").stdout)
 
 
 def synthetic(seed, bank=600, videos=60, captions=20, dim=16):
@@ -116,7 +103,7 @@ def test_figures_of_the_published_procedure(files, kind, k, masked):
     paths = files(kind, bank=bank, test=test, mask=mask)
     content = [path.read_bytes() for path in paths]
     words = ["--mask", paths[2]] if masked else []
-    found = asked("qbnorm", "--bank", paths[0], "--test", paths[1], "--k", k, *words)
+    found = shell_json("qbnorm", "--bank", paths[0], "--test", paths[1], "--k", k, *words)
     used = mask if masked else None
     assert rounded(found["before"]) == plain_t2v(test, used)
     assert rounded(found["after"]) == plain_t2v(plain_normalised(bank, test, np.float32(20), k), used)
@@ -131,7 +118,7 @@ def test_the_published_line_works_unchanged(files):
     paths = files("pkl", bank=bank, test=test, mask=mask)
     flags = ("--sims_train_test_path", "--sims_test_path", "--test_query_masks_path")
     words = [word for pair in zip(flags, paths, strict=True) for word in pair]
-    assert asked("qbnorm", *words, "--beta", "20.0", "--k", "1") == asked(
+    assert shell_json("qbnorm", *words, "--beta", "20.0", "--k", "1") == shell_json(
         "qbnorm", "--bank", paths[0], "--test", paths[1], "--mask", paths[2]
     )
 
@@ -139,7 +126,7 @@ def test_the_published_line_works_unchanged(files):
 def test_a_gate_that_stays_shut_for_some(files):
     bank, test, _ = synthetic(3, bank=8)
     paths = files(bank=bank, test=test)
-    found = asked("qbnorm", "--bank", paths[0], "--test", paths[1])
+    found = shell_json("qbnorm", "--bank", paths[0], "--test", paths[1])
     assert 0 < found["corrected"] < found["queries"]
     assert rounded(found["after"]) == plain_t2v(plain_normalised(bank, test, np.float32(20), 1), None)
 
@@ -151,9 +138,9 @@ def test_blocks_and_spans_change_nothing(files, tmp_path, monkeypatch):
 
     def everything(name):
         words = ["qbnorm", "--mask", paths[3], "--overwrite", "--save", tmp_path / "o" / name]
-        forth = asked(*words, "--bank", paths[0], "--test", paths[1])
+        forth = shell_json(*words, "--bank", paths[0], "--test", paths[1])
         scores = np.load(tmp_path / "o" / name)
-        back = asked(*words, "--bank", paths[2], "--test", paths[2], "--direction", "v2t")
+        back = shell_json(*words, "--bank", paths[2], "--test", paths[2], "--direction", "v2t")
         return [*forth.items()][:-1], [*back.items()][:-1], scores, np.load(tmp_path / "o" / name)
 
     def spans(shape, work, threads):
@@ -176,7 +163,7 @@ def test_video_to_text(files, masked, tmp_path):
     paths = files(others=others, turned=np.ascontiguousarray(test.T), mask=mask)
     words = ["--mask", paths[2]] if masked else []
     out = tmp_path / "out.npy"
-    found = asked(
+    found = shell_json(
         "qbnorm", "--bank", paths[0], "--test", paths[1], "--direction", "v2t", "--save", out, *words
     )
     keep = mask.reshape(-1).astype(bool) if masked else np.ones(len(test), bool)
@@ -195,13 +182,13 @@ def test_ragged_captions(files, tmp_path):
     short = test[mask.reshape(-1).astype(bool)]
     (tmp_path / "counts.txt").write_text(" ".join(map(str, mask.sum(axis=1))))
     paths = files(bank=bank, test=test, short=short, mask=mask)
-    ragged = asked("qbnorm", "--bank", paths[0], "--test", paths[2], "--counts", tmp_path / "counts.txt")
-    square = asked(
+    ragged = shell_json("qbnorm", "--bank", paths[0], "--test", paths[2], "--counts", tmp_path / "counts.txt")
+    square = shell_json(
         "qbnorm", "--bank", paths[0], "--test", paths[1], "--mask", paths[3], "--captions-per-video", "20"
     )
     assert ragged == square
     with pytest.raises(HubnessError, match="--counts"):
-        asked("qbnorm", "--bank", paths[0], "--test", paths[2])
+        shell_json("qbnorm", "--bank", paths[0], "--test", paths[2])
 
 
 def test_a_mask_inside_the_test_file_is_used(files, tmp_path):
@@ -210,16 +197,18 @@ def test_a_mask_inside_the_test_file_is_used(files, tmp_path):
     np.save(tmp_path / "set-sims.npy", {"sims": test, "query_masks": mask})
     result = shell("qbnorm", "--bank", paths[0], "--test", tmp_path / "set-sims.npy", "--json")
     assert "using the mask query_masks" in result.stderr
-    told = asked("qbnorm", "--bank", paths[0], "--test", paths[1], "--mask", paths[2])
+    told = shell_json("qbnorm", "--bank", paths[0], "--test", paths[1], "--mask", paths[2])
     assert json.loads(result.stdout) == told
 
 
 def test_hubness_before_and_after_is_that_of_the_matrices(files, tmp_path):
     bank, test, _ = synthetic(11)
     paths = files(bank=bank, test=test)
-    found = asked("qbnorm", "--bank", paths[0], "--test", paths[1], "--save", tmp_path / "o.npy")["hubness"]
+    found = shell_json("qbnorm", "--bank", paths[0], "--test", paths[1], "--save", tmp_path / "o.npy")[
+        "hubness"
+    ]
     for side, path in (("before", paths[1]), ("after", tmp_path / "o.npy")):
-        alone = asked("hubness", path)
+        alone = shell_json("hubness", path)
         assert {name: alone[name] for name in found[side]} == found[side]
         assert (alone["queries"], alone["items"]) == test.shape
     best = np.argsort(-test, axis=1)[:, :10]
@@ -231,7 +220,7 @@ def test_hubness_before_and_after_is_that_of_the_matrices(files, tmp_path):
 
 def test_hubness_of_some_neighbours(files):
     (path,) = files(sims=np.array([[0.9, 0.1, 0.5], [0.8, 0.7, 0.1]]))
-    assert asked("hubness", path, "--k", "1")["largest"] == 2
+    assert shell_json("hubness", path, "--k", "1")["largest"] == 2
     text = shell("hubness", path, "--k", "1").stdout
     assert "2 queries, 3 items" in text
     assert "skewness                 0.707" in text
@@ -267,7 +256,7 @@ def test_every_method_of_one_bank(files, method):
     bank, test, mask = synthetic(13, bank=100, captions=4)
     paths = files(bank=bank, test=test, mask=mask[:, :4])
     words = ["qbnorm", "--bank", paths[0], "--test", paths[1], "--mask", paths[2], "--method", method]
-    found = asked(*words)
+    found = shell_json(*words)
     labels = {"none": "none", "is": "querybank(bank.npy, 100 queries, method=is, beta=20)"}
     labels |= {
         name: f"transductive(uses all test queries, method={name}, beta=100)" for name in ("test-is", "dsl")
@@ -282,7 +271,7 @@ def test_every_method_of_one_bank(files, method):
 def test_transductive_is_said(files):
     _, test, _ = synthetic(14, captions=2)
     (path,) = files(test=test)
-    seen = asked("qbnorm", "--bank", path, "--test", path)
+    seen = shell_json("qbnorm", "--bank", path, "--test", path)
     assert seen["postprocessing"].startswith("transductive(the bank holds test queries, method=dis")
     assert seen["transductive"]
     for method in ("test-is", "dsl"):
@@ -290,7 +279,7 @@ def test_transductive_is_said(files):
             rows = test if direction == "t2v" else np.ascontiguousarray(test.T)
             (path,) = files(rows=rows)
             words = ["qbnorm", "--test", path, "--method", method, "--direction", direction, "--beta", 5]
-            found = asked(*words)
+            found = shell_json(*words)
             assert found["postprocessing"] == f"transductive(uses all test queries, method={method}, beta=5)"
             # The printed formula: a softmax down the columns, over the queries of this direction.
             raised = np.exp(5 * rows.astype(np.float64))
@@ -308,15 +297,15 @@ def test_transductive_is_said(files):
 def test_automatic_beta(files):
     bank, test, _ = synthetic(15, captions=2)
     paths = files(bank=bank, test=test, logits=100 * bank, more=100 * test)
-    cosine = asked("qbnorm", "--bank", paths[0], "--test", paths[1], "--beta", "auto")
-    logits = asked("qbnorm", "--bank", paths[2], "--test", paths[3], "--beta", "auto")
+    cosine = shell_json("qbnorm", "--bank", paths[0], "--test", paths[1], "--beta", "auto")
+    logits = shell_json("qbnorm", "--bank", paths[2], "--test", paths[3], "--beta", "auto")
     assert cosine["parameters"]["beta"] >= 1
     assert 0.01 < logits["parameters"]["beta"] < 2
     assert logits["after"]["R1"] > logits["before"]["R1"]
     result = shell("qbnorm", "--bank", paths[2], "--test", paths[3])
     assert "look like logits" in result.stderr
     with pytest.raises(HubnessError, match="no beta"):
-        asked("qbnorm", "--bank", paths[0], "--test", paths[1], "--beta", "auto", "--method", "cent")
+        shell_json("qbnorm", "--bank", paths[0], "--test", paths[1], "--beta", "auto", "--method", "cent")
 
 
 def test_text_puts_plain_figures_first(files):
@@ -400,7 +389,7 @@ def test_two_banks(files, method):
     second = rng.uniform(-0.5, 0.5, shape).astype(bank.dtype)
     paths = files(bank=bank, test=test, second=second)
     words = ["--bank", paths[0], "--test", paths[1], "--gallery-bank", paths[2], "--method", method]
-    facts = asked("qbnorm", *words)
+    facts = shell_json("qbnorm", *words)
     way = make_method(method)
     scores = ranking_scores(way.apply(test, way.fit(bank, second)))
     own = scores[np.arange(120), np.arange(120) // 2]

@@ -9,6 +9,7 @@ from wordreel.banks.query_embeddings import BankEmbeddings
 from wordreel.hubness import HubnessError, make_method, mixtures
 from wordreel.library.banks import Bank
 from wordreel.library.embeddings import Gallery
+from wordreel.library.store import LibraryStore
 
 NAMES = ["is", "dis", "csls", "nnn", "cent", "sinkhorn"]
 
@@ -154,3 +155,24 @@ def test_rows_that_are_not_live_do_not_count(name):
         if method.gated:
             np.testing.assert_array_equal(found.active(ids)[live], want.activation)
             assert not found.active(ids)[~live].any()
+
+
+def test_a_state_is_written_again_when_much_has_changed(tmp_path, monkeypatch):
+    """What few changes did is found again by the next process, whether it was written or not."""
+    monkeypatch.setattr(fitted_states, "FEW_CHANGES", 0.1)
+    world, method, saved = World(3), make_method("dis"), []
+    real = fitted_states.save_state
+    monkeypatch.setattr(
+        fitted_states, "save_state", lambda *args: (saved.append(len(args[2]["items"])), real(*args))
+    )
+    with LibraryStore.create_or_open(tmp_path / "lib") as store:
+        for queries, items in ((10, 40), (10, 42), (10, 43), (10, 46), (11, 46), (11, 44)):
+            bank, vectors, gallery = (
+                bank_of(range(queries)),
+                world.vectors(range(11)),
+                world.gallery(range(items)),
+            )
+            now = fitted_states.load_or_fit(store, tmp_path, bank, vectors, gallery, method)
+            want = expected(world, bank, range(items), method)
+            np.testing.assert_allclose(now.bias(np.arange(items)), want.bias(), atol=1e-5)
+    assert saved == [40, 46, 46]

@@ -1,6 +1,7 @@
 """Methods fitted to a bank and a library's items: cached, and updated rather than fitted again.
 
-New videos cost one pass over the bank, new bank queries one pass over the items; what left is taken out.
+New videos cost one pass over the bank, new bank queries one pass over the items; what left is taken out. A
+state that has followed few changes is written again when there are more.
 Where a state cannot follow (Sinkhorn, or most of the items are new), it is fitted from the start.
 """
 
@@ -27,6 +28,7 @@ from wordreel.library.store import LibraryStore
 from wordreel.types import Bool, Float32, Int64
 
 AT_ONCE = 4_096  # new items fitted in one step
+FEW_CHANGES = 1 / 500  # of the items: a state that followed them is not written
 FITTED_AT_ONCE = 32_768  # items of a fit from the start
 
 FitBank = Callable[[Int64, BankEmbeddings, Gallery, Method], State]
@@ -66,8 +68,11 @@ def find_ids(ids: Int64, wanted: Int64) -> Int64:
     """
     if not len(ids):
         return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(ids, kind="stable")
-    at = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
+    if (ids[1:] > ids[:-1]).all():  # nearly always: clips are embedded in the order of their ids
+        at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    else:
+        order = np.argsort(ids, kind="stable")
+        at = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
     return np.where(ids[at] == wanted, at, -1)
 
 
@@ -84,11 +89,20 @@ def load_or_fit(
     path = folder / file_name(method)
     before = _read(path, method)
     now = update_or_fit(before, bank, vectors, gallery, method, fit)
-    if now is not before:
+    if now is not before and (before is None or _worth_saving(before, now)):
         with suppress(*NOT_WRITABLE), store.writing():
             make_dir(folder)
             save_state(now.state, path, {"items": now.items, "queries": now.queries})
     return now
+
+
+def _worth_saving(before: FittedState, now: FittedState) -> bool:
+    """Whether following again would cost the next process more than writing all of it costs this one."""
+    if not np.array_equal(before.queries, now.queries):
+        return True
+    new = int((now.items > before.items.max(initial=-1)).sum())  # ids of clips only grow
+    gone = len(before.items) + new - len(now.items)
+    return new + gone > FEW_CHANGES * len(now.items)
 
 
 def update_or_fit(
@@ -170,8 +184,8 @@ class _Follower:
 
     def follow(self, before: FittedState, wanted: Int64) -> FittedState:
         items = self.gallery.live_ids
-        gone = ~np.isin(before.items, items)
-        fresh = items[~np.isin(items, before.items)]
+        gone = find_ids(items, before.items) < 0
+        fresh = items[find_ids(before.items, items) < 0]
         if gone.all() or len(fresh) > len(items) // 2:
             raise HubnessError("mostly new: a fit from the start is cheaper")
         now = before

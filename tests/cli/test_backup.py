@@ -1,10 +1,9 @@
 import json
 
 import pytest
+from tests.cli.invoke import invoke
 from tests.library.fakes import FakeFence, experts, write_media
-from typer.testing import CliRunner
 
-from wordreel.cli.app import app
 from wordreel.library import LibraryStore, add
 
 
@@ -16,15 +15,11 @@ def library(tmp_path):
     return tmp_path / "library"
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
 def test_there_and_back(library, tmp_path):
-    done = run("backup", tmp_path / "copy", "-L", library)
+    done = invoke("backup", tmp_path / "copy", "-L", library)
     assert done.exit_code == 0, done.output
     assert f"copied to {tmp_path / 'copy'}" in done.output
-    done = run("restore", tmp_path / "copy", "-L", tmp_path / "back", "--json")
+    done = invoke("restore", tmp_path / "copy", "-L", tmp_path / "back", "--json")
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
     assert report["copied"] == report["tracks"] > 0
@@ -36,7 +31,7 @@ def test_damage_is_an_exit_status_and_a_next_step(library, tmp_path):
     with LibraryStore.open(library) as store:
         digest = next(row.hash for row in store.tracks() if row.hash)
         store.track_files.path(digest).write_bytes(b"damaged")
-    done = run("backup", tmp_path / "copy", "-L", library)
+    done = invoke("backup", tmp_path / "copy", "-L", library)
     assert done.exit_code == 1
     assert digest in done.output
     assert "wordreel verify --repair" in done.output

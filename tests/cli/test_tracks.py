@@ -3,22 +3,17 @@
 import json
 import uuid
 
-from typer.testing import CliRunner, Result
+from tests.cli.invoke import invoke
 
-from wordreel.cli.app import app
 from wordreel.library import LibraryStore
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_shows_and_moves(tmp_path):
     library = tmp_path / "library"
     LibraryStore.create_or_open(library).close()
-    assert run("tracks", "-L", library).stdout == f"0 tracks (0.0 kB) in {library / 'tracks'}\n"
+    assert invoke("tracks", "-L", library).stdout == f"0 tracks (0.0 kB) in {library / 'tracks'}\n"
     address = f"memory://{uuid.uuid4().hex}/tracks"
-    moved = run("tracks", address, "-L", library, "--json")
+    moved = invoke("tracks", address, "-L", library, "--json")
     assert json.loads(moved.stdout) == {"address": address, "tracks": 0, "bytes": 0}
-    refused = run("tracks", "elsewhere", "-L", library)
+    refused = invoke("tracks", "elsewhere", "-L", library)
     assert (refused.exit_code, "is not an object store" in str(refused.exception)) == (1, True)

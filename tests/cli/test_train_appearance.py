@@ -3,9 +3,8 @@ import json
 import cv2
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.cli.invoke import invoke
 
-from wordreel.cli.app import app
 from wordreel.training.appearance.start import WEIGHTS
 from wordreel.weights.store import WeightStore
 
@@ -13,10 +12,6 @@ needs_weights = pytest.mark.skipif(
     not (WeightStore().has(WEIGHTS) and WeightStore().has("minilm")),
     reason=f"weights are not here: run `wordreel weights fetch {WEIGHTS} minilm`",
 )
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def folder_of_pictures(folder, count):

@@ -1,7 +1,6 @@
 import pytest
 
 from wordreel.errors import BankError
-from wordreel.library import LibraryStore
 from wordreel.library.banks import (
     add_queries,
     create_bank,
@@ -12,12 +11,6 @@ from wordreel.library.banks import (
     remove_queries,
     save_check,
 )
-
-
-@pytest.fixture
-def store(tmp_path):
-    with LibraryStore.create_or_open(tmp_path / "library") as made:
-        yield made
 
 
 def test_a_bank_keeps_its_sentences_tidy_and_in_order(store):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
-import numpy as np
-
 from wordreel.atomic import atomic_write, make_dir
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.query_embeddings import bank_cache_dir
 from wordreel.errors import NOT_WRITABLE
+from wordreel.even_sample import even_sample
 from wordreel.hubness import choose_beta_unlabelled, mixtures
 from wordreel.hubness.beta import PUBLISHED, SPREADS
 
@@ -33,7 +32,7 @@ def unlabelled_beta(embedded: EmbeddedBank) -> float:
         if valid.items() <= known.items():
             return float(known["beta"])
     live = embedded.gallery.live_rows
-    queries, items = _spread(len(embedded.bank), QUERIES), live[_spread(len(live), ITEMS)]
+    queries, items = even_sample(len(embedded.bank), QUERIES), live[even_sample(len(live), ITEMS)]
     some = embedded.current()
     sims = mixtures(
         some.vectors[queries],
@@ -46,7 +45,3 @@ def unlabelled_beta(embedded: EmbeddedBank) -> float:
         make_dir(path.parent)
         atomic_write(path, json.dumps({**valid, "beta": beta}).encode())
     return beta
-
-
-def _spread(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.linspace(0, count - 1, min(count, most)).round().astype(np.int64)

@@ -25,6 +25,7 @@ from wordreel.evaluate.confidence import table as confidence_table
 from wordreel.evaluate.library import CaptionQueries, caption_queries
 from wordreel.evaluate.rankings import Ranking, RightItem, rank_queries
 from wordreel.evaluate.significance import compare
+from wordreel.even_sample import even_sample
 from wordreel.hubness import METHODS, Method, make_method
 from wordreel.hubness.beta import GRID
 from wordreel.hubness.globally_corrected import GloballyCorrected
@@ -32,7 +33,7 @@ from wordreel.hubness.measures import skewness
 from wordreel.index.base import Correction
 from wordreel.progress import ProgressCallback
 from wordreel.search.scoring import PLAIN, SEARCHABLE, FittedNorm
-from wordreel.types import Bool, Float32, Int64
+from wordreel.types import Bool, Float32
 
 CHECKED_METHODS = ("cent", "is", "dis", "csls", "nnn", "gc")
 BATCH = 256  # queries scored at once, at least
@@ -172,7 +173,8 @@ def _confidence(embedded: EmbeddedBank, queries: CaptionQueries, measured: Bool)
     confidence = embedded.confidence()
     if confidence is None or len(queries.contents) < FEWEST_VIDEOS:
         return None
-    rows = _spread(np.flatnonzero(measured), MOST_FOR_CONFIDENCE)
+    rows = np.flatnonzero(measured)
+    rows = rows[even_sample(len(rows), MOST_FOR_CONFIDENCE)]
     scores, best = [], []
     for start in range(0, len(rows), BATCH):
         texts = [queries.texts[row] for row in rows[start : start + BATCH]]
@@ -183,10 +185,6 @@ def _confidence(embedded: EmbeddedBank, queries: CaptionQueries, measured: Bool)
     return measure_confidence(
         confidence.confidence, np.concatenate(scores), rows_of_best, queries.right[rows]
     )
-
-
-def _spread(rows: Int64, most: int) -> Int64:
-    return rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(np.int64)]
 
 
 def _rank(

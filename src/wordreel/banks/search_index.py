@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from wordreel.even_sample import even_sample
 from wordreel.index.base import QuerySample
 from wordreel.index.cached import BuiltIndex
 from wordreel.index.choose import builder_for
@@ -67,7 +68,7 @@ def text_sample(store: LibraryStore, model: Model) -> QuerySample:
     if sample := bank_sample(store, model, GUIDING):
         return sample
     texts = everyday.queries()
-    queries = model.encode([texts[number] for number in _evenly(len(texts), GUIDING).tolist()])
+    queries = model.encode([texts[number] for number in even_sample(len(texts), GUIDING).tolist()])
     return QuerySample(np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries]))
 
 
@@ -86,16 +87,12 @@ def bank_sample(store: LibraryStore, model: Model, most: int) -> QuerySample | N
 def look_alikes(model: Model, gallery: Gallery) -> QuerySample:
     """Items as queries for what is like them."""
     live = gallery.live_rows
-    rows = live[_evenly(len(live), MEASURED)]
+    rows = live[even_sample(len(live), MEASURED)]
     weights = gallery.available[rows] * mixture_weights(model)
     return QuerySample(np.asarray(gallery.vectors[rows]), weights.astype(np.float32))
 
 
 def spread(queries: QuerySample, most: int = MEASURED) -> QuerySample:
     """At most so many queries, evenly spread over all."""
-    some = _evenly(len(queries.vectors), most)
+    some = even_sample(len(queries.vectors), most)
     return QuerySample(queries.vectors[some], queries.weights[some])
-
-
-def _evenly(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.linspace(0, count - 1, min(count, most)).round().astype(np.int64)

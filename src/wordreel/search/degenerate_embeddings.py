@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from wordreel.even_sample import even_sample
 from wordreel.library.degenerate import embeddings_fault
 from wordreel.library.library_problem import LibraryProblem
 from wordreel.library.store import LibraryStore
@@ -24,7 +25,7 @@ def degenerate_embeddings(
     """
     gallery, columns = embedding_cache(store, model).open()
     live = gallery.live_rows
-    rows = live[np.linspace(0, len(live) - 1, min(len(live), most)).round().astype(np.int64)]
+    rows = live[even_sample(len(live), most)]
     vectors, available = np.asarray(gallery.vectors[rows]), gallery.available[rows]
 
     def path(row: int) -> str:

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from threading import Thread
 
@@ -151,7 +152,7 @@ WORDS = st.text(st.characters(codec="ascii", exclude_categories=("Cc",)), max_si
 @given(WORDS)
 def test_plain_text_has_the_ids_of_the_tokenizer(encoder, text):
     vocabulary = read_vocabulary(encoder._tokenizer_file)
-    found = plain_ids(text, vocabulary)
+    found = plain_ids(text, vocabulary.id_of)
     assert found in (None, encoder._tokenizer.encode(text).ids)
     assert (found is None) == any(character in "[]<>=@*^_`{|}~\\" for character in text)
 
@@ -160,10 +161,26 @@ def test_captions_have_the_ids_of_the_tokenizer(encoder):
     from wordreel.banks.everyday import queries
 
     vocabulary = read_vocabulary(encoder._tokenizer_file)
-    texts = [*queries(), "x" * 99, "y" * 101, "unbelievableness's", "A.B. (C) 3/4 & 5% #1"]
+    texts = [*queries()[::40], "x" * 99, "y" * 101, "unbelievableness's", "A.B. (C) 3/4 & 5% #1"]
     expected = [found.ids for found in encoder._tokenizer.encode_batch(texts)]
-    assert [plain_ids(text, vocabulary) or ids for text, ids in zip(texts, expected, strict=True)] == expected
-    assert plain_ids("naïve", vocabulary) is None
+    found = [plain_ids(text, vocabulary.id_of) for text in texts]
+    assert [ids or own for ids, own in zip(found, expected, strict=True)] == expected
+    assert plain_ids("naïve", vocabulary.id_of) is None
+
+
+def test_a_vocabulary_is_looked_up_where_it_is(encoder, tmp_path):
+    whole = json.loads(encoder._tokenizer_file.read_bytes())
+    every = whole["model"]["vocab"]
+    plain = [piece for piece in every if piece.isascii()]
+    vocabulary = read_vocabulary(encoder._tokenizer_file)
+    chosen = [*plain[::40], *(piece for piece in plain if not piece.isalnum() and "##" not in piece)]
+    assert {piece: vocabulary.id_of(piece) for piece in chosen} == {piece: every[piece] for piece in chosen}
+    assert [vocabulary.id_of(piece) for piece in ("", "unk_token", "qzxqzx", "model")] == [
+        every.get(piece) for piece in ("", "unk_token", "qzxqzx", "model")
+    ]
+    spaced = tmp_path / "tokenizer.json"
+    spaced.write_text(json.dumps(whole, indent=1))
+    assert plain_ids("a dog", read_vocabulary(spaced).id_of) is None, "the library reads it"
 
 
 def test_a_first_query_does_not_load_the_tokenizer():

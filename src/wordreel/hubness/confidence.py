@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import LARGEST, Similarities, widen
-from wordreel.hubness.standard_score import FURTHEST, StandardScore, levels
+from wordreel.hubness.standard_score import FURTHEST, StandardScore, levels, median
 from wordreel.hubness.state import State
 from wordreel.types import Array, Calibration, Float32, Float64, Int64
 
@@ -100,7 +100,7 @@ class Confidence:
     @cached_property
     def _usual_spread(self) -> float:
         """Of the scores of a query; the median of a million items takes longer than the rest of it."""
-        return USUAL * float(np.median(self._levels[1]))
+        return USUAL * median(self._levels[1])
 
     @property
     def centre(self) -> Float32:

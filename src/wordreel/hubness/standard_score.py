@@ -50,6 +50,16 @@ class StandardScore(Method):
         return score
 
 
+def median(values: Float64) -> float:
+    """Of at least one value; NumPy's would import masked arrays for it, at the first search of a program.
+
+    >>> median(np.array([3.0, 1.0, 2.0])), median(np.array([4.0, 1.0, 2.0, 3.0]))
+    (2.0, 2.5)
+    """
+    ordered = np.sort(values)
+    return float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
 def levels(state: State) -> tuple[Float64, Float64]:
     """μᵥ and √(rᵥ r̄), `[items]` each."""
     moments = state.banks[QUERIES].statistics["moments"]
@@ -58,7 +68,7 @@ def levels(state: State) -> tuple[Float64, Float64]:
     known = spread > SAME * np.abs(centre)
     if not known.any():
         return centre, np.ones(len(centre))  # the bank cannot tell anything apart: cosines are taken as such
-    usual = float(np.median(spread[known]))
+    usual = median(spread[known])
     size = moments.size
     shrunk = np.sqrt((size * (spread / usual) ** 2 + SHRINK) / (size + SHRINK)) * usual
     return centre, np.where(known, np.sqrt(shrunk * usual), usual)

@@ -144,7 +144,7 @@ class SentenceEncoder:
     def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         if "_tokenizer" not in self.__dict__ and len(texts) <= FIRST_TEXTS:
             vocabulary = read_vocabulary(self._tokenizer_file)
-            plain = [plain_ids(text, vocabulary) for text in texts]
+            plain = [plain_ids(text, vocabulary.id_of) for text in texts]
             known = [ids for ids in plain if ids is not None]
             if len(known) == len(texts) and sum(map(len, known)) <= FIRST_TOKENS:
                 return known

@@ -9,46 +9,67 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 _PLAIN = re.compile(r"[A-Za-z0-9 .,;:!?'\"()&/+%$#-]*", re.ASCII)
 _PARTS = re.compile(r"[a-z0-9]+|[^a-z0-9 ]", re.ASCII)
+_NUMBER = re.compile(rb"\d+")
 START, END, UNKNOWN, INSIDE = "[CLS]", "[SEP]", "[UNK]", "##"
 LONGEST = 100  # characters of a word that has pieces
 
 
-def plain_ids(text: str, vocabulary: Mapping[str, int]) -> list[int] | None:
-    """Token ids with the start and the end; None where the text is not plain.
+def plain_ids(text: str, id_of: Callable[[str], int | None]) -> list[int] | None:
+    """Token ids with the start and the end; None where the text is not plain, or the vocabulary unreadable.
 
-    >>> plain_ids("Un-do it", {"[CLS]": 1, "[SEP]": 2, "[UNK]": 3, "un": 4, "-": 5, "d": 6, "##o": 7})
+    >>> ids = {"[CLS]": 1, "[SEP]": 2, "[UNK]": 3, "un": 4, "-": 5, "d": 6, "##o": 7}
+    >>> plain_ids("Un-do it", ids.get)
     [1, 4, 5, 6, 7, 3, 2]
     """
-    if not _PLAIN.fullmatch(text):
+    start, end, unknown = id_of(START), id_of(END), id_of(UNKNOWN)
+    if start is None or end is None or unknown is None or not _PLAIN.fullmatch(text):
         return None
-    ids = [vocabulary[START]]
+    ids = [start]
     for part in _PARTS.findall(text.lower()):
-        ids += _pieces(part, vocabulary)
-    return [*ids, vocabulary[END]]
+        ids += _pieces(part, id_of) or [unknown]
+    return [*ids, end]
 
 
-def _pieces(word: str, vocabulary: Mapping[str, int]) -> list[int]:
+def _pieces(word: str, id_of: Callable[[str], int | None]) -> list[int]:
+    """Empty where the word has a part that is not known."""
     pieces: list[int] = []
     start = 0
     while start < len(word) <= LONGEST:
         mark = INSIDE if start else ""
         ends = range(len(word), start, -1)
-        end = next((end for end in ends if mark + word[start:end] in vocabulary), None)
-        if end is None:
-            break
-        pieces.append(vocabulary[mark + word[start:end]])
-        start = end
-    return pieces if start == len(word) else [vocabulary[UNKNOWN]]
+        found = ((end, known) for end in ends if (known := id_of(mark + word[start:end])) is not None)
+        longest = next(found, None)
+        if longest is None:
+            return []
+        start = longest[0]
+        pieces.append(longest[1])
+    return pieces
+
+
+class VocabularyFile:
+    """The vocabulary of a `tokenizer.json`, looked up in the bytes of the file: a query has few pieces, and
+    reading all thirty thousand takes longer than encoding it."""
+
+    def __init__(self, path: Path) -> None:
+        self._data = path.read_bytes()
+        self._start = max(0, self._data.find(b'"vocab":'))
+
+    def id_of(self, piece: str) -> int | None:
+        """The id of a piece; None where it is not there, or the file is not written as compactly as usual."""
+        key = json.dumps(piece).encode() + b":"
+        at = self._data.find(key, self._start)
+        while at > 0 and self._data[at - 1] not in b"{,":  # the end of a longer one
+            at = self._data.find(key, at + 1)
+        number = _NUMBER.match(self._data, at + len(key)) if at >= 0 else None
+        return int(number[0]) if number else None
 
 
 @cache
-def read_vocabulary(path: Path) -> dict[str, int]:
-    """Piece to id, from a `tokenizer.json`."""
-    vocabulary: dict[str, int] = json.loads(path.read_bytes())["model"]["vocab"]
-    return vocabulary
+def read_vocabulary(path: Path) -> VocabularyFile:
+    return VocabularyFile(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -24,6 +25,8 @@ def main() -> None:
             raise
         print("\nwordreel: stopped. Nothing is lost; the same command resumes.", file=sys.stderr)
         sys.exit(130)
+    finally:
+        gc.freeze()  # Python would look through everything again before it ends
 
 
 def _interrupted(error: BaseException | None) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -90,7 +93,8 @@ def search(
 
       wordreel search
     """
-    from wordreel.api import Library
+    with paused_collector():
+        from wordreel.api import Library
 
     if words is None and image is None and not as_json and form is None and _at_a_terminal():
         with Library(library, create=False, index=index) as opened:
@@ -115,9 +119,9 @@ def search(
     )
     if preview:
         _check_preview()
-    with Library(library, create=False, index=index) as opened:
+    with paused_collector(), Library(library, create=False, index=index) as opened:
         results = opened.search(query, on_progress=counter("queries of the bank embedded"))
-        files = bool(opened.store.files())
+        files = bool(results or opened.store.files())
         listed = None if form is None else opened.export_hits(results, form)
     if results.note and (bank is not None or compare):
         typer.echo(str(results.note), err=True)
@@ -133,6 +137,17 @@ def search(
         print_hits(results, every, _preview_of if preview else None)
     if open_best and results:
         _play(results[0])
+
+
+@contextmanager
+def paused_collector() -> Iterator[None]:
+    """Collect no garbage: a search is over before there is any, and what it loads would be looked through
+    again and again."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _at_a_terminal() -> bool:

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wordreel.lru_cache import LRUCache
+from wordreel.nets import wordpiece
 from wordreel.nets.sentences import DIM, FIRST_TOKENS, WEIGHTS, SentenceEncoder, shared_encoder
-from wordreel.nets.wordpiece import plain_ids, read_vocabulary
+from wordreel.nets.wordpiece import VocabularyFile, plain_ids, read_vocabulary
 from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden_sentences.npz"
@@ -168,11 +169,12 @@ def test_captions_have_the_ids_of_the_tokenizer(encoder):
     assert plain_ids("naïve", vocabulary.id_of) is None
 
 
-def test_a_vocabulary_is_looked_up_where_it_is(encoder, tmp_path):
+def test_a_vocabulary_is_looked_up_where_it_is(encoder, tmp_path, monkeypatch):
     whole = json.loads(encoder._tokenizer_file.read_bytes())
     every = whole["model"]["vocab"]
     plain = [piece for piece in every if piece.isascii()]
-    vocabulary = read_vocabulary(encoder._tokenizer_file)
+    vocabulary = VocabularyFile(encoder._tokenizer_file)
+    monkeypatch.setattr(wordpiece, "FIRST_LOOKUPS", 10**9)
     chosen = [*plain[::40], *(piece for piece in plain if not piece.isalnum() and "##" not in piece)]
     assert {piece: vocabulary.id_of(piece) for piece in chosen} == {piece: every[piece] for piece in chosen}
     assert [vocabulary.id_of(piece) for piece in ("", "unk_token", "qzxqzx", "model")] == [
@@ -181,6 +183,9 @@ def test_a_vocabulary_is_looked_up_where_it_is(encoder, tmp_path):
     spaced = tmp_path / "tokenizer.json"
     spaced.write_text(json.dumps(whole, indent=1))
     assert plain_ids("a dog", read_vocabulary(spaced).id_of) is None, "the library reads it"
+    monkeypatch.setattr(wordpiece, "FIRST_LOOKUPS", 0)
+    assert [vocabulary.id_of("dog"), vocabulary.id_of("dog")] == [every["dog"]] * 2
+    assert vocabulary._ids == every, "who looks up much has it read"
 
 
 def test_a_first_query_does_not_load_the_tokenizer():

@@ -17,6 +17,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9 .,;:!?'\"()&/+%$#-]*", re.ASCII)
 _PARTS = re.compile(r"[a-z0-9]+|[^a-z0-9 ]", re.ASCII)
 _NUMBER = re.compile(rb"\d+")
 START, END, UNKNOWN, INSIDE = "[CLS]", "[SEP]", "[UNK]", "##"
+FIRST_LOOKUPS = 256  # that take as long as reading the vocabulary
 LONGEST = 100  # characters of a word that has pieces
 
 
@@ -53,15 +54,22 @@ def _pieces(word: str, id_of: Callable[[str], int | None]) -> list[int]:
 
 
 class VocabularyFile:
-    """The vocabulary of a `tokenizer.json`, looked up in the bytes of the file: a query has few pieces, and
-    reading all thirty thousand takes longer than encoding it."""
+    """The vocabulary of a `tokenizer.json`, first looked up in the bytes of the file: a query has few pieces,
+    and reading all thirty thousand takes longer than encoding it. Who looks up more has them read."""
 
     def __init__(self, path: Path) -> None:
         self._data = path.read_bytes()
         self._start = max(0, self._data.find(b'"vocab":'))
+        self._lookups = 0
+        self._ids: dict[str, int] | None = None
 
     def id_of(self, piece: str) -> int | None:
         """The id of a piece; None where it is not there, or the file is not written as compactly as usual."""
+        if self._ids is not None:
+            return self._ids.get(piece)
+        self._lookups += 1
+        if self._lookups > FIRST_LOOKUPS:
+            self._ids = json.loads(self._data)["model"]["vocab"]
         key = json.dumps(piece).encode() + b":"
         at = self._data.find(key, self._start)
         while at > 0 and self._data[at - 1] not in b"{,":  # the end of a longer one

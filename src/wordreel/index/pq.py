@@ -1,7 +1,7 @@
 """Compressed scan with exact re-ranking: 4-bit product quantisation with the fast-scan kernels of FAISS.
 
 Each group of items (one pattern of available experts) has one product quantiser. Its codes, four bits each,
-are of the directions that tell scores apart (`pq_reduction`): 60 to 70 bytes for an item of the default
+are of the directions that tell scores apart (`pq_reduction`): some 145 bytes for an item of the default
 model, at most 128 for one of 512 dimensions. A search scans the codes for candidates and scores those from
 the full vectors, as many as it needs (`pq_items`); its scores are exact, and a few of the best may be
 missing: recall is measured (`index.recall`). Groups of few items have 8-bit codes (`int8`) instead.

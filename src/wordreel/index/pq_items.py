@@ -91,7 +91,8 @@ class PqItems:
         """The `depth` best candidates of each query in each shard, by the codes."""
         bias = None if penalty is None else penalty.bias
         with self._reading(bias):
-            wide = np.pad(self._reduction.queries(queries), ((0, 0), (0, BIAS_CODES * WIDTH)))
+            wide = np.zeros((len(queries), self._reduction.dim + BIAS_CODES * WIDTH), np.float32)
+            wide[:, : self._reduction.dim] = self._reduction.queries(queries)
             if bias is not None:
                 wide[:, self._reduction.dim :: WIDTH] = self._level
             lowest = np.float32(0.0 if bias is None else self._lowest)

@@ -120,14 +120,19 @@ def item_bonus(snapshot: LibrarySnapshot, terms: Mapping[str, TermMatches]) -> t
     holding = {term: matches.items for term, matches in terms.items() if len(matches.items)}
     if not holding:
         return np.zeros(0, np.int64), np.zeros(0, np.float32)
-    every = np.unique(np.concatenate(list(holding.values())))
+    there = np.zeros(len(snapshot.columns), bool)
+    for some in holding.values():
+        there[some] = True
+    every = np.flatnonzero(there)
     names: list[tuple[str, ...]] = [()]
     which = np.zeros(len(every), np.int64)  # of each item, the place among `names` of the terms it holds
     for term, some in holding.items():
         which *= 2
         which[np.searchsorted(every, some)] += 1
-        kinds, which = np.unique(which, return_inverse=True)
-        names = [names[kind // 2] + ((term,) if kind % 2 else ()) for kind in kinds.tolist()]
+        held = np.bincount(which, minlength=2 * len(names)) > 0  # of the kinds of items, those that there are
+        which = (np.cumsum(held) - 1)[which]
+        kinds = np.flatnonzero(held).tolist()
+        names = [names[kind // 2] + ((term,) if kind % 2 else ()) for kind in kinds]
     videos = snapshot.video_count()
     return every, np.array([bonus(counts, held, videos) for held in names], np.float32)[which]
 

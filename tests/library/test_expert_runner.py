@@ -12,7 +12,7 @@ from tests.library.fakes import Broken, Colour, FakeFence, Talk, write_media
 from wordreel.experts.base import Expert, IncrementalExpert
 from wordreel.library import expert_runner
 from wordreel.library.chunks import FrameChunker, SoundChunker
-from wordreel.library.expert_runner import ExpertFailed, ExpertRunner
+from wordreel.library.expert_runner import LONG_SPAN, ExpertFailed, ExpertLane, ExpertRunner
 from wordreel.library.extract import Extracted, extract
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.types import Absent, Track
@@ -107,3 +107,15 @@ def test_an_interrupt_leaves_no_thread(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         extract(FakeFence(), path, ExpertRunner([Colour(span=15.0)]), ["colour"], stop)
     assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.parametrize(("span", "held"), [(90.0, 2), (LONG_SPAN + 1, 1)])
+def test_of_long_pieces_of_sound_a_lane_holds_one(tmp_path: Path, span: float, held: int) -> None:
+    talk = Talk(span=span)
+    lane = ExpertLane(ExpertRunner([talk]), "talk")
+    assert sum(lane._room.acquire(blocking=False) for _ in range(3)) == held
+    path = write_media(tmp_path / "long.mp4", seconds=2.5 * span, seed=3)
+    assert [track.values.tolist() for track in in_turn(path, talk) if isinstance(track, Track)] == [
+        [row]
+        for row in run(path, [Talk(span=span)]).outputs["talk"].values.tolist()  # type: ignore[union-attr]
+    ]

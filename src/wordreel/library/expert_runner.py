@@ -17,6 +17,7 @@ from wordreel.nets.runtime import cores
 from wordreel.types import Absent, Track
 
 Result = TypeVar("Result")
+LONG_SPAN = 600.0  # seconds of sound
 
 
 class ExpertFailed(Exception):
@@ -61,7 +62,8 @@ class ExpertRunner:
 class ExpertLane:
     """One expert over one file, in a thread of its own: a piece is processed while the next is decoded.
 
-    A lane holds the piece in work and one more; `push` waits until there is room.
+    A lane holds the piece in work and one more; of long pieces of sound, the one in work alone, because half
+    an hour takes 115 MB and the next is being gathered. `push` waits until there is room.
     """
 
     def __init__(self, runner: ExpertRunner, name: str) -> None:
@@ -79,7 +81,8 @@ class ExpertLane:
             self._chunker = FrameChunker(span)
         self._reader: ChunkReader | None = None
         self._pieces: queue.SimpleQueue[Piece | None] = queue.SimpleQueue()
-        self._room = threading.Semaphore(2)
+        long = isinstance(self._chunker, SoundChunker) and span > LONG_SPAN
+        self._room = threading.Semaphore(1 if long else 2)
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
         self._cancelled = False

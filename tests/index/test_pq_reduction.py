@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from wordreel.index.cached import DAMAGE
 from wordreel.index.pq_reduction import BITS, WIDTH, Reduction, _bits, _packed, fit_reduction
 
 
@@ -83,13 +84,14 @@ def test_a_reduction_is_written_and_read():
         {"places": [[-1], []]},
         {"refined": [[0, 0]]},
         {"refined": [[0, 10**6]]},
+        {"refined": [[0, 10**30]]},
     ],
 )
 def test_damaged_layouts_are_refused(damage):
     items, queries = world(4)
     reduction = fit_reduction(items, queries, 2, 10)
     layout = {**reduction.layout(), **damage}
-    with pytest.raises(ValueError):
+    with pytest.raises(DAMAGE):
         Reduction.read(layout, 12, reduction.numbers()[: Reduction.size(layout, 12)])
 
 

@@ -23,7 +23,8 @@ from wordreel.index.recall import MeasuredRecall
 from wordreel.progress import ProgressCallback
 from wordreel.types import Bool, Float32
 
-DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)  # what reading a damaged file may raise
+# What reading a damaged file may raise:
+DAMAGE = (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError)
 VERSION = 2
 TAIL = 0.05  # share of rows that are not in the index at which it is built again
 

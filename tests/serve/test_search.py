@@ -12,7 +12,8 @@ from tests.serve.conftest import opened, running
 from wordreel.search.scoring import PLAIN
 from wordreel.search.searcher import Searcher
 from wordreel.serve import schemas
-from wordreel.serve.answer_cache import SECONDS, AnswerCache, ForgetAnswers, SearchAnswer
+from wordreel.serve.answer_cache import SECONDS, AnswerCache, ForgetAnswers
+from wordreel.serve.search_answer import SearchAnswer
 
 
 def test_hits_are_those_of_the_library(site, library):
@@ -329,7 +330,7 @@ class LibraryState:
 def test_an_answer_is_given_again_until_something_changes():
     clock = [0.0]
     answers = AnswerCache(lambda: clock[0])
-    state, answer = LibraryState(), SearchAnswer(b"{}", ())
+    state, answer = LibraryState(), SearchAnswer(b"{}")
     answers.put(state, "dog", answer)
     assert answers.get(state, "dog") is answer
     assert answers.get(state, "cat") is None
@@ -361,9 +362,9 @@ def test_requests_that_may_change_something_forget_answers(method, path, forgott
     answers, state = AnswerCache(), LibraryState()
 
     async def app(scope, receive, send):
-        answers.put(state, "meanwhile", SearchAnswer(b"{}", ()))
+        answers.put(state, "meanwhile", SearchAnswer(b"{}"))
 
-    answers.put(state, "before", SearchAnswer(b"{}", ()))
+    answers.put(state, "before", SearchAnswer(b"{}"))
     asyncio.run(ForgetAnswers(app, answers)({"type": "http", "method": method, "path": path}, None, None))
     found = [answers.get(state, question) for question in ("before", "meanwhile")]
     assert [one is None for one in found] == [forgotten] * 2

@@ -192,7 +192,8 @@ def searchable(config: VideoTextConfig) -> bool:
 def from_json(value: Mapping[str, Any]) -> VideoTextConfig:
     """A configuration from its plain values.
 
-    >>> from_json(dataclasses.asdict(Clip4ClipConfig(head="lstm"))) == Clip4ClipConfig(head="lstm")
+    >>> from dataclasses import asdict
+    >>> from_json(asdict(Clip4ClipConfig(head="lstm"))) == Clip4ClipConfig(head="lstm")
     True
     """
     try:

@@ -4,7 +4,9 @@ The codes of a shard, scanned by one thread, give its items in the order of appr
 scores them from the full vectors, best first, in blocks that double, and compares the two scores: in the last
 block their difference has mean μ and standard deviation σ. An item that is not scored yet is approximately at
 most a, so it is among the best k with a probability of at most Q((s − a − μ) / σ), where s is the k-th score
-so far and Q the upper tail of the normal distribution. The search ends when, among as many further items as
+so far and Q the upper tail of the normal distribution. Items unlike most have larger differences than a
+normal distribution would, so σ is at least what the largest of n differences suggests, which is σ √(2 ln n)
+above the mean of a normal distribution. The search ends when, among as many further items as
 it has scored, fewer than `MISSED` of the results are expected. So easy queries score few items and hard ones
 many, whatever the number of results, the bias, or the filter.
 """
@@ -226,9 +228,7 @@ class _Search:
         own = list(zip(self.scans, self._scores, strict=True))
         differences = np.concatenate([known[start:] - scan.near[start : len(known)] for scan, known in own])
         left = [len(known) < len(scan.near) for scan, known in own]
-        mean, deviation = (
-            (float(differences.mean()), float(differences.std())) if len(differences) else (0.0, 0.0)
-        )
+        mean, deviation = _mean_and_deviation(differences)
         expected = 0.0
         for (scan, known), more in zip(own, left, strict=True):
             near = float(scan.near[len(known)]) if more else scan.end
@@ -265,6 +265,20 @@ def _finish(searches: Sequence[_Search]) -> None:
         list(shard_pool().map(score, range(len(waiting[0].scans))))
         waiting = [search for search in waiting if search.go_on(start)]
         start, end = end, 2 * end
+
+
+def _mean_and_deviation(differences: Float32) -> tuple[float, float]:
+    """Of a normal distribution whose upper tail is as long as that of the differences.
+
+    >>> _mean_and_deviation(np.array([-1.0, 1.0], np.float32))
+    (0.0, 1.0)
+    >>> _mean_and_deviation(np.array([0.0] * 99 + [1.0], np.float32))[1] > 0.3
+    True
+    """
+    if len(differences) < 2:
+        return (float(differences[0]) if len(differences) else 0.0), 0.0
+    mean, largest = float(differences.mean()), float(differences.max())
+    return mean, max(float(differences.std()), (largest - mean) / math.sqrt(2 * math.log(len(differences))))
 
 
 def _upper_tail(deviations: float) -> float:

@@ -13,6 +13,10 @@ error of a score down to `ERROR` of what lies between good items and the very be
 what a search must tell apart, however far other items are away.
 
 C is the mean of the queries' second moment and the items' own, since items are queries too (look-alikes).
+
+Directions of nearly equal λ are turned among themselves at random. Eigenvectors tell kinds of items apart, so
+a rare kind lies in few directions, far beyond what the others need there and what a code can say; turned, it
+is a little of everything.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ BITS = 4  # of a code
 WIDTH = 8  # directions that share a code, at most
 LIKE_ITEMS = 0.3  # the share of C that is the items' own
 RIDGE = 1e-3  # of C in every direction
+ALIKE = 2.0  # directions whose λ differ by less than this factor are turned together
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +199,24 @@ def _directions(items: Float32, queries: Float32 | None) -> tuple[Float64, Float
     root, inverse = (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T
     centred = wide - wide.mean(axis=0)
     spread, turned = np.linalg.eigh(root @ (centred.T @ centred / len(wide)) @ root)
-    spread, turned = np.maximum(spread[::-1], 0.0), turned[:, ::-1]
+    spread, turned = _turned(np.maximum(spread[::-1], 0.0), turned[:, ::-1])
     return spread, (root @ turned).astype(np.float32), (inverse @ turned).astype(np.float32)
+
+
+def _turned(spread: Float64, vectors: Float64) -> tuple[Float64, Float64]:
+    """Eigenvalues, largest first, and eigenvectors, those of alike values turned among themselves."""
+    rng = np.random.default_rng(0)
+    turned, start = vectors.copy(), 0
+    values = spread.copy()
+    while start < len(spread):
+        end = start + int(np.searchsorted(-spread[start:], -spread[start] / ALIKE, side="right"))
+        end = max(end, start + 1)
+        turn = np.linalg.qr(rng.normal(size=(end - start, end - start)))[0]
+        turned[:, start:end] = vectors[:, start:end] @ turn
+        values[start:end] = np.square(turn.T) @ spread[start:end]
+        start = end
+    order = np.argsort(-values, kind="stable")
+    return values[order], turned[:, order]
 
 
 def _unit_trace(moment: Float64) -> Float64:

@@ -148,6 +148,11 @@ class Kept:
         return kept
 
 
+def vectors_of(model: Model, texts: Sequence[str]) -> Float32:
+    """`[texts, experts, dim]`: the embeddings of texts."""
+    return np.stack([query.vectors for query in model.encode(texts)])
+
+
 class Encoded(Model):
     """A model that encodes each caption once: the learned row by checkpoint, the bridge's rows for all."""
 
@@ -164,7 +169,7 @@ class Encoded(Model):
         folder = cache / "captions"
         self._known = Kept(
             folder / f"bridge-{bridge.fingerprint}",
-            lambda texts: np.stack([query.vectors for query in bridge.encode(texts)]),
+            lambda texts: vectors_of(bridge, texts),
         )
         self._learned: Kept | None = None
         if path is not None:

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 from common import Facts, parse_weights, parser, progress
-from engines import Encoded, Kept
+from engines import Encoded, Kept, vectors_of
 from row_weights import Strangers, choosing, left_out, strangers
 
 from wordreel.evaluate.metrics import retrieval_metrics
 from wordreel.evaluate.tables import markdown
-from wordreel.models.bridge import SENTENCES, Bridge, ClassSpace, wordings_of
 from wordreel.models.bridge import WEIGHTS as BRIDGE
+from wordreel.models.bridge import Bridge, ClassSpace, wordings_of
 from wordreel.models.reel.model import WEIGHTS
 from wordreel.models.reel.runtime import ROW
 from wordreel.types import Float32
@@ -50,18 +50,13 @@ class LargerBridge(Bridge):
         self._larger, self._share = encode, share
         self._larger_spaces: dict[str, ClassSpace] = {}
 
-    def class_rows(self, texts: Sequence[str]) -> Float32:
-        """`[texts, experts, dim]`, as `encode` has them."""
-        small, large = self._encoder.encode(list(texts)), self._larger(texts)
-        rows = np.zeros((len(texts), len(self.experts), self.dim), np.float32)
-        for row, expert in enumerate(self.experts):
-            if expert in SENTENCES:
-                rows[:, row] = small
-                continue
-            chances = (1 - self._share) * self._spaces[expert].chances(small)
-            chances += self._share * self._larger_space(expert).chances(large)
-            rows[:, row] = self._spaces[expert].queries(chances)
-        return rows
+    def _class_chances(self, texts: Sequence[str], sentences: Float32) -> dict[str, Float32]:
+        large = self._larger(texts)
+        return {
+            expert: (1 - self._share) * space.chances(sentences)
+            + self._share * self._larger_space(expert).chances(large)
+            for expert, space in self._spaces.items()
+        }
 
     def _larger_space(self, expert: str) -> ClassSpace:
         if expert not in self._larger_spaces:
@@ -76,7 +71,10 @@ class WithLarger(Encoded):
 
     def __init__(self, store: WeightStore, cache: Path, path: Path, bridge: LargerBridge, name: str) -> None:
         super().__init__(store, cache, path)
-        self._known = Kept(cache / "captions" / f"bridge-{bridge.fingerprint}-{name}", bridge.class_rows)
+        self._known = Kept(
+            cache / "captions" / f"bridge-{bridge.fingerprint}-{name}",
+            lambda texts: vectors_of(bridge, texts),
+        )
 
 
 def rows_of(label: str, encoder: str, found: Sequence[Strangers]) -> list[dict[str, Any]]:

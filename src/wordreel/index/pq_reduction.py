@@ -206,11 +206,9 @@ def _directions(items: Float32, queries: Float32 | None) -> tuple[Float64, Float
 def _turned(spread: Float64, vectors: Float64) -> tuple[Float64, Float64]:
     """Eigenvalues, largest first, and eigenvectors, those of alike values turned among themselves."""
     rng = np.random.default_rng(0)
-    turned, start = vectors.copy(), 0
-    values = spread.copy()
+    values, turned, start = spread.copy(), vectors.copy(), 0
     while start < len(spread):
         end = start + int(np.searchsorted(-spread[start:], -spread[start] / ALIKE, side="right"))
-        end = max(end, start + 1)
         turn = np.linalg.qr(rng.normal(size=(end - start, end - start)))[0]
         turned[:, start:end] = vectors[:, start:end] @ turn
         values[start:end] = np.square(turn.T) @ spread[start:end]

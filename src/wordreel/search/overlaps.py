@@ -28,9 +28,7 @@ def overlapping_rows(
     A whole video overlaps all of its moments; without `wholes` it counts only where it has no clips.
     """
     order, edges = snapshot.segments
-    at = np.searchsorted(snapshot.video_numbers, videos)
-    known = at < len(snapshot.video_numbers)
-    known[known] = snapshot.video_numbers[at[known]] == videos[known]
+    at, known = snapshot.video_places(videos)
     at = at[known]
     try:
         first, last = (np.array(times, np.float64)[known] for times in (starts, ends))

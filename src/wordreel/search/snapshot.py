@@ -121,6 +121,13 @@ class LibrarySnapshot:
             return np.zeros(0, np.int64)
         return order[starts[at] : starts[at + 1]]
 
+    def video_places(self, numbers: Int64) -> tuple[Int64, Bool]:
+        """The place of each of these videos among `video_numbers`, and whether it has one."""
+        at = np.searchsorted(self.video_numbers, numbers)
+        known = at < len(self.video_numbers)
+        known[known] = self.video_numbers[at[known]] == numbers[known]
+        return at, known
+
     def clip_rows(self, content: str) -> Int64:
         """The rows of one video's clips; of its whole where it has no clips."""
         rows = self.rows(content)

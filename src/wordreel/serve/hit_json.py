@@ -77,11 +77,9 @@ def _expert_shares(
     if weights is None or not contents:
         return [{} for _ in contents]
     snapshot, experts = searcher.snapshot, searcher.model.experts
-    numbers, every = snapshot.columns.numbers(contents), snapshot.video_numbers
-    at = np.minimum(np.searchsorted(every, numbers), max(0, len(every) - 1))
-    known = np.flatnonzero(every[at] == numbers)
+    at, known = snapshot.video_places(snapshot.columns.numbers(contents))
     shares = np.zeros((len(contents), len(experts)))
-    if len(known):
+    if known.any():
         rows, starts = take_segments(*snapshot.segments, at[known])
         shares[known] = np.logical_or.reduceat(snapshot.gallery.available[rows], starts, axis=0)
     shares *= np.asarray(weights, np.float64)

@@ -38,13 +38,18 @@ class SentenceEncoder:
     """Encodes sentences as unit vectors whose cosine is their similarity in meaning (all-MiniLM-L6-v2).
 
     A sentence gets the same vector in any batch (to float32 rounding); only its first 256 tokens count. The
-    empty sentence has a unit vector, too.
+    empty sentence has a unit vector, too. A `repeatable` encoder gives a list of sentences the same bits,
+    whatever was encoded before: the network always computes them, all together.
     """
 
     dim = DIM
 
     def __init__(
-        self, store: WeightStore | None = None, network: Path | None = None, trained: str = ""
+        self,
+        store: WeightStore | None = None,
+        network: Path | None = None,
+        trained: str = "",
+        repeatable: bool = False,
     ) -> None:
         """`network` is a fine-tuned network to use instead; `trained` identifies it in the fingerprint."""
         store = store or WeightStore()
@@ -60,6 +65,7 @@ class SentenceEncoder:
         self._name = network.stem if network else f"minilm-{self.fingerprint}"
         self._file = network or store.file(WEIGHTS, "network.onnx")
         self._tokenizer_file = store.file(WEIGHTS, "tokenizer.json")
+        self._repeatable = repeatable
         self._lock = threading.Lock()
         self._loaded: Network | None = None
         self._first_tokens = 0  # that were encoded without loading the network
@@ -69,7 +75,7 @@ class SentenceEncoder:
         """`[n, 384]`, one unit row per sentence, in order."""
         if isinstance(sentences, str):
             raise TypeError("encode takes a list of sentences; put the sentence into a list")
-        if len(sentences) > MAX_CACHED_BATCH:
+        if self._repeatable or len(sentences) > MAX_CACHED_BATCH:
             return self._encode(sentences, batch)
         return self._encode_cached(sentences, lambda new: self._encode(new, batch))
 
@@ -158,7 +164,7 @@ class SentenceEncoder:
         rows = np.zeros((len(sentences), DIM), np.float32)
         tokens = self.pieces(sentences, MAX_TOKENS)
         order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
-        if self._encodes_first(sum(map(len, tokens))):
+        if not self._repeatable and self._encodes_first(sum(map(len, tokens))):
             for row, sentence in enumerate(tokens):
                 rows[row] = self._first_encoder(sentence)
             return rows
@@ -205,11 +211,15 @@ _sharing = Lock()
 
 
 def shared_encoder(store: WeightStore) -> SentenceEncoder:
-    """The encoder of a store, one for all experts that use it at the same time."""
+    """The encoder of a store, one for all experts that use it at the same time.
+
+    It is repeatable, so that a track is the same to the bit whichever worker made it: the padding of another
+    batch and the arithmetic of the first queries would each change the last bits.
+    """
     with _sharing:
         encoder = _shared.get(store.root)
         if encoder is None:
-            encoder = _shared[store.root] = SentenceEncoder(store)
+            encoder = _shared[store.root] = SentenceEncoder(store, repeatable=True)
         return encoder
 
 

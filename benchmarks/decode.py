@@ -1,10 +1,14 @@
 """How much the fence costs: frames through `Fence.stream` against a plain PyAV loop over the same file.
 
-    python benchmarks/decode.py [FILE_OR_FOLDER ...] [--repeat 3] [--seconds 60] [--height 720]
+    python benchmarks/decode.py [FILE_OR_FOLDER ...] [--repeat 3] [--height 720] [--hwaccel cuda]
 
 The plain loop decodes every frame with the same thread settings and does nothing else, so it is the bound
 for exact frames. Both are run in turn, again and again, in one process; the best times are compared. The
 result is JSON on standard output: `ratio` is fence / plain, `times_real_time` is media seconds / seconds.
+
+With `--hwaccel`, the last case is also decoded on that device: `files` says how many files it decoded and on
+how many it failed, `largest_difference` compares the frames (0 to 255) with those of software, and
+`cpu_seconds` is the processor time of all decoders.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,7 +27,8 @@ import av
 import numpy as np
 
 from wordreel.errors import MediaError
-from wordreel.media import AudioNeed, Fence, FrameNeed, Need
+from wordreel.media import AudioNeed, Fence, FrameNeed, Frames, Need
+from wordreel.media.hw_devices import DEVICES, HwDevices
 
 CASES: dict[str, list[Need]] = {
     "1 fps at 256 px": [FrameNeed(1, 256)],
@@ -111,12 +117,58 @@ def measure(path: Path, fence: Fence, repeat: int) -> dict[str, object]:
     }
 
 
+class Counted(HwDevices):
+    """Devices that count the files they have decoded, and failed on."""
+
+    def __init__(self, setting: str) -> None:
+        super().__init__(setting)
+        self.files = {"decoded": 0, "failed": 0}
+
+    def record(self, name: str, worked: bool) -> None:
+        super().record(name, worked)
+        self.files["decoded" if worked else "failed"] += 1
+
+
+def compare(path: Path, device: str, repeat: int) -> dict[str, object]:
+    """The last case in software and on a device, in turn: best times, processor time and the frames."""
+    needs = list(CASES.values())[-1]
+    taken: dict[str, list[float]] = {"off": [], device: []}
+    spent = dict.fromkeys(taken, 0.0)
+    files = {"decoded": 0, "failed": 0}
+    frames: dict[str, list[Frames]] = {}
+    for _ in range(repeat):
+        for setting in taken:
+            devices, begun = Counted(setting), time.perf_counter()
+            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            with Fence(devices=devices) as fence:
+                windows = list(fence.stream(path, needs))
+            taken[setting].append(time.perf_counter() - begun)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent[setting] += after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
+            files = {kind: count + devices.files[kind] for kind, count in files.items()}
+            frames[setting] = [
+                part for window in windows for part in window.parts if isinstance(part, Frames)
+            ]
+    largest = max(
+        int(np.abs(a.images.astype(np.int16) - b.images).max(initial=0))
+        for a, b in zip(*frames.values(), strict=True)
+    )
+    return {
+        "files": files,
+        "seconds": {setting: round(min(times), 3) for setting, times in taken.items()},
+        "cpu_seconds": {setting: round(total / repeat, 3) for setting, total in spent.items()},
+        "ratio": round(min(taken[device]) / min(taken["off"]), 3),
+        "largest_difference": largest,
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("paths", nargs="*", type=Path, help="videos or folders; default: a synthetic video")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=60, help="length of the synthetic video")
     parser.add_argument("--height", type=int, default=720, help="height of the synthetic video")
+    parser.add_argument("--hwaccel", choices=list(DEVICES), help="compare this device with software")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, Fence() as fence:
         files = [f for p in arguments.paths for f in (sorted(p.iterdir()) if p.is_dir() else [p])]
@@ -126,6 +178,8 @@ def main() -> None:
         for file in files:
             try:
                 results.append(measure(file, fence, arguments.repeat))
+                if arguments.hwaccel:
+                    results[-1][arguments.hwaccel] = compare(file, arguments.hwaccel, arguments.repeat)
             except MediaError as error:
                 results.append({"file": file.name, "refused": error.reason})
     print(json.dumps({"cores": os.cpu_count(), "results": results}, indent=1))

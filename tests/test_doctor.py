@@ -1,9 +1,12 @@
 from tests.library.fakes import Colour, FakeFence, Talk, write_media
 from tests.search.conftest import ColourModel
 
+from wordreel import doctor
 from wordreel.api import Library
 from wordreel.doctor import run_checks
+from wordreel.errors import MediaError
 from wordreel.library import LibraryStore, add
+from wordreel.media.hw_devices import HwDevice, HwDevices
 from wordreel.weights.store import WeightStore
 
 
@@ -34,3 +37,29 @@ def test_features_of_an_earlier_version_are_counted(tmp_path, monkeypatch):
     found = {finding.what: finding for finding in run_checks(tmp_path / "library")}
     assert found[what].detail.startswith("1 items have those of an earlier version")
     assert found[what].next_step.command == "add FOLDER"
+
+
+def test_what_decodes(monkeypatch):
+    def decoding(setting):
+        monkeypatch.setenv("WORDREEL_HWACCEL", setting)
+        return [(finding.state, finding.detail) for finding in doctor._decoding()]
+
+    class Working:
+        def __init__(self, limits, device):
+            if device.name == "vaapi":
+                raise MediaError("no driver")
+
+        def kill(self):
+            pass
+
+    monkeypatch.setattr(doctor, "WorkerProcess", Working)
+    assert decoding("off") == [("ok", "in software, because WORDREEL_HWACCEL is off")]
+    assert decoding("vaapi") == [("note", "in software: VAAPI could not be used, no driver")]
+    assert decoding("cuda") == [("ok", "NVDEC (cuda) for all videos it can decode, software for the others")]
+    assert decoding("fast")[0][0] == "error"
+    monkeypatch.setattr(doctor, "process_devices", lambda: HwDevices("auto"))
+    monkeypatch.setattr(HwDevice, "present", lambda device: False)
+    assert "this machine has no hardware decoder" in decoding("auto")[0][1]
+    monkeypatch.setattr(HwDevice, "present", lambda device: device.name != "cuda")
+    assert [state for state, _ in decoding("auto")] == ["note", "ok"]
+    assert decoding("auto")[1][1].startswith("VideoToolbox (videotoolbox) for large videos")

@@ -10,10 +10,13 @@ from pathlib import Path
 from shutil import disk_usage
 from typing import TYPE_CHECKING
 
-from wordreel.errors import LibraryError, NextStep, WordreelError
+from wordreel.errors import LibraryError, MediaError, NextStep, WordreelError
 from wordreel.experts import registry
 from wordreel.library.catalogue import NAME
 from wordreel.library.embeddings import Gallery
+from wordreel.media.hw_devices import DEVICES, VARIABLE, process_devices
+from wordreel.media.types import Limits
+from wordreel.media.worker_process import WorkerProcess
 from wordreel.search.degenerate_embeddings import degenerate_embeddings
 from wordreel.weights import registry as weights
 from wordreel.weights.store import WeightStore
@@ -25,6 +28,8 @@ PACKAGES = ("av", "faster-whisper", "numpy", "onnx", "onnxruntime", "opencv-pyth
 MIN_FREE_BYTES = 2 * 2**30
 REINDEX = NextStep("embed the library again", "reindex")
 DRIVER = NextStep("check the driver of the GPU, and that its memory is free")
+NO_DEVICE = NextStep(f"check the driver of the GPU, or set {VARIABLE} to off")
+DECODING = "video decoding"
 FETCH = NextStep("fetch the weights", "weights fetch")
 
 
@@ -49,6 +54,7 @@ def run_checks(library: Path) -> Iterator[Finding]:
     """
     store = WeightStore()
     yield from _environment(store.root)
+    yield from _decoding()
     yield from _weights(store)
     yield from _sentences(store)
     yield from _library(library, store)
@@ -67,6 +73,32 @@ def _environment(root: Path) -> Iterator[Finding]:
     step = None if enough else NextStep("set WORDREEL_WEIGHTS to a folder on a larger disk")
     detail = f"{free / 2**30:.1f} GiB in {root}"
     yield Finding("ok" if enough else "note", "free space for weights", detail, step)
+
+
+def _decoding() -> Iterator[Finding]:
+    """What decodes videos: every device that is there decodes a test film inside the fence."""
+    try:
+        devices = process_devices()
+    except WordreelError as error:
+        yield Finding("error", DECODING, error.message, error.next_step)
+        return
+    if devices.setting == "off":
+        yield Finding("ok", DECODING, f"in software, because {VARIABLE} is off")
+        return
+    if not devices.usable():
+        titles = ", ".join(device.title for device in DEVICES.values())
+        yield Finding("ok", DECODING, f"in software: this machine has no hardware decoder ({titles})")
+    for name in devices.usable():
+        title = DEVICES[name].title
+        try:
+            WorkerProcess(Limits(), DEVICES[name]).kill()
+        except MediaError as error:
+            detail = f"in software: {title} could not be used, {error.message}"
+            yield Finding("note", DECODING, detail, NO_DEVICE)
+            continue
+        which = "all videos it can decode" if devices.forced else "large videos"
+        yield Finding("ok", DECODING, f"{title} ({name}) for {which}, software for the others")
+        return
 
 
 def _weights(store: WeightStore) -> Iterator[Finding]:

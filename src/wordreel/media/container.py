@@ -47,7 +47,9 @@ class DescriptorReader:
         return True
 
 
-def open_container(descriptor: int, size: int, container: Container, limits: Limits) -> Any:
+def open_container(
+    descriptor: int, size: int, container: Container, limits: Limits, hwaccel: Any = None
+) -> Any:
     """A PyAV container over the descriptor, read by exactly the demuxer that was sniffed."""
     import av
 
@@ -68,6 +70,7 @@ def open_container(descriptor: int, size: int, container: Container, limits: Lim
             options=options,
             buffer_size=_BUFFER,
             metadata_errors="replace",
+            hwaccel=hwaccel,
         )
     except (av.error.MemoryError, MemoryError):
         raise

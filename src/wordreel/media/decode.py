@@ -30,7 +30,7 @@ def decode_windows(
     """Send `begin`, then for each window its `frame` and `sound` messages and a `window`."""
     frame_needs = {i: n for i, n in enumerate(needs) if isinstance(n, FrameNeed)}
     audio_needs = {i: n for i, n in enumerate(needs) if isinstance(n, AudioNeed)}
-    opened = task.open()
+    opened = task.open_video()
     stream = video_stream(opened)
     if task.container.picture or is_single_gif(task):
         _decode_still(opened, stream, task, frame_needs, send)
@@ -140,10 +140,11 @@ def _decode_still(
 def threads(stream: Any) -> None:
     """Two decoding threads: enough to hide the reading, few enough to share the machine.
 
-    Small pictures are decoded so fast that threads spend more on one another than they gain.
+    Small pictures are decoded so fast that threads spend more on one another than they gain, and those that
+    a device decodes only wait for it.
     """
     context = stream.codec_context
-    small = 0 < context.width * context.height <= SMALL
+    small = context.is_hwaccel or 0 < context.width * context.height <= SMALL
     stream.thread_type = "SLICE" if small else "AUTO"
     context.thread_count = 1 if small else 2
 

@@ -13,15 +13,20 @@ from wordreel.media.types import Limits
 
 @dataclass(frozen=True)
 class DecodeTask:
-    """A file to decode: its descriptor, size and container, and the limits on it."""
+    """A file to decode: its descriptor, size and container, its limits, and the device for its video."""
 
     descriptor: int
     size: int
     container: Container
     limits: Limits
+    hwaccel: Any = None  # PyAV's `HWAccel`; None decodes in software
 
     def open(self) -> Any:
         return open_container(self.descriptor, self.size, self.container, self.limits)
+
+    def open_video(self) -> Any:
+        """The same, to decode the video on the device if there is one."""
+        return open_container(self.descriptor, self.size, self.container, self.limits, self.hwaccel)
 
 
 def is_single_gif(task: DecodeTask) -> bool:

@@ -1,4 +1,4 @@
-"""Decode untrusted files in worker processes that can die, and whole-file helpers for single files."""
+"""Decode untrusted files in worker processes that can die."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
-from wordreel.errors import BrokenMedia, MediaError, NotMedia
+from wordreel.errors import BrokenMedia, MediaError
 from wordreel.media import wire
 from wordreel.media.cut_report import CutReport, Watch, write_cut
 from wordreel.media.cut_request import CutRequest
 from wordreel.media.files import OpenFile, open_media
-from wordreel.media.types import AudioNeed, FrameNeed, Frames, Limits, MediaInfo, Need, Sound, Window
+from wordreel.media.hw_devices import DEVICES, HwDevice, HwDevices, process_devices
+from wordreel.media.types import FrameNeed, Limits, MediaInfo, Need, Window
 from wordreel.media.window_reader import StreamRequest, read_windows
 from wordreel.media.worker_process import WorkerProcess
 
@@ -33,14 +33,16 @@ class Fence:
 
     Args:
         limits: What a file may cost: pixels, seconds, bytes, memory and time.
+        devices: Hardware decoders for large videos; if None, as `WORDREEL_HWACCEL` says.
 
     >>> with Fence() as fence:
     ...     fence.limits.pixels
     64000000
     """
 
-    def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
+    def __init__(self, limits: Limits = Limits(), devices: HwDevices | None = None) -> None:  # noqa: B008 - frozen
         self.limits = limits
+        self._devices = process_devices() if devices is None else devices
         self._lock = threading.Lock()
         self._idle: list[WorkerProcess] = []
         self._closed = False
@@ -103,7 +105,7 @@ class Fence:
             yield from read_windows(worker, request, self.limits)
 
     def _run(self, path: Path, request: StreamRequest) -> Iterator[Window]:
-        with self._file(path) as file, self._worker() as worker:
+        with self._file(path) as file:
             header = {
                 "do": "stream",
                 "needs": [asdict(need) for need in request.needs],
@@ -111,9 +113,56 @@ class Fence:
                 "start": request.start,
                 "stop": request.stop,
                 "sparse": request.sparse,
+                **self._about(file),
             }
-            worker.command(file.descriptor, {**header, **self._about(file)})
-            yield from read_windows(worker, request, self.limits)
+            returned = 0
+            device = self._choose_device(file, request)
+            if device is not None:
+                try:
+                    with self._device_worker(device) as worker:
+                        worker.command(file.descriptor, header)
+                        for window in read_windows(worker, request, self.limits):
+                            returned += 1
+                            yield window
+                    return
+                except MediaError:
+                    # The file or the device is at fault. Software starts over, and says which.
+                    pass
+            with self._worker() as worker:
+                worker.command(file.descriptor, header)
+                # Windows are the same however they are decoded: those that were returned are dropped.
+                yield from islice(read_windows(worker, request, self.limits), returned, None)
+
+    def _choose_device(self, file: OpenFile, request: StreamRequest) -> HwDevice | None:
+        """The device that decodes a file faster than software would."""
+        usable = self._devices.usable()
+        if not usable or request.sparse or not any(isinstance(need, FrameNeed) for need in request.needs):
+            return None
+        header = {"do": "choose device", "devices": usable, "forced": self._devices.forced}
+        span = {"start": request.start, "stop": request.stop}
+        with self._worker() as worker:
+            worker.command(file.descriptor, {**header, **span, **self._about(file)})
+            name = wire.get_text(worker.receive(), "name")
+        return DEVICES[name] if name in usable else None
+
+    @contextmanager
+    def _device_worker(self, device: HwDevice) -> Iterator[WorkerProcess]:
+        """A worker of its own for one file, which ends with it; whether the device worked is recorded."""
+        worked = True
+        try:
+            worker = WorkerProcess(self.limits, device)
+            try:
+                yield worker
+            finally:
+                worker.kill()
+        except wire.ProtocolError as error:
+            worked = False
+            raise BrokenMedia(f"the decoder misbehaved on this file: {error}") from error
+        except MediaError:
+            worked = False
+            raise
+        finally:
+            self._devices.record(device.name, worked)
 
     def cut(self, path: Path, request: CutRequest, descriptor: int, watch: Watch = Watch()) -> CutReport:  # noqa: B008 - frozen
         """Write a moment of a file to another, open for writing, which `watch` may stop.
@@ -204,89 +253,3 @@ def _info(header: dict[str, Any], file: OpenFile) -> MediaInfo:
         audio_codec=wire.get_text(header, "audio_codec", 40),
         sample_rate=wire.get_int(header, "sample_rate", 0, 2**31),
     )
-
-
-def probe(path: Path) -> MediaInfo:
-    """What a file is, like `Fence.probe` with a fence of its own.
-
-    Args:
-        path: A video, a sound or a picture.
-
-    Raises:
-        MediaError: It is not media, is damaged, or exceeds the limits.
-
-    >>> import cv2, tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "black.png"
-    >>> _ = cv2.imwrite(str(path), np.zeros((20, 30, 3), np.uint8))
-    >>> info = probe(path)
-    >>> info.kind, info.width, info.height
-    ('image', 30, 20)
-    """
-    with Fence() as fence:
-        return fence.probe(path)
-
-
-def frames(
-    path: Path,
-    rate: float = 1.0,
-    short_side: int = 256,
-    start: float | None = None,
-    end: float | None = None,
-    sparse: bool = False,
-) -> Frames:
-    """Frames at `start + k / rate` until `end`, each the one displayed at its time.
-
-    Args:
-        path: A video or a picture.
-        rate: Frames per second.
-        short_side: The shorter side is scaled down to this many pixels.
-        start: Seconds; the beginning if None.
-        end: Seconds; the end of the file if None.
-        sparse: Return the key frame at or before each time instead, each once and with its true time: far
-            cheaper, and unevenly spaced.
-
-    Raises:
-        MediaError: The file cannot be decoded; `NotMedia` if it has no pictures.
-
-    >>> import cv2, tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "black.png"
-    >>> _ = cv2.imwrite(str(path), np.zeros((20, 30, 3), np.uint8))
-    >>> frames(path).images.shape
-    (1, 20, 30, 3)
-    """
-    request = StreamRequest((FrameNeed(rate, short_side),), 60.0, start or 0.0, end, sparse)
-    with Fence() as fence:
-        parts = [window.parts[0] for window in fence.run(path, request)]
-    filled = [part for part in parts if isinstance(part, Frames) and len(part)]
-    if not filled:
-        if any(part is None for part in parts):
-            raise NotMedia("there are no pictures in this file, only sound")
-        return next(part for part in parts if isinstance(part, Frames))
-    images = filled[0].images if len(filled) == 1 else np.concatenate([part.images for part in filled])
-    return Frames(images, np.concatenate([part.times for part in filled]), 1.0 / rate)
-
-
-def audio(path: Path, rate: int = 16000) -> Sound:
-    """All sound of a file, mono, from time 0.
-
-    Args:
-        path: A sound, or a video with sound.
-        rate: Samples per second.
-
-    Raises:
-        MediaError: The file cannot be decoded; `NotMedia` if it has no sound.
-
-    >>> import tempfile, wave
-    >>> path = Path(tempfile.mkdtemp()) / "silence.wav"
-    >>> with wave.open(str(path), "wb") as file:
-    ...     file.setparams((1, 2, 16000, 0, "NONE", ""))
-    ...     file.writeframes(bytes(2 * 16000))
-    >>> audio(path).seconds
-    1.0
-    """
-    with Fence() as fence:
-        windows = list(fence.stream(path, [AudioNeed(rate)]))
-    pieces = [part.samples for window in windows if isinstance(part := window.parts[0], Sound)]
-    if not pieces:
-        raise NotMedia("there is no sound in this file")
-    return Sound(np.concatenate(pieces), rate)

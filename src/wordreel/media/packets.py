@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from wordreel.errors import BrokenMedia
+
 IsDisplayed = Callable[[int, int | None], bool]
 """Whether a frame on display from one stamp to another (None: the end) is needed by any sample."""
 
@@ -23,10 +25,15 @@ def decode_frames(container: Any, stream: Any, displayed: IsDisplayed | None = N
 
     A stream that breaks off simply ends here: what came before counts. With `displayed`, frames that no
     sample needs may be left out when no other frame depends on them, which saves their decoding.
+
+    On a device every error is raised: whether the file or the driver is at fault shows in software.
     """
     import av
 
     context = stream.codec_context
+    if context.is_hwaccel:
+        yield from _decode_on_device(container, stream, displayed)
+        return
     bad = 0
     for packet, needed in _with_lookahead(read_packets(container, stream), displayed):
         try:
@@ -48,6 +55,17 @@ def decode_frames(container: Any, stream: Any, displayed: IsDisplayed | None = N
         raise
     except (av.FFmpegError, ValueError):
         return
+
+
+def _decode_on_device(container: Any, stream: Any, displayed: IsDisplayed | None) -> Iterator[Any]:
+    context = stream.codec_context
+    for packet, needed in _with_lookahead(read_packets(container, stream), displayed):
+        if displayed is not None:
+            context.skip_frame = "DEFAULT" if needed else "NONREF"
+        for frame in packet.decode():
+            if frame.is_corrupt:
+                raise BrokenMedia("a frame came damaged from the device")
+            yield frame
 
 
 def read_packets(container: Any, stream: Any) -> Iterator[Any]:

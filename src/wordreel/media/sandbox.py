@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 import threading
 import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from wordreel.media.landlock import allow_only
 
 
 def confine(memory_bytes: int) -> None:
@@ -14,8 +19,7 @@ def confine(memory_bytes: int) -> None:
     The bound on descriptors is the fence's main wall: it allows exactly one, which the file to
     decode takes. While decoding, nothing else can be opened: no second file, no socket, no device.
     """
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    _forbid_writing()
     _lower(resource.RLIMIT_AS, memory_bytes)
     free = os.dup(0)
     os.close(free)
@@ -23,9 +27,67 @@ def confine(memory_bytes: int) -> None:
     die_with_parent()
 
 
+def confine_beside_device(
+    memory_bytes: int, descriptors: int, nodes: Sequence[str], readable: Sequence[str]
+) -> None:
+    """Bound a process in which a driver has been loaded, and leave it what decoding on the device takes.
+
+    Drivers reserve hundreds of gigabytes of addresses that they never use, so written memory is bounded
+    (`RLIMIT_DATA`) in place of addresses, beyond what the driver took. They open their device anew for
+    each decoder: that many descriptors stay free besides the file's, and where the kernel has Landlock they
+    can open the device's nodes only, and read what `readable` names.
+    """
+    taken = _written_bytes()
+    _forbid_writing()
+    _lower(resource.RLIMIT_DATA, taken + memory_bytes)
+    _lower(resource.RLIMIT_NOFILE, descriptor_limit(open_descriptors(), 1 + descriptors))
+    die_with_parent()
+    allow_only(nodes, readable)
+
+
+def open_descriptors() -> set[int]:
+    """The numbers of all open descriptors."""
+    listed = {int(entry.name) for entry in Path("/dev/fd").iterdir()}
+    return {number for number in listed if _is_open(number)}  # less that of the listing itself
+
+
+def descriptor_limit(taken: set[int], more: int) -> int:
+    """The smallest `RLIMIT_NOFILE` that lets a process open `more` descriptors besides those `taken`.
+
+    >>> descriptor_limit({0, 1, 2, 5}, 1), descriptor_limit({0, 1, 2, 5}, 3)
+    (4, 7)
+    """
+    number = -1
+    while more:
+        number += 1
+        more -= number not in taken
+    return number + 1
+
+
 def die_with_parent() -> None:
     """Watch the process that started this one, and leave when it is gone."""
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _forbid_writing() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def _written_bytes() -> int:
+    """What counts against `RLIMIT_DATA` now."""
+    if sys.platform != "linux":
+        return 0
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.split("VmData:")[1].split()[0])
 
 
 def _lower(which: int, value: int) -> None:

@@ -31,6 +31,10 @@ def scaled_size(width: int, height: int, short_side: int) -> tuple[int, int]:
     return max(1, round(width * factor)), max(1, round(height * factor))
 
 
+_PLANAR = {"nv12": "yuv420p", "p010le": "yuv420p10le"}
+"""Formats in which devices return frames, and the format of the same pixels in software."""
+
+
 class Scaler:
     """RGB copies of frames at one size, fixed by the first frame."""
 
@@ -39,6 +43,7 @@ class Scaler:
 
         self._need = need
         self._reformatter = VideoReformatter()
+        self._planar = VideoReformatter()
         self._size: tuple[int, int] | None = None
 
     def __call__(self, frame: Any) -> Any:
@@ -46,6 +51,9 @@ class Scaler:
         if self._size is None:
             self._size = scaled_size(frame.width, frame.height, self._need.short_side)
         width, height = self._size
+        if self._size == (frame.width, frame.height) and frame.format.name in _PLANAR:
+            # Without a change of size the two formats are converted in different ways.
+            frame = self._planar.reformat(frame, format=_PLANAR[frame.format.name])
         # Area averaging: each source pixel counts once, so fine patterns do not alias.
         return self._reformatter.reformat(
             frame, width, height, format="rgb24", interpolation="AREA", threads=1

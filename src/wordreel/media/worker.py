@@ -24,6 +24,7 @@ import av.audio.codeccontext
 import av.audio.fifo
 import av.audio.resampler
 import av.audio.stream
+import av.codec.hwaccel
 import av.subtitles.codeccontext
 import av.subtitles.stream
 import av.video.codeccontext
@@ -37,6 +38,7 @@ from wordreel.media.cut_request import CutRequest
 from wordreel.media.decode import decode_keyframes, decode_windows
 from wordreel.media.decode_task import DecodeTask
 from wordreel.media.formats import Container
+from wordreel.media.hw_decode import choose_device, confine_with_device, hwaccel
 from wordreel.media.media_info import read_info
 from wordreel.media.quick_look import decode_quick_look
 from wordreel.media.sandbox import confine, die_with_parent
@@ -48,6 +50,9 @@ def main() -> None:
     link = socket.socket(fileno=0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     av.logging.set_level(None)
+    if len(sys.argv) > 2:
+        _serve_on_device(link, int(sys.argv[1]), sys.argv[2])
+        return
     confine(int(sys.argv[1]))
     wire.send(link, {"is": "ready"})
     while True:
@@ -56,7 +61,10 @@ def main() -> None:
             return
         child = os.fork()
         if child == 0:
-            _in_fork(link, descriptors[0])
+            # PyAV's objects crash when the collector takes a ring apart; the fork's end frees them all.
+            gc.disable()
+            die_with_parent()
+            _serve(link, descriptors[0], None)
         os.close(descriptors[0])
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if status < 0:
@@ -65,18 +73,29 @@ def main() -> None:
             os._exit(status)
 
 
-def _in_fork(link: socket.socket, descriptor: int) -> NoReturn:
-    """Serve one command and leave; exit codes other than 0 end the worker too."""
-    # PyAV's objects crash when the collector takes a ring of them apart; the fork's end frees them all.
+def _serve_on_device(link: socket.socket, memory_bytes: int, device: str) -> None:
+    """Serve one command and leave: what a driver has opened does not survive a fork."""
     gc.disable()
-    die_with_parent()
+    try:
+        confine_with_device(memory_bytes, device)
+    except MediaError as error:
+        wire.send(link, {"is": "error", "class": "BrokenMedia", "reason": error.message})
+        return
+    wire.send(link, {"is": "ready"})
+    data, descriptors, _, _ = socket.recv_fds(link, 1, 1)
+    if data:
+        _serve(link, descriptors[0], hwaccel(device))
+
+
+def _serve(link: socket.socket, descriptor: int, device: Any) -> NoReturn:
+    """Serve one command and leave; exit codes other than 0 end the worker too."""
     try:
         command = wire.receive(link)
 
         def send(header: dict[str, Any], payload: Any = b"") -> None:
             wire.send(link, header, payload)
 
-        error = _execute(command, descriptor, send)
+        error = _execute(command, descriptor, device, send)
         if error is not None:
             send({"is": "error", "class": error[0], "reason": error[1]})
     except (wire.ConnectionClosed, BrokenPipeError, ConnectionError):
@@ -86,9 +105,9 @@ def _in_fork(link: socket.socket, descriptor: int) -> NoReturn:
     os._exit(0)
 
 
-def _execute(command: dict[str, Any], descriptor: int, send: Any) -> tuple[str, str] | None:
+def _execute(command: dict[str, Any], descriptor: int, device: Any, send: Any) -> tuple[str, str] | None:
     limits = Limits(**command["limits"])
-    task = DecodeTask(descriptor, command["size"], Container(**command["container"]), limits)
+    task = DecodeTask(descriptor, command["size"], Container(**command["container"]), limits, device)
     try:
         if command["do"] == "probe":
             send({"is": "info", **asdict(read_info(task))})
@@ -99,8 +118,12 @@ def _execute(command: dict[str, Any], descriptor: int, send: Any) -> tuple[str, 
         if command["do"] == "cut":
             cut(task, CutRequest(**command["cut"]), send)
             return None
-        needs = [_need(n) for n in command["needs"]]
         start, stop = command["start"], math.inf if command["stop"] is None else command["stop"]
+        if command["do"] == "choose device":
+            chosen = choose_device(task, command["devices"], command["forced"], start, stop)
+            send({"is": "device", "name": chosen})
+            return None
+        needs = [_need(n) for n in command["needs"]]
         if command["sparse"]:
             assert isinstance(needs[0], FrameNeed)  # noqa: S101 - the fence sends nothing else
             decode_keyframes(task, needs[0], start, stop, send)

@@ -14,6 +14,7 @@ from typing import Any
 
 from wordreel.errors import BrokenMedia, MediaError, NextStep, OverLimit
 from wordreel.media import wire
+from wordreel.media.hw_devices import HwDevice
 from wordreel.media.types import Limits
 
 _START_SECONDS = 60.0
@@ -31,21 +32,27 @@ _ENVIRONMENT = (
 
 
 class WorkerProcess:
-    """A subprocess and the socket to it. Not shared between threads."""
+    """A subprocess and the socket to it. Not shared between threads.
 
-    def __init__(self, limits: Limits) -> None:
+    One with a `device` decodes a single file, on that device.
+
+    Raises:
+        MediaError: It did not start, or its device does not decode.
+    """
+
+    def __init__(self, limits: Limits, device: HwDevice | None = None) -> None:
         self._limits = limits
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             # Space for a few frames, so that the worker decodes on while the parent is busy.
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
-        environment = {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
+        passed = (*_ENVIRONMENT, *(device.environment if device else ()))
+        environment = {key: os.environ[key] for key in passed if key in os.environ}
         # Few arenas and no thread pools: the address space is counted.
         environment |= {"MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         try:
             self._process = subprocess.Popen(
-                # -P: a folder of videos may hold a file named av.py, and must not be imported from.
-                [sys.executable, "-P", "-m", "wordreel.media.worker", str(limits.memory_bytes)],
+                _command_line(limits, device),
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -64,8 +71,14 @@ class WorkerProcess:
         self._reached = 0.0
         self._link.settimeout(_START_SECONDS)
         try:
-            if wire.receive(self._link).get("is") != "ready":
+            greeting = wire.receive(self._link)
+            if greeting.get("is") == "error":
+                raise _to_error(greeting)
+            if greeting.get("is") != "ready":
                 raise wire.ProtocolError("no greeting")
+        except MediaError:
+            self.kill()
+            raise
         except (OSError, wire.ConnectionClosed, wire.ProtocolError) as error:
             self.kill()
             raise MediaError(
@@ -147,6 +160,12 @@ class WorkerProcess:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)  # the worker leads a session of its own
         self._process.wait()
+
+
+def _command_line(limits: Limits, device: HwDevice | None) -> list[str]:
+    # -P: a folder of videos may hold a file named av.py, and must not be imported from.
+    line = [sys.executable, "-P", "-m", "wordreel.media.worker", str(limits.memory_bytes)]
+    return line if device is None else [*line, device.name]
 
 
 def _to_error(header: dict[str, Any]) -> MediaError:

@@ -1,0 +1,97 @@
+"""Decode on a device: is it worth it for a file, and does the device work? Runs in the worker."""
+
+from __future__ import annotations
+
+import io
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from wordreel.errors import MediaError
+from wordreel.media.container import video_stream
+from wordreel.media.decode_task import DecodeTask
+from wordreel.media.hw_devices import DEVICES
+from wordreel.media.sandbox import confine_beside_device, open_descriptors
+
+EXACT = ("h264", "hevc", "vp8", "vp9")
+"""Codecs whose standard defines every bit of the picture, so that any decoder returns the same."""
+MIN_FRAME = 1280 * 720
+"""Pixels of a frame below which the processor decodes about as fast as frames come back from a device."""
+MIN_VIDEO = 1_000_000_000
+"""Pixels of a video below which a device is not worth opening: that takes up to a second, in which one core
+decodes half as many (16 seconds of 1080p at 30 frames a second have as many, or 4 of 4K)."""
+
+_FILM = b64decode(
+    "AAAAAWdNQBWmEQUGaEAAAAMAQAAADIPFi4RgAAAAAWjoQwRLIAAAAAFliIIF//6eu+BRqUQfFTodJwCZlshJPFbAWN0MvMMKoAAcaXav"
+    "/nWMgXUwEEAAA7w77AP0wJBAdkEAAAABQZocY0Hwag+B6D4CIhf/8yAAEXAAAAABQZopPBBBBkMaD4NQfAQQfARIPgwBCv/kQAA2YQ=="
+)
+"""Three frames of H.264, 320 x 192, each of one colour."""
+_COLOURS = ((38, 118, 198), (100, 119, 140), (157, 118, 77))
+
+
+def choose_device(task: DecodeTask, devices: Sequence[str], forced: bool, start: float, stop: float) -> str:
+    """The first of `devices` that has a decoder for a file and is worth opening, or "".
+
+    A device that the user `forced` is worth it for every video.
+    """
+    if task.container.picture:
+        return ""
+    opened = task.open()
+    stream = video_stream(opened)
+    if stream is None or stream.codec_context.name not in EXACT:
+        return ""
+    context = stream.codec_context
+    pixels = context.width * context.height
+    seconds = min(stop, (opened.duration or 0) / 1e6) - start
+    total = pixels * seconds * float(stream.average_rate or stream.base_rate or 0)
+    if not forced and (pixels < MIN_FRAME or total < MIN_VIDEO):
+        return ""
+    able = {config.device_type.name for config in context.codec.hardware_configs if config.is_supported}
+    return next((name for name in devices if name in able), "")
+
+
+def hwaccel(device: str) -> Any:
+    """PyAV's settings for a device. Its own fallback is off: the fence has one that also mends crashes."""
+    from av.codec.hwaccel import HWAccel
+
+    return HWAccel(device_type=device, allow_software_fallback=False)
+
+
+def confine_with_device(memory_bytes: int, name: str) -> None:
+    """Load a device's driver, then close the fence around it, and make sure that it decodes inside.
+
+    The driver reads its libraries and settings before the fence closes and before there is a file.
+
+    Raises:
+        MediaError: It does not decode; the reason is in the message.
+    """
+    from av.codec.hwaccel import hwdevices_available
+
+    if name not in hwdevices_available():
+        raise MediaError(f"the installed PyAV was built without {DEVICES[name].title}")
+    before = open_descriptors()
+    with _rehearsal(name):
+        during = open_descriptors()
+    device = DEVICES[name]
+    confine_beside_device(memory_bytes, len(during - before), device.paths(), device.readable)
+    with _rehearsal(name):
+        pass
+
+
+@contextmanager
+def _rehearsal(name: str) -> Iterator[None]:
+    """Decode a small film on a device and look at it, and enter with the device still open."""
+    import av
+
+    try:
+        with av.open(io.BytesIO(_FILM), format="h264", hwaccel=hwaccel(name)) as film:
+            frames = list(film.decode(video=0))
+            colours = [frame.reformat(format="rgb24").to_ndarray().mean((0, 1)) for frame in frames]
+            yield
+    except (av.FFmpegError, RuntimeError, ValueError, NotImplementedError) as error:
+        raise MediaError(f"its driver reports: {str(error)[:120].lower()}") from error
+    if len(colours) != len(_COLOURS) or any(
+        abs(seen - wanted).max() > 3 for seen, wanted in zip(colours, _COLOURS, strict=True)
+    ):
+        raise MediaError("it returned wrong pictures of a test film")

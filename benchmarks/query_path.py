@@ -1,18 +1,22 @@
 """Where the milliseconds of one search go.
 
-    python benchmarks/query_path.py LIBRARY [--queries 60] [--rounds 3] [--before SRC] [--out FILE.json]
+    python benchmarks/query_path.py LIBRARY [--queries 60] [--rounds 3] [--before SRC] [--encoded] [--out F]
 
-Asks the library new queries as `wordreel serve` does, in warm processes, with reasons and confidences under a
-query bank (`dis`) and plain, and prints the median milliseconds of each stage, each without the stages inside
-it. `--before` names the `src` folder of another version: the two take turns, round by round, and the table
-has the ratio. BLAS has one thread, as in `wordreel serve`. CPU is of all threads: what other programs take is
-not in it.
+Asks the application of `wordreel serve` new queries for a page of hits with reasons, one after the other, in
+a warm process: under a query bank (`dis`) with confidences, and plain. Prints the median milliseconds of each
+stage, each without the stages inside it; what is in no stage is `HTTP and threads`: the guard, routing,
+reading the request, and handing it to threads and back. Sockets are left out (see `benchmarks/serve.py`).
+
+`--before` names the `src` folder of another version: the two take turns, round by round, and the table has
+the ratio. `--encoded` encodes each text before it is asked, to see the rest of a search by itself. BLAS has
+one thread, as in `wordreel serve`. CPU is of all threads: what other programs take is not in it. `--out`
+writes the file F as JSON and the same table beside it for people (`.md`).
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
+import asyncio
 import json
 import os
 import random
@@ -24,20 +28,38 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 ROUND_WARMUP = 200  # most items of a small library are explained in them, as in a server that has run a while
 LIMIT = 24  # hits, as the page asks for
-MODES = {"dis": "bank, confidence", "none": "plain"}
-REST, WHOLE, CPU = "everything else", "whole search", "CPU of it"
+MODES = {"dis": "bank, confidences", "none": "plain"}
+BESIDE = "wordreel-encode"  # threads that encode beside the one that waits for them: their time is in it
+REST, WHOLE, CPU = "HTTP and threads", "whole search", "CPU of it"
+ORDER = (
+    "sentence encoders",
+    "query embedding",
+    "words said and shown",
+    "index",
+    "ranking",
+    "confidences",
+    "records and moments of hits",
+    "reasons",
+    "hits as JSON",
+    "other steps of a search",
+    REST,
+    WHOLE,
+    CPU,
+)
+
+Report = dict[str, dict[str, float]]  # mode → stage → milliseconds
 
 
 class Stages:
-    """Exclusive time by stage, of the thread that asks."""
+    """Exclusive time by stage, over all threads."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = defaultdict(float)
-        self._inner = [0.0]  # time of the stages inside each open one
-        self._thread = threading.get_ident()
+        self._own = threading.local()  # `inner`: time of the stages inside each open one of this thread
 
     def wrap(self, owner: Any, name: str, stage: str) -> None:
         """Time a function or method under the name of a stage; another version may not have it."""
@@ -46,117 +68,181 @@ class Stages:
         work: Callable[..., Any] = getattr(owner, name)
 
         def timed(*args: Any, **options: Any) -> Any:
-            if threading.get_ident() != self._thread:
+            if threading.current_thread().name.startswith(BESIDE):
                 return work(*args, **options)
-            self._inner.append(0.0)
+            inner = self._own.__dict__.setdefault("inner", [0.0])
+            inner.append(0.0)
             start = time.perf_counter()
             try:
                 return work(*args, **options)
             finally:
                 whole = time.perf_counter() - start
-                self.spent[stage] += whole - self._inner.pop()
-                self._inner[-1] += whole
+                self.spent[stage] += whole - inner.pop()
+                inner[-1] += whole
 
         setattr(owner, name, timed)
 
 
-def measure(folder: Path, first: int, queries: int) -> dict[str, dict[str, float]]:
+def wrap_stages(stages: Stages, model: Any, index: Any) -> None:
+    """Time the functions that a search goes through."""
+    from wordreel.library.store import LibraryStore
+    from wordreel.nets.sentences import SentenceEncoder
+    from wordreel.search import explain, searcher, text_search
+    from wordreel.search.filters import PassingVideos
+    from wordreel.search.sample import VideoSample
+    from wordreel.serve import search_answer, search_handlers
+
+    for owner, names, stage in (
+        (SentenceEncoder, ("encode", "encode_fast"), "sentence encoders"),
+        (type(model), ("encode", "encode_fast"), "query embedding"),
+        (searcher, ("lexical_matches",), "words said and shown"),
+        (type(index), ("scores", "search", "best"), "index"),
+        (text_search, ("search_scores",), "index"),
+        (text_search.TextSearch, ("rank",), "ranking"),
+        (text_search.TextSearch, ("confidences",), "confidences"),
+        (VideoSample, ("scores",), "confidences"),
+        (PassingVideos, ("paths", "records"), "records and moments of hits"),
+        (LibraryStore, ("infos_and_analyses",), "records and moments of hits"),
+        (text_search.TextSearch, ("moments",), "records and moments of hits"),
+        (text_search, ("hit_of", "page_hits"), "records and moments of hits"),
+        (text_search, ("explain_items",), "reasons"),
+        (explain, ("tracks_of_all",), "reasons"),
+        (type(model), ("evidence", "explain_all"), "reasons"),
+        (search_answer, ("hit_objects", "json_bytes"), "hits as JSON"),
+        (search_handlers, ("answer_search",), "other steps of a search"),
+    ):
+        for name in names:
+            stages.wrap(owner, name, stage)
+
+
+async def ask(app: Any, text: str, norm: str) -> bytes:
+    """The body of the answer to one request."""
+    query = urlencode({"text": text, "norm": norm, "limit": LIMIT}).encode()
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/api/search",
+        "raw_path": b"/api/search",
+        "query_string": query,
+        "root_path": "",
+        "headers": [(b"host", b"127.0.0.1")],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 8010),
+        "scheme": "http",
+        "http_version": "1.1",
+        "asgi": {"version": "3.0"},
+    }
+    body, begun, ended = bytearray(), False, asyncio.Event()
+
+    async def receive() -> dict[str, Any]:
+        nonlocal begun
+        if begun:
+            await ended.wait()
+            return {"type": "http.disconnect"}
+        begun = True
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start" and message["status"] != 200:
+            raise SystemExit(f"the server answered {message}")
+        body.extend(message.get("body", b""))
+
+    await app(scope, receive, send)
+    ended.set()
+    return bytes(body)
+
+
+async def measure(folder: Path, first: int, queries: int, encoded: bool) -> Report:
     """Milliseconds by stage, for each mode."""
     import numpy as np
 
     from wordreel.api import Library
     from wordreel.banks import everyday
-    from wordreel.banks.choose_scoring import choose_scoring
     from wordreel.library.banks import create_bank, list_banks
-    from wordreel.nets.sentences import SentenceEncoder
-    from wordreel.search import explain, searcher, text_search
-    from wordreel.search.filters import PassingVideos
-    from wordreel.search.query import Query
-    from wordreel.search.sample import VideoSample
-    from wordreel.serve.encoder import CachedQueryModel
-    from wordreel.serve.track_cache import TrackCache
+    from wordreel.serve.app import build_app
+    from wordreel.serve.options import Options
+    from wordreel.serve.service import Service
 
     library = Library(folder, create=False)
     if not list_banks(library.store):
         create_bank(library.store, "everyday", everyday.queries()[1::3], "benchmark")
-    library.store.load_track = TrackCache(library.store.load_track)
-    opened = searcher.Searcher.open(library.store, CachedQueryModel(library.model), choose_scoring)
-    pool = everyday.queries()
-    report = {}
+    service = Service(library, Options(search_rate=0.0))
+    app = build_app(service)
     stages = Stages()
-    for owner, name, stage in (
-        (SentenceEncoder, "encode", "sentence encoders"),
-        (SentenceEncoder, "encode_fast", "sentence encoders"),
-        (type(library.model), "encode", "query embedding"),
-        (type(library.model), "encode_fast", "query embedding"),
-        (searcher, "lexical_matches", "words said and shown"),
-        (text_search.TextSearch, "rank", "ranking"),
-        (type(opened.snapshot.index), "search", "index"),  # where it has one of its own
-        (type(opened.snapshot.index), "best", "index"),
-        (VideoSample, "scores", "confidence: sample"),
-        (text_search.TextSearch, "confidences", "confidence"),
-        (PassingVideos, "paths", "records of hits"),
-        (type(library.store), "infos_and_analyses", "records of hits"),
-        (text_search.TextSearch, "moments", "records of hits"),
-        (text_search.TextSearch, "moment", "records of hits"),  # of versions that find them one by one
-        (text_search, "hit_of", "records of hits"),
-        (explain, "tracks_of_all", "reasons: tracks"),
-        (explain, "tracks_of", "reasons: tracks"),
-        (type(library.model), "evidence", "reasons: labels"),
-        (type(library.model), "explain_all", "reasons: labels"),
-        (text_search, "explain_items", "reasons"),
-    ):
-        stages.wrap(owner, name, stage)
+    wrap_stages(stages, library.model, service.live.now.searcher.snapshot.index)
+    pool = everyday.queries()
+    report: Report = {}
     for number, norm in enumerate(MODES):
         rng = random.Random(first + number * (queries + ROUND_WARMUP))
         asked = [f"{rng.choice(pool)} {rng.choice(pool)}" for _ in range(queries + ROUND_WARMUP)]
         for text in asked[:ROUND_WARMUP]:
-            opened.search(Query(text, norm=norm, limit=LIMIT))
-        rows, busy = [], time.process_time()
+            await ask(app, text, norm)
+        rows, busy = [], 0.0
         for text in asked[ROUND_WARMUP:]:
+            if encoded:
+                service.encoder.model.encode([text])
             stages.spent.clear()
-            begun = time.perf_counter()
-            hits = opened.search(Query(text, norm=norm, limit=LIMIT)).hits
-            answered = time.perf_counter()
-            json.dumps([dataclasses.asdict(hit) for hit in hits])
-            ended = time.perf_counter()
-            row = {**stages.spent, "JSON": ended - answered, WHOLE: ended - begun}
-            row[REST] = row[WHOLE] - sum(seconds for stage, seconds in row.items() if stage != WHOLE)
+            begun, cpu = time.perf_counter(), time.process_time()
+            await ask(app, text, norm)
+            row = {WHOLE: time.perf_counter() - begun, **stages.spent}
+            busy += time.process_time() - cpu
+            row[REST] = row[WHOLE] - sum(stages.spent.values())
             rows.append(row)
-        busy = time.process_time() - busy
-        named = sorted({stage for row in rows for stage in row})
+        named = [stage for stage in ORDER if any(stage in row for row in rows)]
         report[norm] = {
             stage: 1e3 * float(np.median([row.get(stage, 0.0) for row in rows])) for stage in named
         }
         report[norm][CPU] = 1e3 * busy / queries
+    await service.stop()
     return report
 
 
-def run(source: Path, folder: Path, first: int, queries: int) -> dict[str, dict[str, float]]:
+def run(source: Path, given: argparse.Namespace, first: int) -> Report:
     """`measure` in a process of its own, with the package of a `src` folder."""
-    command = [sys.executable, __file__, str(folder), "--queries", str(queries), "--step", str(first)]
+    command = [sys.executable, __file__, str(given.library), "--queries", str(given.queries)]
+    command += ["--step", str(first), *(["--encoded"] if given.encoded else [])]
     environment = {**os.environ, "PYTHONPATH": str(source), "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=environment)
-    report: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
+    report: Report = json.loads(done.stdout.splitlines()[-1])
     return report
 
 
-def table(reports: dict[str, list[dict[str, dict[str, float]]]]) -> dict[str, dict[str, dict[str, float]]]:
-    """The median over the rounds: mode → stage → version → milliseconds."""
+def medians(reports: dict[str, list[Report]]) -> dict[str, dict[str, dict[str, float]]]:
+    """Over the rounds: mode → stage → version → milliseconds."""
     import numpy as np
 
-    result: dict[str, dict[str, dict[str, float]]] = {}
-    for norm in MODES:
-        stages = {stage for rounds in reports.values() for one in rounds for stage in one[norm]}
-        last = [REST, WHOLE, CPU]
-        result[norm] = {
+    return {
+        norm: {
             stage: {
-                version: float(np.median([one[norm].get(stage, 0.0) for one in rounds]))
+                version: round(float(np.median([one[norm].get(stage, 0.0) for one in rounds])), 3)
                 for version, rounds in reports.items()
             }
-            for stage in [*sorted(stages - set(last)), *last]
+            for stage in ORDER
+            if any(stage in one[norm] for rounds in reports.values() for one in rounds)
         }
-    return result
+        for norm in MODES
+    }
+
+
+def table(report: dict[str, Any]) -> str:
+    """The report for people."""
+    lines = [
+        "# Where the milliseconds of a search go\n",
+        f"Made by `benchmarks/query_path.py`: medians of {report['rounds']} rounds of {report['queries']} "
+        f"new queries with {LIMIT} hits on {report['cores']} cores, load {report['load']} at the start"
+        + (", texts encoded before." if report["encoded"] else "."),
+    ]
+    for norm, stages in report["modes"].items():
+        versions = list(next(iter(stages.values())))
+        compared = "before" in versions
+        lines.append(f"\n| {MODES[norm]}: ms | {' | '.join(versions)} |" + (" ratio |" if compared else ""))
+        lines.append("|---|" + "--:|" * (len(versions) + compared))
+        for stage, values in stages.items():
+            line = f"| {stage} | " + " | ".join(f"{values[version]:.2f}" for version in versions) + " |"
+            if compared:
+                line += f" {values['now'] / values['before']:.2f} |" if values["before"] else " |"
+            lines.append(line)
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -165,30 +251,33 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--before", type=Path, help="the src folder of the version to compare with")
+    parser.add_argument("--encoded", action="store_true", help="leave encoding out")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--step", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.step is not None:
-        print(json.dumps(measure(given.library, given.step, given.queries)))
+        print(json.dumps(asyncio.run(measure(given.library, given.step, given.queries, given.encoded))))
         return
     here = Path(__file__).resolve().parents[1] / "src"
     versions = {**({"before": given.before} if given.before else {}), "now": here}
-    reports: dict[str, list[dict[str, dict[str, float]]]] = {version: [] for version in versions}
+    reports: dict[str, list[Report]] = {version: [] for version in versions}
+    load = round(os.getloadavg()[0], 1)
     for number in range(given.rounds):
         for version, source in versions.items():
             first = number * len(MODES) * (given.queries + ROUND_WARMUP)
-            reports[version].append(run(source, given.library, first, given.queries))
-    result = table(reports)
-    for norm, stages in result.items():
-        print(f"\n{MODES[norm]:24}" + "".join(f"{version:>10}" for version in versions) + "   ms")
-        for stage, values in stages.items():
-            line = f"{stage:24}" + "".join(f"{values[version]:10.2f}" for version in versions)
-            if given.before and values["before"] > 0:
-                line += f"{values['now'] / values['before']:10.2f} ×"
-            print(line)
-    print(json.dumps(result))
+            reports[version].append(run(source, given, first))
+    report = {
+        "rounds": given.rounds,
+        "queries": given.queries,
+        "encoded": given.encoded,
+        "cores": len(os.sched_getaffinity(0)),
+        "load": load,
+        "modes": medians(reports),
+    }
+    print(table(report))
     if given.out:
-        given.out.write_text(json.dumps(result, indent=2) + "\n")
+        given.out.write_text(json.dumps(report, indent=2) + "\n")
+        given.out.with_suffix(".md").write_text(table(report))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -35,6 +35,15 @@ class LRUCache(Generic[K, V]):
                 return None
             self._values.move_to_end(key)
             return self._values[key]
+
+    def get_many(self, keys: Iterable[K]) -> dict[K, V | None]:
+        """Each key with its value, None where there is none."""
+        with self._lock:
+            values = {key: self._values.get(key) for key in keys}
+            for key, value in values.items():
+                if value is not None:
+                    self._values.move_to_end(key)
+        return values
 
     def put(self, key: K, value: V) -> None:
         with self._lock:

@@ -3,7 +3,7 @@ import pytest
 
 from wordreel.index import exact
 from wordreel.index.base import Correction
-from wordreel.index.exact import ExactIndex
+from wordreel.index.exact import ExactIndex, search_scores
 from wordreel.models.similarity import mixture
 
 
@@ -63,6 +63,43 @@ def test_blocks_filters_and_corrections_equal_the_definition(seed, kind, monkeyp
             assert found.plain is None
         else:
             assert found.plain.rows[q][found.plain.rows[q] >= 0].tolist() == plain[q][:k]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_scores_of_all_items_are_searched_as_the_items_are(seed):
+    rng = np.random.default_rng(seed)
+    videos, available, queries, weights, bias = case(rng)
+    n, k = len(videos), int(rng.integers(1, 150))
+    videos[rng.random(n) < 0.1] = np.nan
+    index = ExactIndex(videos, available)
+    scores = index.scores(queries, weights, slice(None))
+    for allowed in (None, rng.random(n) < 0.5, np.zeros(n, bool)):
+        for correction in (None, Correction(bias), Correction(bias, rng.random(n) < 0.5)):
+            found = search_scores(scores, k, allowed, correction)
+            expected = index.search(queries, weights, k, allowed, correction)
+            np.testing.assert_array_equal(found.rows, expected.rows)
+            np.testing.assert_array_equal(found.scores, expected.scores)
+            np.testing.assert_array_equal(found.corrected, expected.corrected)
+            assert (found.plain is None) == (expected.plain is None)
+            if found.plain is not None:
+                np.testing.assert_array_equal(found.plain.rows, expected.plain.rows)
+                np.testing.assert_array_equal(found.plain.scores, expected.plain.scores)
+
+
+@pytest.mark.parametrize("held", [(True, False, True), (False, True, False), (True, True, True)])
+def test_a_resident_index_has_the_same_scores_to_the_bit(held):
+    rng = np.random.default_rng(0)
+    videos = rng.normal(size=(50, 3, 384)).astype(np.float32)
+    available = rng.random((50, 3)) < np.array(held)
+    videos[~available] = 0
+    query, weights = rng.normal(size=(2, 3, 384)).astype(np.float32), np.ones((2, 3), np.float32)
+    index = ExactIndex(videos, available, resident=True)
+    for rows in (slice(None), slice(7, 30), np.array([3, 40, 3])):
+        np.testing.assert_array_equal(
+            index.scores(query, weights, rows), ExactIndex(videos, available).scores(query, weights, rows)
+        )
+    copied = not any(np.shares_memory(block, videos) for _, block in index._held)
+    assert copied is (not all(held)), "columns side by side are read where they are"
 
 
 def test_a_correction_of_another_gallery_is_refused():

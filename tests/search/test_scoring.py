@@ -178,12 +178,12 @@ def test_items_that_are_not_scored_could_not_have_been_hits(work, name, moments,
 
 def test_words_are_looked_up_again_after_a_write(work):
     snapshot = work.searcher.snapshot
-    first = snapshot.term_matches("dogs")
+    first = snapshot.term_matches(["dogs"])["dogs"]
     assert len(first.items)
-    assert snapshot.term_matches("dogs") is first
+    assert snapshot.term_matches(["cats", "dogs"])["dogs"] is first
     content = snapshot.columns.content(int(snapshot.video[first.items[0]]))
     snapshot.store.catalogue.run("DELETE FROM words WHERE content = ?", content)
-    assert snapshot.term_matches("dogs").videos == first.videos - 1
+    assert snapshot.term_matches(["dogs"])["dogs"].videos == first.videos - 1
 
 
 def test_of_many_terms_each_counts_once(work):

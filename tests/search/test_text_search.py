@@ -20,9 +20,11 @@ from wordreel.types import QueryEmbedding
 DIM = 384  # so long that the order of a sum's terms shows in its last bits
 
 
-@pytest.fixture
-def searcher(searcher, model, monkeypatch):
+@pytest.fixture(params=["all at once", "by the index"])
+def searcher(searcher, model, monkeypatch, request):
     """The searcher of the small library, over vectors that nothing rounds by chance."""
+    if request.param == "by the index":  # as in a large library
+        monkeypatch.setattr(text_search, "ALL_AT_ONCE", 0)
     rng = np.random.default_rng(0)
 
     def queries(texts):
@@ -133,17 +135,17 @@ def test_the_best_videos_are_those_of_a_search_of_their_own(searcher, filters, m
     monkeypatch.setattr(sample, "ROWS", 4)  # so that the sample is not the whole library
     monkeypatch.setattr("wordreel.hubness.confidence.CROWD", 2)
     searches = []
-    best = exact.ExactIndex.best
+    real = text_search.TextSearch.search
     monkeypatch.setattr(
-        exact.ExactIndex, "best", lambda *given, **named: searches.append(1) or best(*given, **named)
+        text_search.TextSearch, "search", lambda *given: searches.append(given) or real(*given)
     )
     reused = set()
     for norm in norms(searcher):
         for text, limit in (("red", 2), ("nothing named here", 2), ("dogs", 3)):
             search = text_search.TextSearch(searcher, searcher.encode_texts([text])[0], Scoring(norm))
             alone = replace(search, _plain_best={}).rivals
-            searches.clear()
             search.rank(searcher.snapshot.passing(filters), Query(text, limit=limit, filters=filters))
+            searches.clear()
             np.testing.assert_array_equal(search.rivals.best, alone.best)
             reused.add(not searches)
     assert reused == ({True, False} if filters == Filters() else {False})
@@ -214,6 +216,22 @@ def test_the_sample_of_a_larger_library_is_fixed_and_holds_whole_videos(searcher
     np.testing.assert_allclose(scores, every[drawn.rows], atol=1e-6)
     best = drawn.rows[drawn.best(scores)]
     assert set(best.tolist()) <= set(searcher.snapshot.best_rows(every[None])[0].tolist())
+
+
+def test_a_search_from_all_similarities_is_that_of_the_index(searcher, monkeypatch):
+    for norm, text, moments in itertools.product(norms(searcher), ("red dogs", "nothing named here"), (0, 1)):
+        query, found = Query(text, limit=6, moments=bool(moments)), []
+        for most in (len(searcher), 0):
+            monkeypatch.setattr(text_search, "ALL_AT_ONCE", most)
+            found.append(searcher.search(query, Scoring(norm, sure)).hits)
+        together, by_index = found
+        assert len(together) == 6
+        assert [replace(hit, score=0, confidence=0, why=()) for hit in together] == [
+            replace(hit, score=0, confidence=0, why=()) for hit in by_index
+        ]
+        for name in ("score", "confidence"):
+            values = [[getattr(hit, name) for hit in hits] for hits in found]
+            np.testing.assert_allclose(values[0], values[1], atol=1e-6)
 
 
 @pytest.mark.parametrize("number", range(3))

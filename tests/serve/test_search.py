@@ -184,6 +184,21 @@ def test_by_picture(site):
     assert site.get("/api/videos").json["total"] == 4
 
 
+def test_the_weights_of_a_hit_are_those_of_the_experts_that_its_video_has(site):
+    searcher = site.service.live.now.searcher
+    (query,) = searcher.model.encode(["red"])
+    hits = site.get("/api/search?text=red").json["hits"]
+    kinds = set()
+    for hit in hits:
+        rows = searcher.snapshot.rows(hit["content"])
+        has = [any(searcher.snapshot.gallery.available[row, m] for row in rows) for m in range(2)]
+        parts = [float(weight) * there for weight, there in zip(query.weights, has, strict=True)]
+        expected = [part / sum(parts) for part in parts]
+        assert list(hit["weights"].values()) == pytest.approx(expected, abs=5e-5)
+        kinds.add(tuple(has))
+    assert len(kinds) > 1
+
+
 def test_the_strip_of_heat_is_made_of_clip_scores(site):
     searcher = site.service.live.now.searcher
     content = next(v["content"] for v in site.get("/api/videos").json["items"] if v["duration"] > 40)

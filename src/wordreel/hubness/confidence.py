@@ -44,7 +44,7 @@ NEAR = 0.3  # deviations that set a hit apart from the next one
 FEW = 50
 USUAL_COUNT = 400  # videos at which g is 0
 MOST_COUNT = 2_000  # videos beyond which g stays: calibrations are fitted on 100 to 1,000
-AT_ONCE = 1 << 20  # confidences computed at a time
+AT_ONCE = 1 << 17  # confidences computed at a time
 
 
 CHECKED = Calibration(height=0.394, standing=0.66, crowd=0.4, growth=1.276, toll=5.281)
@@ -114,7 +114,10 @@ class Confidence:
 
     def unusual(self, scores: Array, items: Int64 | None = None) -> Float64:
         """t(q, v) for scores `[q, n]` or `[n]`; `items`, `[n]` or `[q, n]`, say which item each is of."""
-        scores = self._scores(scores)
+        return self._unusual(self._scores(scores), items)
+
+    def _unusual(self, scores: NDArray[Any], items: Int64 | None) -> Float64:
+        """The same for scores that were checked."""
         centre, scale = self._levels
         if items is None:
             if scores.shape[-1] != self.items:
@@ -143,7 +146,7 @@ class Confidence:
         mean, deviation, spread = (np.empty(len(scores)) for _ in range(3))
         usual = self._usual_spread
         for rows, part, at in _pieces(scores, items):
-            t = self.unusual(part, at)
+            t = self._unusual(part, at)
             weight = t.shape[1] / (t.shape[1] + PRIOR)
             mean[rows] = weight * t.mean(axis=1)
             deviation[rows] = np.sqrt(weight * t.var(axis=1) + (1 - weight) * USUAL**2)
@@ -154,16 +157,14 @@ class Confidence:
 
     def features(self, scores: Array, items: Int64 | None = None, rivals: Rivals | None = None) -> Float64:
         """t, (t − m) / d, −c and −g of scores `[q, n]`, as `[q, n, 4]`: what the calibration weighs."""
-        t = self.unusual(np.atleast_2d(scores), items)
+        scores = np.atleast_2d(self._scores(scores))
+        t = self._unusual(scores, items)
         known = self.rivals(scores, items) if rivals is None else rivals
         if np.shape(known.mean) not in ((len(t),), (1,)) or len(known.best) != len(known.mean):
             raise HubnessError(f"{len(known.mean)} rivals were given for {len(t)} queries")
-        own = np.atleast_2d(self._scores(scores)).astype(np.float64)
-        crowd = np.zeros(t.shape)
-        for each in known.best.T:
-            crowd += np.exp(
-                np.clip((each[:, None] - own) / (NEAR * known.spread[:, None]), -FURTHEST, FURTHEST)
-            )
+        own = scores.astype(np.float64)
+        ahead = (known.best.T[:, :, None] - own) / (NEAR * known.spread[:, None])  # [CROWD, q, n]
+        crowd = np.exp(np.clip(ahead, -FURTHEST, FURTHEST)).sum(axis=0)
         growth = np.log((min(known.count, MOST_COUNT) + FEW) / (USUAL_COUNT + FEW))
         standing = (t - known.mean[:, None]) / known.deviation[:, None]
         return np.stack([t, standing, -np.log(crowd), np.full(t.shape, -growth)], axis=-1)

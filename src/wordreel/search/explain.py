@@ -20,7 +20,7 @@ def explain_items(searcher: Searcher, rows: Sequence[int], text: EncodedText) ->
     """Of each item, every expert's reason and the quoted words with their bonus, strongest first."""
     model, gallery = searcher.model, searcher.snapshot.gallery
     at = np.array(rows, np.int64)
-    vectors, available = np.asarray(gallery.vectors[at]), np.asarray(gallery.available[at])
+    vectors, available = np.asarray(gallery.vectors)[at], np.asarray(gallery.available)[at]
     recognised = model.explain_all(text.embedding, evidence_of(searcher, rows, vectors))
     explained = []
     bonus = text.lexical.of(at).tolist()
@@ -34,7 +34,7 @@ def explain_items(searcher: Searcher, rows: Sequence[int], text: EncodedText) ->
 
 def evidence_of(searcher: Searcher, rows: Sequence[int], vectors: Float32) -> list[Evidence]:
     """What the model explains items `vectors [rows, experts, dim]` with: read from their tracks once."""
-    known = {row: searcher.evidence.get(row) for row in rows}
+    known = searcher.evidence.get_many(rows)
     new = [row for row, evidence in known.items() if evidence is None]
     if new:
         items = [searcher.snapshot.items[row] for row in new]

@@ -19,6 +19,7 @@ from wordreel.library.annotations import compared
 from wordreel.library.columns import damaged_columns
 from wordreel.library.file_conditions import FileConditions
 from wordreel.library.paths import is_imported
+from wordreel.search.file_records import FileRecord, FileRecords
 from wordreel.search.overlaps import overlapping_rows, video_numbers
 from wordreel.types import Bool
 
@@ -106,6 +107,7 @@ class PassingVideos:
     snapshot: LibrarySnapshot
     conditions: FileConditions
     passed: Bool | None  # by number of the video; None if all pass
+    _records: FileRecords
 
     @classmethod
     def of(cls, snapshot: LibrarySnapshot, filters: Filters) -> PassingVideos:
@@ -114,11 +116,11 @@ class PassingVideos:
         # too, until the garbage collector runs.
         weak: LibrarySnapshot = weakref.proxy(snapshot)
         if conditions.empty:
-            return cls(weak, conditions, None)
+            return cls(weak, conditions, None, FileRecords(snapshot.store, conditions))
         numbers = snapshot.columns.numbers(snapshot.store.passing_contents(conditions))
         passed = np.zeros(len(snapshot.columns.contents), bool)
         passed[numbers[numbers >= 0]] = True
-        return cls(weak, conditions, passed)
+        return cls(weak, conditions, passed, FileRecords(snapshot.store, conditions))
 
     @cached_property
     def count(self) -> int:
@@ -144,9 +146,9 @@ class PassingVideos:
             allowed &= inside
         return allowed
 
-    def paths(self, contents: Sequence[str]) -> dict[str, str]:
-        """The first path of each of these videos that passes; none for videos that were removed since."""
-        return self.snapshot.store.first_paths(self.conditions, contents)
+    def records(self, contents: Sequence[str]) -> dict[str, FileRecord]:
+        """The first file of each of these videos that passes; none for videos that were removed since."""
+        return self._records.of(contents)
 
 
 def _real_path(folder: Path) -> str:

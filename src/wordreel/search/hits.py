@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 if TYPE_CHECKING:
     from wordreel.library.passes import Pass
     from wordreel.library.records import StoredClip
-    from wordreel.media.types import MediaInfo
+    from wordreel.search.file_records import FileRecord
     from wordreel.search.scoring import Note
 
 
@@ -145,22 +145,18 @@ AnyHit = TypeVar("AnyHit", bound=Hit)
 
 def hit_of(
     kind: type[AnyHit],
-    known: tuple[MediaInfo, Pass] | None,
-    item: StoredClip,
+    record: FileRecord,
     moment: StoredClip,
-    path: str,
     **more: Any,
 ) -> AnyHit:
-    """The hit, of this kind, for an item and the moment to display; `known` is what the store says of its
-    content (`infos_and_analyses`), `more` are its other fields."""
-    info, analysis = known or (None, "thorough")
+    """The hit, of this kind, for the moment of a file to display; `more` are its other fields."""
     return kind(
-        path=path,
+        path=record.path,
         start=moment.start,
         end=moment.end,
-        kind=info.kind if info else "video",
-        duration=info.duration if info else item.end,
-        content=item.content,
-        analysis=analysis,
+        kind=record.kind,
+        duration=record.duration,
+        content=moment.content,
+        analysis=record.analysis,
         **more,
     )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wordreel.search.snapshot import LibrarySnapshot
 
 STRENGTH = 0.45
+OBJECT_BYTES = 1024  # of `TermMatches` beside its arrays, about
 MOST_LINES = 10_000  # looked at for each term, and the newest of more
 STOP_WORDS = frozenset(
     """
@@ -72,6 +73,10 @@ class TermMatches:
     items: Int64  # gallery rows, in order
     videos: int  # that can be found and hold the term
 
+    @property
+    def nbytes(self) -> int:
+        return self.ids.nbytes + self.of.nbytes + self.items.nbytes + OBJECT_BYTES
+
     @classmethod
     def find(cls, snapshot: LibrarySnapshot, term: str) -> TermMatches:
         lines = snapshot.store.find_lines([term], MOST_LINES)
@@ -110,7 +115,7 @@ class LexicalMatches:
 
 def lexical_matches(snapshot: LibrarySnapshot, text: str) -> LexicalMatches:
     """Where the terms of a query are spoken or on screen."""
-    terms = {term: snapshot.term_matches(term) for term in terms_of(text)}
+    terms = snapshot.term_matches(terms_of(text))
     return LexicalMatches(terms, *item_bonus(snapshot, terms))
 
 

@@ -22,6 +22,7 @@ from wordreel.search.video_query import VideoQuery
 from wordreel.types import Bool, Float32, Int64
 
 if TYPE_CHECKING:
+    from wordreel.search.file_records import FileRecord
     from wordreel.search.searcher import Searcher
 
 AT_ONCE = 256  # clips of the query searched for together
@@ -51,11 +52,11 @@ def find_look_alikes(searcher: Searcher, video: VideoQuery, query: Query) -> Res
         if int(snapshot.columns.video[pair.row]) not in taken
     ]
     displayed = pairs[query.offset : wanted]
-    paths = passing.paths([snapshot.items[pair.row].content for pair in displayed])
+    records = passing.records([snapshot.items[pair.row].content for pair in displayed])
     hits = [
-        _match(searcher, video, rank, pair, paths[snapshot.items[pair.row].content])
+        _match(searcher, video, rank, pair, records[snapshot.items[pair.row].content])
         for rank, pair in enumerate(displayed, start=query.offset + 1)
-        if snapshot.items[pair.row].content in paths  # not removed since the snapshot
+        if snapshot.items[pair.row].content in records  # not removed since the snapshot
     ]
     return Results(tuple(hits), total=passing.count)
 
@@ -121,17 +122,15 @@ def _best_pair(searcher: Searcher, video: VideoQuery, rows: Int64) -> LikePair:
     return LikePair(int(rows[item]), int(clip), float(scores[clip, item]))
 
 
-def _match(searcher: Searcher, video: VideoQuery, rank: int, pair: LikePair, path: str) -> Match:
+def _match(searcher: Searcher, video: VideoQuery, rank: int, pair: LikePair, record: FileRecord) -> Match:
     items, row, clip = searcher.snapshot.items, pair.row, pair.clip
     content = items[row].content
     mine, theirs = _moments(searcher, video, content)
     shares = _shares(searcher, video, clip, row)
     return hit_of(
         Match,
-        searcher.store.infos_and_analyses([content]).get(content),
-        items[row],
+        record,
         items[theirs],
-        path,
         rank=rank,
         score=pair.score,
         why=_reasons(searcher, video, clip, row, shares),

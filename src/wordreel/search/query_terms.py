@@ -40,6 +40,8 @@ def resolve_terms(store: LibraryStore, query: Query) -> Query:
         tags += [tag for tag in more_tags if tag not in tags]
         people += [name for name in more_people if name not in people]
         texts.append(rest or " ".join(more_tags) or (SOMEBODY if more_people else text))
+    if tags == list(query.filters.tags) and people == list(query.filters.people):
+        return replace(query, text=texts[0], then=texts[1]) if texts != [query.text, query.then] else query
     _check_people(store, people)
     filters = replace(query.filters, tags=tags, people=people)
     return replace(query, text=texts[0], then=texts[1], filters=filters)

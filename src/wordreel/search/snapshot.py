@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 CACHED_FILTERS = 16
 CACHED_ITEMS = 16_384  # records, of some 300 bytes
-CACHED_TERMS = 256  # words of queries; at most half a megabyte each
+CACHED_TERMS = 32 * 2**20  # bytes, of where the words of queries are said and shown
 
 
 OpenServer = Callable[[Gallery], "ServerIndex"]
@@ -57,7 +57,7 @@ class LibrarySnapshot:
         default_factory=lambda: LRUCache(CACHED_FILTERS), repr=False
     )
     _terms: LRUCache[str, tuple[tuple[int, int], TermMatches]] = field(
-        default_factory=lambda: LRUCache(CACHED_TERMS), repr=False
+        default_factory=lambda: LRUCache(CACHED_TERMS, lambda known: known[1].nbytes), repr=False
     )
 
     @classmethod
@@ -152,14 +152,17 @@ class LibrarySnapshot:
             self._filtered.put(filters, known)
         return known
 
-    def term_matches(self, term: str) -> TermMatches:
-        """Where a word of a query is spoken, on screen or noted; looked up once while nothing is written."""
-        version, known = self.store.version(), self._terms.get(term)
-        if known is not None and known[0] == version:
-            return known[1]
-        found = TermMatches.find(self, term)
-        self._terms.put(term, (version, found))
-        return found
+    def term_matches(self, terms: Sequence[str]) -> dict[str, TermMatches]:
+        """Where each word of a query is spoken, on screen or noted; looked up once while nothing is
+        written."""
+        version, matches = self.store.version(), {}
+        for term in terms:
+            known = self._terms.get(term)
+            if known is None or known[0] != version:
+                known = version, TermMatches.find(self, term)
+                self._terms.put(term, known)
+            matches[term] = known[1]
+        return matches
 
     def best_items(self, items: Scores) -> Scores:
         """Scores `[texts, rows]` to `[texts, videos]`, by the best item of each video."""
@@ -187,6 +190,14 @@ class LibrarySnapshot:
             rows, video = rows[order], video[order]
         first = np.flatnonzero(np.diff(video, prepend=-1))
         return rows, np.append(first, len(rows)), np.asarray(video[first], np.int64)
+
+    @cached_property
+    def video_experts(self) -> Bool:
+        """`[videos, experts]`, in the order of `video_numbers`: which experts some item of a video has."""
+        rows, edges = self.segments
+        if not len(rows):
+            return np.zeros((0, self.gallery.available.shape[1]), bool)
+        return np.asarray(np.logical_or.reduceat(self.gallery.available[rows], edges[:-1], axis=0))
 
     def coverage(self, experts: Sequence[str], contents: Sequence[str]) -> dict[str, float]:
         """The share of these videos that each expert has features of."""
@@ -245,7 +256,8 @@ def open_index(gallery: Gallery, cache: IndexCache, resident: bool = False) -> O
     builder = builder_for(gallery.vectors)
     index = None if builder is None else cache.open(builder, gallery.vectors, gallery.available)
     if builder is None or index is None:
-        return OpenedIndex(ExactIndex(gallery.vectors, gallery.available), len(gallery.live_rows))
+        scan = ExactIndex(gallery.vectors, gallery.available, resident)
+        return OpenedIndex(scan, len(gallery.live_rows))
     return OpenedIndex(index, len(gallery.live_rows), cache.read(builder.name))
 
 
@@ -275,6 +287,4 @@ class _Items(Sequence[StoredClip]):
     def __getitem__(self, row: int | slice) -> StoredClip | Sequence[StoredClip]:
         if isinstance(row, slice):
             return [self._clip(at) for at in range(*row.indices(len(self)))]
-        if not -len(self) <= row < len(self):
-            raise IndexError(row)
-        return self._clip(int(row))
+        return self._clip(row)

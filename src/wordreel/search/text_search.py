@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.index.base import Best
+from wordreel.index.base import Best, Correction, IndexResult
+from wordreel.index.exact import ExactIndex, search_scores
 from wordreel.library.records import StoredClip
 from wordreel.search.explain import explain_items
 from wordreel.search.filters import PassingVideos
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from wordreel.search.searcher import EncodedText, Searcher
 
 ROUNDING = 1e-5  # that a float32 score may be off by
+ALL_AT_ONCE = 16_384  # items that are compared once, for ranking, confidences and moments alike
 AT_ONCE = 2_048  # items with a bonus that are scored together
 CANDIDATES = 1_000  # items that a rescoring method sees, or that are searched for confident ones at first
 
@@ -62,22 +64,19 @@ def search_text(
 def _hits(search: TextSearch, query: Query, passing: PassingVideos) -> list[Hit]:
     ranked, corrected = search.rank(passing, query)
     displayed, snapshot = ranked[query.offset :], search.searcher.snapshot
-    items = [snapshot.items[scored.row] for scored in displayed]
-    paths = passing.paths([item.content for item in items])
+    contents = [snapshot.items[scored.row].content for scored in displayed]
+    records = passing.records(contents)
     label = search.scoring.norm.label if corrected else PLAIN.label
     sure = never_rising(search.confidences(np.array([scored.row for scored in ranked], np.int64)))
     confidences = None if sure is None else sure[query.offset :].tolist()
-    there = [number for number, item in enumerate(items) if item.content in paths]  # not removed since
+    there = [number for number, content in enumerate(contents) if content in records]  # not removed since
     rows = [displayed[number].row for number in there]
     reasons, moments = explain_items(search.searcher, rows, search.text), search.moments(rows)
-    known = search.searcher.store.infos_and_analyses(list(paths))
     return [
         hit_of(
             Hit,
-            known.get(items[number].content),
-            items[number],
+            records[contents[number]],
             moment,
-            paths[items[number].content],
             rank=query.offset + place,
             score=displayed[number].score,
             why=why,
@@ -111,15 +110,34 @@ class TextSearch:
 
     @property
     def vectors(self) -> Float32:
+        """`[1, experts, dim]`."""
         return self.text.embedding.vectors[None]
 
     @property
     def weights(self) -> Float32:
         return self.text.embedding.weights[None]
 
+    @cached_property
+    def similarities(self) -> Float32 | None:
+        """`[1, items]` of all items, where the index would compare all of them anyway and they are few."""
+        index = self.searcher.snapshot.index
+        if not isinstance(index, ExactIndex) or len(index) > ALL_AT_ONCE:
+            return None
+        return index.scores(self.vectors, self.weights, slice(None))
+
+    def search(self, k: int, allowed: Bool | None, correction: Correction | None) -> IndexResult:
+        """The `k` best items as the index finds them, from `similarities` if there are any."""
+        if self.similarities is None:
+            index = self.searcher.snapshot.index
+            return index.search(self.vectors, self.weights, k, allowed, correction)
+        return search_scores(self.similarities, k, allowed, correction)
+
     def plain(self, rows: Int64) -> Float32:
         """Similarity and bonus of some items, without any correction."""
-        similar = self.searcher.snapshot.index.scores(self.vectors, self.weights, rows)[0]
+        if self.similarities is None:
+            similar = self.searcher.snapshot.index.scores(self.vectors, self.weights, rows)[0]
+        else:
+            similar = self.similarities[0, rows]
         return np.asarray(similar + self.text.lexical.of(rows), np.float32)
 
     @cached_property
@@ -132,7 +150,10 @@ class TextSearch:
         from wordreel.hubness.confidence import CROWD
 
         sample = self.searcher.snapshot.sample
-        scores = sample.scores(self.vectors, self.weights)[0] + self.text.lexical.of(sample.rows)
+        if self.similarities is None:
+            scores = sample.scores(self.vectors, self.weights)[0] + self.text.lexical.of(sample.rows)
+        else:
+            scores = self.plain(sample.rows)
         best = sample.best(scores)
         known = scores[best].astype(np.float32)
         top = known if len(best) == sample.videos else self._best_videos()
@@ -149,7 +170,7 @@ class TextSearch:
             k = min(depth, len(snapshot.columns))
             found = self._plain_best.get(k)
             if found is None:
-                found = snapshot.index.best(self.vectors, self.weights, k, live)
+                found = self.search(k, live, None)
             there = found.rows[0][found.rows[0] >= 0]
             if len(there) < depth or len(np.unique(video[there])) >= CROWD:
                 break
@@ -172,8 +193,10 @@ class TextSearch:
         that may be among the `wanted` best videos (or moments), if it is given."""
         there = found.rows[0] >= 0
         rows, scores = found.rows[0][there], found.scores[0][there]
-        scores = scores + self.text.lexical.of(rows)
         items, bonus = self.text.lexical.items, self.text.lexical.values
+        if not len(items):
+            return rows, scores
+        scores = scores + self.text.lexical.of(rows)
         other = ~self._among(items, rows)
         if allowed is not None:
             other &= allowed[items]
@@ -234,7 +257,7 @@ class TextSearch:
         depth = max(CANDIDATES, 4 * limit) if many else 4 * limit
         while True:
             k = min(depth, len(snapshot.columns))
-            best = snapshot.index.search(self.vectors, self.weights, k, allowed, norm.correction)
+            best = self.search(k, allowed, norm.correction)
             if best.plain is not None and passing.passed is None:
                 self._plain_best[k] = best.plain
             bias = None if norm.correction is None or not best.corrected[0] else norm.correction.bias

@@ -57,24 +57,21 @@ def search_sequence(
     ranked = _ranked_pairs(parts, query, passing)[: query.offset + query.limit]
     sure = never_rising(_confidences(parts, ranked))
     pairs = ranked[query.offset :]
-    paths = passing.paths([snapshot.items[pair.first].content for pair in pairs])
+    records = passing.records([snapshot.items[pair.first].content for pair in pairs])
     there = [  # not removed since the snapshot
         (number, pair)
         for number, pair in enumerate(pairs, start=query.offset)
-        if snapshot.items[pair.first].content in paths
+        if snapshot.items[pair.first].content in records
     ]
     reasons = explain_items(searcher, [pair.first for _, pair in there], encoded[0])
-    known = searcher.store.infos_and_analyses(list(paths))
     hits: list[Hit] = []
     for (number, pair), why in zip(there, reasons, strict=True):
         one, two = snapshot.items[pair.first], snapshot.items[pair.second]
         hits.append(
             hit_of(
                 SequenceHit,
-                known.get(one.content),
+                records[one.content],
                 one,
-                one,
-                paths[one.content],
                 rank=query.offset + len(hits) + 1,
                 score=pair.score,
                 why=why,

@@ -30,8 +30,10 @@ class BoundedExecutor:
             )
         self._waiting += 1
         try:
-            done = asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **kwargs))
-            return await asyncio.wait_for(done, self._timeout)
+            async with asyncio.timeout(self._timeout):
+                return await asyncio.get_running_loop().run_in_executor(
+                    self._threads, lambda: work(*args, **kwargs)
+                )
         except TimeoutError:
             raise Problem(
                 503,

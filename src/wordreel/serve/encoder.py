@@ -89,11 +89,11 @@ class Encoder:
             if text not in self._waiting:
                 self._waiting[text] = asyncio.get_running_loop().create_future()
             waits.append(self._waiting[text])
-        if waits:
-            if self._working is None or self._working.done():
-                self._working = asyncio.create_task(self._work())
+        if waits and (self._working is None or self._working.done()):
+            self._working = asyncio.create_task(self._work())
+        for wait in waits:
             # Shielded: one client that goes away must not take the others' answer along.
-            await asyncio.gather(*(asyncio.shield(wait) for wait in waits))
+            await asyncio.shield(wait)
 
     async def _work(self) -> None:
         while self._waiting:

@@ -7,15 +7,16 @@ puts together would take as long as finding it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from wordreel.search.hits import Hit, Match, Reason, SequenceHit
 from wordreel.search.searcher import Searcher
-from wordreel.search.segments import take_segments
 from wordreel.serve.display import display_name, display_path, media_url, preview_url, thumb_url
 from wordreel.serve.schemas import finite
+from wordreel.types import Float64
 
 JsonObject = dict[str, Any]
 
@@ -33,8 +34,8 @@ def reason_objects(why: Iterable[Reason]) -> list[JsonObject]:
     return [
         {
             "expert": reason.expert,
-            "share": round(finite(reason.share), 6),
-            "what": display_path(reason.what),
+            "share": round(reason.share, 6) if isfinite(reason.share) else 0.0,
+            "what": reason.what if reason.what.isascii() else display_path(reason.what),
             "at": reason.at,
         }
         for reason in why
@@ -78,14 +79,23 @@ def _expert_shares(
         return [{} for _ in contents]
     snapshot, experts = searcher.snapshot, searcher.model.experts
     at, known = snapshot.video_places(snapshot.columns.numbers(contents))
-    shares = np.zeros((len(contents), len(experts)))
-    if known.any():
-        rows, starts = take_segments(*snapshot.segments, at[known])
-        shares[known] = np.logical_or.reduceat(snapshot.gallery.available[rows], starts, axis=0)
-    shares *= np.asarray(weights, np.float64)
-    total = shares.sum(axis=1, keepdims=True)
-    shares = (shares / np.where(total > 0, total, 1)).round(4)
-    return [
-        dict(zip(experts, own, strict=True)) if there else {}
-        for own, there in zip(shares.tolist(), (total[:, 0] > 0).tolist(), strict=True)
-    ]
+    there = np.zeros((len(contents), len(experts)), bool)
+    there[known] = snapshot.video_experts[at[known]]
+    kinds: dict[bytes, dict[str, float]] = {}  # few: most videos have the same experts
+    each = []
+    for own in there:
+        name = own.tobytes()
+        if name not in kinds:
+            kinds[name] = mixture_shares(experts, own * np.asarray(weights, np.float64))
+        each.append(kinds[name])
+    return each
+
+
+def mixture_shares(experts: Sequence[str], weights: Float64) -> dict[str, float]:
+    """Each expert's part of the sum of all `weights [experts]`; nothing where that is 0.
+
+    >>> mixture_shares(("appearance", "motion", "sound"), np.array([1.0, 0.5, 0.0]))
+    {'appearance': 0.6667, 'motion': 0.3333, 'sound': 0.0}
+    """
+    total = weights.sum()
+    return dict(zip(experts, (weights / total).round(4).tolist(), strict=True)) if total > 0 else {}

@@ -126,7 +126,7 @@ class SearchParameters(FilterFields, RankFields):
 
     def request(self) -> SearchRequest:
         """As a body would have said it."""
-        flat = self.model_dump(exclude={"like", "like_start", "like_end"})
+        flat = {name: value for name, value in self if name not in ("like", "like_start", "like_end")}
         like = LikeRequest(content=self.like, start=self.like_start, end=self.like_end) if self.like else None
         return SearchRequest.model_construct(**flat, like=like)
 

@@ -56,7 +56,8 @@ class LimitedBody:
             return await self._receive()
         allowed = self._started + self._timeout + self._bytes / SLOWEST_BODY - time.monotonic()
         try:
-            message = await asyncio.wait_for(self._receive(), max(0.0, min(allowed, self._timeout)))
+            async with asyncio.timeout(max(0.0, min(allowed, self._timeout))):
+                message = await self._receive()
         except TimeoutError:
             raise too_slow() from None
         if message["type"] == "http.request":

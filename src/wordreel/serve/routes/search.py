@@ -99,7 +99,8 @@ async def _search(service: Service, search_request: SearchRequest, request: Requ
 async def encoded(service: Service, texts: list[str]) -> None:
     """Wait for the embeddings of some words, not forever."""
     try:
-        await asyncio.wait_for(service.encoder.encode(texts), service.options.timeout)
+        async with asyncio.timeout(service.options.timeout):
+            await service.encoder.encode(texts)
     except TimeoutError:
         raise Problem(
             503, "too_slow", "encoding took too long; try again", headers={"retry-after": "5"}

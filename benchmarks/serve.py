@@ -1,11 +1,13 @@
 """How fast a server answers: a library, a number of clients at once, and where the time goes.
 
-    python benchmarks/serve.py LIBRARY [--seconds 10] [--limit 24] [--workers 1] [--before SRC] [--rounds 1]
+    python benchmarks/serve.py LIBRARY [--seconds 10] [--limit 24] [--workers N] [--before SRC] [--rounds 1]
 
 Starts `wordreel serve` on the library and asks it for some seconds at each of 1, 16 and 64 clients, first
 with words that it has not met (every query is encoded), then with a hundred queries again and again (cached).
-`--workers` may be given several times, and `--before` names the `src` folder of another version: all take
-turns, round by round, and the report has the median of each figure over the rounds.
+Each number of clients first asks for some seconds that do not count: caches fill, and the server starts
+workers where it chooses their number by itself, as it does by default. `--workers` fixes the number; it may
+be given several times, and `--before` names the `src` folder of another version, measured with its default:
+all take turns, round by round, and the report has the median of each figure over the rounds.
 Every client keeps its connection and asks as soon as it is answered. Latencies are the client's; `encode` and
 `search` are what the server says of each request (waiting for a free search thread belongs to `search` and is
 also given as `queue`); `rest` is what remains: HTTP, JSON, the framework, and the client on the same machine.
@@ -39,6 +41,8 @@ import numpy as np
 from wordreel.banks.everyday import queries
 
 CLIENTS = (1, 16, 64)
+WARMUP = 9.0  # seconds
+DEFAULT = "default"  # number of workers
 COUNTS = ("wordreel_encode_batch_count", "wordreel_encode_batch_sum", "wordreel_encode_cached_total")
 
 
@@ -67,7 +71,7 @@ def memory_mb(process: int) -> float:
 
 
 @contextmanager
-def served(library: str, source: Path | None = None, workers: int = 1) -> Iterator[tuple[int, int]]:
+def served(library: str, source: Path | None = None, workers: str = DEFAULT) -> Iterator[tuple[int, int]]:
     """A server on a free port, until it is no longer needed: the port and the process."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -76,7 +80,7 @@ def served(library: str, source: Path | None = None, workers: int = 1) -> Iterat
     env = {key: value for key, value in os.environ.items() if key != "OPENBLAS_NUM_THREADS"}
     if source is not None:
         env["PYTHONPATH"] = str(source)
-    more = ["--workers", str(workers)] if workers > 1 else []
+    more = ["--workers", workers] if workers != DEFAULT else []
     process = subprocess.Popen(
         [*command, "--port", str(port), "--search-rate", "0", *more], stdout=subprocess.DEVNULL, env=env
     )
@@ -173,19 +177,18 @@ def fresh(seed: int) -> Iterator[str]:
 
 
 def measure(
-    given: argparse.Namespace, source: Path | None, workers: int, seed: int
+    given: argparse.Namespace, source: Path | None, workers: str, seed: int
 ) -> dict[str, list[dict[str, Any]]]:
     """One server under every load."""
     report: dict[str, list[dict[str, Any]]] = {}
     with served(given.library, source, workers) as server:
-        for _ in range(3):  # warm: workers start after the server
-            asyncio.run(load(server, 4, fresh(seed), given.limit, 2.0))
-        for name in ("new", "repeated"):
-            texts = fresh(seed + 1) if name == "new" else cycle(queries()[:100])
-            report[name] = []
-            for clients in given.clients:
+        first, others, again = fresh(seed), fresh(seed + 1), cycle(queries()[:100])
+        for clients in given.clients:  # a rising number: one client has the server before workers are started
+            asyncio.run(load(server, clients, first, given.limit, WARMUP))
+            for name, texts in (("new", others), ("repeated", again)):
                 row = asyncio.run(load(server, clients, texts, given.limit, given.seconds))
-                report[name].append({**row, "memory_mb": memory_mb(server[1])})
+                row["workers"] = len(family(server[1])) - 1
+                report.setdefault(name, []).append({**row, "memory_mb": memory_mb(server[1])})
     return report
 
 
@@ -204,13 +207,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of each load")
     parser.add_argument("--limit", type=int, default=24, help="hits")
     parser.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS))
-    parser.add_argument("--workers", type=int, action="append", help="as of `wordreel serve`; 1 by default")
+    parser.add_argument("--workers", action="append", help="as of `wordreel serve`, or default")
     parser.add_argument("--before", type=Path, help="the src folder of the version to compare with")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--out", type=Path, help="where to write the report")
     given = parser.parse_args()
-    servers: dict[str, tuple[Path | None, int]] = {"before": (given.before, 1)} if given.before else {}
-    servers |= {f"{workers} workers": (None, workers) for workers in given.workers or [1]}
+    servers: dict[str, tuple[Path | None, str]] = {"before": (given.before, DEFAULT)} if given.before else {}
+    servers |= {f"{workers} workers": (None, workers) for workers in given.workers or [DEFAULT]}
     rounds: dict[str, list[Any]] = {name: [] for name in servers}
     for number in range(given.rounds):
         for name, (source, workers) in servers.items():

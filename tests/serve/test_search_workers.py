@@ -141,6 +141,72 @@ def test_the_workers_of_a_server_see_changes_and_are_replaced(library, ready, tm
     assert not any(alive(pid) for pid in first | last), "workers end with their server"
 
 
+class Orders:
+    """Asks for what the test says."""
+
+    def __init__(self):
+        self.count, self.loads = 0, []
+
+    def wanted(self, searches):
+        self.loads.append(searches)
+        return self.count
+
+
+def test_workers_are_started_in_a_burst_and_ended_after_it(library, colour_workers):
+    expected = json.loads(own_answer(library, QUESTIONS[0]).json)
+
+    def answered(site):
+        found = site.post("/api/search", {**QUESTIONS[0], "norm": "none"}).json
+        assert [hit["score"] for hit in found["hits"]] == [hit["score"] for hit in expected["hits"]]
+
+    with running(library, workers=None) as site:
+        workers, orders = site.service.workers, Orders()
+        site.service._demand = orders
+        answered(site)
+        assert orders.loads[:2] == [1, 0]
+        assert workers.pids == set()
+        gone = set()
+        for count in (2, 1, 0):
+            orders.count = count
+            answered(site)  # the load changes, and workers are asked for
+            wait(lambda: workers._idle.qsize() == count == len(workers.pids) == workers._places)  # noqa: B023
+            gone |= workers.pids
+            answered(site)
+        wait(lambda: not any(alive(pid) for pid in gone))  # zombies neither
+
+
+def test_a_worker_that_is_no_longer_wanted_ends_after_its_answer(library, colour_workers):
+    workers = search_workers.SearchWorkers(library, library, True, 60.0)
+    try:
+        workers.refresh((1, 0))
+        workers.resize(1)
+        wait(lambda: workers._idle.qsize() == 1)
+        worker = workers._idle.get_nowait()  # as while it searches
+        workers.resize(0)
+        assert worker.search((1, 0), SearchRequest(text="red")).answer.json
+        workers._release(worker)
+        assert workers.pids == set()
+        assert not alive(worker.pid)
+        assert workers.answer((1, 0), SearchRequest(text="red")) is None
+        workers.resize(1)
+        workers.resize(0)  # before it is ready
+        wait(lambda: workers._places == 0)
+        assert workers.pids == set()
+    finally:
+        workers.close()
+
+
+def test_a_vector_server_and_a_gpu_need_no_workers(library, monkeypatch):
+    with running(library, workers=None) as site:
+        assert site.service.workers is not None
+        assert not site.service.encoder.batches
+    monkeypatch.setattr("wordreel.serve.service.accelerated", lambda: True)
+    with running(library, workers=None) as site:
+        assert site.service.workers is None
+        assert site.service.encoder.batches
+        assert site.get("/api/search?text=red").json["hits"]
+
+
 def test_a_worker_ends_when_its_server_has_gone(library, colour_workers):
     order = {"library": str(library), "weights": str(library), "read_only": True, "version": [1, 0]}
     process = SearchProcess(colour_workers, order, 60.0)

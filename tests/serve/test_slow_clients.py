@@ -171,6 +171,7 @@ def test_a_query_is_dropped_when_its_client_disconnects(site, monkeypatch, path,
             raise
 
     monkeypatch.setattr(site.service.encoder, "encode", stuck)
+    monkeypatch.setattr(site.service.encoder, "batches", True)  # as on a GPU
     data = b"" if body is None else json.dumps(body).encode()
     method = "GET" if body is None else "POST"
     head = f"{method} {path.format(content=content)} HTTP/1.1\r\nHost: localhost\r\n"

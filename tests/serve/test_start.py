@@ -35,8 +35,12 @@ def test_a_token_file_without_a_token_stops_the_server(start, tmp_path, content)
 
 
 def test_workers_search_the_librarys_own_files(start):
-    assert start().workers == 1
+    assert start().workers is None
+    assert start("--workers", "auto").workers is None
     assert start("--workers", 3).workers == 3
+    assert start("--index", "postgresql://db.example/films").workers is None, "the server searches by itself"
+    for wrong in ("0", "65", "many", "-1", "1.5"):
+        assert "auto" in start("--workers", wrong)
     error = start("--workers", 2, "--index", "postgresql://db.example/films")
     assert isinstance(error, str), "each would hold a connection, and wait for the same server"
     assert "--index" in error

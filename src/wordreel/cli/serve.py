@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from wordreel.api import Library
     from wordreel.serve.options import Options
 
+AUTO = "auto"
+MOST_WORKERS = 64
+
 
 def serve(
     library: LibraryOption,
@@ -50,8 +53,13 @@ def serve(
         float, typer.Option(min=0.0, help="Searches a second and client; 0 for no limit.")
     ] = 50.0,
     workers: Annotated[
-        int, typer.Option(min=1, max=64, help="Processes that search; with 1, the server itself does.")
-    ] = 1,
+        str,
+        typer.Option(
+            metavar="N|auto",
+            help="Processes that search; with 1, the server itself does. auto starts one for each core while "
+            "many search at once.",
+        ),
+    ] = AUTO,
     max_upload: Annotated[int, typer.Option(min=1, help="The largest upload, in MiB.")] = 4096,
     certificate: Annotated[Path | None, typer.Option(help="Serve https with this certificate (PEM).")] = None,
     key: Annotated[Path | None, typer.Option(help="The certificate's key (PEM).")] = None,
@@ -73,7 +81,8 @@ def serve(
     from wordreel.serve.access import tokens
     from wordreel.serve.options import Options, is_loopback
 
-    if workers > 1 and index is not None:
+    processes = _workers(workers)
+    if processes is not None and processes > 1 and index is not None:
         raise typer.BadParameter("--workers search the library's own files; leave it out with --index.")
     if new_token and remove_token:
         raise typer.BadParameter("--new-token replaces the token by itself; leave out --remove-token.")
@@ -113,11 +122,20 @@ def serve(
         token=token_hash,
         search_rate=search_rate,
         max_upload=max_upload * 2**20,
-        workers=workers,
+        workers=processes,
         certificate=certificate,
         key=key,
     )
     _stay(opened, options, open_page, follow)
+
+
+def _workers(text: str) -> int | None:
+    """The number of processes; None for as many as the load needs."""
+    if text == AUTO:
+        return None
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_WORKERS:
+        raise typer.BadParameter(f"--workers is a number from 1 to {MOST_WORKERS} or auto, not {text!r}.")
+    return int(text)
 
 
 def _check_certificate(certificate: Path | None, key: Path | None) -> None:

@@ -1,7 +1,8 @@
 """Text embeddings for many requests at once.
 
 A request that arrives while a batch is being encoded waits for the next batch, which takes all that wait: a
-single request never waits for others, and many share the cost. The latest embeddings are cached.
+single request never waits for others, and many share the cost. The latest embeddings are cached. On the
+processor a batch costs as much as its texts one by one: there, a search encodes its own.
 """
 
 from __future__ import annotations
@@ -70,11 +71,12 @@ class CachedQueryModel(Model):
 class Encoder:
     """Collects the texts of concurrent requests. Belongs to one event loop.
 
-    `model` may be exchanged at any time: who searches with another one encodes the words again.
+    `model` may be exchanged at any time: who searches with another one encodes the words again. With
+    `batches`, searches should encode here.
     """
 
-    def __init__(self, model: CachedQueryModel, metrics: Metrics) -> None:
-        self.model, self._metrics = model, metrics
+    def __init__(self, model: CachedQueryModel, metrics: Metrics, batches: bool = True) -> None:
+        self.model, self._metrics, self.batches = model, metrics, batches
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._working: asyncio.Task[None] | None = None

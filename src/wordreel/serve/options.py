@@ -25,7 +25,7 @@ class Options:
     max_json: int = 16 * 2**20
     certificate: Path | None = None  # with its key: serve https
     key: Path | None = None
-    workers: int = 1  # processes that search; 1 is the server itself
+    workers: int | None = 1  # processes that search; 1 is the server itself, None as many as the load needs
     timeout: float = 30.0  # seconds: for a request to arrive, a search to answer, a reader to read
 
     @property

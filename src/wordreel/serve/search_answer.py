@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from pydantic_core import to_json
 
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query, VideoMoment
+from wordreel.serve.encoder import CachedQueryModel
 from wordreel.serve.hit_json import JsonObject, hit_objects
 from wordreel.serve.problems import Problem
 
@@ -25,6 +27,15 @@ class SearchAnswer:
 
     json: bytes
     waiting: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class TimedAnswer:
+    """An answer, how many of its texts had to be encoded, and how long that took."""
+
+    answer: SearchAnswer
+    encoded: int
+    encode_seconds: float
 
 
 def filters_of(request: schemas.FilterFields) -> Filters:
@@ -77,6 +88,19 @@ def answer_search(
     }
     waiting = frozenset(hit.content for hit in results.hits if hit.analysis == "quick")
     return SearchAnswer(json_bytes(response), waiting)
+
+
+def encode_and_answer(
+    searcher: Searcher, request: schemas.SearchRequest, query: Query, uploaded: dict[str, str]
+) -> TimedAnswer:
+    """`answer_search`, with the texts of the query encoded first."""
+    model = searcher.model
+    known = model.latest.get_many(query.texts) if isinstance(model, CachedQueryModel) else {}
+    begun = time.perf_counter()
+    model.encode(query.texts)
+    took = time.perf_counter() - begun
+    encoded = sum(known.get(text) is None for text in query.texts)
+    return TimedAnswer(answer_search(searcher, request, query, uploaded), encoded, took)
 
 
 def json_bytes(response: JsonObject) -> bytes:

@@ -10,7 +10,13 @@ from wordreel.search.query_terms import resolve_terms
 from wordreel.serve import schemas
 from wordreel.serve.hit_json import hit_objects
 from wordreel.serve.live import LiveState
-from wordreel.serve.search_answer import SearchAnswer, answer_search, as_written, json_bytes
+from wordreel.serve.search_answer import (
+    SearchAnswer,
+    answer_search,
+    as_written,
+    encode_and_answer,
+    json_bytes,
+)
 from wordreel.serve.service import Service
 
 
@@ -26,7 +32,7 @@ class RequestTimer:
         since, self._last = now - self._last, now
         return since
 
-    def encoded_elsewhere(self, seconds: float) -> None:
+    def encoded_meanwhile(self, seconds: float) -> None:
         """Count a part of the lap that is under way as encoding."""
         self.encode += seconds
         self._last += seconds
@@ -71,15 +77,18 @@ def _answer(
     service: Service, state: LiveState, request: schemas.SearchRequest, query: Query, timer: RequestTimer
 ) -> SearchAnswer:
     """The answer of a search worker; without one, of this process."""
-    if service.workers is not None and query.texts and state.problem is None:
-        there = service.workers.answer(state.version, request)
-        if there is not None:
-            timer.encoded_elsewhere(there.encode_seconds)
-            if there.encoded:
-                service.metrics.encode_batch.observe(there.encoded)
-            service.metrics.encode_cached.inc(len(query.texts) - there.encoded)
-            return there.answer
-    return answer_search(state.check(), request, query, service.uploaded)
+    if not query.texts or service.encoder.batches:
+        return answer_search(state.check(), request, query, service.uploaded)
+    found = None
+    if service.workers is not None and state.problem is None:
+        found = service.workers.answer(state.version, request)
+    if found is None:
+        found = encode_and_answer(state.check(), request, query, service.uploaded)
+    timer.encoded_meanwhile(found.encode_seconds)
+    if found.encoded:
+        service.metrics.encode_batch.observe(found.encoded)
+    service.metrics.encode_cached.inc(len(query.texts) - found.encoded)
+    return found.answer
 
 
 def compare(service: Service, query: Query, timer: RequestTimer) -> bytes:

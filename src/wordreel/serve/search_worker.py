@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -21,6 +20,8 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wordreel.api import Library
     from wordreel.serve.schemas import SearchRequest
+
+TRACK_BYTES = 16 * 2**20  # cached; searches for words read each once, and cache what explains a hit
 
 
 def open_library(order: dict[str, Any]) -> Library:
@@ -46,25 +47,21 @@ def work(
     from wordreel.serve.current_model import CurrentModel
     from wordreel.serve.live import LiveSearcher
     from wordreel.serve.schemas import SearchRequest
-    from wordreel.serve.search_answer import answer_search, as_written
+    from wordreel.serve.search_answer import as_written, encode_and_answer
     from wordreel.serve.track_cache import TrackCache
 
     store = library.store
-    store.load_track = TrackCache(store.load_track)
+    store.load_track = TrackCache(store.load_track, TRACK_BYTES)
     model = CurrentModel(store, library.weights, library.model)
     live = LiveSearcher(store, model, read_only=read_only)
     uploaded = upload_names(store)
 
     def answer(request: SearchRequest) -> tuple[dict[str, Any], bytes]:
         query = resolve_terms(store, as_written(request))
-        searcher = live.now.check()
-        new = sum(model.now.latest.get(text) is None for text in query.texts)
-        begun = time.perf_counter()
-        searcher.model.encode(query.texts)
-        encode_seconds = time.perf_counter() - begun
-        found = answer_search(searcher, request, query, uploaded)
+        timed = encode_and_answer(live.now.check(), request, query, uploaded)
+        found = timed.answer
         head = {"bytes": len(found.json), "waiting": sorted(found.waiting)}
-        return {**head, "encoded": new, "encode_seconds": encode_seconds}, found.json
+        return {**head, "encoded": timed.encoded, "encode_seconds": timed.encode_seconds}, found.json
 
     def send(head: dict[str, Any], body: bytes = b"") -> None:
         answers.write(json.dumps(head).encode() + b"\n" + body)

@@ -1,5 +1,7 @@
 """Processes that answer searches beside the server, so that Python searches on every core.
 
+How many there are is fixed, or follows the load (`worker_demand`).
+
 Each has a searcher and an encoder of its own; the embeddings are mapped from the same files, so that memory
 holds them once. Everything else stays in the server: connections, access, limits, the cache of answers, jobs.
 A search goes to a worker that is idle. Where none is, because it is starting, was killed, opens a changed
@@ -17,10 +19,9 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wordreel.serve.search_answer import SearchAnswer
+from wordreel.serve.search_answer import SearchAnswer, TimedAnswer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,15 +39,6 @@ Version = tuple[int, int]
 
 class WorkerGone(Exception):
     """The process has ended, or does not answer."""
-
-
-@dataclass(frozen=True)
-class WorkerAnswer:
-    """An answer, how many of its texts had to be encoded, and how long that took."""
-
-    answer: SearchAnswer
-    encoded: int
-    encode_seconds: float
 
 
 class SearchProcess:
@@ -68,14 +60,14 @@ class SearchProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    def search(self, version: Version, request: SearchRequest) -> WorkerAnswer | None:
+    def search(self, version: Version, request: SearchRequest) -> TimedAnswer | None:
         """The answer; None where the worker could not find one."""
         fields = request.model_dump(mode="json", exclude_defaults=True)
         head = self.ask({"version": version, "request": fields}, self._timeout)
         if "bytes" not in head:
             return None
         answer = SearchAnswer(self._read(head["bytes"]), frozenset(head["waiting"]))
-        return WorkerAnswer(answer, head["encoded"], head["encode_seconds"])
+        return TimedAnswer(answer, head["encoded"], head["encode_seconds"])
 
     def open(self, version: Version) -> None:
         """Let it open the library again, if that has changed since."""
@@ -115,24 +107,32 @@ class SearchProcess:
 
 
 class SearchWorkers:
-    """`count` workers, replaced when they end."""
+    """As many workers as `resize` asks for, replaced when they end."""
 
-    def __init__(self, count: int, library: Path, weights: Path, read_only: bool, timeout: float) -> None:
-        self.count, self._timeout = count, timeout
+    def __init__(self, library: Path, weights: Path, read_only: bool, timeout: float) -> None:
+        self._timeout = timeout
         self._order = {"library": str(library), "weights": str(weights), "read_only": read_only}
         self._idle: queue.LifoQueue[SearchProcess] = queue.LifoQueue()  # the latest has the warmest caches
         self._version: Version = (0, 0)
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._every: set[SearchProcess] = set()
+        self._wanted = self._places = 0  # workers; those that run or are starting
 
-    def start(self, version: Version) -> None:
-        """Start them on the library as it is now. Until they are ready, the server answers."""
-        self._version = version
-        for _ in range(self.count):
+    def resize(self, count: int) -> None:
+        """Run so many from now on. Until new ones are ready, the server answers; of too many, idle ones end
+        now and busy ones after their answer."""
+        with self._lock:
+            if count == self._wanted or self._closed.is_set():
+                return
+            new = max(0, count - self._places)
+            self._wanted, self._places = count, self._places + new
+        for _ in range(new):
             self._in_background(self._start_one)
+        if not new:
+            self._in_background(self._end_idle)
 
-    def answer(self, version: Version, request: SearchRequest) -> WorkerAnswer | None:
+    def answer(self, version: Version, request: SearchRequest) -> TimedAnswer | None:
         """The answer of an idle worker to a search for words; None where the server has to answer."""
         try:
             worker = self._idle.get_nowait()
@@ -143,13 +143,14 @@ class SearchWorkers:
         except WorkerGone as error:
             self._replace(worker, error)
             return None
-        self._idle.put(worker)
+        self._release(worker)
         return found
 
     def refresh(self, version: Version) -> None:
         """Let idle workers see a changed library now; busy ones see it when they are asked again."""
         self._version = version
-        self._in_background(lambda: self._refresh(version))
+        if not self._idle.empty():
+            self._in_background(lambda: self._refresh(version))
 
     @property
     def pids(self) -> set[int]:
@@ -165,25 +166,46 @@ class SearchWorkers:
             worker.close()
 
     def _refresh(self, version: Version) -> None:
-        waiting: list[SearchProcess] = []
-        with suppress(queue.Empty):
-            while True:
-                waiting.append(self._idle.get_nowait())
-        for worker in waiting:
+        for worker in self._take_idle():
             try:
                 worker.open(version)
             except WorkerGone as error:
                 self._replace(worker, error)
             else:
-                self._idle.put(worker)
+                self._release(worker)
+
+    def _end_idle(self) -> None:
+        for worker in self._take_idle():
+            self._release(worker)
+
+    def _take_idle(self) -> list[SearchProcess]:
+        idle: list[SearchProcess] = []
+        with suppress(queue.Empty):
+            while True:
+                idle.append(self._idle.get_nowait())
+        return idle
+
+    def _release(self, worker: SearchProcess) -> None:
+        """Let a worker be asked again, or end it where there are too many."""
+        if self._give_up_place():
+            with self._lock:
+                self._every.discard(worker)
+            worker.close()
+        else:
+            self._idle.put(worker)
+
+    def _give_up_place(self) -> bool:
+        """Whether there are too many; one less from now on."""
+        with self._lock:
+            surplus = self._places > self._wanted
+            self._places -= surplus
+            return surplus
 
     def _start_one(self) -> None:
-        while not self._closed.is_set():
+        while not self._closed.is_set() and not self._give_up_place():
             try:
-                order = {
-                    **self._order,
-                    "version": self._version,
-                }  # or later: the library is opened after this
+                # Or a later version: the library is opened after this.
+                order = {**self._order, "version": self._version}
                 worker = SearchProcess(COMMAND, order, self._timeout)
             except (WorkerGone, OSError) as error:
                 log.warning("a search worker could not be started: %s", error)
@@ -194,7 +216,7 @@ class SearchWorkers:
             if self._closed.is_set():
                 worker.close()
             else:
-                self._idle.put(worker)
+                self._release(worker)
             return
 
     def _replace(self, worker: SearchProcess, error: WorkerGone) -> None:

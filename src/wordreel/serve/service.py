@@ -17,7 +17,7 @@ from wordreel.library.passes import note_returned, waiting_files
 from wordreel.library.uploads import upload_names
 from wordreel.media import Fence
 from wordreel.models.base import Model
-from wordreel.nets.runtime import cores
+from wordreel.nets.runtime import accelerated, cores
 from wordreel.search.embedding import embedding_cache
 from wordreel.search.searcher import AnalyseFile
 from wordreel.search.video_query import FileAnalyser
@@ -40,6 +40,7 @@ from wordreel.serve.thumbnails import Thumbnails
 from wordreel.serve.track_cache import TrackCache
 from wordreel.serve.uploads import Uploads
 from wordreel.serve.verified_files import VerifiedFiles
+from wordreel.serve.worker_demand import WorkerDemand, most_workers
 
 log = logging.getLogger("wordreel.serve")
 
@@ -72,8 +73,9 @@ class Service:
             self.store, self.current_model, analyse, options.read_only, library.index_server
         )
         self.answers = AnswerCache()
-        self.workers = self._search_workers() if options.workers > 1 else None
-        self.encoder = Encoder(self.current_model.now, self.metrics)
+        self.workers = self._search_workers()
+        batches = self.workers is None and accelerated()
+        self.encoder = Encoder(self.current_model.now, self.metrics, batches)
         self.thumbnails = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBNAIL_BYTES))
         self.face_crops = FaceCrops(self.fence, lambda: load_faces(library.weights))
         self.files = VerifiedFiles(self.store, options.roots)
@@ -83,7 +85,8 @@ class Service:
         )
         self.query_log = QueryLog(self.store)
         # One pool for each kind of work: playback and search never wait for thumbnails.
-        self.search_pool = BoundedExecutor("search", max(2, cores(), options.workers), options.timeout)
+        threads = max(2, cores(), options.workers or 1)
+        self.search_pool = BoundedExecutor("search", threads, options.timeout, self._follow_load)
         self.media_pool = BoundedExecutor("media", 4, options.timeout)
         self.thumbnail_pool = BoundedExecutor("thumbnail", max(2, cores()), 2 * options.timeout)
         self.analysis_pool = BoundedExecutor("analysis", max(2, cores()), 2 * options.timeout)
@@ -112,19 +115,30 @@ class Service:
             if THOROUGH not in unfinished and waiting_files(self.store.catalogue):
                 self.jobs.put(THOROUGH, "A closer look at files added before", {"paths": []})
         if self.workers is not None:
-            self.workers.start(self.live.now.version)
+            self.workers.refresh(self.live.now.version)
+            self.workers.resize(self.options.workers or 0)
         self._watching = asyncio.create_task(self._watch())
 
-    def _search_workers(self) -> SearchWorkers:
+    def _search_workers(self) -> SearchWorkers | None:
+        """None where this process alone searches: as it was told, or because a vector server or a GPU does
+        the work, which processes would only share."""
+        self._demand: WorkerDemand | None = None
+        if self.options.workers == 1:
+            return None
+        if self.options.workers is None:
+            if accelerated() or self.library.index_server() is not None:
+                return None
+            self._demand = WorkerDemand(most_workers())
         workers = SearchWorkers(
-            self.options.workers,
-            self.store.path,
-            self.library.weights.root,
-            self.options.read_only,
-            self.options.timeout,
+            self.store.path, self.library.weights.root, self.options.read_only, self.options.timeout
         )
         self.live.on_change = lambda state: workers.refresh(state.version)
         return workers
+
+    def _follow_load(self, searches: int) -> None:
+        """Start workers in a burst of searches, and stop them when it is over."""
+        if self._demand is not None and self.workers is not None:
+            self.workers.resize(self._demand.wanted(searches))
 
     def search_problem(self) -> str | None:
         """Why searches find nothing, or not every video; None where they find every video."""
@@ -187,6 +201,7 @@ class Service:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(WATCH_EVERY)
+            self._follow_load(self.search_pool.load)
             try:
                 idle = time.monotonic() - self.live.opened_at > REOPEN_EVERY
                 if idle and await asyncio.to_thread(self.live.changed):

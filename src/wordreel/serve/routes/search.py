@@ -85,7 +85,7 @@ def _examples(service: Service) -> list[str]:
 async def _search(service: Service, search_request: SearchRequest, request: Request) -> Response:
     timer = search_handlers.RequestTimer()
     query = search_handlers.query_of(service, search_request)
-    if service.workers is None:
+    if service.encoder.batches:
         await encoded(service, query.texts)
         timer.encode = timer.lap()
     if query.offset == 0:

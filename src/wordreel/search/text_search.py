@@ -26,7 +26,7 @@ from wordreel.search.filters import PassingVideos
 from wordreel.search.hits import Hit, Results, hit_of
 from wordreel.search.query import Query, needs_confidence
 from wordreel.search.scoring import PLAIN, RivalScores, Scoring
-from wordreel.search.segments import segment_argmax, take_segments
+from wordreel.search.segments import first_places, segment_argmax, take_segments
 from wordreel.types import Bool, Float32, Int64
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class TextSearch:
     def similarities(self) -> Float32 | None:
         """`[1, items]` of all items, where the index would compare all of them anyway and they are few."""
         index = self.searcher.snapshot.index
-        if not isinstance(index, ExactIndex) or len(index) > ALL_AT_ONCE:
+        if type(index) is not ExactIndex or len(index) > ALL_AT_ONCE:
             return None
         return index.scores(self.vectors, self.weights, slice(None))
 
@@ -285,8 +285,7 @@ class TextSearch:
 
     def _videos(self, rows: Int64) -> Int64:
         """Where in a ranking the best item of each video is."""
-        first = np.unique(self.searcher.snapshot.columns.video[rows], return_index=True)[1]
-        return np.sort(first)
+        return first_places(self.searcher.snapshot.columns.video[rows])
 
     def _moments(self, rows: Int64) -> Int64:
         """Where in a ranking the moments are: clips, and whole videos that have no clips."""

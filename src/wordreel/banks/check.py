@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from wordreel.banks.beta import unlabelled_beta
-from wordreel.banks.embedded_bank import EmbeddedBank, GCRescorer
+from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.fitted_states import fit_all
+from wordreel.banks.gc_rescorer import GCRescorer
 from wordreel.errors import BankError
 from wordreel.evaluate.confidence import check as measure_confidence
 from wordreel.evaluate.confidence import table as confidence_table

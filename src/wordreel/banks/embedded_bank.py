@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass
 
 import numpy as np
 
 from wordreel.banks.fitted_states import FitBank, FittedState, load_or_fit
 from wordreel.banks.query_embeddings import BankEmbeddings, bank_cache_dir, embed_queries
-from wordreel.hubness import Method, mixtures
 from wordreel.hubness.confidence import CHECKED, Confidence
-from wordreel.hubness.globally_corrected import GloballyCorrected
-from wordreel.hubness.sorted_columns import SortedColumns
+from wordreel.hubness.method import Method
 from wordreel.hubness.standard_score import StandardScore
-from wordreel.hubness.state import QUERIES
 from wordreel.index.base import Correction
 from wordreel.library.banks import Bank
 from wordreel.library.embeddings import Gallery
 from wordreel.progress import ProgressCallback
 from wordreel.search.scoring import PLAIN, FittedNorm, RivalScores, check_norm
 from wordreel.search.searcher import Searcher
-from wordreel.types import Float32, Float64, Int64
+from wordreel.types import Float32, Int64
 
-MOST_CACHED = 50_000_000  # similarities, 200 MB
 FEWEST_FOR_CONFIDENCE = 100  # queries; smaller banks are overconfident
 
 
@@ -72,7 +67,9 @@ class EmbeddedBank:
         if not len(self.searcher):
             return PLAIN
         label = self.label(method)
-        if isinstance(method, GloballyCorrected):
+        if method.name == "gc":
+            from wordreel.banks.gc_rescorer import GCRescorer
+
             return FittedNorm(label, rescore=GCRescorer(self.current(), self.gallery))
         fitted = self.fit(method)
         active = fitted.active(self.gallery.ids) if method.gated else None
@@ -93,33 +90,3 @@ class SearchConfidence:
             rivals.scores, self.rows[rivals.rows], best=rivals.best, count=rivals.videos
         )
         return self.confidence.of(scores, self.rows[rows], known)
-
-
-@dataclass(frozen=True, eq=False)
-class GCRescorer:
-    """Globally corrected scores of candidates: minus the number of bank queries that the item likes better,
-    plus the similarity squeezed into (0, 1) to break ties. Cost O(bank · candidates) a query, unless the
-    sorted bank of all items is `whole`, O(bank · items) memory, as for many queries at once."""
-
-    bank: BankEmbeddings
-    gallery: Gallery
-    whole: SortedColumns | None = None
-
-    def columns(self, rows: Int64) -> SortedColumns:
-        if self.whole is not None:
-            return SortedColumns(self.whole.size, self.whole.sorted[rows])
-        source = mixtures(
-            self.bank.vectors, self.bank.weights, self.gallery.vectors[rows], self.gallery.available[rows]
-        )
-        return cast(SortedColumns, GloballyCorrected().fit(source).banks[QUERIES].statistics["columns"])
-
-    def cached(self) -> GCRescorer:
-        """With the sorted bank of all items, where that takes no more than `MOST_CACHED` values."""
-        if len(self.bank.ids) * len(self.gallery.ids) > MOST_CACHED:
-            return self
-        return replace(self, whole=self.columns(np.arange(len(self.gallery.ids))))
-
-    def __call__(self, scores: Float32, rows: Int64) -> Float64:
-        wide = scores.astype(np.float64)
-        greater = self.columns(rows).greater(scores)
-        return np.asarray(0.5 + wide / (2 + 2 * np.abs(wide)) - greater, np.float64)

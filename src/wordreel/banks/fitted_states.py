@@ -19,8 +19,9 @@ import numpy as np
 from wordreel.atomic import make_dir
 from wordreel.banks.query_embeddings import BankEmbeddings
 from wordreel.errors import NOT_WRITABLE, HubnessError
-from wordreel.hubness import Method, State, fit_many, mixtures
 from wordreel.hubness.blocks import SimilaritySource
+from wordreel.hubness.method import Method
+from wordreel.hubness.state import State
 from wordreel.hubness.state_file import load_state, read_extra, save_state
 from wordreel.library.banks import Bank
 from wordreel.library.embeddings import Gallery
@@ -150,6 +151,8 @@ def fit_all(
 def _fit_many(
     queries: Int64, vectors: BankEmbeddings, gallery: Gallery, methods: Sequence[Method]
 ) -> list[State]:
+    from wordreel.hubness.multi_fit import fit_many
+
     follower, items = _Follower(vectors, gallery), gallery.live_ids
     shared = [method for method in methods if method.single_pass and method.streaming]
     first = follower.sims(queries, items[:FITTED_AT_ONCE])
@@ -174,6 +177,8 @@ class _Follower:
 
     def sims(self, queries: Int64, items: Int64) -> SimilaritySource:
         """Similarities `[queries, items]`, both named by id, computed as they are read."""
+        from wordreel.hubness.embeddings import mixtures
+
         some = self.vectors.of(queries)
         rows = find_ids(self.gallery.ids, items)
         return mixtures(some.vectors, some.weights, self.gallery.vectors[rows], self.gallery.available[rows])

@@ -23,6 +23,7 @@ from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.types import Float32, Int64, QueryEmbedding
+from wordreel.weights.mapped_arrays import map_safetensors
 
 FOLDER = "banks"
 BATCH = 256
@@ -76,8 +77,6 @@ def embed_queries(
 
 
 def _read(path: Path, model: Model) -> BankEmbeddings:
-    from safetensors import SafetensorError, safe_open
-
     shape = (len(model.experts), model.dim)
     empty = BankEmbeddings(
         np.zeros(0, np.int64), np.zeros((0, *shape), np.float32), np.zeros((0, shape[0]), np.float32)
@@ -85,13 +84,12 @@ def _read(path: Path, model: Model) -> BankEmbeddings:
     if not path.exists():
         return empty
     try:
-        with safe_open(str(path), framework="numpy") as file:
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-            checksum = (file.metadata() or {}).get(CHECKSUM)
+        about, arrays = map_safetensors(path)
+        checksum = about.get(CHECKSUM)
         if checksum not in (None, str(array_checksum(arrays))):  # files of before have none
             return empty
         vectors = BankEmbeddings(arrays["ids"], arrays["vectors"], arrays["weights"])
-    except (SafetensorError, OSError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return empty  # a cache: encode again
     rows = len(vectors.ids)
     fits = vectors.vectors.shape == (rows, *shape) and vectors.weights.shape == (rows, shape[0])

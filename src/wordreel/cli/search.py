@@ -93,6 +93,8 @@ def search(
 
       wordreel search
     """
+    # The products of one query are too small to share, and both encoders run at once. Before NumPy is loaded.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with paused_collector():
         from wordreel.api import Library
 

@@ -17,6 +17,7 @@ from wordreel.experts.preprocess import resize_crop
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.types import Absent, Labels, Track
 from wordreel.weights.appearance_file import AppearanceFile
+from wordreel.weights.stamped_hash import STAMPS, has_sha256
 from wordreel.weights.store import WeightStore
 
 FILE = Path(__file__).parent / "data" / "appearance.safetensors"
@@ -73,21 +74,24 @@ def load(store: WeightStore) -> AppearanceExpert:
 
 def recogniser(store: WeightStore) -> ClassHead:
     """The names of ImageNet's 1000 classes from stored tracks, without the network."""
-    return _shipped_head()
+    return _shipped_head(store.root / STAMPS)
 
 
 @cache
-def _shipped_head() -> ClassHead:
+def _shipped_head(stamps: Path) -> ClassHead:
     """Several models of a process use it: it is read once."""
-    return _head(open_file())
+    return _head(open_file(stamps))
 
 
-def open_file() -> AppearanceFile:
-    """The file that ships, checked."""
-    file = AppearanceFile(FILE)
-    if file.digest != SHA256:
+def open_file(stamps: Path | None = None) -> AppearanceFile:
+    """The file that ships, checked; with `stamps`, not again where it is the file that was checked before."""
+    try:
+        whole = has_sha256(FILE, SHA256, stamps)
+    except OSError:
+        whole = False
+    if not whole:
         raise WeightsCorrupt(f"{FILE} does not have the expected hash", NextStep("install wordreel again"))
-    return file
+    return AppearanceFile(FILE)
 
 
 def _head(file: AppearanceFile) -> ClassHead:

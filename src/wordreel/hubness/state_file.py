@@ -16,17 +16,10 @@ import numpy as np
 from wordreel.atomic import atomic_write
 from wordreel.checksum import array_checksum
 from wordreel.errors import HubnessError
-from wordreel.hubness.activation_set import ActivationSet
-from wordreel.hubness.column_mean import ColumnMean
-from wordreel.hubness.column_moments import ORDER, ColumnMoments
-from wordreel.hubness.log_sum_exp import LogSumExp
 from wordreel.hubness.method import Method
 from wordreel.hubness.registry import make_method
-from wordreel.hubness.sinkhorn import Potentials
-from wordreel.hubness.sorted_columns import SortedColumns
 from wordreel.hubness.state import BankState, State
 from wordreel.hubness.statistic import Statistic
-from wordreel.hubness.top_k import TopK
 from wordreel.types import Array
 
 FORMAT = 1
@@ -135,11 +128,16 @@ def _statistic(
         if array.ndim == 0 or len(array) != rows or bad.any():
             raise ValueError(f"{key}/{field} of shape {array.shape} does not fit")
     parameters: Any = method
+    # A search reads one or two kinds of statistics: the modules of the others are not imported.
     if key == "logsum":
+        from wordreel.hubness.log_sum_exp import LogSumExp
+
         if not (arrays["total"] > 0).all():
             raise ValueError("a sum of exponentials is not positive")
         return LogSumExp(method.inverse_temperature(bank), size, **arrays)
     if key == "winners":
+        from wordreel.hubness.activation_set import ActivationSet
+
         ids = arrays["ids"]
         if ids.shape != (size, parameters.k) or arrays["scores"].shape != ids.shape:
             raise ValueError("the activation set does not fit the bank")
@@ -147,13 +145,23 @@ def _statistic(
             raise ValueError("the activation set does not hold gallery items")
         return ActivationSet(parameters.k, items, **arrays)
     if key == "best":
+        from wordreel.hubness.top_k import TopK
+
         return TopK(parameters.k, size, **arrays)
     if key == "mean":
+        from wordreel.hubness.column_mean import ColumnMean
+
         return ColumnMean(size, **arrays)
     if key == "moments":
+        from wordreel.hubness.column_moments import ORDER, ColumnMoments
+
         if arrays["sums"].shape != (items, ORDER) or any(a.dtype != np.float64 for a in arrays.values()):
             raise ValueError("moments are not six float64 sums per item")
         return ColumnMoments(size, **arrays)
     if key == "columns":
+        from wordreel.hubness.sorted_columns import SortedColumns
+
         return SortedColumns(size, arrays["sorted"], parameters.levels)
+    from wordreel.hubness.sinkhorn import Potentials
+
     return Potentials(method.inverse_temperature(bank), arrays["g"], arrays["f"], exact)

@@ -20,6 +20,7 @@ import numpy as np
 
 from wordreel.library.records import StoredClip, WordRow
 from wordreel.search.overlaps import overlapping_rows, video_numbers
+from wordreel.search.segments import distinct
 from wordreel.types import Float32, Int64
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class TermMatches:
         lines = snapshot.store.find_lines([term], MOST_LINES)
         of = video_numbers(snapshot, lines.contents)
         items = overlapping_rows(snapshot, of, lines.starts, lines.ends)
-        videos = len(np.unique(snapshot.video[items]))
+        videos = len(distinct(snapshot.video[items]))
         return cls(np.array(lines.ids, np.int64), of, items, videos)
 
 

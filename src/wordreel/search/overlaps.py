@@ -9,7 +9,7 @@ import numpy as np
 
 from wordreel.errors import LibraryError
 from wordreel.library.paths import VERIFY
-from wordreel.search.segments import take_segments
+from wordreel.search.segments import distinct, take_segments
 from wordreel.types import Int64
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def overlapping_rows(
     overlaps = (first[of] < clips["end"]) & (last[of] > clips["start"])
     whole = clips["whole"] != 0
     chosen = overlaps | whole if wholes else (overlaps & ~whole) | (whole & (sizes[of] == 1))
-    return np.unique(rows[chosen])
+    return distinct(rows[chosen])
 
 
 def video_numbers(snapshot: LibrarySnapshot, contents: Sequence[str]) -> Int64:

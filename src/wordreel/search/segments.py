@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.types import Int64
+from wordreel.types import Bool, Int64
 
 Scores = NDArray[np.floating[Any]]
 
@@ -25,6 +25,32 @@ def take_segments(members: Int64, edges: Int64, chosen: Int64) -> tuple[Int64, I
     starts = np.cumsum(sizes) - sizes
     at = np.repeat(edges[chosen] - starts, sizes) + np.arange(sizes.sum())
     return members[at], starts
+
+
+def distinct(values: NDArray[np.integer[Any]]) -> Int64:
+    """The values, each once, in order. NumPy's `unique` would import masked arrays at the first search.
+
+    >>> distinct(np.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    ordered = np.sort(values)
+    return np.asarray(ordered[_first_of_equals(ordered)], np.int64)
+
+
+def first_places(values: NDArray[np.integer[Any]]) -> Int64:
+    """Where each value comes first, in order.
+
+    >>> first_places(np.array([3, 1, 3, 2])).tolist()
+    [0, 1, 3]
+    """
+    order = np.argsort(values, kind="stable")
+    return np.asarray(np.sort(order[_first_of_equals(values[order])]), np.int64)
+
+
+def _first_of_equals(ordered: NDArray[np.integer[Any]]) -> Bool:
+    first = np.ones(len(ordered), bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return first
 
 
 def segment_max(values: Scores, starts: Int64) -> Scores:

@@ -7,7 +7,6 @@ header says what the network was trained on, and for how many pixels.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.atomic import atomic_write
+from wordreel.checksum import file_sha256
 from wordreel.errors import NextStep, WeightsCorrupt
 from wordreel.nets.efficientnet_lite import build, fold
 from wordreel.types import Float32
+from wordreel.weights.mapped_arrays import map_safetensors
 from wordreel.weights.quantise import dequantise, quantise
 
 if TYPE_CHECKING:
@@ -34,16 +35,9 @@ HEAD = "_fc."
 
 @dataclass(frozen=True)
 class AppearanceFile:
-    """A file of weights, read once, at the first use."""
+    """A file of weights, mapped at the first use."""
 
     path: Path
-
-    @cached_property
-    def _content(self) -> bytes:
-        try:
-            return self.path.read_bytes()
-        except OSError as error:
-            raise self._corrupt(str(error)) from None
 
     @cached_property
     def card(self) -> dict[str, Any]:
@@ -64,7 +58,10 @@ class AppearanceFile:
     @cached_property
     def digest(self) -> str:
         """sha256 of the file: part of the expert's fingerprint."""
-        return hashlib.sha256(self._content).hexdigest()
+        try:
+            return file_sha256(self.path)
+        except OSError as error:
+            raise self._corrupt(str(error)) from None
 
     def network(self) -> Network:
         """The network with its weights: `images [n, h, w, 3]` to `features [n, 1280]`."""
@@ -110,15 +107,10 @@ class AppearanceFile:
     @cached_property
     def _stored(self) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
         """The metadata and the arrays as they are in the file."""
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
-
         try:
-            arrays = load(self._content)
-        except (SafetensorError, KeyError, ValueError) as error:  # KeyError: an unknown kind of numbers
+            return map_safetensors(self.path)
+        except (OSError, ValueError) as error:
             raise self._corrupt(str(error)) from None
-        length = int.from_bytes(self._content[:8], "little")  # of the header, which `load` has checked
-        return json.loads(self._content[8 : 8 + length]).get("__metadata__", {}), arrays
 
     def _corrupt(self, why: str) -> WeightsCorrupt:
         return WeightsCorrupt(

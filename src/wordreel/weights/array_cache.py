@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 def cached_arrays(root: Path, key: str, compute: Callable[[], Arrays]) -> Arrays:
     """The arrays of `compute()`, read from `root/derived/<key>.safetensors` if they are there.
 
-    `key` must identify everything the arrays depend on. A file that cannot be read is computed again; a
-    folder that cannot be written costs only time.
+    `key` must identify everything the arrays depend on. They are read-only. A file that cannot be read is
+    computed again; a folder that cannot be written costs only time.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file, save
+    from wordreel.weights.mapped_arrays import map_safetensors
 
     path = root / "derived" / f"{key}.safetensors"
-    with suppress(OSError, SafetensorError):
-        return dict(load_file(str(path)))
+    with suppress(OSError, ValueError):
+        return map_safetensors(path)[1]
+    from safetensors.numpy import save
+
     arrays = compute()
     with suppress(OSError):
         write_shared(path, save(arrays))

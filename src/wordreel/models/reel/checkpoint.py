@@ -22,6 +22,7 @@ from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissi
 from wordreel.models.config import MINILM, ReelConfig, from_json, to_json
 from wordreel.models.registry import reel
 from wordreel.types import Float32
+from wordreel.weights.mapped_arrays import map_safetensors
 from wordreel.weights.quantise import dequantise, quantise
 
 FORMAT = 1
@@ -74,25 +75,16 @@ def export(path: Path, checkpoint: ReelCheckpoint) -> None:
 
 def load(path: Path = SHIPPED, digest: str | None = None) -> ReelCheckpoint:
     """Read an exported file, or the weights of a training's folder, as float32; `digest` is its sha256."""
-    from safetensors import SafetensorError, safe_open
-
     if not path.exists():
         raise WeightsMissing(f"there is no model at {path}", NextStep("train one", "train default"))
     try:
-        with safe_open(str(path), framework="numpy") as file:
-            header = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+        header, arrays = map_safetensors(path)
         about = json.loads(header[KEY] if KEY in header else header[TRAINED])
-        checkpoint = _exported(path, arrays, about) if KEY in header else _trained(arrays, about)
-    except (
-        SafetensorError,
-        KeyError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        OSError,
-    ) as error:
+        if KEY in header:
+            checkpoint = _exported(path, arrays, about)
+        else:  # of a training, which may go on and change them
+            checkpoint = _trained({name: array.copy() for name, array in arrays.items()}, about)
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError, OSError) as error:
         raise WeightsCorrupt(
             f"{path} is not a model of this kind ({error})", NextStep("install wordreel again")
         ) from None

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.experts.base import Card, EmbedText, fingerprint
+from wordreel.experts.voice_activity import find_speech
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.nets.runtime import threads
 from wordreel.nets.sentences import DIM, WEIGHTS, shared_encoder
@@ -145,12 +146,10 @@ def transcribe(whisper: Any, samples: NDArray[np.float32]) -> Iterator[SpeechSeg
     blocks, each in the language it is in.
     """
     from faster_whisper.transcribe import restore_speech_timestamps
-    from faster_whisper.vad import VadOptions, get_speech_timestamps
 
     if len(samples) < RATE // 10:
         return
-    voiced = get_speech_timestamps(samples, VadOptions(max_speech_duration_s=BLOCK))
-    for block in blocks(voiced):
+    for block in blocks(find_speech(samples, BLOCK)):
         heard = np.concatenate([samples[part["start"] : part["end"]] for part in block])
         # Without its last frame this begins with the very window read first, so that is encoded once.
         features = whisper.feature_extractor(heard)[..., :-1]

@@ -16,6 +16,7 @@ from wordreel.library.add_task import (
     ProcessedFile,
     ProcessOutcome,
 )
+from wordreel.library.decode_budget import DecodeBudget
 from wordreel.library.extractor import Extractor
 from wordreel.library.file_processor import ContentLocks, FileProcessor, expert_set_id
 from wordreel.library.passes import Pass, latest_returned
@@ -59,6 +60,7 @@ class AddRun:
     messages: queue.SimpleQueue[_Message] = field(default_factory=queue.SimpleQueue)
     stop: threading.Event = field(default_factory=threading.Event)
     locks: ContentLocks = field(default_factory=ContentLocks)
+    budget: DecodeBudget = field(default_factory=DecodeBudget)
     deferred: dict[str, list[AddTask]] = field(default_factory=dict)  # content -> files that wait for it
     current: dict[str, tuple[float, float]] = field(default_factory=dict)  # path -> (bytes, seconds) so far
     replaced: set[str] = field(default_factory=set)  # track files that may have lost their last use
@@ -92,6 +94,7 @@ class AddRun:
             self.store,
             self.extractor,
             self.locks,
+            self.budget,
             self.stop,
             self._on_position,
             self.keep_clips,

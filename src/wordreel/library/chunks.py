@@ -150,6 +150,11 @@ class SoundChunker:
             done += self.flush() if everything else self._cut(round(edge * self._rate) - self._next)
         return done
 
+    @property
+    def seconds(self) -> float:
+        """How much is buffered."""
+        return self._buffered / self._rate if self._rate else 0.0
+
     def flush(self) -> list[Piece]:
         """Return what is buffered since the last complete chunk."""
         return self._cut(self._buffered)

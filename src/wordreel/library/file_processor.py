@@ -22,6 +22,7 @@ from wordreel.library.add_task import (
 )
 from wordreel.library.catalogue import Catalogue
 from wordreel.library.clips import SHOTS_EXPERT, ClipBounds, Span, cut_clips, shots_of
+from wordreel.library.decode_budget import DecodeBudget
 from wordreel.library.expert_runner import ExpertFailed
 from wordreel.library.extractor import Extractor, FileTracks
 from wordreel.library.passes import Pass, is_quick, stretches_between
@@ -78,6 +79,7 @@ class FileProcessor:
     store: LibraryStore
     extractor: Extractor
     locks: ContentLocks
+    budget: DecodeBudget
     stop: threading.Event
     on_position: Callable[[AddTask, float, float], None]  # seconds read, duration in the file's header
     keep_clips: bool
@@ -129,7 +131,8 @@ class FileProcessor:
             self._check_stop()
             self.on_position(task, seconds, duration)
 
-        tracks = self.extractor.extract(Path(task.path), task.stamp, names, on_position)
+        with self.budget.hold(media.width * media.height if names else 0, self._check_stop):
+            tracks = self.extractor.extract(Path(task.path), task.stamp, names, on_position)
         new = known is None or first_thorough
         if new and not self.quick and media.kind != "image" and tracks.end > 0:
             media = replace(media, duration=tracks.end)  # the header's duration may be wrong

@@ -18,10 +18,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.experts.appearance import BATCH, SIZE, open_file
+from wordreel.experts.appearance import SIZE, open_file
 from wordreel.experts.preprocess import resize_crop
 from wordreel.nets.efficientnet_lite import build, fold
-from wordreel.nets.runtime import Network, cores
+from wordreel.nets.runtime import Network, cores, picture_batch
 from wordreel.weights.store import WeightStore
 from wordreel.weights.torch_file import read_state_dict
 
@@ -45,9 +45,9 @@ def published() -> Network:
 
 def run(network: Network, frames: NDArray[np.uint8], size: int) -> float:
     """Seconds for all frames, as the expert computes them."""
-    began = time.perf_counter()
-    for start in range(0, len(frames), BATCH):
-        network(images=resize_crop(frames[start : start + BATCH], size))
+    batch, began = picture_batch(), time.perf_counter()
+    for start in range(0, len(frames), batch):
+        network(images=resize_crop(frames[start : start + batch], size))
     return time.perf_counter() - began
 
 

@@ -15,6 +15,7 @@ from wordreel.experts.base import Card, fingerprint
 from wordreel.experts.class_head import ClassHead, class_names
 from wordreel.experts.preprocess import resize_crop
 from wordreel.media.types import FrameNeed, Frames, Sound
+from wordreel.nets.runtime import picture_batch
 from wordreel.types import Absent, Labels, Track
 from wordreel.weights.appearance_file import AppearanceFile
 from wordreel.weights.stamped_hash import STAMPS, has_sha256
@@ -25,7 +26,6 @@ SHA256 = "fe093dce98867c36eb35da4d0b5e57d8b480c691536ec3382b765d0e0e1a8a86"
 """Of the file. The default model is trained on the features of one network: change both together."""
 SIZE = 224
 CLASSES = "imagenet.txt"
-BATCH = 16
 SUPERSEDED = frozenset({"74d0fee34e410d60", "5810150b3905e6a6"})
 """Fingerprints of earlier networks: their features are no input for the built-in models."""
 
@@ -56,9 +56,10 @@ class AppearanceExpert:
         """One row per frame, valid for `[t, t + period)`."""
         if not isinstance(media, Frames) or len(media) == 0:
             return Absent("no frames")
+        batch = picture_batch()
         rows = [
-            self._network(images=resize_crop(media.images[start : start + BATCH], SIZE))["features"]
-            for start in range(0, len(media), BATCH)
+            self._network(images=resize_crop(media.images[start : start + batch], SIZE))["features"]
+            for start in range(0, len(media), batch)
         ]
         return Track(np.concatenate(rows), np.stack([media.times, media.times + media.period], axis=1))
 

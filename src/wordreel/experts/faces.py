@@ -12,7 +12,7 @@ from wordreel.experts.base import Card, fingerprint
 from wordreel.experts.face_detection import DetectedFaces, align_face, detect_faces
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.nets.prelu import without_prelu
-from wordreel.nets.runtime import Network
+from wordreel.nets.runtime import Network, picture_batch
 from wordreel.types import Absent, Float32, Labels, Track
 from wordreel.weights.store import WeightStore
 
@@ -27,7 +27,6 @@ CARD = Card(
     span=15.0,
     note="up to the 8 largest faces of a frame",
 )
-BATCH = 16
 
 Image = NDArray[np.uint8]
 
@@ -77,7 +76,8 @@ def face_track(
             times.append((float(time), float(time) + media.period))
     if not faces:
         return Absent("no face found")
-    rows = [embed(np.stack(faces[i : i + BATCH])) for i in range(0, len(faces), BATCH)]
+    batch = picture_batch()
+    rows = [embed(np.stack(faces[i : i + batch])) for i in range(0, len(faces), batch)]
     return Track(np.concatenate(rows), np.array(times, np.float64))
 
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from wordreel.nets.runtime import cores
 
 PIXELS_PER_CORE = 10_000_000
-"""Pixels of a frame, summed over the files decoded at once: two cores decode two files of 4K, or one of 8K, for
-which a decoder holds 500 MB."""
+"""Pixels of a frame, summed over the files decoded at once: two cores decode two files of 4K, or one of 8K,
+for which a decoder holds 500 MB."""
 _PATIENCE = 0.5  # seconds between two looks at whether to stop
 
 

@@ -2,8 +2,9 @@
 
     python benchmarks/add_memory.py CLIPS [--seconds 30] [--hours 3] [--footage FOLDER] [--out FILE.json]
 
-Adds, each by itself and with all default experts, 4K footage in HEVC assembled from the clips of a folder
-(`benchmarks/footage.py`; some seconds, repeated) and hours of synthetic sound (AAC, mono, a minute repeated).
+Adds, one after the other and with all default experts, footage in HEVC assembled from the clips of a folder
+(`benchmarks/footage.py`; some seconds, repeated) in 4K, two files of it at once, and in 8K; and hours of
+synthetic sound (AAC, mono, a minute repeated), in one file and in two.
 The peak is that of `add` and its decoders together, pages that they share counted once; `peak_of_bound` is
 its share of 1.5 GB. `--footage` keeps the files for the next run. `--out` also writes a table.
 """
@@ -25,8 +26,8 @@ from add import HERE, run_checkout
 from footage import SOUND, assemble
 
 BOUND = 1536  # MB
-HEIGHT = 2160
-ENCODED, MADE = 4.0, 60.0  # seconds of 4K and of sound, which are repeated
+MADE = 60.0  # seconds of sound, which are repeated
+ENCODED = {2160: 4.0, 4320: 1.0}  # seconds of pictures of this height, likewise
 GAP = 0.1  # seconds between two repetitions, so that no packet comes before the last one
 PIECE = 1024  # samples that AAC encodes at once
 
@@ -78,25 +79,37 @@ def repeat(part: Path, path: Path, seconds: float) -> None:
     made.rename(path)
 
 
-def gather(options: argparse.Namespace, folder: Path) -> dict[str, Path]:
-    """What each input is called, and its file."""
+def gather(options: argparse.Namespace, folder: Path) -> dict[str, list[Path]]:
+    """What each input is called, and its files."""
     clips = sorted(
         path for path in options.clips.iterdir() if path.suffix in (".mp4", ".webm", ".mkv", ".avi")
     )
     folder.mkdir(parents=True, exist_ok=True)
-    film, part = folder / f"{HEIGHT}_{options.seconds:g}.mp4", folder / f"{HEIGHT}_part.mp4"
-    if not part.exists():
-        assemble(clips[3::7] + clips, part, ENCODED, HEIGHT, "hevc")
-    if not film.exists():
-        repeat(part, film, options.seconds)
-    inputs = {f"{options.seconds:g} s of 4K HEVC": film}
-    sound, part = folder / f"sound_{options.hours:g}.mp4", folder / "sound_part.mp4"
-    if not part.exists():
-        synthetic_sound(part)
-    if not sound.exists():
-        repeat(part, sound, 3600 * options.hours)
-    inputs[f"{options.hours:g} h of sound"] = sound
-    return inputs
+
+    def film(height: int, seconds: float) -> Path:
+        path, part = folder / f"{height}_{seconds:g}.mp4", folder / f"{height}_part.mp4"
+        if not part.exists():
+            assemble(clips[3::7] + clips, part, ENCODED[height], height, "hevc")
+        if not path.exists():
+            repeat(part, path, seconds)
+        return path
+
+    def sound(hours: float) -> Path:
+        path, part = folder / f"sound_{hours:g}.mp4", folder / "sound_part.mp4"
+        if not part.exists():
+            synthetic_sound(part)
+        if not path.exists():
+            repeat(part, path, 3600 * hours)
+        return path
+
+    seconds, hours = options.seconds, options.hours
+    return {
+        f"{seconds:g} s of 4K HEVC": [film(2160, seconds)],
+        f"2 files of {seconds:g} s of 4K HEVC": [film(2160, seconds), film(2160, seconds + 1)],
+        f"{seconds / 2:g} s of 8K HEVC": [film(4320, seconds / 2)],
+        f"{hours:g} h of sound": [sound(hours)],
+        f"2 files of {hours / 2:g} h of sound": [sound(hours / 2), sound(hours / 2 + 0.1)],
+    }
 
 
 def table(result: dict[str, Any]) -> str:
@@ -113,7 +126,7 @@ def table(result: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("clips", type=Path)
-    parser.add_argument("--seconds", type=float, default=30.0, help="of 4K footage")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of footage; half of it in 8K")
     parser.add_argument("--hours", type=float, default=3.0, help="of sound")
     parser.add_argument("--footage", type=Path, help="keep the files here")
     parser.add_argument("--out", type=Path)
@@ -121,10 +134,11 @@ def main() -> None:
     found = {}
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
-        for number, (name, path) in enumerate(gather(options, options.footage or root / "made").items()):
+        for number, (name, paths) in enumerate(gather(options, options.footage or root / "made").items()):
             folder = root / f"input{number}"
             folder.mkdir()
-            (folder / path.name).symlink_to(path.resolve())
+            for path in paths:
+                (folder / path.name).symlink_to(path.resolve())
             run = run_checkout(HERE, folder, root / f"library{number}")
             found[name] = {
                 "peak_mb": round(run["peak_mb"]),

@@ -27,7 +27,7 @@ def assemble(clips: list[Path], path: Path, seconds: float, height: int, codec: 
         queue, written, heard = av.AudioFifo(), 0, 0
         for clip in clips:
             images, rate = read_frames(clip)
-            count = int(len(images) / rate * RATE)
+            count = min(int(len(images) / rate * RATE), round(seconds * RATE) - written)
             for image in blended(images, rate, count, (width, height)):
                 frame = av.VideoFrame.from_ndarray(image, format="rgb24")
                 frame.pts, frame.time_base = written, Fraction(1, RATE)

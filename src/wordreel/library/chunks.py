@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wordreel.media.page_memory import page_zeros
 from wordreel.media.types import Frames, Sound
 
 MIN_REMAINDER = 1.0
@@ -130,7 +131,8 @@ class SoundChunker:
 
     def __init__(self, span: float) -> None:
         self._edges = _Edges(span)
-        self._parts: list[NDArray[np.float32]] = []
+        self._span = span
+        self._samples: NDArray[np.float32] = np.zeros(0, np.float32)  # with room for more
         self._buffered = 0
         self._rate = 0
         self._next = 0  # index, from time 0, of the first buffered sample
@@ -142,9 +144,7 @@ class SoundChunker:
             if not self._rate:
                 self._rate, self._next = sound.rate, first
             gap = first - self._next - self._buffered
-            if gap > 0:  # without it all later sound would come too early
-                self._append(np.zeros(gap, np.float32))
-            self._append(sound.samples)
+            self._append(max(0, gap), sound.samples)  # without the gap later sound would come too early
         done: list[Piece] = []
         for edge, everything in self._edges.passed(reached):
             done += self.flush() if everything else self._cut(round(edge * self._rate) - self._next)
@@ -159,26 +159,27 @@ class SoundChunker:
         """Return what is buffered since the last complete chunk."""
         return self._cut(self._buffered)
 
-    def _append(self, samples: NDArray[np.float32]) -> None:
-        self._parts.append(samples)
-        self._buffered += len(samples)
+    def _append(self, gap: int, samples: NDArray[np.float32]) -> None:
+        """Add zeros, then samples, to what is buffered."""
+        first, end = self._buffered + gap, self._buffered + gap + len(samples)
+        if end > len(self._samples):
+            # A whole chunk at once: what is not filled costs nothing, and no sample is held twice.
+            room = page_zeros([max(end, int((self._span + 60.0) * self._rate))], np.float32)
+            room[: self._buffered] = self._samples[: self._buffered]
+            self._samples = room
+        self._samples[first:end] = samples
+        self._buffered = end
 
     def _cut(self, size: int) -> list[Piece]:
         size = min(size, self._buffered)
         if size <= 0:
             return []
-        chunk = np.empty(size, np.float32)
-        filled = 0
-        while filled < size:
-            part = self._parts.pop(0)  # one by one, so that no sample is held twice
-            taken = part[: size - filled]
-            chunk[filled : filled + len(taken)] = taken
-            filled += len(taken)
-            if len(taken) < len(part):
-                self._parts.insert(0, part[len(taken) :].copy())
+        chunk, rest = self._samples[:size], self._samples[size : self._buffered]
         start = self._next / self._rate
-        self._buffered -= size
         self._next += size
+        self._samples, self._buffered = np.zeros(0, np.float32), 0
+        if len(rest):
+            self._append(0, rest)
         return [Piece(Sound(chunk, self._rate, start))]
 
 
@@ -186,7 +187,7 @@ def _join_frames(parts: list[Frames]) -> NDArray[np.uint8]:
     """All images in one array; `parts` is emptied on the way, so that no frame is held twice."""
     if len(parts) == 1:
         return parts.pop().images
-    images = np.empty((sum(map(len, parts)), *parts[0].images.shape[1:]), np.uint8)
+    images = page_zeros((sum(map(len, parts)), *parts[0].images.shape[1:]), np.uint8)
     filled = 0
     while parts:
         part = parts.pop(0)

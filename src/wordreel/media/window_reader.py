@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wordreel.media import wire
 from wordreel.media.orientation import displayed_size, upright
+from wordreel.media.page_memory import page_zeros
 from wordreel.media.types import AudioNeed, FrameNeed, Frames, Limits, Need, Sound, Window
 from wordreel.media.video_sampler import MAX_ASPECT
 from wordreel.media.worker_process import WorkerProcess
@@ -46,7 +47,7 @@ class FrameBuffer:
         width, height = self._measure(header)
         if self._images is None:
             wide, high = displayed_size(width, height, self._orientation)
-            self._images = np.empty((self._capacity(), high, wide, 3), np.uint8)
+            self._images = page_zeros((self._capacity(), high, wide, 3), np.uint8)
         if self._request.sparse:
             times = [wire.get_float(header, "time", self._times[-1] if self._times else 0.0, 1e9)]
         else:

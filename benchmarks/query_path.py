@@ -109,7 +109,8 @@ def wrap_stages(stages: Stages, model: Any, index: Any) -> None:
         (explain, ("tracks_of_all",), "reasons"),
         (type(model), ("evidence", "explain_all"), "reasons"),
         (search_answer, ("hit_objects", "json_bytes"), "hits as JSON"),
-        (search_handlers, ("answer_search",), "other steps of a search"),
+        (search_answer, ("answer_search",), "other steps of a search"),
+        (search_handlers, ("answer_search", "encode_and_answer"), "other steps of a search"),
     ):
         for name in names:
             stages.wrap(owner, name, stage)
@@ -256,7 +257,11 @@ def main() -> None:
     parser.add_argument("--step", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.step is not None:
-        print(json.dumps(asyncio.run(measure(given.library, given.step, given.queries, given.encoded))))
+        from uvicorn import Config
+
+        with asyncio.Runner(loop_factory=Config("").get_loop_factory()) as runner:  # as the server runs
+            report = runner.run(measure(given.library, given.step, given.queries, given.encoded))
+        print(json.dumps(report))
         return
     here = Path(__file__).resolve().parents[1] / "src"
     versions = {**({"before": given.before} if given.before else {}), "now": here}
@@ -266,7 +271,7 @@ def main() -> None:
         for version, source in versions.items():
             first = number * len(MODES) * (given.queries + ROUND_WARMUP)
             reports[version].append(run(source, given, first))
-    report = {
+    result = {
         "rounds": given.rounds,
         "queries": given.queries,
         "encoded": given.encoded,
@@ -274,10 +279,10 @@ def main() -> None:
         "load": load,
         "modes": medians(reports),
     }
-    print(table(report))
+    print(table(result))
     if given.out:
-        given.out.write_text(json.dumps(report, indent=2) + "\n")
-        given.out.with_suffix(".md").write_text(table(report))
+        given.out.write_text(json.dumps(result, indent=2) + "\n")
+        given.out.with_suffix(".md").write_text(table(result))
 
 
 if __name__ == "__main__":

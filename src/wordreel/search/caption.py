@@ -154,5 +154,6 @@ def _reasons(searcher: Searcher, video: VideoQuery, query: QueryEmbedding, clip:
     """Each expert's share of the plain similarity with its best clip, and what it recognised there."""
     vectors, available = video.vectors[clip], video.available[clip]
     recognised = searcher.model.explain(query, video.tracks, video.clips[clip])
-    (reasons,) = expert_reasons(searcher.model, query, vectors[None], available[None], [recognised])
+    cosines = (query.vectors * vectors).sum(axis=1)
+    (reasons,) = expert_reasons(searcher.model, query, cosines[None], available[None], [recognised])
     return strongest_first(reasons)

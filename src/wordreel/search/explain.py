@@ -20,11 +20,16 @@ def explain_items(searcher: Searcher, rows: Sequence[int], text: EncodedText) ->
     """Of each item, every expert's reason and the quoted words with their bonus, strongest first."""
     model, gallery = searcher.model, searcher.snapshot.gallery
     at = np.array(rows, np.int64)
-    vectors, available = np.asarray(gallery.vectors)[at], np.asarray(gallery.available)[at]
-    recognised = model.explain_all(text.embedding, evidence_of(searcher, rows, vectors))
+    available = np.asarray(gallery.available)[at]
+    held = np.flatnonzero(available.any(axis=0))  # all other experts have nothing to say
+    cosines = np.zeros(available.shape, np.float32)
+    cosines[:, held] = (text.embedding.vectors[held] * np.asarray(gallery.vectors)[at[:, None], held]).sum(
+        axis=2
+    )
+    recognised = model.explain_all(text.embedding, evidence_of(searcher, rows))
     explained = []
     bonus = text.lexical.of(at).tolist()
-    of_experts = expert_reasons(model, text.embedding, vectors, available, recognised)
+    of_experts = expert_reasons(model, text.embedding, cosines, available, recognised)
     for row, share, reasons in zip(rows, bonus, of_experts, strict=True):
         if share and (line := text.lexical.best_line(searcher.snapshot, row)) is not None:
             reasons.append(Reason(f"{line.expert} words", share, f"“{line.text}”", (line.start, line.end)))
@@ -32,18 +37,18 @@ def explain_items(searcher: Searcher, rows: Sequence[int], text: EncodedText) ->
     return explained
 
 
-def evidence_of(searcher: Searcher, rows: Sequence[int], vectors: Float32) -> list[Evidence]:
-    """What the model explains items `vectors [rows, experts, dim]` with: read from their tracks once."""
+def evidence_of(searcher: Searcher, rows: Sequence[int]) -> list[Evidence]:
+    """What the model explains items with: read from their tracks once."""
     known = searcher.evidence.get_many(rows)
     new = [row for row, evidence in known.items() if evidence is None]
     if new:
         items = [searcher.snapshot.items[row] for row in new]
         contents = list(dict.fromkeys(item.content for item in items))
         tracks = dict(zip(contents, tracks_of_all(searcher.store, searcher.model, contents), strict=True))
-        own = dict(zip(rows, vectors, strict=True))
+        vectors = np.asarray(searcher.snapshot.gallery.vectors)[np.array(new, np.int64)]
         clips = [
-            EmbeddedClip(tracks[item.content], item.clip, own[row])
-            for row, item in zip(new, items, strict=True)
+            EmbeddedClip(tracks[item.content], item.clip, own)
+            for item, own in zip(items, vectors, strict=True)
         ]
         for row, read in zip(new, searcher.model.evidence(clips), strict=True):
             known[row] = read
@@ -54,17 +59,17 @@ def evidence_of(searcher: Searcher, rows: Sequence[int], vectors: Float32) -> li
 def expert_reasons(
     model: Model,
     query: QueryEmbedding,
-    vectors: Float32,
+    cosines: Float32,
     available: Bool,
     recognised: Sequence[Explanation],
 ) -> list[list[Reason]]:
     """What each expert recognised in each clip, and its share of the similarity, w a ⟨q, v⟩ / Σ w a.
 
-    `vectors [clips, experts, dim]`, `available [clips, experts]`.
+    `cosines [clips, experts]` are ⟨q, v⟩, `available [clips, experts]` is a.
     """
     weights = query.weights * available
     total = weights.sum(axis=1, keepdims=True)
-    shares = weights * (query.vectors * vectors).sum(axis=2) / np.where(total > 0, total, 1)
+    shares = weights * cosines / np.where(total > 0, total, 1)
     return [
         [
             Reason(expert, share, *seen[expert])

@@ -16,7 +16,6 @@ from wordreel.search.hits import Hit, Match, Reason, SequenceHit
 from wordreel.search.searcher import Searcher
 from wordreel.serve.display import display_name, display_path, media_url, preview_url, thumb_url
 from wordreel.serve.schemas import finite
-from wordreel.types import Float64
 
 JsonObject = dict[str, Any]
 
@@ -86,16 +85,18 @@ def _expert_shares(
     for own in there:
         name = own.tobytes()
         if name not in kinds:
-            kinds[name] = mixture_shares(experts, own * np.asarray(weights, np.float64))
+            kinds[name] = mixture_shares(experts, [w * a for w, a in zip(weights, name, strict=True)])
         each.append(kinds[name])
     return each
 
 
-def mixture_shares(experts: Sequence[str], weights: Float64) -> dict[str, float]:
+def mixture_shares(experts: Sequence[str], weights: Sequence[float]) -> dict[str, float]:
     """Each expert's part of the sum of all `weights [experts]`; nothing where that is 0.
 
-    >>> mixture_shares(("appearance", "motion", "sound"), np.array([1.0, 0.5, 0.0]))
+    >>> mixture_shares(("appearance", "motion", "sound"), [1.0, 0.5, 0.0])
     {'appearance': 0.6667, 'motion': 0.3333, 'sound': 0.0}
     """
-    total = weights.sum()
-    return dict(zip(experts, (weights / total).round(4).tolist(), strict=True)) if total > 0 else {}
+    total = sum(weights)
+    if total <= 0:
+        return {}
+    return {expert: round(weight / total, 4) for expert, weight in zip(experts, weights, strict=True)}

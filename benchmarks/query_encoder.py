@@ -1,4 +1,4 @@
-"""What it gains and costs to encode queries in 8 bits, as `wordreel serve` does.
+"""What it gains and costs to encode queries as `wordreel serve` does, with one small network in 8 bits.
 
     python benchmarks/query_encoder.py LIBRARY CAPTIONS [--most 8] [--queries 200] [--out FILE.json]
 
@@ -26,7 +26,7 @@ from wordreel.evaluate.ranks import ranks_of
 from wordreel.models.base import Model
 from wordreel.search.searcher import Searcher
 
-WAYS = {"exact": "encode", "8 bits": "encode_fast"}
+WAYS = {"exact": "encode", "small": "encode_fast"}
 KS = (1, 5, 10)
 BLOCK = 64
 

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
-from wordreel.nets.bert import EPSILON, build
+from wordreel.nets.bert import EPSILON, build, build_with_heads
 from wordreel.nets.runtime import Network
 
 DIM, HEADS, WIDE, LAYERS, VOCABULARY, PLACES = 12, 3, 20, 2, 30, 9
@@ -35,7 +35,7 @@ def tiny_weights():
     return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-def slow_sentence(tokens, w):
+def slow_mean(tokens, w):
     """One sentence without padding, one head and one token at a time, in float64."""
 
     def norm(x, name):
@@ -69,8 +69,11 @@ def slow_sentence(tokens, w):
         wide = linear(x, f"{at}intermediate.dense")
         wide = wide * 0.5 * (1 + np.vectorize(math.erf)(wide / math.sqrt(2)))
         x = norm(x + linear(wide, f"{at}output.dense"), f"{at}output.LayerNorm")
-    mean = x.mean(0)
-    return mean / np.linalg.norm(mean)
+    return x.mean(0)
+
+
+def unit(x):
+    return x / np.linalg.norm(x)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +94,7 @@ def pad(sentences):
 def test_padded_batches_equal_slow_single_sentences(network):
     sentences = [[5], [1, 2, 3], [29, 0, 29, 7, 7, 7, 7, 8, 4], [3, 2, 1]]
     found = network(**pad(sentences))["sentences"]
-    expected = np.stack([slow_sentence(tokens, tiny_weights()) for tokens in sentences])
+    expected = np.stack([unit(slow_mean(tokens, tiny_weights())) for tokens in sentences])
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert abs(found[1] @ found[3]) < 0.9999  # order matters
 
@@ -101,3 +104,17 @@ def test_a_row_of_nothing_but_padding_is_finite(network):
         "sentences"
     ]
     assert np.isfinite(found).all()
+
+
+def test_each_head_is_a_matrix_and_a_bias_on_the_mean():
+    rng = np.random.default_rng(5)
+    heads = {name: (rng.normal(size=(5, DIM)), rng.normal(size=5)) for name in ("one", "other")}
+    heads = {
+        name: (matrix.astype(np.float32), bias.astype(np.float32)) for name, (matrix, bias) in heads.items()
+    }
+    network = Network(build_with_heads(tiny_weights(), HEADS, heads).SerializeToString())
+    sentences = [[5], [29, 0, 29, 7, 7, 7, 7, 8, 4]]
+    found = network(**pad(sentences))
+    for name, (matrix, bias) in heads.items():
+        expected = np.stack([unit(matrix @ slow_mean(tokens, tiny_weights()) + bias) for tokens in sentences])
+        np.testing.assert_allclose(found[name], expected, atol=1e-5)

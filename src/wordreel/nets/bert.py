@@ -42,6 +42,18 @@ def convert(files: Mapping[str, Path], out: Path) -> None:
 
 def build(weights: Weights, heads: int) -> Any:
     """The model: `input_ids`, `attention_mask [n, tokens]` int64 to unit `sentences [n, dim]` float32."""
+    graph, mean = _mean_state(weights, heads)
+    return graph.finish({"sentences": _unit(graph, mean)})
+
+
+def build_with_heads(weights: Weights, heads: int, outputs: Mapping[str, tuple[Any, Any]]) -> Any:
+    """The same network, whose mean over the tokens goes through a matrix and a bias for each unit output."""
+    graph, mean = _mean_state(weights, heads)
+    return graph.finish({name: _unit(graph, graph.linear(mean, *matrix)) for name, matrix in outputs.items()})
+
+
+def _mean_state(weights: Weights, heads: int) -> tuple[Graph, str]:
+    """A graph up to the mean over a sentence's tokens, `[n, dim]`."""
     from onnx import TensorProto
 
     from wordreel.nets.graph import Graph
@@ -56,7 +68,7 @@ def build(weights: Weights, heads: int) -> Any:
     hidden = graph.op("Unsqueeze", hidden, graph.constant(np.array([1, 2])))  # [n, 1, 1, tokens]
     for number in range(_layers(weights)):
         x = _layer(graph, weights, f"encoder.layer.{number}.", x, hidden, heads)
-    return graph.finish({"sentences": _pool(graph, x, attended)})
+    return graph, _mean(graph, x, attended)
 
 
 def _embed(graph: Graph, weights: Weights, ids: str) -> str:
@@ -98,16 +110,19 @@ def _attention(graph: Graph, weights: Weights, at: str, x: str, hidden: str, hea
     return graph.op("Reshape", mixed, graph.constant(np.array([0, 0, heads * width])))
 
 
-def _pool(graph: Graph, x: str, attended: str) -> str:
+def _mean(graph: Graph, x: str, attended: str) -> str:
     attended = graph.op("Unsqueeze", attended, graph.constant(np.array([2])))
     along = graph.constant(np.array([1]))
     total = graph.op("ReduceSum", graph.op("Mul", x, attended), along, keepdims=0)
     count = graph.op(
         "Max", graph.op("ReduceSum", attended, along, keepdims=0), graph.constant(np.float32(1e-9))
     )
-    mean = graph.op("Div", total, count)
-    length = graph.op("ReduceL2", mean, graph.constant(np.array([-1])), keepdims=1)
-    return graph.op("Div", mean, graph.op("Max", length, graph.constant(np.float32(1e-12))))
+    return graph.op("Div", total, count)
+
+
+def _unit(graph: Graph, x: str) -> str:
+    length = graph.op("ReduceL2", x, graph.constant(np.array([-1])), keepdims=1)
+    return graph.op("Div", x, graph.op("Max", length, graph.constant(np.float32(1e-12))))
 
 
 def _gelu(graph: Graph, x: str) -> str:

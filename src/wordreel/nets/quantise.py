@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from wordreel.nets.graph import LEVELS, quantised
 DOMAIN = "com.microsoft"  # operators that onnxruntime has beside ONNX's own
 
 
-def quantise_products(path: Path) -> bytes:
-    """The network of a file with every product by a constant matrix in whole numbers.
+def quantise_products(network: bytes) -> bytes:
+    """A network with every product by a constant matrix in whole numbers.
 
     A matrix has `LEVELS` steps to each side, one scale for each output. Of what it is multiplied by,
     onnxruntime finds the scale in each run, one for the whole batch: for results that do not depend on their
@@ -22,7 +21,7 @@ def quantise_products(path: Path) -> bytes:
     import onnx
     from onnx import helper, numpy_helper
 
-    model = onnx.load(path)
+    model = onnx.load_from_string(network)
     graph = model.graph
     matrices = {one.name: one for one in graph.initializer if len(one.dims) == 2}
     nodes, added = [], []

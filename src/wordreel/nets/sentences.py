@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
@@ -16,10 +15,10 @@ import numpy as np
 
 from wordreel.lru_cache import LRUCache
 from wordreel.nets.bert_numpy import NumpyBert
-from wordreel.nets.runtime import Network, accelerated, cores, shared_by
+from wordreel.nets.derived import derived_network
+from wordreel.nets.runtime import Network, accelerated
 from wordreel.nets.wordpiece import plain_ids, read_vocabulary
 from wordreel.types import Float32
-from wordreel.weights.array_cache import write_shared
 from wordreel.weights.store import WeightStore
 
 WEIGHTS = "minilm"
@@ -95,17 +94,9 @@ class SentenceEncoder:
 
     @cached_property
     def _network_in_8_bits(self) -> Network:
-        """Made once and stored beside the weights. Each run has one thread: queries come side by side."""
-        path = self._root / "derived" / f"{self._name}-8-bits.onnx"
-        with shared_by(cores()):
-            with suppress(Exception):  # onnxruntime's errors share no class: missing, or damaged
-                return Network(path)
-            from wordreel.nets.quantise import quantise_products
+        from wordreel.nets.quantise import quantise_products
 
-            network = quantise_products(self._file)
-            with suppress(OSError):  # a folder that cannot be written costs only time
-                write_shared(path, network)
-            return Network(network)
+        return derived_network(self._root, self._name, lambda: quantise_products(self._file.read_bytes()))
 
     def _encode_in_8_bits(self, sentences: Sequence[str]) -> Float32:
         """One at a time: a batch would share the steps of its activations."""
@@ -124,6 +115,10 @@ class SentenceEncoder:
         with self._lock:
             self._first_tokens += tokens
             return self._loaded is None and self._first_tokens <= FIRST_TOKENS
+
+    def remember(self, sentence: str, vector: Float32) -> None:
+        """Answer with this vector from now on: another network made it, and reasons are to agree with it."""
+        self._cache.put(sentence, vector)
 
     def _encode_cached(self, sentences: Sequence[str], encode: Callable[[Sequence[str]], Float32]) -> Float32:
         """Encode with an LRU cache: queries repeat while a person types and pages."""

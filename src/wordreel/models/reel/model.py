@@ -23,11 +23,12 @@ from wordreel.models.bridge import Bridge
 from wordreel.models.reel.checkpoint import SHIPPED, load
 from wordreel.models.reel.class_inputs import recognisers, with_class_inputs
 from wordreel.models.reel.own_words import OwnWords
+from wordreel.models.reel.query_encoder import QueryEncoder
 from wordreel.models.reel.runtime import ROW, embed_sentences, embed_videos
 from wordreel.models.reel.segments import overlapping, scaled, segments
 from wordreel.models.reel.text_encoder import text_encoder
 from wordreel.models.registry import reel
-from wordreel.nets.runtime import cores, threads
+from wordreel.nets.runtime import accelerated, cores, threads
 from wordreel.nets.sentences import SentenceEncoder
 from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.stamped_hash import STAMPS, sha256_of
@@ -117,7 +118,24 @@ class Reel(CheckpointModel):
         return self._queries(texts, self._bridge.encode, self._encoder.encode, beside)
 
     def encode_fast(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        """With one small network where there is one for this model's sentence encoder."""
+        return [self._small_query(text) or self._fast_queries([text])[0] for text in texts]
+
+    def _fast_queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         return self._queries(texts, self._bridge.encode_fast, self._encoder.encode_fast, threads() > 1)
+
+    def _small_query(self, text: str) -> QueryEmbedding | None:
+        vectors = self._query_encoder.encode(text) if self._query_encoder else None
+        if vectors is None:
+            return None
+        others = self._bridge.encode_as(text, vectors[0])
+        learned = embed_sentences(self.checkpoint.tower, vectors[1][None], self._words.add([text]))
+        return self._joined(learned[0], others)
+
+    @cached_property
+    def _query_encoder(self) -> QueryEncoder | None:
+        encoder = QueryEncoder(self._store, self._bridge.pieces)
+        return encoder if not accelerated() and encoder.stands_for(self.checkpoint) else None
 
     def _queries(
         self,
@@ -129,11 +147,11 @@ class Reel(CheckpointModel):
         """The learned row, from its `own` sentence vectors, on those of the bridge, computed `beside` it."""
         others = _pool().submit(bridge, texts).result if beside else partial(bridge, texts)
         learned = embed_sentences(self.checkpoint.tower, own(list(texts)), self._words.add(texts))
+        return [self._joined(row, known) for row, known in zip(learned, others(), strict=True)]
+
+    def _joined(self, learned: Float32, others: QueryEmbedding) -> QueryEmbedding:
         weights = np.array(list(WEIGHTS.values()), np.float32)
-        return [
-            QueryEmbedding(np.concatenate([row[None], known.vectors]), weights, known.text)
-            for row, known in zip(learned, others(), strict=True)
-        ]
+        return QueryEmbedding(np.concatenate([learned[None], others.vectors]), weights, others.text)
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """What the bridge recognised; the learned row is explained with the labels of its inputs."""

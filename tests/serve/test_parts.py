@@ -201,3 +201,12 @@ def test_the_base_install_does_not_load_the_framework():
     code = "import sys, wordreel, wordreel.cli.app; print(list({'fastapi', 'numpy'} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
     assert json.loads(found.stdout) == []
+
+
+def test_a_search_worker_does_not_load_the_framework():
+    modules = "wordreel.serve." + ", wordreel.serve.".join(
+        ("search_worker", "live", "current_model", "schemas", "search_answer", "track_cache")
+    )
+    code = f"import sys, {modules}; print(sorted({{'fastapi', 'starlette'}} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
+    assert json.loads(found.stdout) == []

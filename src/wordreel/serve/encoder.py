@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from wordreel.lru_cache import LRUCache
 from wordreel.models.base import EmbeddedClip, Evidence, Explanation, Model
-from wordreel.serve.metrics import Metrics
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
+
+if TYPE_CHECKING:
+    from wordreel.serve.metrics import Metrics
 
 MOST = 64  # texts in a batch
 CACHED = 1024  # queries; with what the default model caches of each, 12 KiB

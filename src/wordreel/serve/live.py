@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from wordreel.banks.choose_scoring import choose_scoring
 from wordreel.errors import NextStep, WordreelError
@@ -18,8 +18,10 @@ from wordreel.models.model_store import in_use
 from wordreel.search.embedding import check_model_fits, embedding_cache, outdated_error
 from wordreel.search.query import Query
 from wordreel.search.searcher import AnalyseFile, Searcher, refuse_file
-from wordreel.serve.problems import Problem
 from wordreel.server_address import ServerAddress
+
+if TYPE_CHECKING:
+    from wordreel.serve.problems import Problem
 
 T = TypeVar("T")
 
@@ -127,6 +129,8 @@ class LiveSearcher:
 
     def not_embedded(self, searcher: Searcher, missing: int) -> Problem:
         """Which clips a search cannot return yet, and what to do about it."""
+        from wordreel.serve.problems import Problem
+
         what = f"{missing} of {missing + len(searcher)}" if len(searcher) else f"all {missing}"
         message = f"{what} moments are not yet prepared for the model {searcher.model.name!r}"
         if self._read_only:

@@ -26,6 +26,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -92,6 +93,10 @@ def wrap_stages(stages: Stages, model: Any, index: Any) -> None:
     from wordreel.search.sample import VideoSample
     from wordreel.serve import search_answer, search_handlers
 
+    with suppress(ImportError):  # versions of before have none
+        from wordreel.models.reel.query_encoder import QueryEncoder
+
+        stages.wrap(QueryEncoder, "encode", "sentence encoders")
     for owner, names, stage in (
         (SentenceEncoder, ("encode", "encode_fast"), "sentence encoders"),
         (type(model), ("encode", "encode_fast"), "query embedding"),

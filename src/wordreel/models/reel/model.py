@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from wordreel.models.bridge import Bridge
 from wordreel.models.reel.checkpoint import SHIPPED, load
 from wordreel.models.reel.class_inputs import recognisers, with_class_inputs
 from wordreel.models.reel.own_words import OwnWords
-from wordreel.models.reel.query_encoder import QueryEncoder
 from wordreel.models.reel.runtime import ROW, embed_sentences, embed_videos
 from wordreel.models.reel.segments import overlapping, scaled, segments
 from wordreel.models.reel.text_encoder import text_encoder
@@ -33,6 +32,9 @@ from wordreel.nets.sentences import SentenceEncoder
 from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.stamped_hash import STAMPS, sha256_of
 from wordreel.weights.store import WeightStore
+
+if TYPE_CHECKING:
+    from wordreel.models.reel.query_encoder import QueryEncoder
 
 VERSION = 2  # raise it when any embedding would change
 WEIGHTS = {ROW: 1.0, "appearance": 0.3, "motion": 0.5, "sound": 0.3, "speech": 0.3, "ocr": 0.2}
@@ -134,6 +136,8 @@ class Reel(CheckpointModel):
 
     @cached_property
     def _query_encoder(self) -> QueryEncoder | None:
+        from wordreel.models.reel.query_encoder import QueryEncoder
+
         encoder = QueryEncoder(self._store, self._bridge.pieces)
         return encoder if not accelerated() and encoder.stands_for(self.checkpoint) else None
 

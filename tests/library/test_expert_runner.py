@@ -11,10 +11,11 @@ import pytest
 from tests.library.fakes import Broken, Colour, FakeFence, Talk, write_media
 
 from wordreel.experts.base import Expert, IncrementalExpert
-from wordreel.library import expert_runner
+from wordreel.library import LibraryStore, expert_runner, extractor
 from wordreel.library.chunks import FrameChunker, SoundChunker
 from wordreel.library.expert_runner import ExpertFailed, ExpertRunner
 from wordreel.library.extract import Extracted, extract
+from wordreel.library.scan import FileStamp
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.types import Absent, Track
 
@@ -162,3 +163,15 @@ def test_a_failure_frees_its_place_of_long_sound(tmp_path: Path, monkeypatch: py
     with pytest.raises(ExpertFailed, match="too dark"):
         extract(FakeFence(), path, runner, list(runner.experts), lambda window: None)
     assert (pieces.taken, pieces.most) == (0, 1)
+
+
+def test_memory_is_released_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes longer than some short files do."""
+    released: list[int] = []
+    monkeypatch.setattr(extractor, "release_memory", lambda: released.append(1))
+    with LibraryStore.create_or_open(tmp_path / "library") as store:
+        local = extractor.LocalExtractor([Talk()], FakeFence(), store.track_files)
+        for number, (seconds, count) in enumerate([(40.0, 0), (40.0, 1), (40.0, 1), (300.0, 2)]):
+            path = write_media(tmp_path / f"{number}.mp4", seconds=seconds, seed=number)
+            local.extract(path, FileStamp.of(path.stat()), ["talk"], lambda position: None)
+            assert len(released) == count

@@ -257,3 +257,13 @@ def test_a_silent_video_asked_for_sound_still_says_how_long_it_is(tmp_path):
         (window,) = fence.stream(path, [media.AudioNeed(16000)])
     assert window.parts == (None,)
     assert window.end == pytest.approx(3.0, abs=0.11)
+
+
+def test_needs_share_conversions_and_change_nothing(fence, tmp_path):
+    path = make.video(tmp_path / "a.mp4", seconds=3.0)
+    needs = [FrameNeed(5, 1000), FrameNeed(2, 48), FrameNeed(5, 24), FrameNeed(1, 500)]
+    (together,) = fence.stream(path, needs)
+    for need, part in zip(needs, together.parts, strict=True):
+        (alone,) = fence.stream(path, [need])
+        np.testing.assert_array_equal(part.images, alone.parts[0].images)
+        np.testing.assert_array_equal(part.times, alone.parts[0].times)

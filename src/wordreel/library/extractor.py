@@ -27,6 +27,7 @@ from wordreel.nets.runtime import release_memory
 from wordreel.types import Absent, Track, Words
 
 CHUNK = 1 << 22
+RELEASE = 60.0  # seconds of media after which freed memory goes back to the system, which takes 20 ms
 
 OnPosition = Callable[[float], None]
 """Called with the seconds of media read so far; what it raises ends the reading."""
@@ -102,6 +103,7 @@ class LocalExtractor:
         self._runner = ExpertRunner(experts)
         self._decoder = decoder
         self._tracks = tracks
+        self._since_release = 0.0  # seconds of media
 
     def probe(self, path: Path) -> MediaInfo:
         return self._decoder.probe(path)
@@ -132,7 +134,10 @@ class LocalExtractor:
             )
             for name, output in extracted.outputs.items()
         )
-        release_memory()  # the threads of this file leave theirs behind, up to a gigabyte after a few files
+        self._since_release += extracted.end
+        if self._since_release > RELEASE:
+            self._since_release = 0.0
+            release_memory()  # the threads of files leave theirs behind, up to a gigabyte after a few
         return FileTracks(results, extracted.outputs.get(SHOTS_EXPERT), extracted.end)
 
     def _fault(self, name: str, output: Track | Absent, shots: int) -> str:

@@ -46,12 +46,15 @@ class Scaler:
         self._planar = VideoReformatter()
         self._size: tuple[int, int] | None = None
 
-    def __call__(self, frame: Any) -> Any:
-        # A stream whose size changes on the way keeps the size it began with.
+    def size(self, frame: Any) -> tuple[int, int]:
+        """Width and height of what this returns; a stream whose size changes keeps the one it began with."""
         if self._size is None:
             self._size = scaled_size(frame.width, frame.height, self._need.short_side)
-        width, height = self._size
-        if self._size == (frame.width, frame.height) and frame.format.name in _PLANAR:
+        return self._size
+
+    def __call__(self, frame: Any) -> Any:
+        width, height = self.size(frame)
+        if (width, height) == (frame.width, frame.height) and frame.format.name in _PLANAR:
             # Without a change of size the two formats are converted in different ways.
             frame = self._planar.reformat(frame, format=_PLANAR[frame.format.name])
         # Area averaging: each source pixel counts once, so fine patterns do not alias.
@@ -86,7 +89,7 @@ class VideoSampler:
         self._next = dict.fromkeys(needs, 0)
         self._queue: dict[int, deque[tuple[int, int, Any]]] = {index: deque() for index in needs}
         self._scalers: dict[int, Scaler] = {}
-        self._small: dict[int, Any] = {}
+        self._small: dict[tuple[int, int], Any] = {}
         self._frames: Iterator[Any] = decode_frames(container, stream, self._displayed)
         self.done = False
         self.end = 0.0
@@ -193,13 +196,14 @@ class VideoSampler:
         return k
 
     def _image(self, need: FrameNeed) -> Any:
-        # Needs that come out at the same size share one conversion.
-        image = self._small.get(need.short_side)
+        scaler = self._scalers.get(need.short_side)
+        if scaler is None:
+            scaler = self._scalers[need.short_side] = Scaler(need)
+        # Needs that come out at the same size share one conversion: all that are larger than a small film.
+        size = scaler.size(self._held)
+        image = self._small.get(size)
         if image is None:
-            scaler = self._scalers.get(need.short_side)
-            if scaler is None:
-                scaler = self._scalers[need.short_side] = Scaler(need)
-            image = self._small[need.short_side] = scaler(self._held)
+            image = self._small[size] = scaler(self._held)
         return image
 
     def flush(self, before: float) -> None:

@@ -25,9 +25,12 @@ def send(link: socket.socket, header: dict[str, Any], payload: Any = b"") -> Non
     """Send `header` and the bytes of `payload`, whose length goes into the header."""
     view = memoryview(payload).cast("B")
     text = json.dumps({**header, "bytes": len(view)}).encode()
-    link.sendall(len(text).to_bytes(4, "big") + text)
-    if len(view):
-        link.sendall(view)
+    head = len(text).to_bytes(4, "big") + text
+    sent = link.sendmsg((head, view))  # one call for most messages
+    if sent < len(head):
+        link.sendall(head[sent:])
+    if max(0, sent - len(head)) < len(view):
+        link.sendall(view[max(0, sent - len(head)) :])
 
 
 def receive(link: socket.socket) -> dict[str, Any]:

@@ -152,13 +152,14 @@ class Orders:
         return self.count
 
 
-def test_workers_are_started_in_a_burst_and_ended_after_it(library, colour_workers):
+def test_workers_are_started_in_a_burst_and_ended_after_it(library, colour_workers, monkeypatch):
     expected = json.loads(own_answer(library, QUESTIONS[0]).json)
 
     def answered(site):
         found = site.post("/api/search", {**QUESTIONS[0], "norm": "none"}).json
         assert [hit["score"] for hit in found["hits"]] == [hit["score"] for hit in expected["hits"]]
 
+    monkeypatch.setattr("wordreel.serve.service.most_workers", lambda: 2)
     with running(library, workers=None) as site:
         workers, orders = site.service.workers, Orders()
         site.service._demand = orders
@@ -196,7 +197,11 @@ def test_a_worker_that_is_no_longer_wanted_ends_after_its_answer(library, colour
         workers.close()
 
 
-def test_a_vector_server_and_a_gpu_need_no_workers(library, monkeypatch):
+def test_a_vector_server_a_gpu_and_one_core_need_no_workers(library, monkeypatch):
+    monkeypatch.setattr("wordreel.serve.service.most_workers", lambda: 1)
+    with running(library, workers=None) as site:
+        assert site.service.workers is None
+    monkeypatch.setattr("wordreel.serve.service.most_workers", lambda: 2)
     with running(library, workers=None) as site:
         assert site.service.workers is not None
         assert not site.service.encoder.batches

@@ -81,5 +81,5 @@ def test_workers_hold_a_part_of_the_memory(monkeypatch):
         sizes["SC_PHYS_PAGES"] = gigabytes * 2**30 // 4096
         found.append(most_workers())
         assert found[-1] == 1 or found[-1] * worker_demand.WORKER_BYTES * 4 <= gigabytes * 2**30
-    assert found == [1, 3, 6, 16]
+    assert found == [1, 5, 10, 16]
     assert FEW < SEVERAL

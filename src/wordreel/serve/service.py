@@ -120,15 +120,16 @@ class Service:
         self._watching = asyncio.create_task(self._watch())
 
     def _search_workers(self) -> SearchWorkers | None:
-        """None where this process alone searches: as it was told, or because a vector server or a GPU does
-        the work, which processes would only share."""
+        """None where this process alone searches: as it was told, or because there is one core, or a vector
+        server or a GPU does the work, which processes would only share."""
         self._demand: WorkerDemand | None = None
         if self.options.workers == 1:
             return None
         if self.options.workers is None:
-            if accelerated() or self.library.index_server() is not None:
+            most = most_workers()
+            if most == 1 or accelerated() or self.library.index_server() is not None:
                 return None
-            self._demand = WorkerDemand(most_workers())
+            self._demand = WorkerDemand(most)
         workers = SearchWorkers(
             self.store.path, self.library.weights.root, self.options.read_only, self.options.timeout
         )

@@ -19,7 +19,7 @@ from wordreel.nets.runtime import cores
 SECONDS = 2.0
 SEVERAL, FEW = 2.5, 1.5  # searches at once
 QUIET = 60.0  # seconds
-WORKER_BYTES = 300 * 2**20  # about what one holds
+WORKER_BYTES = 200 * 2**20  # about what one holds
 MEMORY_SHARE = 4  # all of them together hold at most this part of the memory
 
 

@@ -230,3 +230,22 @@ def test_beside_a_device_only_its_nodes_can_be_opened(tmp_path):
     refused = ["13", "13"] if landlock_version() else []
     assert ran.stdout.split()[-4:] == ["24", "24", "0", "memory"]
     assert ran.stdout.split()[:-4] == refused
+
+
+def test_libraries_stay_loaded():
+    program = (
+        "import _ctypes, ctypes, sys\n"
+        "from pathlib import Path\n"
+        "from wordreel.media.sandbox import keep_libraries\n"
+        "def mapped(path): return path in Path('/proc/self/maps').read_text()\n"
+        "for number, path in enumerate(sys.argv[1:]):\n"
+        "    handle = ctypes.CDLL(path)._handle\n"
+        "    if number: keep_libraries()\n"
+        "    _ctypes.dlclose(handle)\n"
+        "    print(mapped(path))\n"
+    )
+    folder = Path(av.__file__).parents[1] / "av.libs"
+    unused = sorted(folder.glob("libxcb-s*"))[:2] or pytest.skip("PyAV brings no libraries of its own")
+    paths = [str(path) for path in unused]
+    ran = subprocess.run([sys.executable, "-c", program, *paths], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["False", "True"]

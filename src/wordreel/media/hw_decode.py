@@ -12,7 +12,7 @@ from wordreel.errors import MediaError
 from wordreel.media.container import video_stream
 from wordreel.media.decode_task import DecodeTask
 from wordreel.media.hw_devices import DEVICES
-from wordreel.media.sandbox import confine_beside_device, open_descriptors
+from wordreel.media.sandbox import confine_beside_device, keep_libraries, open_descriptors
 
 EXACT = ("h264", "hevc", "vp8", "vp9")
 """Codecs whose standard defines every bit of the picture, so that any decoder returns the same."""
@@ -73,6 +73,7 @@ def confine_with_device(memory_bytes: int, name: str) -> None:
     before = open_descriptors()
     with _rehearsal(name):
         during = open_descriptors()
+        keep_libraries()
     device = DEVICES[name]
     confine_beside_device(memory_bytes, len(during - before), device.paths(), device.readable)
     with _rehearsal(name):

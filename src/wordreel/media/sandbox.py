@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from wordreel.media.landlock import allow_only
@@ -43,6 +45,19 @@ def confine_beside_device(
     _lower(resource.RLIMIT_NOFILE, descriptor_limit(open_descriptors(), 1 + descriptors))
     die_with_parent()
     allow_only(nodes, readable)
+
+
+def keep_libraries() -> None:
+    """Keep all libraries that are loaded now, where they can be opened again only outside.
+
+    FFmpeg and VA-API unload a driver with its last user and load it for the next.
+    """
+    if sys.platform != "linux":
+        return
+    mapped = [line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines()]
+    for path in {fields[5] for fields in mapped if len(fields) == 6 and ".so" in fields[5]}:
+        with suppress(OSError):  # not a library
+            ctypes.CDLL(path, os.RTLD_NOW | os.RTLD_NOLOAD | os.RTLD_NODELETE)
 
 
 def open_descriptors() -> set[int]:

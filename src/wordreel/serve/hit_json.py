@@ -7,6 +7,7 @@ puts together would take as long as finding it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -18,6 +19,7 @@ from wordreel.serve.display import display_name, display_path, media_url, previe
 from wordreel.serve.schemas import finite
 
 JsonObject = dict[str, Any]
+CACHED_MOMENTS = 4_096  # of some 600 bytes
 
 
 def hit_objects(
@@ -42,14 +44,15 @@ def reason_objects(why: Iterable[Reason]) -> list[JsonObject]:
 
 
 def _hit(hit: Hit, weights: dict[str, float], uploaded: dict[str, str]) -> JsonObject:
+    path, name, thumb, preview = _texts(hit.content, hit.path, hit.start, hit.end)
     return {
         "rank": hit.rank,
         "score": finite(hit.score),
         "confidence": hit.confidence,
         "norm": hit.norm,
         "content": hit.content,
-        "path": display_path(hit.path),
-        "name": display_name(hit.path, uploaded),
+        "path": path,
+        "name": display_name(hit.path, uploaded) if uploaded else name,
         "kind": hit.kind,
         "duration": hit.duration,
         "analysis": hit.analysis,
@@ -57,13 +60,21 @@ def _hit(hit: Hit, weights: dict[str, float], uploaded: dict[str, str]) -> JsonO
         "end": hit.end,
         "why": reason_objects(hit.why),
         "weights": weights,
-        "thumb": thumb_url(hit.content, (hit.start + hit.end) / 2),
-        "preview": preview_url(hit.content, hit.start, hit.end),
+        "thumb": thumb,
+        "preview": preview,
         "media": media_url(hit.content),
         "then": _later(hit) if isinstance(hit, SequenceHit) else None,
         "like": {"start": hit.like[0], "end": hit.like[1]} if isinstance(hit, Match) else None,
         "identical": isinstance(hit, Match) and hit.identical,
     }
+
+
+@lru_cache(CACHED_MOMENTS)
+def _texts(content: str, path: str, start: float, end: float) -> tuple[str, str, str, str]:
+    """What is displayed of a moment whatever the query: path, name, and the addresses of its pictures."""
+    middle = (start + end) / 2
+    pictures = thumb_url(content, middle), preview_url(content, start, end)
+    return display_path(path), display_name(path), *pictures
 
 
 def _later(hit: SequenceHit) -> JsonObject:

@@ -105,7 +105,7 @@ def gather(options: argparse.Namespace, folder: Path) -> dict[str, list[Path]]:
     seconds, hours = options.seconds, options.hours
     return {
         f"{seconds:g} s of 4K HEVC": [film(2160, seconds)],
-        f"2 files of {seconds:g} s of 4K HEVC": [film(2160, seconds), film(2160, seconds + 1)],
+        f"2 files of {seconds:g} s of 4K HEVC": [film(2160, seconds), film(2160, seconds + 5)],
         f"{seconds / 2:g} s of 8K HEVC": [film(4320, seconds / 2)],
         f"{hours:g} h of sound": [sound(hours)],
         f"2 files of {hours / 2:g} h of sound": [sound(hours / 2), sound(hours / 2 + 0.1)],

@@ -124,14 +124,17 @@ class Fence:
                         for window in read_windows(worker, request, self.limits):
                             returned += 1
                             yield window
+                    self._devices.record(device.name, worked=True)
                     return
                 except MediaError:
-                    # The file or the device is at fault. Software starts over, and says which.
+                    # The file or the device is at fault. Software starts over, and shows which.
                     pass
             with self._worker() as worker:
                 worker.command(file.descriptor, header)
                 # Windows are the same however they are decoded: those that were returned are dropped.
                 yield from islice(read_windows(worker, request, self.limits), returned, None)
+            if device is not None:
+                self._devices.record(device.name, worked=False)
 
     def _choose_device(self, file: OpenFile, request: StreamRequest) -> HwDevice | None:
         """The device that decodes a file faster than software would."""
@@ -147,22 +150,14 @@ class Fence:
 
     @contextmanager
     def _device_worker(self, device: HwDevice) -> Iterator[WorkerProcess]:
-        """A worker of its own for one file, which ends with it; whether the device worked is recorded."""
-        worked = True
+        """A worker of its own for one file, which ends with it."""
+        worker = WorkerProcess(self.limits, device)
         try:
-            worker = WorkerProcess(self.limits, device)
-            try:
-                yield worker
-            finally:
-                worker.kill()
+            yield worker
         except wire.ProtocolError as error:
-            worked = False
             raise BrokenMedia(f"the decoder misbehaved on this file: {error}") from error
-        except MediaError:
-            worked = False
-            raise
         finally:
-            self._devices.record(device.name, worked)
+            worker.kill()
 
     def cut(self, path: Path, request: CutRequest, descriptor: int, watch: Watch = Watch()) -> CutReport:  # noqa: B008 - frozen
         """Write a moment of a file to another, open for writing, which `watch` may stop.

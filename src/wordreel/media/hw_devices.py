@@ -15,7 +15,7 @@ VARIABLE = "WORDREEL_HWACCEL"
 """The environment variable: `auto`, `off`, or the name of a device."""
 
 _MAX_FAILURES = 3
-"""Files in a row on which a device fails before it is left alone for the rest of this process."""
+"""Files in a row on which a device fails, and software does not, before this process leaves it alone."""
 
 
 @dataclass(frozen=True)

@@ -132,12 +132,13 @@ def differences(ours: Path, theirs: Path) -> dict[str, Any]:
 
 def profile(files: list[Path]) -> dict[str, dict[str, float]]:
     """Processor and wall seconds of each stage alone, one thread a network."""
+    from wordreel.cores import cores
     from wordreel.experts import ocr_reader, registry
     from wordreel.library.extract import content_hash
     from wordreel.library.tracks import encode
     from wordreel.media import Fence
     from wordreel.media.types import FrameNeed
-    from wordreel.nets.runtime import cores, shared_by
+    from wordreel.nets.runtime import shared_by
     from wordreel.types import Track
 
     stages: dict[str, dict[str, float]] = {}

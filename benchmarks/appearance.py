@@ -18,10 +18,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from wordreel.cores import cores
 from wordreel.experts.appearance import SIZE, open_file
 from wordreel.experts.preprocess import resize_crop
 from wordreel.nets.efficientnet_lite import build, fold
-from wordreel.nets.runtime import Network, cores, picture_batch
+from wordreel.nets.runtime import Network, picture_batch
 from wordreel.weights.store import WeightStore
 from wordreel.weights.torch_file import read_state_dict
 

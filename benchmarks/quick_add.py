@@ -27,8 +27,8 @@ from typing import Any
 from footage import assemble
 
 from wordreel import Library
+from wordreel.cores import cores
 from wordreel.library.passes import Pass
-from wordreel.nets.runtime import cores
 
 
 def footage(clips: Sequence[Path], folder: Path, seconds: float, each: float) -> None:

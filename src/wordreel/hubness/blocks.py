@@ -7,7 +7,6 @@ is finite. What comes in is never written to.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from wordreel.cores import cores
 from wordreel.errors import HubnessError
 from wordreel.types import Array, Int64
 
@@ -154,7 +154,7 @@ def thread_count(threads: int | None, elements: int) -> int:
         return 1
     if threads is not None:
         return max(1, threads)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores()
 
 
 def each_span(shape: tuple[int, ...], work: Callable[[int, int], T], threads: int | None) -> list[T]:

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from wordreel.cores import cores
 from wordreel.errors import WeightsError
 from wordreel.experts.base import ChunkReader, Expert, IncrementalExpert
 from wordreel.library.chunks import FrameChunker, FramePieces, Piece, SoundChunker
 from wordreel.media.types import AudioNeed, Frames, Sound
-from wordreel.nets.runtime import cores
 from wordreel.types import Absent, Track
 
 Result = TypeVar("Result")

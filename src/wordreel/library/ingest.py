@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 
+from wordreel.cores import cores
 from wordreel.errors import LibraryError
 from wordreel.experts.base import Expert
 from wordreel.library.add_plan import AddPlanner
@@ -118,7 +119,7 @@ def add_with(
 
 def default_jobs() -> int:
     """As many files as there are cores, at most eight: the experts of each work while it is decoded."""
-    return min(8, len(os.sched_getaffinity(0)))
+    return min(8, cores())
 
 
 def _possible(paths: Sequence[str | os.PathLike[str]], report: AddReport) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from wordreel.nets.runtime import Network, cores, shared_by
+from wordreel.cores import cores
+from wordreel.nets.runtime import Network, shared_by
 from wordreel.weights.array_cache import write_shared
 
 

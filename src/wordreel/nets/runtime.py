@@ -14,15 +14,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from wordreel.cores import cores
+
 Precision = Literal["fp32", "fp16", "int8"]
 """How the weights of a network are stored."""
 
 _sharers: ContextVar[int] = ContextVar("sharers", default=1)
-
-
-def cores() -> int:
-    """Cores this process is allowed to run on."""
-    return len(os.sched_getaffinity(0))
 
 
 def threads() -> int:

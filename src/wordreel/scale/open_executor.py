@@ -20,7 +20,7 @@ def open_executor(on: str, count: int | None = None, *, own_gpus: bool = False) 
         WordreelError: Ray is not installed, or the cluster cannot be reached.
     """
     if on == LOCAL:
-        from wordreel.nets.runtime import cores
+        from wordreel.cores import cores
         from wordreel.scale.local_worker import local_executor
 
         return local_executor(count or cores())

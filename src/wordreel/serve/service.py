@@ -10,6 +10,7 @@ from typing import Any
 
 from wordreel.api import Library
 from wordreel.banks.search_index import index_is_stale
+from wordreel.cores import cores
 from wordreel.errors import WordreelError
 from wordreel.experts.faces import load as load_faces
 from wordreel.library.jobs import DONE, THOROUGH, Job, unfinished_jobs
@@ -17,7 +18,7 @@ from wordreel.library.passes import note_returned, waiting_files
 from wordreel.library.uploads import upload_names
 from wordreel.media import Fence
 from wordreel.models.base import Model
-from wordreel.nets.runtime import accelerated, cores
+from wordreel.nets.runtime import accelerated
 from wordreel.search.embedding import embedding_cache
 from wordreel.search.searcher import AnalyseFile
 from wordreel.search.video_query import FileAnalyser

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordreel.cores import cores
 from wordreel.experts.base import Recogniser
 from wordreel.models.base import CheckpointModel, EmbeddedClip, Evidence, Explanation
 from wordreel.models.bridge import Bridge
@@ -27,7 +28,7 @@ from wordreel.models.reel.runtime import ROW, embed_sentences, embed_videos
 from wordreel.models.reel.segments import overlapping, scaled, segments
 from wordreel.models.reel.text_encoder import text_encoder
 from wordreel.models.registry import reel
-from wordreel.nets.runtime import accelerated, cores, threads
+from wordreel.nets.runtime import accelerated, threads
 from wordreel.nets.sentences import SentenceEncoder
 from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.stamped_hash import STAMPS, sha256_of

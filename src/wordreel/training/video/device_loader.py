@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from wordreel.cores import cores
 from wordreel.training.video.decode_frames import FrameSpec
 from wordreel.training.video.loader import FrameLoader, LoadedFrames
 from wordreel.training.video.recipe import VideoRecipe
@@ -49,7 +49,7 @@ class DeviceLoader:
             paths,
             spec,
             batch,
-            workers=frames.workers or max(1, available_cores() // processes),
+            workers=frames.workers or max(1, cores() // processes),
             ahead=frames.ahead,
             cache_bytes=int(frames.cache_gib * 2**30 / processes),
         )
@@ -99,8 +99,3 @@ class DeviceLoader:
             at = self._memory.data_ptr() + self._loader.memory.layout.slots_at
             torch.cuda.cudart().cudaHostUnregister(at)  # type: ignore[no-untyped-call]
         self._loader.close()
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

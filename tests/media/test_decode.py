@@ -2,6 +2,7 @@
 
 import struct
 from itertools import pairwise
+from types import SimpleNamespace
 
 import av
 import numpy as np
@@ -10,7 +11,7 @@ from tests.media import make
 
 from wordreel import media
 from wordreel.errors import NotMedia, OverLimit
-from wordreel.media import AudioNeed, Fence, FrameNeed, Limits
+from wordreel.media import AudioNeed, Fence, FrameNeed, Limits, decode
 from wordreel.media.orientation import upright
 
 
@@ -267,3 +268,25 @@ def test_needs_share_conversions_and_change_nothing(fence, tmp_path):
         (alone,) = fence.stream(path, [need])
         np.testing.assert_array_equal(part.images, alone.parts[0].images)
         np.testing.assert_array_equal(part.times, alone.parts[0].times)
+
+
+@pytest.mark.parametrize(
+    ("cores", "width", "height", "device", "count"),
+    [
+        (2, 640, 360, False, 1),
+        (2, 1920, 1080, False, 1),
+        (2, 3840, 2160, False, 2),
+        (2, 0, 0, False, 2),
+        (8, 640, 360, False, 1),
+        (8, 1920, 1080, False, 2),
+        (8, 3840, 2160, True, 1),
+    ],
+)
+def test_two_threads_decode_where_decoding_is_most_of_the_work(
+    monkeypatch: pytest.MonkeyPatch, cores: int, width: int, height: int, device: bool, count: int
+) -> None:
+    monkeypatch.setattr(decode, "cores", lambda: cores)
+    context = SimpleNamespace(width=width, height=height, is_hwaccel=device, thread_count=0)
+    stream = SimpleNamespace(codec_context=context, thread_type="")
+    decode.threads(stream)
+    assert (context.thread_count, stream.thread_type) == (count, "SLICE" if count == 1 else "AUTO")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from wordreel.cores import cores
 from wordreel.media.audio_sampler import AudioSampler
 from wordreel.media.container import audio_stream, check_pixels, video_stream
 from wordreel.media.decode_task import DecodeTask, is_single_gif, no_media_error
@@ -20,6 +21,8 @@ from wordreel.media.video_sampler import Scaler, VideoSampler, sample_still
 Send = Callable[..., None]
 SMALL = 640 * 360
 """Pixels of a picture that one thread decodes."""
+LARGE = 2560 * 1440
+"""Pixels of a picture over which decoding takes more than the networks do."""
 SLACK = 1.0
 """A remainder shorter than this (seconds) joins the last window instead of making one of its own."""
 
@@ -138,15 +141,17 @@ def _decode_still(
 
 
 def threads(stream: Any) -> None:
-    """Two decoding threads: enough to hide the reading, few enough to share the machine.
+    """One decoding thread or two.
 
-    Small pictures are decoded so fast that threads spend more on one another than they gain, and those that
-    a device decodes only wait for it.
+    Threads spend on one another: two take a quarter more processor time for 1080p, and hardly gain on one, as
+    frames are scaled and sent one after the other. Where the networks would have that time, on one or two
+    cores, only pictures whose decoding is most of the work get two. Those that a device decodes only wait.
     """
     context = stream.codec_context
-    small = context.is_hwaccel or 0 < context.width * context.height <= SMALL
-    stream.thread_type = "SLICE" if small else "AUTO"
-    context.thread_count = 1 if small else 2
+    one = 0 < context.width * context.height <= (SMALL if cores() > 2 else LARGE)
+    alone = one or context.is_hwaccel
+    stream.thread_type = "SLICE" if alone else "AUTO"
+    context.thread_count = 1 if alone else 2
 
 
 def decode_keyframes(task: DecodeTask, need: FrameNeed, start: float, stop: float, send: Send) -> None:

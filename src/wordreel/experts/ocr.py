@@ -24,7 +24,7 @@ CARD = Card(
     need=FrameNeed(rate=0.5, short_side=480),
     licence="Apache-2.0",
     weights=(WEIGHTS,),
-    version=2,
+    version=3,
     span=240.0,
     note="PP-OCRv6 small inside rapidocr; sentences as all-MiniLM-L6-v2 embeddings",
 )

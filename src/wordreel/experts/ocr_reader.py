@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from wordreel.checksum import file_sha256
 from wordreel.errors import NextStep, WeightsCorrupt
+from wordreel.experts.line_recogniser import LineRecogniser
 from wordreel.experts.text_regions import WHOLE, Region, likely_region, pixels_of
 from wordreel.nets.runtime import open_session
 
@@ -72,7 +73,8 @@ class RapidOcrReader:
         )
         settings = self._engine.cfg
         with flag_override(settings, "allow_objects", True):  # its own would have no arena, and threads spin
-            settings.Det.session, settings.Rec.session = self._detector, recogniser
+            settings.Det.session = self._detector
+        self._engine.text_rec = LineRecogniser(recogniser)
         self._cheap = detection_side <= 2 * LIKELY_SIDE  # already: a cheaper look would not pay
 
     def read(self, image: Image, part: Region = WHOLE) -> tuple[TextLine, ...]:

@@ -12,6 +12,7 @@ import pytest
 
 from wordreel.experts import speech
 from wordreel.experts.speech import is_speech, phrases
+from wordreel.library.chunks import SoundChunker
 from wordreel.media.types import Frames, Sound
 from wordreel.nets.runtime import threads
 from wordreel.types import Absent, Track, Words
@@ -87,26 +88,19 @@ def test_the_kept_window_changes_nothing(expert: speech.SpeechExpert, said: Trac
     np.testing.assert_allclose([(w.start, w.end) for w in expected], said.times, atol=1e-6)
 
 
-def test_long_sound_is_read_in_blocks(
-    expert: speech.SpeechExpert, said: Track, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Cut between sentences, each half gives its words at its own time."""
-    monkeypatch.setattr(speech, "BLOCK", 4.0)
-    track = expert.extract(Sound(voice(), RATE, start=100.0))
-    assert isinstance(track, Track)
-    # A full stop may hang on what follows, which the end of a block hides.
-    heard, whole = ([word.text.rstrip(".") for word in some.words] for some in (track, said))
-    assert heard == whole
-    np.testing.assert_allclose(track.times, said.times, atol=0.5)
-
-
-def test_blocks_lose_nothing() -> None:
-    starts = np.cumsum(np.random.default_rng(2).integers(30, 200, 40)) * RATE
-    parts = [{"start": int(at), "end": int(at) + 25 * RATE} for at in starts]
-    found = list(speech.blocks(parts))
-    assert [part for block in found for part in block] == parts
-    assert max(len(block) for block in found) == speech.BLOCK // 25
-    assert list(speech.blocks([])) == []
+def test_long_sound_is_cut_at_pauses(expert: speech.SpeechExpert, said: Track) -> None:
+    """Each part gives its words at its own time, and no word is lost."""
+    chunker = SoundChunker(4.0, quiet=2.0)
+    pieces = [*chunker.push(Sound(voice(), RATE), len(voice()) / RATE), *chunker.flush()]
+    assert len(pieces) > 1
+    heard: list[Words] = []
+    for piece in pieces:
+        assert isinstance(piece.media, Sound)
+        track = expert.extract(Sound(piece.media.samples, RATE, 100.0 + piece.media.start))
+        heard += track.words if isinstance(track, Track) else ()
+    # What ends a sentence may hang on what follows, which the end of a chunk hides.
+    assert [word.text.rstrip(".!") for word in heard] == [word.text.rstrip(".!") for word in said.words]
+    np.testing.assert_allclose([(word.start, word.end) for word in heard], said.times, atol=0.5)
 
 
 def chords() -> np.ndarray:

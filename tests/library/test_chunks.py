@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.library.fakes import FakeFence, write_media
 
-from wordreel.library.chunks import FrameChunker, FramePieces, SoundChunker
+from wordreel.library.chunks import PAUSE, FrameChunker, FramePieces, SoundChunker
 from wordreel.media.types import AudioNeed, FrameNeed, Frames, Sound
 
 
@@ -69,6 +69,39 @@ def test_chunks_hold_everything_once(seconds, span, window):
     ]
     assert [s.start for s in got_sounds] == pytest.approx([round(a * 100) / 100 for a, _ in naive])
     assert all(s.seconds <= span + 1.0 for s in got_sounds)
+
+
+@pytest.mark.parametrize("window", [5.0, 1000.0])
+def test_sound_is_cut_at_the_quietest_moment_before_an_edge(window):
+    """Twin: the energy of every pause that could be meant, one after the other."""
+    rate, span, quiet = 100, 30.0, 8.0
+    samples = np.random.default_rng(4).normal(size=95 * rate).astype(np.float32)
+    samples[2450:2520] *= 0.1
+    chunks, found = SoundChunker(span, quiet), []
+    for start in np.arange(0.0, 95.0, window):
+        part = samples[round(start * rate) : round((start + window) * rate)]
+        found += chunks.push(Sound(part, rate, start), start + len(part) / rate)
+    found += chunks.flush()
+    assert np.array_equal(np.concatenate([piece.media.samples for piece in found]), samples)
+    starts = [round(piece.media.start * rate) for piece in found]
+    length = round(PAUSE * rate)
+    for start, edge in zip(starts[1:], (3000, 6000, 9000), strict=True):
+        places = range(edge - round(quiet * rate), edge - length + 1)
+        energies = [float((samples[at : at + length].astype(np.float64) ** 2).sum()) for at in places]
+        assert start == places[int(np.argmin(energies))] + length // 2
+    assert 2450 < starts[1] < 2520
+
+
+@pytest.mark.parametrize("seconds", [59.0, 60.0, 60.5, 64.0])
+def test_a_quiet_cut_loses_nothing_at_the_end(seconds):
+    samples = np.zeros(round(seconds * 100), np.float32)
+    chunks = SoundChunker(30.0, 8.0)
+    pieces = [*chunks.push(Sound(samples, 100), seconds), *chunks.flush()]
+    assert sum(len(piece.media.samples) for piece in pieces) == len(samples)
+    assert [piece.media.start for piece in pieces] == pytest.approx(
+        np.cumsum([0.0, *(piece.media.seconds for piece in pieces[:-1])])
+    )
+    assert all(piece.media.seconds <= 30.0 + 8.0 for piece in pieces)
 
 
 def test_hole_in_the_sound_is_silence():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -111,67 +110,13 @@ def test_an_interrupt_leaves_no_thread(tmp_path: Path) -> None:
     assert set(threading.enumerate()) <= before
 
 
-class CountedPieces(threading.Semaphore):
-    """A semaphore that knows how many of its places were ever taken at once."""
-
-    def __init__(self, value: int) -> None:
-        super().__init__(value)
-        self.count, self.taken, self.most = threading.Lock(), 0, 0
-
-    def acquire(self, *arguments: object) -> bool:  # type: ignore[override]
-        super().acquire()
-        with self.count:
-            self.taken += 1
-            self.most = max(self.most, self.taken)
-        return True
-
-    def release(self, n: int = 1) -> None:
-        with self.count:
-            self.taken -= 1
-        super().release(n)
-
-
-@pytest.mark.parametrize("length", [80.0, 225.0])
-def test_files_share_the_places_of_long_sound(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: float
-) -> None:
-    monkeypatch.setattr(expert_runner, "LONG_SOUND", 30.0)
-    talk = Talk(span=90.0)
-    runner = ExpertRunner([talk])
-    pieces = runner.long_pieces = CountedPieces(2)  # type: ignore[assignment]
-    paths = [write_media(tmp_path / f"{n}.mp4", seconds=length, seed=n) for n in range(4)]
-
-    def extract_one(path: Path) -> Extracted:
-        return extract(FakeFence(), path, runner, ["talk"], lambda window: None)
-
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(extract_one, paths))
-    assert pieces.taken == 0
-    assert 1 <= pieces.most <= 2
-    for path, extracted in zip(paths, found, strict=True):
-        wanted = [row for track in in_turn(path, talk) if isinstance(track, Track) for row in track.values]
-        track = extracted.outputs["talk"]
-        assert isinstance(track, Track)
-        np.testing.assert_array_equal(track.values, wanted)
-
-
-def test_a_failure_frees_its_place_of_long_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expert_runner, "LONG_SOUND", 30.0)
-    runner = ExpertRunner([Talk(span=1000.0), Broken(lambda: ValueError("too dark"))])
-    pieces = runner.long_pieces = CountedPieces(2)  # type: ignore[assignment]
-    path = write_media(tmp_path / "a.mp4", seconds=300.0)
-    with pytest.raises(ExpertFailed, match="too dark"):
-        extract(FakeFence(), path, runner, list(runner.experts), lambda window: None)
-    assert (pieces.taken, pieces.most) == (0, 1)
-
-
 def test_memory_is_released_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes longer than some short files do."""
+    """Once a minute of media, within long files too: it takes longer than some short files do."""
     released: list[int] = []
     monkeypatch.setattr(extractor, "release_memory", lambda: released.append(1))
     with LibraryStore.create_or_open(tmp_path / "library") as store:
         local = extractor.LocalExtractor([Talk()], FakeFence(), store.track_files)
-        for number, (seconds, count) in enumerate([(40.0, 0), (40.0, 1), (40.0, 1), (300.0, 2)]):
+        for number, (seconds, count) in enumerate([(40.0, 0), (40.0, 1), (40.0, 1), (300.0, 6)]):
             path = write_media(tmp_path / f"{number}.mp4", seconds=seconds, seed=number)
             local.extract(path, FileStamp.of(path.stat()), ["talk"], lambda position: None)
             assert len(released) == count

@@ -17,7 +17,8 @@ class Card:
     """Everything about an expert that is known without loading it.
 
     `need` is the media it takes; `span` is the most seconds of it per `extract` call (the library splits
-    longer videos and concatenates the tracks). `version` is raised by hand whenever preprocessing or code
+    longer videos and concatenates the tracks). Sound is split at the quietest moment of the `quiet` seconds
+    before. `version` is raised by hand whenever preprocessing or code
     changes the output: name, version, dim and need are part of the fingerprint.
     """
 
@@ -30,6 +31,7 @@ class Card:
     weights: tuple[str, ...]
     version: int = 1
     span: float = 60.0
+    quiet: float = 0.0
     default: bool = True
     note: str = ""
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.experts.base import Card, EmbedText, fingerprint
+from wordreel.experts.log_mel import blockwise_extractor
 from wordreel.experts.voice_activity import find_speech
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.nets.runtime import threads
@@ -32,11 +33,12 @@ CARD = Card(
     need=AudioNeed(RATE),
     licence="MIT (Whisper), Apache-2.0 (MiniLM)",
     weights=("whisper-base", WEIGHTS),
-    span=1800.0,
+    version=2,
+    span=300.0,
+    quiet=10.0,
     note="Whisper base, 99 languages; sentences as all-MiniLM-L6-v2 embeddings",
 )
 
-BLOCK = 300.0  # seconds of speech read as one: bounds memory, and lets a film change its language
 MIN_LANGUAGE = 0.3  # real speech in one language is more certain than this; noise and singing are not
 MIN_LOGPROB = -1.0  # mean log-probability per token under which Whisper's authors decode again
 MAX_REPETITION = 2.4  # compression ratio over which a text is a loop
@@ -134,58 +136,42 @@ def open_whisper(folder: Path) -> Any:
                 self._last = (features.copy(), encoded)
             return encoded
 
-    return Whisper(
+    whisper = Whisper(
         str(folder), device="cpu", compute_type="int8", cpu_threads=threads(), local_files_only=True
     )
+    whisper.feature_extractor.__class__ = blockwise_extractor()
+    return whisper
 
 
 def transcribe(whisper: Any, samples: NDArray[np.float32]) -> Iterator[SpeechSegment]:
     """The segments worth keeping, with their words, in seconds from the first sample.
 
     Silence is cut out first: it costs time, and Whisper fills it with words of its own. The rest is read in
-    blocks, each in the language it is in.
+    the language it is in, which a film may change between two chunks.
     """
     from faster_whisper.transcribe import restore_speech_timestamps
 
     if len(samples) < RATE // 10:
         return
-    for block in blocks(find_speech(samples, BLOCK)):
-        heard = np.concatenate([samples[part["start"] : part["end"]] for part in block])
-        # Without its last frame this begins with the very window read first, so that is encoded once.
-        features = whisper.feature_extractor(heard)[..., :-1]
-        language, confidence, _ = whisper.detect_language(features=features, language_detection_segments=3)
-        if confidence < MIN_LANGUAGE:
-            continue
-        segments, _ = whisper.transcribe(
-            heard,
-            language=language,
-            beam_size=1,
-            temperature=0.0,
-            condition_on_previous_text=False,
-            word_timestamps=True,
-            max_new_tokens=224,  # what the authors allow; a loop stops sooner
-        )
-        yield from filter(is_speech, restore_speech_timestamps(segments, block, RATE))
-
-
-def blocks(voiced: Iterable[dict[str, int]]) -> Iterator[list[dict[str, int]]]:
-    """Segments of speech `{"start", "end"}` in samples, in groups of at most `BLOCK` seconds of speech.
-
-    >>> hour = [{"start": i * RATE, "end": (i + 200) * RATE} for i in (0, 300, 600)]
-    >>> [len(block) for block in blocks(hour)]
-    [1, 1, 1]
-    """
-    block: list[dict[str, int]] = []
-    length = 0.0
-    for part in voiced:
-        seconds = (part["end"] - part["start"]) / RATE
-        if block and length + seconds > BLOCK:
-            yield block
-            block, length = [], 0.0
-        block.append(part)
-        length += seconds
-    if block:
-        yield block
+    voiced = find_speech(samples)
+    if not voiced:
+        return
+    heard = np.concatenate([samples[part["start"] : part["end"]] for part in voiced])
+    # Without its last frame this begins with the very window read first, so that is encoded once.
+    features = whisper.feature_extractor(heard)[..., :-1]
+    language, confidence, _ = whisper.detect_language(features=features, language_detection_segments=3)
+    if confidence < MIN_LANGUAGE:
+        return
+    segments, _ = whisper.transcribe(
+        heard,
+        language=language,
+        beam_size=1,
+        temperature=0.0,
+        condition_on_previous_text=False,
+        word_timestamps=True,
+        max_new_tokens=224,  # what the authors allow; a loop stops sooner
+    )
+    yield from filter(is_speech, restore_speech_timestamps(segments, voiced, RATE))
 
 
 def is_speech(segment: SpeechSegment) -> bool:

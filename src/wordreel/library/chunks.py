@@ -16,6 +16,7 @@ from wordreel.media.page_memory import page_zeros
 from wordreel.media.types import Frames, Sound
 
 MIN_REMAINDER = 1.0
+PAUSE = 0.4  # seconds between two words
 ROUNDING = 1e-6
 
 
@@ -127,11 +128,14 @@ class FramePieces:
 
 
 class SoundChunker:
-    """Groups samples of `[k * span, (k + 1) * span)`; a gap between windows becomes silence."""
+    """Groups samples of `[k * span, (k + 1) * span)`; a gap between windows becomes silence.
 
-    def __init__(self, span: float) -> None:
+    With `quiet`, a chunk ends at the quietest moment of so many seconds before that, where no word is cut.
+    """
+
+    def __init__(self, span: float, quiet: float = 0.0) -> None:
         self._edges = _Edges(span)
-        self._span = span
+        self._span, self._quiet = span, quiet
         self._samples: NDArray[np.float32] = np.zeros(0, np.float32)  # with room for more
         self._buffered = 0
         self._rate = 0
@@ -147,17 +151,19 @@ class SoundChunker:
             self._append(max(0, gap), sound.samples)  # without the gap later sound would come too early
         done: list[Piece] = []
         for edge, everything in self._edges.passed(reached):
-            done += self.flush() if everything else self._cut(round(edge * self._rate) - self._next)
+            size = self._buffered if everything else round(edge * self._rate) - self._next
+            done += self._cut(self._before_a_pause(size))
         return done
-
-    @property
-    def seconds(self) -> float:
-        """How much is buffered."""
-        return self._buffered / self._rate if self._rate else 0.0
 
     def flush(self) -> list[Piece]:
         """Return what is buffered since the last complete chunk."""
         return self._cut(self._buffered)
+
+    def _before_a_pause(self, size: int) -> int:
+        """Where to cut, instead of after `size` samples."""
+        size = max(0, min(size, self._buffered))
+        first = max(0, size - int(self._quiet * self._rate))
+        return first + quietest(self._samples[first:size], self._rate) if self._quiet else size
 
     def _append(self, gap: int, samples: NDArray[np.float32]) -> None:
         """Add zeros, then samples, to what is buffered."""
@@ -181,6 +187,22 @@ class SoundChunker:
         if len(rest):
             self._append(0, rest)
         return [Piece(Sound(chunk, self._rate, start))]
+
+
+def quietest(samples: NDArray[np.float32], rate: int) -> int:
+    """The middle of the `PAUSE` with the least energy, the last of several alike; the end of short sound.
+
+    >>> sound = np.ones(100, np.float32)
+    >>> sound[40:60] = 0.1
+    >>> quietest(sound, rate=50)
+    50
+    """
+    length = int(PAUSE * rate)
+    if len(samples) <= length:
+        return len(samples)
+    energy = np.cumsum(np.append(0.0, samples.astype(np.float64) ** 2))
+    backwards = (energy[length:] - energy[:-length])[::-1]
+    return len(samples) - length + length // 2 - int(backwards.argmin())
 
 
 def _join_frames(parts: list[Frames]) -> NDArray[np.uint8]:

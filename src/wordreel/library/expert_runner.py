@@ -17,9 +17,6 @@ from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.types import Absent, Track
 
 Result = TypeVar("Result")
-LONG_SOUND = 300.0
-"""Seconds from which on a piece of sound is long. Half an hour takes 115 MB: as many are held as there are
-cores, and two at least, one in work and one that is gathered."""
 
 
 class ExpertFailed(Exception):
@@ -33,7 +30,6 @@ class ExpertRunner:
         self.experts = {expert.card.name: expert for expert in experts}
         self._locks = {name: threading.Lock() for name in self.experts}
         self._cores = threading.BoundedSemaphore(cores())
-        self.long_pieces = threading.BoundedSemaphore(max(2, cores()))
 
     def run(self, name: str, media: Frames | Sound) -> Track | Absent:
         """What an expert finds in media, validated."""
@@ -65,8 +61,8 @@ class ExpertRunner:
 class ExpertLane:
     """One expert over one file, in a thread of its own: a piece is processed while the next is decoded.
 
-    A lane holds the piece in work and one more, besides the one that is gathered. `push` waits until there is
-    room, and for a long piece of sound until another file has room to spare.
+    A lane holds the piece in work and one more, besides the one that is gathered; of sound, whose pieces are
+    minutes long, the piece in work alone. `push` waits until there is room.
     """
 
     def __init__(self, runner: ExpertRunner, name: str) -> None:
@@ -77,15 +73,14 @@ class ExpertLane:
         span = self._expert.card.span
         self._chunker: FrameChunker | FramePieces | SoundChunker
         if isinstance(self._expert.card.need, AudioNeed):
-            self._chunker = SoundChunker(span)
+            self._chunker = SoundChunker(span, self._expert.card.quiet)
         elif isinstance(self._expert, IncrementalExpert):
             self._chunker = FramePieces(span)
         else:
             self._chunker = FrameChunker(span)
         self._reader: ChunkReader | None = None
-        self._pieces: queue.SimpleQueue[tuple[Piece, bool] | None] = queue.SimpleQueue()
-        self._room = threading.Semaphore(2)
-        self._holds_long_piece = False  # whether the piece that is gathered is one of the runner's long ones
+        self._pieces: queue.SimpleQueue[Piece | None] = queue.SimpleQueue()
+        self._room = threading.Semaphore(1 if isinstance(self._chunker, SoundChunker) else 2)
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
         self._cancelled = False
@@ -95,10 +90,6 @@ class ExpertLane:
         self.has_stream = True
         for piece in self._chunker.push(part, reached):  # type: ignore[arg-type]
             self._submit(piece)
-        chunker = self._chunker
-        if isinstance(chunker, SoundChunker) and chunker.seconds > LONG_SOUND and not self._holds_long_piece:
-            self._runner.long_pieces.acquire()
-            self._holds_long_piece = True
         self.check()
 
     def flush(self) -> None:
@@ -121,9 +112,6 @@ class ExpertLane:
             self._pieces.put(None)
             self._thread.join()
             self._thread = None
-        if self._holds_long_piece:
-            self._holds_long_piece = False
-            self._runner.long_pieces.release()
 
     def _submit(self, piece: Piece) -> None:
         self._room.acquire()
@@ -132,20 +120,16 @@ class ExpertLane:
             # A daemon: an expert deep in a long chunk must not keep an interrupted program from ending.
             self._thread = threading.Thread(target=self._work, daemon=True, name=f"expert-{self._name}")
             self._thread.start()
-        self._pieces.put((piece, self._holds_long_piece))
-        self._holds_long_piece = False
+        self._pieces.put(piece)
 
     def _work(self) -> None:
-        while (waiting := self._pieces.get()) is not None:
-            piece, long = waiting
+        while (piece := self._pieces.get()) is not None:
             try:
                 if self._error is None and not self._cancelled:
                     self._process(piece)
             except BaseException as error:
                 self._error = error
-            del piece, waiting  # its frames are not needed while the next are awaited
-            if long:
-                self._runner.long_pieces.release()
+            del piece  # its frames are not needed while the next are awaited
             self._room.release()
 
     def _process(self, piece: Piece) -> None:

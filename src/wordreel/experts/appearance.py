@@ -38,6 +38,7 @@ CARD = Card(
     licence="Apache-2.0; trained further on captions for research use",
     weights=(),
     version=2,
+    span=16.0,
     note=f"The central square of each frame, at {SIZE} × {SIZE} pixels.",
 )
 

@@ -22,7 +22,7 @@ def backbone_card(config: BackboneConfig, licence: str) -> Card:
         need=FrameNeed(rate=1.0, short_side=size),
         licence=licence,
         weights=(),  # the backbone store has them
-        span=120.0,
+        span=16.0,
         default=False,
         note=f"One frame a second at {size} × {size} pixels, in the space shared with text, not normalised.",
     )

@@ -122,6 +122,7 @@ class LocalExtractor:
     ) -> FileTracks:
         def on_window(window: Window) -> None:
             on_position(window.start)
+            self._release_after(window.end - window.start)
 
         extracted = extract(self._decoder, path, self._runner, names, on_window)
         if FileStamp.of(path.stat()) != stamp:
@@ -134,11 +135,14 @@ class LocalExtractor:
             )
             for name, output in extracted.outputs.items()
         )
-        self._since_release += extracted.end
+        return FileTracks(results, extracted.outputs.get(SHOTS_EXPERT), extracted.end)
+
+    def _release_after(self, seconds: float) -> None:
+        """Count media; now and then release what the threads of experts leave behind, up to a gigabyte."""
+        self._since_release += seconds
         if self._since_release > RELEASE:
             self._since_release = 0.0
-            release_memory()  # the threads of files leave theirs behind, up to a gigabyte after a few
-        return FileTracks(results, extracted.outputs.get(SHOTS_EXPERT), extracted.end)
+            release_memory()
 
     def _fault(self, name: str, output: Track | Absent, shots: int) -> str:
         if isinstance(output, Absent):

@@ -19,6 +19,7 @@ from wordreel.cores import cores
 Precision = Literal["fp32", "fp16", "int8"]
 """How the weights of a network are stored."""
 
+_M_ARENA_MAX = -8  # of glibc's malloc.h
 _sharers: ContextVar[int] = ContextVar("sharers", default=1)
 
 
@@ -105,6 +106,8 @@ def open_session(model: Path | bytes) -> Any:
     options.intra_op_num_threads = threads()
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    # A pattern is one block for a whole run, up to 150 MB, which finds no room in an arena that others use.
+    options.enable_mem_pattern = False
     # Spinning threads would starve the decoding workers that share these cores.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.use_env_allocators", "1")
@@ -134,9 +137,15 @@ def describe_providers(available: Sequence[str], used: Sequence[str]) -> str:
 
 @cache
 def _share_arena() -> None:
-    """Register the arena; it grows by what is requested, not to the next power of two."""
+    """Register the arena; it grows by what is requested, not to the next power of two.
+
+    The heap is shared as well: with one for each thread, what one has freed is of no use to the others.
+    """
     import onnxruntime as ort
 
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option is not None:
+        set_option(_M_ARENA_MAX, 1)
     info = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
     ort.create_and_register_allocator(info, ort.OrtArenaCfg(0, 1, -1, -1))
 

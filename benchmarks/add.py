@@ -8,7 +8,8 @@ Footage is assembled from the clips of a folder (`benchmarks/footage.py`), scale
 `add` runs in processes of their own, this checkout and the other in turns, with all default experts; loading
 them is not counted. `times_real_time` and `ratio` are of wall time, `cpu_ratio` is of processor time, the
 best of the rounds; `peak_mb` is the most that `add` and its decoders had in memory together. The tracks of
-both are compared. `profile` is each stage alone, in this process. `--out` also writes a table.
+both are compared, and `words_in_common` is the share of the words they read or hear that both have, in order.
+`profile` is each stage alone, in this process, on the first ten minutes. `--out` also writes a table.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+PROFILED = 600.0  # seconds
 HERE = Path(__file__).resolve().parents[1]
 
 
@@ -130,10 +133,23 @@ def differences(ours: Path, theirs: Path) -> dict[str, Any]:
     return found
 
 
-def profile(files: list[Path]) -> dict[str, dict[str, float]]:
-    """Processor and wall seconds of each stage alone, one thread a network."""
+def words_in_common(ours: dict[str, list[str]], theirs: dict[str, list[str]]) -> dict[str, float]:
+    """Per expert, 2 · common / (ours + theirs) over the words of all files, common ones in the same order."""
+    counts: dict[str, list[int]] = {}
+    for key in sorted({*ours, *theirs}):
+        one, other = (" ".join(words.get(key, [])).split() for words in (ours, theirs))
+        same = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+        count = counts.setdefault(key.split("/")[0], [0, 0])
+        count[0] += 2 * sum(block.size for block in same)
+        count[1] += len(one) + len(other)
+    return {expert: round(common / total, 3) for expert, (common, total) in counts.items() if total}
+
+
+def profile(files: list[Path]) -> tuple[float, dict[str, dict[str, float]]]:
+    """The seconds of media, and processor and wall seconds of each stage alone, one thread a network."""
     from wordreel.cores import cores
     from wordreel.experts import ocr_reader, registry
+    from wordreel.library.expert_runner import ExpertLane, ExpertRunner
     from wordreel.library.extract import content_hash
     from wordreel.library.tracks import encode
     from wordreel.media import Fence
@@ -149,9 +165,9 @@ def profile(files: list[Path]) -> dict[str, dict[str, float]]:
         stages[name] = {"cpu": cpu_seconds() - cpu, "wall": time.perf_counter() - began}
         return result
 
-    def decode(needs: list[Any]) -> list[Any]:
+    def decode(needs: list[Any]) -> list[list[Any]]:
         with Fence() as fence:  # its end counts the time of the decoders
-            windows = [window for path in files for window in fence.stream(path, needs, window=15.0)]
+            windows = [list(fence.stream(path, needs, window=5.0)) for path in files]
             fence.probe(files[0])
             return windows
 
@@ -177,15 +193,28 @@ def profile(files: list[Path]) -> dict[str, dict[str, float]]:
 
     ocr_reader.read = timed_read
     tracks = []
+    runner = ExpertRunner(experts)
+
+    def run_alone(name: str) -> list[Any]:
+        outputs: list[Any] = []
+        for file in windows:
+            lane = ExpertLane(runner, name)
+            for window in file:
+                part = window.parts[needs.index(runner.experts[name].card.need)]
+                if part is not None:
+                    lane.push(part, window.end)
+            lane.flush()
+            lane.close()
+            outputs += lane.outputs
+        return outputs
+
     for expert in experts:
-        media = [window.parts[needs.index(expert.card.need)] for window in windows]
-        work = [one for one in media if one is not None]
-        tracks += stage(expert.card.name, lambda: [expert.extract(one) for one in work])  # noqa: B023
+        tracks += stage(expert.card.name, lambda: run_alone(expert.card.name))  # noqa: B023
     ocr_reader.read = plain_read
     stages["ocr: detection"] = {"wall": parts[0]}
     stages["ocr: recognition"] = {"wall": parts[1]}
     stage("encoding tracks", lambda: [encode(track) for track in tracks if isinstance(track, Track)])
-    return stages
+    return sum(file[-1].end for file in windows), stages
 
 
 def table(result: dict[str, Any]) -> str:
@@ -202,10 +231,11 @@ def table(result: dict[str, Any]) -> str:
     ]
     if "ratio" in result:
         same = ", ".join(f"{name} {value}" for name, value in result["smallest_cosine"].items())
+        common = ", ".join(f"{name} {value:.1%}" for name, value in result["words_in_common"].items())
         lines += [
             "",
-            f"Ratio of wall time {result['ratio']}, of processor time {result['cpu_ratio']}; words"
-            f" {'equal' if result['same_words'] else 'differ'}; smallest cosine between rows: {same}.",
+            f"Ratio of wall time {result['ratio']}, of processor time {result['cpu_ratio']}; words in"
+            f" common: {common}; smallest cosine between rows: {same}.",
         ]
     lines += ["", "| stage | × real time by processor | × real time by wall |", "|---|--:|--:|"]
     lines += [
@@ -260,21 +290,37 @@ def main() -> None:
             result |= {
                 "ratio": round(best["other"]["seconds"] / best["this"]["seconds"], 2),
                 "cpu_ratio": round(best["other"]["cpu"] / best["this"]["cpu"], 2),
-                "same_words": runs["this"][0]["words"] == runs["other"][0]["words"],
+                "words_in_common": words_in_common(runs["this"][0]["words"], runs["other"][0]["words"]),
                 "smallest_cosine": differences(root / "this0", root / "other0"),
             }
         sys.path.insert(0, str(HERE / "src"))
+        profiled, stages = profile(first_files(folder))
         result["profile"] = {
             name: {
-                f"{kind}_times_real_time": round(media / max(value, 1e-3), 1) for kind, value in row.items()
+                f"{kind}_times_real_time": round(profiled / max(value, 1e-3), 1)
+                for kind, value in row.items()
             }
-            for name, row in profile(sorted(folder.iterdir())).items()
+            for name, row in stages.items()
         }
     print(json.dumps(result, indent=2))
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(result, indent=2) + "\n")
         options.out.with_suffix(".md").write_text(table(result))
+
+
+def first_files(folder: Path) -> list[Path]:
+    """The first files of a folder, for the decoded frames of which there is memory: ten minutes."""
+    import av
+
+    files, seconds = [], 0.0
+    for path in sorted(folder.iterdir()):
+        with av.open(str(path)) as opened:
+            seconds += (opened.duration or 0) / av.time_base
+        files.append(path)
+        if seconds >= PROFILED:
+            break
+    return files
 
 
 def gather(options: argparse.Namespace, root: Path) -> tuple[Path, str]:

@@ -247,3 +247,14 @@ def test_another_network_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(ocr_reader.HASHES, "PP-OCRv6_det_small.onnx", "0" * 64)
     with pytest.raises(WeightsCorrupt, match="pip install"):
         ocr_reader.checked_models()
+
+
+def test_frames_are_scaled_as_rapidocr_does() -> None:
+    from rapidocr.ch_ppocr_det.utils import DetPreProcess
+
+    reader = ocr_reader.RapidOcrReader()
+    image = np.random.default_rng(5).integers(0, 256, (200, 300, 3), dtype=np.uint8)
+    plain = DetPreProcess(ocr_reader.LONG_SIDE, "max")(image)
+    ours = reader._engine.text_det.get_preprocess()(image)
+    assert ours.dtype == plain.dtype == np.float32
+    np.testing.assert_allclose(ours, plain, atol=1e-6)

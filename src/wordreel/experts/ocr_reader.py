@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -74,6 +75,8 @@ class RapidOcrReader:
         settings = self._engine.cfg
         with flag_override(settings, "allow_objects", True):  # its own would have no arena, and threads spin
             settings.Det.session = self._detector
+            settings.Det.engine_cfg = settings.EngineConfig.onnxruntime
+            self._engine.text_det = _detector_type()(settings.Det)
         self._engine.text_rec = LineRecogniser(recogniser)
         self._cheap = detection_side <= 2 * LIKELY_SIDE  # already: a cheaper look would not pay
 
@@ -85,6 +88,24 @@ class RapidOcrReader:
             return WHOLE
         name = self._detector.get_inputs()[0].name
         return likely_region(self._detector.run(None, {name: small_copy(image)})[0][0, 0])
+
+
+@cache
+def _detector_type() -> type:
+    """rapidocr's detector with pictures scaled to [-1, 1] in single precision: double takes 6 ms more."""
+    from rapidocr.ch_ppocr_det import TextDetector
+    from rapidocr.ch_ppocr_det.utils import DetPreProcess
+
+    class Preprocess(DetPreProcess):  # type: ignore[misc]
+        def normalize(self, img: Image) -> NDArray[np.float32]:
+            scaled: NDArray[np.float32] = img.astype(np.float32) / np.float32(127.5) - np.float32(1.0)
+            return scaled
+
+    class Detector(TextDetector):  # type: ignore[misc]
+        def get_preprocess(self) -> Preprocess:
+            return Preprocess(self.limit_side_len, self.limit_type)
+
+    return Detector
 
 
 def small_copy(image: Image) -> NDArray[np.float32]:

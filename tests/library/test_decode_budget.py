@@ -35,6 +35,27 @@ def test_a_huge_file_goes_in_alone():
         assert budget.held == 1000
 
 
+def test_files_are_counted_until_they_release():
+    budget = DecodeBudget(files=2)
+    waits, entered = threading.Event(), threading.Event()
+
+    def other():
+        with budget.hold(1, waits.set):
+            entered.set()
+
+    with budget.hold(1, lambda: None), budget.hold(2, lambda: None) as release:
+        thread = threading.Thread(target=other)
+        thread.start()
+        assert waits.wait(60)
+        assert not entered.is_set()
+        release()
+        assert entered.wait(60)
+        thread.join()
+        release()  # once is enough
+        assert budget.held == 1
+    assert budget.held == 0
+
+
 class Stopped(Exception):
     pass
 

@@ -89,6 +89,28 @@ def test_experts_work_at_the_same_time(tmp_path: Path, monkeypatch: pytest.Monke
     assert all(isinstance(output, Track) for output in found.outputs.values())
 
 
+def test_frames_are_done_before_sound_is(tmp_path: Path) -> None:
+    done = threading.Event()
+
+    class Slow(Talk):
+        def extract(self, media: Frames | Sound) -> Track | Absent:
+            assert done.wait(60)  # fails the file unless the frames are done first
+            return super().extract(media)
+
+    path = write_media(tmp_path / "a.mp4", seconds=10.0)
+    experts: list[Expert] = [Slow(), Colour()]
+    lanes: list[str] = []
+
+    def on_frames_done() -> None:
+        lanes.extend(thread.name for thread in threading.enumerate() if thread.name.startswith("expert-"))
+        done.set()
+
+    runner = ExpertRunner(experts)
+    found = extract(FakeFence(), path, runner, ["talk", "colour"], lambda window: None, on_frames_done)
+    assert lanes == ["expert-talk"]
+    assert all(isinstance(output, Track) for output in found.outputs.values())
+
+
 def test_a_failing_expert_fails_the_file_and_leaves_no_thread(tmp_path: Path) -> None:
     path = write_media(tmp_path / "a.mp4", seconds=300.0)
     before = set(threading.enumerate())

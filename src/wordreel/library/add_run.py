@@ -72,7 +72,10 @@ class AddRun:
         self.todo = TaskQueue(self.tasks, lambda: latest_returned(self.store.catalogue))
         self.total_bytes = sum(task.stamp.size for task in self.tasks)
 
-    def run(self, workers: int) -> None:
+    def run(self, files: int) -> None:
+        """Process the tasks, `files` at once, and one more while another has only sound left to work on."""
+        workers = min(files + (files > 1), len(self.tasks))
+        self.budget = DecodeBudget(files=files)
         # Daemons: an expert deep in a long file must not keep an interrupted program from ending.
         threads = [threading.Thread(target=self._work, daemon=True, name=f"add-{n}") for n in range(workers)]
         for thread in threads:

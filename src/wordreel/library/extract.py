@@ -45,10 +45,12 @@ def extract(
     runner: ExpertRunner,
     names: Sequence[str],
     on_window: Callable[[Window], None],
+    on_frames_done: Callable[[], None] = lambda: None,
 ) -> Extracted:
     """Decode once for any number of experts; experts with the same needs share the same frames.
 
-    Every expert has a thread of its own: they work on one window while the next is decoded.
+    Every expert has a thread of its own: they work on one window while the next is decoded. Those that take
+    sound, minutes at a time, are the last to end; `on_frames_done` is called when all others have.
     """
     cards = {name: runner.experts[name].card for name in names}
     needs: list[Need] = list(dict.fromkeys(card.need for card in cards.values()))
@@ -66,6 +68,11 @@ def extract(
                             lane.push(part, window.end)
         for lane in lanes.values():
             lane.flush()
+        for name, lane in lanes.items():
+            if not isinstance(cards[name].need, AudioNeed):
+                lane.close()
+                lane.check()
+        on_frames_done()
     except BaseException:
         for lane in lanes.values():
             lane.cancel()

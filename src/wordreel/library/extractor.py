@@ -89,9 +89,17 @@ class Extractor(Protocol):
         ...
 
     def extract(
-        self, path: Path, stamp: FileStamp, names: Sequence[str], on_position: OnPosition
+        self,
+        path: Path,
+        stamp: FileStamp,
+        names: Sequence[str],
+        on_position: OnPosition,
+        on_frames_done: Callable[[], None] = ...,
     ) -> FileTracks:
-        """Run these experts; a MediaError if the file no longer has this stamp."""
+        """Run these experts; a MediaError if the file no longer has this stamp.
+
+        `on_frames_done` may be called when there is only sound left to work on.
+        """
         ...
 
 
@@ -118,13 +126,18 @@ class LocalExtractor:
         return digest.hexdigest()
 
     def extract(
-        self, path: Path, stamp: FileStamp, names: Sequence[str], on_position: OnPosition
+        self,
+        path: Path,
+        stamp: FileStamp,
+        names: Sequence[str],
+        on_position: OnPosition,
+        on_frames_done: Callable[[], None] = lambda: None,
     ) -> FileTracks:
         def on_window(window: Window) -> None:
             on_position(window.start)
             self._release_after(window.end - window.start)
 
-        extracted = extract(self._decoder, path, self._runner, names, on_window)
+        extracted = extract(self._decoder, path, self._runner, names, on_window, on_frames_done)
         if FileStamp.of(path.stat()) != stamp:
             raise MediaError("changed while it was being read; add it again")
         on_position(extracted.end)

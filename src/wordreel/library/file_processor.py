@@ -131,8 +131,8 @@ class FileProcessor:
             self._check_stop()
             self.on_position(task, seconds, duration)
 
-        with self.budget.hold(media.width * media.height if names else 0, self._check_stop):
-            tracks = self.extractor.extract(Path(task.path), task.stamp, names, on_position)
+        with self.budget.hold(media.width * media.height if names else 0, self._check_stop) as release:
+            tracks = self.extractor.extract(Path(task.path), task.stamp, names, on_position, release)
         new = known is None or first_thorough
         if new and not self.quick and media.kind != "image" and tracks.end > 0:
             media = replace(media, duration=tracks.end)  # the header's duration may be wrong

@@ -86,7 +86,12 @@ class QuickExtractor:
         return self._whole.hash(path, check_stop)
 
     def extract(
-        self, path: Path, stamp: FileStamp, names: Sequence[str], on_position: OnPosition
+        self,
+        path: Path,
+        stamp: FileStamp,
+        names: Sequence[str],
+        on_position: OnPosition,
+        on_frames_done: Callable[[], None] = lambda: None,
     ) -> FileTracks:
         """Look at a file; of a content that is known (no `names`) nothing is needed."""
         if not names:

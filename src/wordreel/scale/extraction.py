@@ -135,7 +135,12 @@ class ClusterExtractor:
         return self._on_file(path, lambda: self._executor.run(_hash, self._setup, path))
 
     def extract(
-        self, path: Path, stamp: FileStamp, names: Sequence[str], on_position: OnPosition
+        self,
+        path: Path,
+        stamp: FileStamp,
+        names: Sequence[str],
+        on_position: OnPosition,
+        on_frames_done: Callable[[], None] = lambda: None,
     ) -> FileTracks:
         on_position(0.0)
         arguments = self._setup, self.fingerprints, path, stamp, tuple(names)

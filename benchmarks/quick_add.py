@@ -1,6 +1,7 @@
 """How fast the quick pass of `wordreel add` is on 1080p footage with sound.
 
     python benchmarks/quick_add.py CLIPS [--seconds 180] [--each 60] [--footage FOLDER] [--thorough]
+                                   [--out FILE.json]
 
 CLIPS is a folder of videos with sound. `footage` scales them up and joins them to files of `--each`
 seconds, with key frames where x264 puts them (at each cut it sees and at least every 250 frames, here 10 s),
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import tempfile
 import time
@@ -76,6 +78,7 @@ def main() -> None:
     parser.add_argument("--each", type=float, default=60.0)
     parser.add_argument("--footage", type=Path)
     parser.add_argument("--thorough", action="store_true")
+    parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.footage or Path(scratch) / "footage"
@@ -83,11 +86,16 @@ def main() -> None:
         footage(clips, folder, given.seconds, given.each)
         with Library(Path(scratch) / "library") as library:
             library.add(clips[0], passes=["quick"])
-            result = {"cores": cores(), "quick": run(library, folder, "quick")}
+            load = round(os.getloadavg()[0], 1)
+            result = {"cores": cores(), "load_average": load, "quick": run(library, folder, "quick")}
             if given.thorough:
                 result["thorough"] = run(library, folder, "thorough")
                 result["ratio"] = result["thorough"]["seconds"] / result["quick"]["seconds"]
-    print(json.dumps(result, indent=1))
+    text = json.dumps(result, indent=1)
+    print(text)
+    if given.out:
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        given.out.write_text(text + "\n")
 
 
 if __name__ == "__main__":

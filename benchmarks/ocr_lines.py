@@ -42,6 +42,7 @@ def padding_reader() -> RapidOcrReader:
     with flag_override(settings, "allow_objects", True):
         settings.Rec.session = open_session(checked_models()[1])
         settings.Rec.engine_cfg = settings.EngineConfig.onnxruntime
+        settings.Rec.font_path = None
         reader._engine.text_rec = TextRecognizer(settings.Rec)
     return reader
 

@@ -88,6 +88,33 @@ def test_the_kept_window_changes_nothing(expert: speech.SpeechExpert, said: Trac
     np.testing.assert_allclose([(w.start, w.end) for w in expected], said.times, atol=1e-6)
 
 
+def test_each_window_is_read_in_the_language_it_surely_is_in(
+    expert: speech.SpeechExpert, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from faster_whisper import WhisperModel
+    from faster_whisper.tokenizer import Tokenizer
+
+    class Model:
+        def detect_language(self, heard: tuple[str, float]) -> list[list[tuple[str, float]]]:
+            return [[(f"<|{heard[0]}|>", heard[1])]]
+
+    asked: list[tuple[str, list[int]]] = []
+
+    def generate(self: object, encoded: object, prompt: list[int], tokenizer: Tokenizer, options: object):
+        asked.append((tokenizer.language_code, prompt))
+        return None, 0.0, 0.0, 0.0
+
+    monkeypatch.setattr(WhisperModel, "generate_with_fallback", generate)
+    whisper = expert._whisper
+    tokenizer = Tokenizer(whisper.hf_tokenizer, True, task="transcribe", language="en")
+    monkeypatch.setattr(whisper, "model", Model())
+    for heard in (("en", 0.9), ("de", 0.3), ("de", 0.8), ("fr", 0.4), ("ko", 0.6)):
+        whisper.generate_with_fallback(heard, tokenizer.sot_sequence, tokenizer, None)
+    assert [code for code, _ in asked] == ["en", "en", "de", "de", "ko"]
+    for code, prompt in asked:
+        assert prompt == Tokenizer(whisper.hf_tokenizer, True, task="transcribe", language=code).sot_sequence
+
+
 def test_long_sound_is_cut_at_pauses(expert: speech.SpeechExpert, said: Track) -> None:
     """Each part gives its words at its own time, and no word is lost."""
     chunker = SoundChunker(4.0, quiet=2.0)

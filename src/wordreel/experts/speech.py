@@ -40,6 +40,7 @@ CARD = Card(
 )
 
 MIN_LANGUAGE = 0.3  # real speech in one language is more certain than this; noise and singing are not
+SURE_LANGUAGE = 0.5  # of half a minute, from which on it is read in its own language
 MIN_LOGPROB = -1.0  # mean log-probability per token under which Whisper's authors decode again
 MAX_REPETITION = 2.4  # compression ratio over which a text is a loop
 MIN_WORD = 0.15  # mean probability of a segment's words
@@ -122,7 +123,8 @@ def open_whisper(folder: Path) -> Any:
     """Load Whisper with int8 weights: 1.5 times as fast as float32 on two cores, with the same words.
 
     The first window is wanted twice, to tell the language and to be read, and encoding is most of the
-    work on a short clip: the last window encoded is cached.
+    work on a short clip: the last window encoded is cached. Each window is read in the language it surely is
+    in, or else in that of the window before.
     """
     from faster_whisper import WhisperModel
 
@@ -136,6 +138,20 @@ def open_whisper(folder: Path) -> Any:
                 self._last = (features.copy(), encoded)
             return encoded
 
+        def generate_with_fallback(
+            self, encoded: Any, prompt: list[int], tokenizer: Any, options: Any
+        ) -> tuple[Any, float, float, float]:
+            token, confidence = self.model.detect_language(encoded)[0][0]
+            if confidence >= SURE_LANGUAGE:
+                known = tokenizer.language
+                tokenizer.language = tokenizer.tokenizer.token_to_id(token)
+                tokenizer.language_code = token.strip("<|>")
+                prompt = [tokenizer.language if part == known else part for part in prompt]
+            found: tuple[Any, float, float, float] = super().generate_with_fallback(
+                encoded, prompt, tokenizer, options
+            )
+            return found
+
     whisper = Whisper(
         str(folder), device="cpu", compute_type="int8", cpu_threads=threads(), local_files_only=True
     )
@@ -146,8 +162,8 @@ def open_whisper(folder: Path) -> Any:
 def transcribe(whisper: Any, samples: NDArray[np.float32]) -> Iterator[SpeechSegment]:
     """The segments worth keeping, with their words, in seconds from the first sample.
 
-    Silence is cut out first: it costs time, and Whisper fills it with words of its own. The rest is read in
-    the language it is in, which a film may change between two chunks.
+    Silence is cut out first: it costs time, and Whisper fills it with words of its own. Sound whose language
+    cannot be told from its first minutes is no speech.
     """
     from faster_whisper.transcribe import restore_speech_timestamps
 

@@ -137,16 +137,35 @@ def test_they_survive_the_thorough_pass(tmp_path, media):
         assert told(store) == [("tag", "beach", 10.0, 20.0)]
 
 
-def test_they_go_with_their_video_and_stay_with_a_moved_file(marks, media, store):
-    marks.tag(media / "long.mp4", "beach")
+def test_they_stay_with_a_moved_file(marks, media, store):
     marks.note(media / "short.mp4", "a gull")
     (media / "short.mp4").rename(media / "gull.mp4")
     add(store, [media], experts(), FakeFence())
     assert [one.text for one in marks.list(media / "gull.mp4")] == ["a gull"]
-    store.remove([media / "long.mp4"])
-    assert told(store) == [("note", "a gull", 0.0, 12.0)]
-    assert lines_with(store, ["beach"]) == []
+
+
+def test_they_come_back_with_a_removed_file_wherever_it_is(marks, media, store, tmp_path):
+    marks.tag(media / "long.mp4", "beach", 10, 20)
+    marks.note(media / "short.mp4", "a gull")
+    before = told(store)
+    exported = marks.export()
+    store.remove([media])
+    assert (told(store), marks.tags(), lines_with(store, ["beach"])) == ([], [], [])
+    assert [{**row, "path": ""} for row in exported] == marks.export()
     assert verify(store) == []
+    (media / "long.mp4").rename(tmp_path / "sea.mp4")
+    add(store, [tmp_path / "sea.mp4", media], experts(), FakeFence())
+    assert told(store) == before
+    assert [one.text for one in marks.list(tmp_path / "sea.mp4")] == ["beach"]
+    assert [row.text for row in lines_with(store, ["gull"])] == ["a gull"]
+    assert verify(store) == []
+
+
+def test_they_are_deleted_with_their_video_only_where_asked(marks, media, store):
+    marks.tag(media / "long.mp4", "beach")
+    store.remove([media / "long.mp4"], forget=True)
+    add(store, [media], experts(), FakeFence())
+    assert (told(store), marks.export()) == ([], [])
 
 
 def test_export_and_import(marks, media, store, tmp_path):

@@ -40,7 +40,7 @@ def test_old_catalogues_open_with_everything_in_them(tmp_path, number):
     with LibraryStore.open(tmp_path / "lib") as store:
         assert store.videos()[0].paths == ("/films/a.mp4",)
         assert [w.text for w in lines_with(store, ["dog"])] == ["Hello dogs"]
-        assert [p.kind for p in verify(store)] == ["gone"]
+        assert [p.kind for p in verify(store)] == ["absent"]
         assert store.catalogue.rows("PRAGMA user_version") == [(len(migrations()),)]
 
 

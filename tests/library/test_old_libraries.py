@@ -22,7 +22,7 @@ from wordreel.library.uploads import upload_names
 from wordreel.search.embedding import embed_library
 
 ARCHIVES = Path(__file__).parent / "old_libraries"
-SCHEMAS = [2, 5, 6, 7, 8, 9]
+SCHEMAS = [2, 5, 6, 7, 8, 9, 10]
 NEWEST = len(migrations())
 KNOWN = {"poppies.mp4", "meadow.mp4", "part/sea.mp4", "song.mp3", "still.png"}
 QUERIES = ("red", "green dogs", "blue", "dogs number 5")
@@ -86,7 +86,7 @@ def test_what_it_holds_is_still_there(old, schema, twin):
         assert store.catalogue.rows("PRAGMA user_version") == [(NEWEST,)]
         assert {str(Path(file.path).relative_to("/films/media")) for file in store.files()} == KNOWN
         assert [Path(failure.path).name for failure in store.failures()] == ["broken.mp4"]
-        assert {problem.kind for problem in verify(store)} == {"gone"}
+        assert {problem.kind for problem in verify(store)} == {"absent"}
         meadow = store.file("/films/media/meadow.mp4").content
         if schema >= 5:
             assert list(library.banks.show("mine").texts) == BANK

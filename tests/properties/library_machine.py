@@ -192,7 +192,8 @@ class LibraryMachine(RuleBasedStateMachine):
 
     @rule(side=sides)
     def remove_missing(self, side: str) -> None:
-        gone = {one for one in self.known if not (self.media / one).exists()}
+        there = [one for one in self.known if any((self.media / one).parent.glob("*"))]  # not an empty folder
+        gone = {one for one in there if not (self.media / one).exists()}
         assert self.write(side, "remove_missing") == sorted(gone)
         self.known = {one: data for one, data in self.known.items() if one not in gone}
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordreel.api.handle import LibraryHandle
 from wordreel.library.passes import Pass
+from wordreel.library.remove import MissingFiles, files_below, missing_files
 from wordreel.progress import ProgressCallback
 
 if TYPE_CHECKING:
@@ -133,14 +134,16 @@ class FileMethods(LibraryHandle):
         backbone = backbone_in_use(self.store, self.weights)
         return [*registry.default_names(), *([backbone] if backbone else [])]
 
-    def remove(self, *paths: str | PathLike[str]) -> list[str]:
+    def remove(self, *paths: str | PathLike[str], dry_run: bool = False, forget: bool = False) -> list[str]:
         """Remove files and folders from the library; the media themselves stay.
 
         Args:
             paths: Files and folders.
+            dry_run: Change nothing.
+            forget: Also delete the tags and notes on them. They come back with the same file otherwise.
 
         Returns:
-            The paths that were removed.
+            The paths that were removed, or would be.
 
         Raises:
             LibraryBusy: Another process writes to the library.
@@ -148,12 +151,29 @@ class FileMethods(LibraryHandle):
         >>> library.remove("never-added.mp4")
         []
         """
+        files = [Path(path).expanduser() for path in paths]
+        if dry_run:
+            return files_below(self.store.catalogue, files)
         self._refuse_replica()
         self._searcher = None
-        return self.store.remove([Path(path).expanduser() for path in paths])
+        return self.store.remove(files, forget)
 
-    def remove_missing(self) -> list[str]:
-        """Remove every file that is no longer on the disk.
+    def missing(self) -> MissingFiles:
+        """Find the files that are gone from their folders, and the folders that are not there now.
+
+        Returns:
+            The paths of the files, and the folders with their number of files.
+
+        >>> library.missing()
+        MissingFiles(gone=[], absent={})
+        """
+        return missing_files(self.store.catalogue)
+
+    def remove_missing(self, forget: bool = False) -> list[str]:
+        """Remove every file that is gone; what is in folders that are not there now stays.
+
+        Args:
+            forget: Also delete the tags and notes on them. They come back with the same file otherwise.
 
         Returns:
             The paths that were removed.
@@ -166,7 +186,7 @@ class FileMethods(LibraryHandle):
         """
         self._refuse_replica()
         self._searcher = None
-        return self.store.remove_missing()
+        return self.store.remove_missing(forget)
 
     def move_tracks(self, address: str, on_progress: ProgressCallback | None = None) -> int:
         """Keep the tracks in an object store from now on, or in the library's folder again.

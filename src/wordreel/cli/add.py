@@ -164,7 +164,7 @@ def summarise(report: AddReport, library: Library) -> None:
         typer.echo(f"{count_of(report.waiting, 'file')} known by key frames alone.")
         typer.echo("→ run the thorough pass: `wordreel add --thorough`")
     if report.gone:
-        typer.echo("→ remove files that are gone from the library: `wordreel remove --missing`")
+        typer.echo("→ if they moved, add their new folder first; then: `wordreel remove --missing`")
     if report.failed:
         typer.echo(f"{len(report.failed)} could not be added:")
         for path, reason in report.failed:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +14,7 @@ from wordreel.cli.common import JsonOption, LibraryOption, clock, count_of, long
 from wordreel.cli.terminal import linked, padded
 
 MOST_CLIPS = 12  # listed line by line
+FEW = 5  # files that are removed without a question
 
 
 def list_videos(
@@ -105,11 +108,18 @@ def remove(
     library: LibraryOption,
     paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders to remove.")] = None,
     missing: Annotated[
-        bool, typer.Option("--missing", help="Remove all files no longer on the disk.")
+        bool, typer.Option("--missing", help="Remove the files that are gone from their folders.")
     ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Delete tags and notes too; else they return with the file.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the files, remove none.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Remove more than {FEW} files without asking.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Remove files from the library. The media themselves are never touched.
+
+    Folders that are not there now (a disk not plugged in) stay unless you name them.
 
     Example: wordreel remove ~/Videos/old
     """
@@ -118,11 +128,29 @@ def remove(
     if not paths and not missing:
         raise typer.BadParameter("name files or folders, or give --missing")
     with Library(library, create=False) as opened:
-        gone = opened.remove(*(paths or ())) if paths else []
-        gone += opened.remove_missing() if missing else []
+        absent = opened.missing() if missing else None
+        asked = opened.remove(*(paths or ()), dry_run=True) + (absent.gone if absent else [])
+        listed = list(dict.fromkeys(asked))
+        if not dry_run:
+            if len(listed) > FEW and not yes:
+                _confirm(listed)
+            listed = opened.remove(*paths, forget=forget) if paths else []
+            listed += opened.remove_missing(forget) if missing else []
     if as_json:
-        print_json(gone)
+        print_json(listed)
         return
-    for path in gone:
-        typer.echo(f"removed {printable(path)}")
-    typer.echo(f"{count_of(len(gone), 'file')} removed.")
+    for path in listed:
+        typer.echo(f"{'would remove' if dry_run else 'removed'} {printable(path)}")
+    typer.echo(f"{count_of(len(listed), 'file')} {'would be ' if dry_run else ''}removed.")
+    for folder, count in absent.absent.items() if absent else ():
+        typer.echo(f"{printable(folder)} is not there now; {count_of(count, 'file')} in it stayed.")
+
+
+def _confirm(paths: Sequence[str]) -> None:
+    for path in paths[:FEW]:
+        typer.echo(printable(path), err=True)
+    typer.echo(f"and {len(paths) - FEW} more", err=True)
+    if not sys.stdin.isatty():
+        typer.echo("There is no terminal to ask on; agree with --yes.", err=True)
+        raise typer.Exit(1)
+    typer.confirm(f"Remove {len(paths)} files from the library?", abort=True, err=True)

@@ -12,7 +12,7 @@ from wordreel.library.add_task import AddTask
 from wordreel.library.catalogue import Catalogue
 from wordreel.library.file_processor import expert_set_id, missing_experts
 from wordreel.library.passes import is_quick
-from wordreel.library.paths import from_blob, may_exist, prefix_bounds, to_blob
+from wordreel.library.paths import absent_folder, from_blob, may_exist, prefix_bounds, to_blob
 from wordreel.library.scan import FileStamp, IgnoredFile, ScannedFile, scan
 
 CLOCK_TICK_NS = 50_000_000  # file times tick this coarsely at worst
@@ -79,7 +79,7 @@ class AddPlanner:
 
 
 def _gone(catalogue: Catalogue, roots: Sequence[str], seen: set[str]) -> list[str]:
-    """Known files at or below `roots`, canonical paths, that are no longer there."""
+    """Known files at or below `roots`, canonical paths, that are no longer in their folders."""
     known: set[str] = set()
     for root in roots:
         low, high = prefix_bounds(root)
@@ -87,4 +87,5 @@ def _gone(catalogue: Catalogue, roots: Sequence[str], seen: set[str]) -> list[st
             "SELECT path FROM files WHERE path = ? OR (path >= ? AND path < ?)", to_blob(root), low, high
         )
         known.update(from_blob(path) for (path,) in rows)
-    return sorted((path for path in known - seen if not may_exist(path)), key=to_blob)
+    lost = [path for path in known - seen if not may_exist(path) and absent_folder(path) is None]
+    return sorted(lost, key=to_blob)

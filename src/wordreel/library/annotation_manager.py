@@ -24,7 +24,7 @@ from wordreel.library.store import LibraryStore
 class AnnotationManager:
     """Tags and notes on moments of a library's videos.
 
-    They stay where they are when a video is analysed again, and go with the video when it is removed.
+    They stay where they are when a video is analysed again, and come back when a removed one is added again.
     """
 
     def __init__(self, store: LibraryStore) -> None:

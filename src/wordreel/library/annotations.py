@@ -203,8 +203,15 @@ def tag_counts(store: LibraryStore) -> list[TagCount]:
 
 
 def export_annotations(store: LibraryStore) -> list[dict[str, Any]]:
-    """All tags and notes as JSON values. A content is named by its hash; the path is for people."""
+    """All tags and notes as JSON values, also of removed videos.
+
+    A content is named by its hash; the path is for people, and empty for a removed video.
+    """
     paths = {video.content: video.paths[0] for video in store.videos()}
+    kept = store.catalogue.rows(
+        """SELECT 0, content, start, end, kind, text, made_at FROM kept_annotations
+           ORDER BY content, start, end, kind DESC, key"""
+    )
     return [
         {
             "content": one.content,
@@ -213,7 +220,7 @@ def export_annotations(store: LibraryStore) -> list[dict[str, Any]]:
             "end": one.end,
             one.kind: one.text,
         }
-        for one in list_annotations(store)
+        for one in [*list_annotations(store), *(Annotation(*row) for row in kept)]
     ]
 
 

@@ -12,6 +12,7 @@ from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
 from wordreel.library.library_problem import LibraryProblem
 from wordreel.library.lock import writer_at_work
 from wordreel.library.paths import from_blob, is_imported
+from wordreel.library.remove import missing_files
 from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
 from wordreel.library.track_integrity import damaged_tracks, missing_tracks
@@ -152,7 +153,13 @@ def _caches(store: LibraryStore) -> Iterator[LibraryProblem]:
 
 
 def _files(store: LibraryStore) -> Iterator[LibraryProblem]:
-    """Files that changed or are gone since they were added."""
+    """Files that changed, are gone, or are in folders that are not there now."""
+    missing = missing_files(store.catalogue)
+    for path in missing.gone:
+        yield LibraryProblem("gone", f"{path} is no longer there", repairable=False, note=True, key=(path,))
+    for folder, count in missing.absent.items():
+        what = f"{folder} is not there now ({count} {'file' if count == 1 else 'files'} of the library)"
+        yield LibraryProblem("absent", what, repairable=False, note=True, key=(folder,))
     for raw, *stamp in store.catalogue.rows(
         "SELECT path, size, mtime_ns, ctime_ns, inode FROM files ORDER BY path"
     ):
@@ -162,9 +169,6 @@ def _files(store: LibraryStore) -> Iterator[LibraryProblem]:
         try:
             now = FileStamp.of(Path(path).stat())
         except OSError:
-            yield LibraryProblem(
-                "gone", f"{path} is no longer there", repairable=False, note=True, key=(path,)
-            )
             continue
         then = FileStamp(*stamp)
         if (now.size, now.mtime_ns) != (then.size, then.mtime_ns):

@@ -24,7 +24,10 @@ class LibraryProblem:
         if self.repairable:
             return REPAIR
         if self.kind == "gone":
-            return NextStep("remove files that are gone from the disk", "remove --missing", "Library")
+            text = "add the folder where they are now, then remove those that are really gone"
+            return NextStep(text, "add FOLDER && wordreel remove --missing", "Library")
+        if self.kind == "absent":
+            return NextStep("plug in the disk, or add the folder where it is now", "add FOLDER", "Library")
         if self.kind == "changed":
             return NextStep("bring the library up to date", "add FOLDER", "Library")
         if self.kind == "degenerate":

@@ -65,6 +65,22 @@ def may_exist(path: str) -> bool:
     return True
 
 
+def absent_folder(path: str) -> str | None:
+    """Return the topmost folder above a missing file that is not there now; None if its own folder is.
+
+    The disk may be unplugged, or the folder was moved. An empty folder counts: it may be a mount point.
+    """
+    folder = Path(path).parent
+    try:
+        with os.scandir(folder) as entries:
+            return str(folder) if next(entries, None) is None else None
+    except OSError:
+        pass
+    while not may_exist(str(folder.parent)):
+        folder = folder.parent
+    return str(folder)
+
+
 def to_blob(path: str | Path) -> bytes:
     """A path as the catalogue stores it."""
     return os.fsencode(path)

@@ -3,50 +3,92 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from wordreel.library.catalogue import Catalogue
-from wordreel.library.paths import from_blob, library_path, may_exist, prefix_bounds, to_blob
+from wordreel.library.paths import (
+    absent_folder,
+    from_blob,
+    library_path,
+    may_exist,
+    prefix_bounds,
+    to_blob,
+)
 from wordreel.library.track_store import TrackStore
+
+
+@dataclass(frozen=True)
+class MissingFiles:
+    """Files of the library that are not on disk.
+
+    Of `gone` ones the folder is there. `absent` folders, with their number of files, are not there now: they
+    were moved, or are on a disk that is not plugged in.
+    """
+
+    gone: list[str]
+    absent: dict[str, int]
+
+
+def files_below(catalogue: Catalogue, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Return the files of the library among `paths` and below them, in order."""
+    found: set[bytes] = set()
+    for path in map(library_path, paths):
+        bounds = (to_blob(path), *prefix_bounds(path))
+        rows = catalogue.rows("SELECT path FROM files WHERE path = ? OR (path >= ? AND path < ?)", *bounds)
+        found.update(raw for (raw,) in rows)
+    return [from_blob(raw) for raw in sorted(found)]
+
+
+def missing_files(catalogue: Catalogue) -> MissingFiles:
+    """Find the files that are not on disk."""
+    return _missing(catalogue, "files")
+
+
+def _missing(catalogue: Catalogue, table: str) -> MissingFiles:
+    paths = [from_blob(raw) for (raw,) in catalogue.rows(f"SELECT path FROM {table} ORDER BY path")]  # noqa: S608
+    lost = [path for path in paths if not may_exist(path)]
+    folders = {os.path.dirname(path): path for path in lost}  # noqa: PTH120 - of a hundred thousand
+    absent = {folder: absent_folder(path) for folder, path in folders.items()}
+    of = [(path, absent[os.path.dirname(path)]) for path in lost]  # noqa: PTH120
+    counts = Counter(folder for _, folder in of if folder is not None)
+    return MissingFiles([path for path, folder in of if folder is None], dict(sorted(counts.items())))
 
 
 def remove_paths(catalogue: Catalogue, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
     """Remove files, and everything below folders; the media themselves are not touched."""
-    gone: list[str] = []
+    paths = list(paths)
     with catalogue.transaction():
+        gone = files_below(catalogue, paths)
         for path in map(library_path, paths):
-            low, high = prefix_bounds(path)
-            bounds = (to_blob(path), low, high)
-            where = "WHERE path = ? OR (path >= ? AND path < ?)"
-            rows = catalogue.rows(f"SELECT path FROM files {where} ORDER BY path", *bounds)  # noqa: S608
-            gone += [from_blob(p) for (p,) in rows]
-            catalogue.run(f"DELETE FROM files {where}", *bounds)  # noqa: S608
-            catalogue.run(f"DELETE FROM failures {where}", *bounds)  # noqa: S608
+            bounds = (to_blob(path), *prefix_bounds(path))
+            for table in ("files", "failures"):
+                catalogue.run(f"DELETE FROM {table} WHERE path = ? OR (path >= ? AND path < ?)", *bounds)  # noqa: S608
     return gone
 
 
 def remove_missing(catalogue: Catalogue) -> list[str]:
-    """Remove every file that is no longer on disk."""
-    gone: list[str] = []
+    """Remove every file that is gone; what is in folders that are not there now stays."""
     with catalogue.transaction():
-        for table in ("files", "failures"):
-            for (path,) in catalogue.rows(f"SELECT path FROM {table} ORDER BY path"):  # noqa: S608
-                if not may_exist(from_blob(path)):
-                    catalogue.run(f"DELETE FROM {table} WHERE path = ?", path)  # noqa: S608
-                    if table == "files":
-                        gone.append(from_blob(path))
-    return gone
+        found = {table: _missing(catalogue, table).gone for table in ("files", "failures")}
+        for table, paths in found.items():
+            catalogue.run_many(f"DELETE FROM {table} WHERE path = ?", [(to_blob(path),) for path in paths])  # noqa: S608
+    return found["files"]
 
 
-def delete_unreferenced(catalogue: Catalogue) -> list[str]:
+def delete_unreferenced(catalogue: Catalogue, forget: bool = False) -> list[str]:
     """Delete contents without a file; returns the track files that they named, for `drop_tracks`.
 
     In the transaction that takes the file away, so that the file and what is known of it go together. An
-    add waits until its end: the content may turn up under another path.
+    add waits until its end: the content may turn up under another path. Tags and notes are kept for the
+    return of the content (`kept_annotations`), unless `forget`.
     """
     with catalogue.transaction():
         gone = "content IN (SELECT content FROM contents_without_file)"
         hashes = catalogue.rows(f"SELECT DISTINCT hash FROM tracks WHERE hash IS NOT NULL AND {gone}")  # noqa: S608
+        if forget:
+            catalogue.run(f"DELETE FROM annotations WHERE {gone}")  # noqa: S608
         catalogue.run(f"DELETE FROM contents WHERE {gone}")  # noqa: S608
     return [digest for (digest,) in hashes]
 

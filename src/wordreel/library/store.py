@@ -463,21 +463,22 @@ class LibraryStore:
 
     # Removing
 
-    def remove(self, paths: Sequence[str | os.PathLike[str]]) -> list[str]:
-        """Remove files, and all files below folders; returns their paths. The media are not touched."""
-        with self.writing():
-            with self.catalogue.transaction():
-                gone = remove_paths(self.catalogue, paths)
-                hashes = delete_unreferenced(self.catalogue)
-            drop_tracks(self.catalogue, self.track_files, hashes)
-        return gone
+    def remove(self, paths: Sequence[str | os.PathLike[str]], forget: bool = False) -> list[str]:
+        """Remove files, and all files below folders; returns their paths. The media are not touched.
 
-    def remove_missing(self) -> list[str]:
-        """Remove every file that is no longer on disk; returns their paths."""
+        Tags and notes come back with the same content, unless `forget`.
+        """
+        return self._remove(lambda: remove_paths(self.catalogue, paths), forget)
+
+    def remove_missing(self, forget: bool = False) -> list[str]:
+        """Remove every file that is gone from its folder; returns their paths."""
+        return self._remove(lambda: remove_missing(self.catalogue), forget)
+
+    def _remove(self, remove: Callable[[], list[str]], forget: bool) -> list[str]:
         with self.writing():
             with self.catalogue.transaction():
-                gone = remove_missing(self.catalogue)
-                hashes = delete_unreferenced(self.catalogue)
+                gone = remove()
+                hashes = delete_unreferenced(self.catalogue, forget)
             drop_tracks(self.catalogue, self.track_files, hashes)
         return gone
 

@@ -29,11 +29,14 @@ def test_a_published_checkpoint_there_and_back(tmp_path):
     state = published(TS2NET)
     write(path, state)
     result = shell("convert", path, "--out", folder, "--frames", 12, "--words", 20)
-    assert "ts2net" in result.stdout
+    assert "ts2net, " in result.stdout
+    assert "mode released, at most 12 frames (1 a second) and 20 words" in " ".join(result.stdout.split())
+    assert "assumed a frame rate of 1 a second (--frame-rate)" in result.stderr
+    assert "assumed 12 frames" not in result.stderr
     assert "left out text_token_selector and visual_prompt_encoder" in result.stderr
     assert "has a model" in shell("convert", path, "--out", folder, code=2).output
     done = json.loads(shell("convert", path, "--out", folder, "--overwrite", "--json").stdout)
-    assert (done["kind"], len(done["notes"])) == ("ts2net", 1)
+    assert (done["kind"], done["max_words"], len(done["notes"])) == ("ts2net", 20, 6)
     shell("export", folder, "--out", again, "--unused", path)
     written = torch.load(again, weights_only=True)
     assert written.keys() == state.keys()

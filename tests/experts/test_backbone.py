@@ -5,6 +5,7 @@ from tests.fake_backbone import ColourBackbone
 
 from wordreel.experts.backbone import BackboneExpert, backbone_card
 from wordreel.media.types import FrameNeed, Frames, Sound
+from wordreel.nets.clip.config import BackboneConfig, FrameHeadConfig
 from wordreel.types import Absent
 
 
@@ -17,6 +18,8 @@ def test_the_card_follows_the_backbone():
     card = expert(name="clip-tiny").card
     assert (card.name, card.dim, card.need, card.licence) == ("clip-tiny", 3, FrameNeed(1.0, 4), "MIT")
     assert not card.default
+    fast = backbone_card(BackboneConfig("c2v", head=FrameHeadConfig("clip2video", rate=2.5)), "MIT")
+    assert fast.need == FrameNeed(2.5, 224)
 
 
 def test_one_row_for_each_frame():

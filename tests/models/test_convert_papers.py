@@ -108,10 +108,16 @@ def test_a_folder_of_a_published_checkpoint(tmp_path):
     assert (module.config.mode, module.config.max_frames, module.config.max_words) == ("paper", 4, 12)
     assert facts["training"] == {"converted_from": "pytorch_model.bin.4"}
     assert done.kind == "ts2net"
-    assert done.notes == (UNUSED,)
+    assert done.notes == ("assumed a frame rate of 1 a second (--frame-rate)", UNUSED)
+    assert (done.mode, done.max_frames, done.max_words, done.head) == ("paper", 4, 12, "")
     assert done.parameters == sum(p.numel() for p in module.parameters())
-    longer = convert_video_text(path, tmp_path / "longer", max_frames=15)
-    assert longer.notes == (UNUSED, "stretched the table of 50 positions to 60, for 15 frames")
+    longer = convert_video_text(path, tmp_path / "longer", max_frames=15, max_words=12, frame_rate=1)
+    assert longer.notes == (
+        "mode released: the embedding of a video depends on the longest video of its batch",
+        "mode released: similarities change from run to run",
+        UNUSED,
+        "stretched the table of 50 positions to 60, for 15 frames",
+    )
     assert load_video_text(tmp_path / "longer")[0].config.positions == 60
 
 

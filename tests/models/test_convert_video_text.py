@@ -85,13 +85,19 @@ def test_half_precision_and_the_prefix_of_several_devices(tmp_path, old):
 
 
 def test_the_configuration_is_in_the_shapes():
-    config = infer_video_text("x", published.state("seqTransf"), "paper", 15, 64)
+    config = infer_video_text("x", published.state("seqTransf"), "paper", 15)
     assert isinstance(config, Clip4ClipConfig)
     backbone = config.backbone
     assert (backbone.vision.size, backbone.vision.patch, backbone.vision.heads) == (8, 4, 1)
     assert (backbone.text.width, backbone.text.heads, backbone.text.length) == (128, 2, 20)
     assert backbone.vision.activation == backbone.text.activation == "quick_gelu"
     assert (config.layers, config.max_frames, config.max_words) == (2, 15, 20)
+    with pytest.raises(WeightsError, match="max_words is at most 20, the text tower's length, not 64"):
+        infer_video_text("x", published.state("seqTransf"), max_words=64)
+    with pytest.raises(WeightsError, match="frame_rate is above 0"):
+        infer_video_text("x", published.state("seqTransf"), frame_rate=0)
+    with pytest.raises(WeightsError, match="released-2021 is CLIP4Clip's"):
+        infer_video_text("x", {**published.state("meanP"), "emb_center": np.zeros((5, 1))}, "released-2021")
 
 
 def test_other_checkpoints_are_refused(tmp_path):
@@ -105,6 +111,10 @@ def test_other_checkpoints_are_refused(tmp_path):
         load_published(write(tmp_path / "c.bin", {**state, "extra": np.zeros(3, "f4")}))
     with pytest.raises(WeightsError, match=r"no weights under clip\.visual"):
         load_published(write(tmp_path / "d.bin", {"ce.moe_fc.weight": np.zeros(3, "f4")}))
+    bare = {key[5:]: value for key, value in state.items() if key.startswith("clip.")}
+    with pytest.raises(WeightsError, match="is CLIP itself") as refused:
+        load_published(write(tmp_path / "ViT-B-32.pt", bare))
+    assert refused.value.next_step.command == "use ViT-B-32.pt"
     torch.save({"clip.visual.proj": print}, tmp_path / "e.bin")
     with pytest.raises(UnsafePickle):
         load_published(tmp_path / "e.bin")

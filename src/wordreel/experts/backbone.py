@@ -14,17 +14,19 @@ from wordreel.types import Absent, Labels, Track
 def backbone_card(config: BackboneConfig, licence: str) -> Card:
     """The card of the expert; it has the backbone's name."""
     size = config.transform.size
+    rate = config.head.rate if config.head is not None else 1.0
     return Card(
         name=config.name,
         modality="appearance",
         title=f"What frames show ({config.name})",
         dim=config.dim,
-        need=FrameNeed(rate=1.0, short_side=size),
+        need=FrameNeed(rate=rate, short_side=size),
         licence=licence,
         weights=(),  # the backbone store has them
         span=16.0,
         default=False,
-        note=f"One frame a second at {size} × {size} pixels, in the space shared with text, not normalised.",
+        note=f"Frames at {rate:g} a second and {size} × {size} pixels, in the space shared with text, not "
+        "normalised.",
     )
 
 

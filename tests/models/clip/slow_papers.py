@@ -1,7 +1,10 @@
 """CLIP2Video and TS2-Net in NumPy, one video, frame, token and attention head at a time, by published names.
 
-Videos come as lists of frames, with a list of masks. In the released code head h of video i gets the mask of
-video (i · heads + h) mod b; here a twin of the papers has `released=False` and videos without padding.
+Videos come as lists of frames, with a list of masks. The published programs spread the masks of a batch
+over attention heads before they reshape to one row per video and head: CLIP4Clip (since 26 July 2021) and
+TS2-Net repeat each mask for every head of its video (`repeat_interleave`), CLIP2Video tiles the whole list
+(`repeat`).
+A twin of the papers has `released=False` and videos without padding.
 """
 
 from __future__ import annotations
@@ -18,12 +21,22 @@ def gelu(x):
     return x * (1 + erf(x / math.sqrt(2))) / 2
 
 
-def masked(masks, video, heads, released):
-    """What attention over the tokens of a video adds to a score."""
+def repeated(masks, heads):
+    """A mask for each video and head, as `repeat_interleave` orders them."""
+    return [mask for mask in masks for _ in range(heads)]
+
+
+def tiled(masks, heads):
+    """The same as `repeat` orders them."""
+    return [mask for _ in range(heads) for mask in masks]
+
+
+def masked(masks, video, heads, spread):
+    """What attention over the tokens of a video adds to a score; `spread` is `repeated` or `tiled`."""
+    rows = spread(masks, heads)
 
     def added(head, _, key):
-        owner = (video * heads + head) % len(masks) if released else video
-        return 0.0 if masks[owner][key] else -1e6
+        return 0.0 if rows[video * heads + head][key] else -1e6
 
     return added
 
@@ -31,7 +44,7 @@ def masked(masks, video, heads, released):
 def enhanced(videos, masks, state, at, layers, heads, released):
     """Frames plus blocks `at` over the frames and their differences, video by video."""
     places, types = state["frame_position_embeddings.weight"], state["type_position_embeddings.weight"]
-    later = [mask[1:] for mask in masks]
+    later, spread = [mask[1:] for mask in masks], tiled if released else repeated
     all_tokens, all_masks = [], []
     for video, frames in enumerate(videos):
         between = [frames[t + 1] - frames[t] for t in range(len(frames) - 1)]
@@ -39,7 +52,7 @@ def enhanced(videos, masks, state, at, layers, heads, released):
             between = [d @ state["frame2t_projection"] for d in between]
         elif between:
             x = np.stack([d + places[t + 1] for t, d in enumerate(between)])
-            added = masked(later, video, heads, released)
+            added = masked(later, video, heads, spread)
             between = slow.blocks(x, state, "frame2t_attention", 1, heads, 1e-12, added)
         if len(between):
             between = 2 * slow.sigmoid(slow.norm(np.stack(between), state, "trans_layernorm", 1e-5)) - 1
@@ -54,7 +67,7 @@ def enhanced(videos, masks, state, at, layers, heads, released):
         all_masks.append(real)
     out = []
     for video, frames in enumerate(videos):
-        added = masked(all_masks, video, heads, released)
+        added = masked(all_masks, video, heads, spread)
         x = slow.blocks(all_tokens[video], state, at, layers, heads, 1e-12, added)
         out.append([x[2 * t] + frame for t, frame in enumerate(frames)])
     return out
@@ -146,7 +159,7 @@ def ts2net_videos(tokens, masks, state, layers, heads, k, released=False):
     for video, rows in enumerate(flat):
         x = np.stack(rows)
         placed = x + state["frame_position_embeddings.weight"][: len(x)]
-        added = masked(real, video, heads, released)
+        added = masked(real, video, heads, repeated)
         x = x + slow.blocks(placed, state, "transformerClip", layers, heads, 1e-12, added)
         out.append(([x[n] for n in range(0, len(x), each)], real[video][::each]))
     return out

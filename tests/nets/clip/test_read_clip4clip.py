@@ -103,7 +103,7 @@ def test_a_clip2video_is_a_backbone_whose_vectors_are_twice_as_long(tmp_path):
     model = build_video_text(trained)
     checkpoint.save(tmp_path / "run", model, "toy")
     config, state = read_backbone(tmp_path / "run")
-    assert config.head == FrameHeadConfig("clip2video", 4, 1, 2, 0.4, 3)
+    assert config.head == FrameHeadConfig("clip2video", 4, 1, 2, 0.4, 3, 2.5)
     assert config.vector_dim == 2 * config.dim
     head = {key.removeprefix(HEAD): state[key] for key in state if key.startswith(HEAD)}
     assert head.keys() == {key for key in model.state_dict() if not key.startswith("clip.")}

@@ -26,6 +26,14 @@ def test_candidates_are_those_of_the_published_loop(frames, frame_rate, rate):
     assert candidates(frames, frame_rate, rate).tolist() == slow_candidates(frames, frame_rate, rate)
 
 
+@pytest.mark.parametrize("frame_rate", [10.0, 23.976, 29.97])
+@pytest.mark.parametrize("frames", [1, 29, 61, 300])
+def test_feature_framerate_divides_frames_extracted_at_five_a_second(frames, frame_rate):
+    extracted = slow_candidates(frames, frame_rate, 5)
+    assert candidates(frames, frame_rate, 5 / 2).tolist() == extracted[::2]
+    assert candidates(frames, frame_rate, 5 / 1).tolist() == extracted
+
+
 def test_a_rate_below_one_frame_per_second_reads_every_frame():
     assert candidates(3, 0.5, 1).tolist() == [0, 1, 2]
 

@@ -6,7 +6,6 @@ torch = pytest.importorskip("torch")
 
 from tests.training.video.test_video_training import opened, world  # noqa: E402, F401
 
-from wordreel.models.clip.video_text import CaptionBatch  # noqa: E402
 from wordreel.training.distributed import World  # noqa: E402
 from wordreel.training.losses import DualSoftmaxLoss, InfoNCELoss  # noqa: E402
 from wordreel.training.video.pixels import normalise  # noqa: E402
@@ -32,9 +31,7 @@ def test_a_step_of_the_published_loss_changes_every_part(world, name):  # noqa: 
         found = session._loss(batch)
         torch.manual_seed(7)
         frames = normalise(batch.frames, batch.counts, recipe.model.backbone.transform)
-        parts = module.training_logits(
-            module.encode_captions(CaptionBatch(batch.ids, batch.ids != 0)), module.encode_videos(frames)
-        )
+        parts = module.training_logits(module.encode_captions(batch.captions), module.encode_videos(frames))
         assert [weight for weight, _ in parts] == ([0.5, 0.5] if "clip2video" in name else [1.0])
         torch.testing.assert_close(found, sum(weight * loss(logits) for weight, logits in parts))
         session.step(batch, 0, 1.0)

@@ -94,7 +94,7 @@ class Clip4Clip(VideoTextModel):
         first = texts[:, None, None].expand(q, b, 1, -1)
         tokens = torch.cat([first, frames.expand(q, -1, -1, -1)], dim=2).flatten(0, 1)
         real = torch.cat([mask.new_ones(q, b, 1), mask.expand(q, b, n)], dim=2).flatten(0, 1)
-        pooled = self.cross(tokens, additive_mask(real, self._tiles()))
+        pooled = self.cross(tokens, self._mask(real))
         scores: Tensor = self.similarity_dense(pooled).float()
         return scores.view(q, b)
 
@@ -107,11 +107,8 @@ class Clip4Clip(VideoTextModel):
         return filled.float()
 
     def _mask(self, mask: Tensor) -> Tensor:
-        return additive_mask(mask, self._tiles())
-
-    def _tiles(self) -> int:
-        """Heads to tile masks over, in the released code's order; 0 masks every video with its own frames."""
-        return self.config.backbone.text.heads if self.config.mode == "released" else 0
+        tiled = self.config.mode == "released-2021"
+        return additive_mask(mask, self.config.backbone.text.heads if tiled else 0)
 
 
 class CrossEncoder(nn.Module):
@@ -155,8 +152,8 @@ class CrossPooler(nn.Module):
 def additive_mask(real: Tensor, tiles: int = 0) -> Tensor:
     """`real [b, n]` to what is added to attention scores: `[b, 1, 1, n]`, 0 or −1e6.
 
-    With `tiles` heads, `[b, heads, 1, n]` in the order of the released code: head h of video i gets the mask
-    of video (i · heads + h) mod b.
+    With `tiles` heads, `[b, heads, 1, n]` in the order of CLIP2Video's released code and of CLIP4Clip's
+    before 26 July 2021: head h of video i gets the mask of video (i · heads + h) mod b.
     """
     added = torch.zeros_like(real, dtype=torch.float32).masked_fill(~real, MASKED)
     if not tiles:

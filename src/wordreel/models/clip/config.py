@@ -17,6 +17,7 @@ from wordreel.nets.clip.config import (
 )
 
 Head = Literal["mean", "lstm", "transformer", "tight"]
+Clip4ClipMode = Literal["paper", "released", "released-2021"]
 
 VIT_B_32 = BackboneConfig("clip-vit-b-32")
 VIT_B_16 = BackboneConfig("clip-vit-b-16", vision=VisionTowerConfig(patch=16))
@@ -55,9 +56,11 @@ class Clip4ClipConfig:
     """CLIP4Clip (arXiv 2104.08860): a CLIP, and a head over the embeddings of a video's frames.
 
     `patch` "3d" projects patches of three neighbouring frames. The heads "transformer" and "tight" have
-    `layers` blocks of the text tower's size. `max_frames` and `max_words` (with both end tokens) are what it
-    is trained and used with. In mode "released" the heads with attention mix up the frame masks of a batch,
-    as the published code does, which changes the embeddings of videos with fewer frames than others.
+    `layers` blocks of the text tower's size. `max_frames`, taken at `frame_rate` a second, and `max_words`
+    (with both end tokens) are what it is trained and used with. Modes "paper" and "released" compute the
+    same. In "released-2021" head h of video i gets the frame mask of video (i · heads + h) mod b, as in
+    the published code of April to July 2021, which probably made the paper's figures: videos with fewer
+    frames than others in their batch get other embeddings.
     """
 
     backbone: BackboneConfig = VIT_B_32
@@ -66,8 +69,9 @@ class Clip4ClipConfig:
     layers: int = 4
     dropout: float = 0.1  # of the tight head's inputs
     max_frames: int = 12
+    frame_rate: float = 1.0
     max_words: int = 32
-    mode: Mode = "paper"
+    mode: Clip4ClipMode = "paper"
     kind: Literal["clip4clip"] = "clip4clip"
 
     def __post_init__(self) -> None:
@@ -83,9 +87,10 @@ class Clip2VideoConfig:
 
     `difference` is what the differences of frames go through, `layers` the blocks over frames and
     differences, `centres` those that captions and videos share (5; 7 for VATEX), `global_weight` the share of
-    the global similarity in the logits and in the loss. In mode "released" the difference between the last
-    real frame and the padding counts as real, and attention mixes up the masks of a batch, as in the
-    published code.
+    the global similarity in the logits and in the loss. Frames are every second one of 5 a second
+    (`feature_framerate` 2 of MSR-VTT); MSVD and VATEX take all 5. In mode "released" the difference
+    between the last real frame and the padding counts as real, and attention mixes up the masks of a batch,
+    as in the published code.
     """
 
     backbone: BackboneConfig = VIT_B_32
@@ -94,6 +99,7 @@ class Clip2VideoConfig:
     centres: int = 5
     global_weight: float = 0.5
     max_frames: int = 12
+    frame_rate: float = 2.5
     max_words: int = 32
     mode: Mode = "paper"
     kind: Literal["clip2video"] = "clip2video"
@@ -111,9 +117,8 @@ class TS2NetConfig:
     The last `shifted` blocks of the image tower shift; `patches` join the class token of each frame, chosen
     with `samples` of noise of size `sigma`; all tokens of a video need a row in the table of `positions`.
     Mode "released" does as the published code: a frame mask that is tiled instead of repeated for the tokens
-    of each frame, noise in evaluation too, the diagonal of the top-k's gradient, padding as a neighbour of
-    the last frame, and attention that mixes up the masks of a batch. `mask`, `noisy` and `gradient` choose
-    one of these against the mode.
+    of each frame, noise in evaluation too, the diagonal of the top-k's gradient, and padding as a neighbour
+    of the last frame. `mask`, `noisy` and `gradient` choose one of these against the mode.
     """
 
     backbone: BackboneConfig = VIT_B_32
@@ -124,6 +129,7 @@ class TS2NetConfig:
     sigma: float = 0.05
     positions: int = 77
     max_frames: int = 12
+    frame_rate: float = 1.0
     max_words: int = 32
     mode: Mode = "paper"
     mask: Literal["repeated", "tiled"] | None = None
@@ -172,6 +178,8 @@ KINDS: dict[str, type[VideoTextConfig]] = {
 def _check_lengths(config: VideoTextConfig, frames: int) -> None:
     """Raise unless captions fit into the text tower and videos into the table of positions."""
     words = config.backbone.text.length
+    if not config.frame_rate > 0:
+        raise ValueError(f"frame_rate is above 0, not {config.frame_rate:g}")
     if not 0 < config.max_words <= words:
         raise ValueError(f"max_words is at most {words}, the text tower's length, not {config.max_words}")
     if not 0 < config.max_frames <= frames:

@@ -26,7 +26,10 @@ VIDEO_TEXT_MODELS: dict[str, RegisteredModel[VideoTextConfig]] = {
         "CLIP2Video, 5 centres (MSR-VTT, MSVD)", CLIP2VIDEO_PAPER, Clip2VideoConfig, released=True
     ),
     "clip2video-vatex": RegisteredModel(
-        "CLIP2Video, 7 centres (VATEX)", CLIP2VIDEO_PAPER, partial(Clip2VideoConfig, centres=7), released=True
+        "CLIP2Video, 7 centres (VATEX)",
+        CLIP2VIDEO_PAPER,
+        partial(Clip2VideoConfig, centres=7, frame_rate=5.0),
+        released=True,
     ),
     "ts2net": RegisteredModel("TS2-Net", TS2NET_PAPER, TS2NetConfig, released=True),
     "ts2net-long": RegisteredModel(

@@ -66,8 +66,7 @@ class TS2Net(VideoTextModel):
         chosen = self.visual_token_selector(tokens.flatten(0, 1)).view(len(tokens), count, -1)
         placed = chosen + self.frame_position_embeddings.weight[:count]
         mask = self._token_mask(frames.mask)
-        tiles = self.config.backbone.text.heads if self.config.mode == "released" else 0
-        states = chosen + self.transformerClip(placed, additive_mask(mask, tiles)).float()
+        states = chosen + self.transformerClip(placed, additive_mask(mask)).float()
         first = slice(None, None, 1 + self.config.patches)
         return normalize(states[:, first], dim=-1), mask[:, first]
 

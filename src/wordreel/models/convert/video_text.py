@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,18 @@ import torch
 from numpy.typing import NDArray
 
 from wordreel.atomic import atomic_write
-from wordreel.errors import WeightsError
+from wordreel.errors import NextStep, WeightsError
 from wordreel.models.checkpoint import save
 from wordreel.models.clip.build import build_video_text
-from wordreel.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, TS2NetConfig, VideoTextConfig
+from wordreel.models.clip.config import (
+    Clip2VideoConfig,
+    Clip4ClipConfig,
+    Clip4ClipMode,
+    TS2NetConfig,
+    VideoTextConfig,
+)
 from wordreel.models.clip.ts2net import stretched
 from wordreel.models.clip.video_text import VideoTextModel
-from wordreel.models.config import Mode
 from wordreel.models.convert import ts2net
 from wordreel.nets.checkpoint import check, unwrapped
 from wordreel.nets.clip import read_clip4clip
@@ -36,6 +41,7 @@ from wordreel.weights.torch_file import read_state_dict
 
 Arrays = Mapping[str, NDArray[Any]]
 TIGHT_BLOCKS = "cross.transformer.resblocks"
+MAX_FRAMES, MAX_WORDS = 12, 32  # of models published for short videos
 
 
 def load_published(path: Path, config: VideoTextConfig | None = None) -> VideoTextModel:
@@ -67,39 +73,58 @@ def module_from(name: str, arrays: Arrays, config: VideoTextConfig | None = None
 
 
 def infer_video_text(
-    name: str, arrays: Arrays, mode: Mode = "released", max_frames: int = 12, max_words: int = 32
+    name: str,
+    arrays: Arrays,
+    mode: Clip4ClipMode = "released",
+    max_frames: int | None = None,
+    max_words: int | None = None,
+    frame_rate: float | None = None,
 ) -> VideoTextConfig:
-    """The configuration of a checkpoint from its names and shapes.
+    """Return the configuration of a checkpoint, from its names and shapes.
 
     They do not tell how many frames and words the model was trained with: 12 and 32 on MSR-VTT, MSVD and
-    LSMDC, 64 and 64 on ActivityNet and DiDeMo.
+    LSMDC, which None assumes, 64 and 64 on ActivityNet and DiDeMo. For `frame_rate` None see
+    `read_clip4clip.frame_rate`.
     """
     if not read_clip4clip.is_clip4clip(arrays):
+        if any(key.startswith(("visual.", "vision_model.")) for key in arrays):
+            raise WeightsError(
+                f"{name} is CLIP itself, without a head over frames",
+                NextStep("search with it, or start a training from it", f"use {name}"),
+            )
         raise WeightsError(f"{name} is not a model on CLIP's towers: it has no weights under clip.visual")
     try:
-        return _inferred(name, arrays, mode, max_frames, max_words)
+        config = _inferred(name, arrays, mode, max_frames, max_words)
+        return config if frame_rate is None else replace(config, frame_rate=frame_rate)
     except ValueError as error:  # a configuration that cannot be
         raise WeightsError(f"{name} cannot be converted: {error}") from None
 
 
-def _inferred(name: str, arrays: Arrays, mode: Mode, max_frames: int, max_words: int) -> VideoTextConfig:
+def _inferred(
+    name: str, arrays: Arrays, mode: Clip4ClipMode, max_frames: int | None, max_words: int | None
+) -> VideoTextConfig:
     towers, head = read_clip4clip.split(ts2net.own_names(arrays))
     patch = towers.pop(read_clip4clip.PATCH_3D, None)
     kind = read_clip4clip.head_name(head)
     layers = read_clip4clip.count_blocks(head, TIGHT_BLOCKS if kind == "tight" else BLOCKS)
     backbone = infer_config(name, to_huggingface(towers))
-    max_words = min(max_words, backbone.text.length)
-    if kind == "clip2video":
-        return Clip2VideoConfig(
-            backbone,
-            "mlp" if MATRIX in head else "attention",
-            layers,
-            row_count(head, CENTRES),
-            max_frames=max_frames,
-            max_words=max_words,
-            mode=mode,
-        )
-    if kind == "ts2net":
+    max_frames = MAX_FRAMES if max_frames is None else max_frames
+    max_words = min(MAX_WORDS, backbone.text.length) if max_words is None else max_words
+    if kind == "clip2video" or kind == "ts2net":
+        if mode == "released-2021":
+            raise ValueError("the mode released-2021 is CLIP4Clip's; use released or paper")
+        if kind == "clip2video":
+            centres = row_count(head, CENTRES)
+            return Clip2VideoConfig(
+                backbone,
+                "mlp" if MATRIX in head else "attention",
+                layers,
+                centres,
+                max_frames=max_frames,
+                frame_rate=read_clip4clip.frame_rate(kind, centres),
+                max_words=max_words,
+                mode=mode,
+            )
         return TS2NetConfig(
             backbone,
             layers,
@@ -122,10 +147,19 @@ def _inferred(name: str, arrays: Arrays, mode: Mode, max_frames: int, max_words:
 
 @dataclass(frozen=True)
 class Conversion:
-    """What a published checkpoint was; `notes` say what is not as in the file."""
+    """What a published checkpoint was and how it is used; `notes` say what was assumed and what was changed.
+
+    `head` and `patch` are CLIP4Clip's, "" for other models.
+    """
 
     kind: str
     parameters: int
+    head: str
+    patch: str
+    mode: str
+    max_frames: int
+    max_words: int
+    frame_rate: float
     notes: tuple[str, ...]
 
 
@@ -133,9 +167,10 @@ def convert_video_text(
     path: Path,
     folder: Path,
     *,
-    mode: Mode = "released",
-    max_frames: int = 12,
-    max_words: int = 32,
+    mode: Clip4ClipMode = "released",
+    max_frames: int | None = None,
+    max_words: int | None = None,
+    frame_rate: float | None = None,
     name: str | None = None,
 ) -> Conversion:
     """Write a published checkpoint as a checkpoint folder, which training starts from.
@@ -143,19 +178,38 @@ def convert_video_text(
     Args:
         path: The published file; nothing in it is run.
         folder: Where the checkpoint folder is written.
-        mode: "released" computes as the released code does, "paper" as the paper says.
-        max_frames: Frames of a video that the model is used with.
-        max_words: Tokens of a caption, with both end tokens.
+        mode: "released" computes as the published repository does today, "paper" as the paper says,
+            "released-2021" as CLIP4Clip's repository did until July 2021.
+        max_frames: Frames of a video that the model is used with. None: 12.
+        max_words: Tokens of a caption, with both end tokens. None: 32.
+        frame_rate: Frames a second. None: 1; of CLIP2Video 2.5, or 5 with VATEX's 7 centres.
         name: What the model is called. None: its kind.
     """
     arrays = unwrapped(read_state_dict(path))
-    config = infer_video_text(path.name, arrays, mode, max_frames, max_words)
+    config = infer_video_text(path.name, arrays, mode, max_frames, max_words, frame_rate)
     module = module_from(path.name, arrays, config)
     save(folder, module, name or config.kind, {"converted_from": path.name})
-    return Conversion(config.kind, sum(p.numel() for p in module.parameters()), tuple(_notes(arrays, config)))
+    assumed = {
+        f"{config.max_frames} frames (--frames)": max_frames,
+        f"{config.max_words} words (--words)": max_words,
+        f"a frame rate of {config.frame_rate:g} a second (--frame-rate)": frame_rate,
+    }
+    notes = [f"assumed {each}" for each, given in assumed.items() if given is None]
+    return Conversion(
+        config.kind,
+        sum(p.numel() for p in module.parameters()),
+        config.head if isinstance(config, Clip4ClipConfig) else "",
+        config.patch if isinstance(config, Clip4ClipConfig) else "",
+        config.mode,
+        config.max_frames,
+        config.max_words,
+        config.frame_rate,
+        (*notes, *_notes(arrays, config)),
+    )
 
 
 def _notes(arrays: Arrays, config: VideoTextConfig) -> Iterator[str]:
+    yield from (f"mode {config.mode}: {effect}" for effect in batch_effects(config))
     if not isinstance(config, TS2NetConfig):
         return
     if unused := sorted({key.partition(".")[0] for key in ts2net.unused_parts(arrays)}):
@@ -163,6 +217,24 @@ def _notes(arrays: Arrays, config: VideoTextConfig) -> Iterator[str]:
     rows = len(arrays[POSITIONS])
     if rows < config.positions:
         yield f"stretched the table of {rows} positions to {config.positions}, for {config.max_frames} frames"
+
+
+def batch_effects(config: VideoTextConfig) -> Iterator[str]:
+    """Say how similarities depend on more than caption and video.
+
+    >>> list(batch_effects(Clip4ClipConfig(head="transformer", mode="released-2021")))
+    ['the embedding of a video depends on the other videos of its batch']
+    """
+    if isinstance(config, TS2NetConfig):
+        if config.tiled_mask:
+            yield "the embedding of a video depends on the longest video of its batch"
+        if config.noisy_inference:
+            yield "similarities change from run to run"
+    elif isinstance(config, Clip2VideoConfig):
+        if config.mode == "released":
+            yield "the embedding of a video depends on the other videos of its batch"
+    elif config.mode == "released-2021" and config.head in ("transformer", "tight"):
+        yield "the embedding of a video depends on the other videos of its batch"
 
 
 def save_published(path: Path, module: VideoTextModel, unused: Arrays | None = None) -> None:

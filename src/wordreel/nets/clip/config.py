@@ -96,7 +96,8 @@ class TokenizerConfig:
 
 @dataclass(frozen=True)
 class FrameHeadConfig:
-    """How a fine-tuned model (CLIP4Clip, CLIP2Video) makes one vector of a clip's frames, at most `frames`.
+    """How a fine-tuned model (CLIP4Clip, CLIP2Video) makes one vector of a clip's frames, at most `frames`,
+    which are taken at `rate` a second.
 
     `layers` and `heads` are the transformer's. CLIP2Video's vectors, of texts too, are its two end to end;
     `global_weight` is the share of the first in their inner product, `centres` what the second is made of.
@@ -108,6 +109,7 @@ class FrameHeadConfig:
     heads: int = 8
     global_weight: float = 0.5
     centres: int = 0
+    rate: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ SELECTION = "visual_token_selector"  # of TS2-Net
 TOWERS = "clip."  # before the names of the towers' weights
 PATCH_3D = "visual.conv2.weight"
 FRAMES = 12  # that published models of short videos see
+VATEX_CENTRES = 7
 USABLE = NextStep("use a CLIP2Video, or a CLIP4Clip with the mean, LSTM or transformer head and 2-D patches")
 REFUSED: Mapping[str, str] = {
     "tight": "has CLIP4Clip's tight head, which reads every query together with every video: there is no "
@@ -65,6 +66,20 @@ def count_blocks(names: Iterable[str], at: str = BLOCKS) -> int:
     return len({name.removeprefix(at).split(".")[1] for name in names if name.startswith(f"{at}.")})
 
 
+def frame_rate(kind: HeadName, centres: int) -> float:
+    """Return how many frames a second a published model sees.
+
+    CLIP2Video divides frames extracted at 5 a second by its `feature_framerate`: 2 on MSR-VTT, 1 on VATEX,
+    whose checkpoint has 7 centres, and on MSVD, whose checkpoint looks like MSR-VTT's.
+
+    >>> frame_rate("clip2video", 5), frame_rate("clip2video", 7), frame_rate("mean", 0)
+    (2.5, 5.0, 1.0)
+    """
+    if kind != "clip2video":
+        return 1.0
+    return 5.0 if centres == VATEX_CENTRES else 2.5
+
+
 def backbone_of(
     name: str, state: State, config: Mapping[str, Any] | None = None, frames: int = FRAMES
 ) -> tuple[BackboneConfig, State]:
@@ -97,7 +112,10 @@ def backbone_of(
     layers = count_blocks(head) or FrameHeadConfig.layers
     share = FrameHeadConfig.global_weight if config is None else float(config.get("global_weight", 0.5))
     centres = row_count(head, CENTRES)
-    described = FrameHeadConfig(kind, frames, layers, backbone.text.heads, share, centres)
+    rate = frame_rate(kind, centres)
+    if config is not None:
+        rate = float(config.get("frame_rate", rate))
+    described = FrameHeadConfig(kind, frames, layers, backbone.text.heads, share, centres, rate)
     FrameHead(described, backbone.dim, head, name)  # raises if weights are missing, or are another model's
     readers = {key: partial(converted.__getitem__, key) for key in converted}
     readers |= {f"{HEAD}{key}": partial(head.__getitem__, key) for key in head}

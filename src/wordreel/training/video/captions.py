@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from wordreel.models.clip.config import VideoTextConfig
+from wordreel.models.clip.video_text import CaptionBatch
 from wordreel.models.model_store import find_checkpoint
 from wordreel.nets.clip.tokenizer import ClipTokenizer, clip_tokenizer
 from wordreel.nets.clip.tokenizer_files import FILES, TOKENIZER, from_folder
@@ -58,6 +58,13 @@ class CaptionIds:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def batch(self, numbers: Int64) -> Tensor:
-        """`[b, words]` of these captions, as long as the longest of them."""
-        return torch.from_numpy(self.ids[numbers, : int(self.lengths[numbers].max())])
+    def batch(self, numbers: Int64, device: torch.device, longest: int | None = None) -> CaptionBatch:
+        """Return these captions, padded to `longest` or to the longest of them.
+
+        The mask is made of the lengths: id 0, which pads, is also the token of a "!" inside a word.
+        """
+        lengths = self.lengths[numbers]
+        longest = int(lengths.max()) if longest is None else longest
+        mask = torch.from_numpy(np.arange(longest) < lengths[:, None])
+        ids = torch.from_numpy(self.ids[numbers, :longest])
+        return CaptionBatch(ids.to(device, non_blocking=True), mask.to(device, non_blocking=True))

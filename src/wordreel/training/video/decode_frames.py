@@ -33,7 +33,7 @@ class FrameSpec:
 
     size: int
     most: int = 12
-    rate: int = 1
+    rate: float = 1.0
     position: Position = "uniform"
 
 

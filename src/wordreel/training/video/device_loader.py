@@ -42,7 +42,7 @@ class DeviceLoader:
         spec = FrameSpec(
             round(size * MARGIN) if augmented else size,
             recipe.model.max_frames,
-            frames.rate,
+            recipe.model.frame_rate,
             frames.position,
         )
         self._loader = FrameLoader(

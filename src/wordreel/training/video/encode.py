@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from wordreel.models.clip.video_text import CaptionBatch, Encoded, FrameBatch, VideoTextModel
+from wordreel.models.clip.video_text import Encoded, FrameBatch, VideoTextModel
 from wordreel.training.precision import TrainingPrecision
 from wordreel.training.video.captions import CaptionIds
 from wordreel.training.video.device_loader import DeviceLoader
@@ -68,9 +68,9 @@ class VideoEncoder:
         numbers = np.arange(len(captions))
         longest = int(captions.lengths.max())
         for start in range(0, len(captions), CAPTIONS):
-            ids = torch.from_numpy(captions.ids[numbers[start : start + CAPTIONS], :longest]).to(self._device)
+            batch = captions.batch(numbers[start : start + CAPTIONS], self._device, longest)
             with self._precision.autocast():
-                parts.append(module.encode_captions(CaptionBatch(ids, ids != 0)))
+                parts.append(module.encode_captions(batch))
         return _joined(parts)
 
     @torch.inference_mode()

@@ -7,6 +7,7 @@ evenly spaced ones (its `slice_framepos` 0, 1 and 2).
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -16,18 +17,23 @@ from wordreel.types import Int64
 Position = Literal["first", "last", "uniform"]
 
 
-def candidates(frames: int, frame_rate: float, rate: int) -> Int64:
-    """Numbers of the frames at `rate` per second of a video of `frames` frames.
+def candidates(frames: int, frame_rate: float, rate: float) -> Int64:
+    """Return the numbers of the frames at `rate` per second of a video of `frames` frames.
+
+    A rate of 5/2 takes every second one of 5 frames a second, as CLIP2Video's `feature_framerate` 2 does.
 
     >>> candidates(70, 29.97, 1).tolist()
     [0, 29, 58]
     >>> candidates(30, 10.0, 2).tolist()
     [0, 5, 10, 15, 20, 25]
+    >>> candidates(30, 10.0, 2.5).tolist()
+    [0, 4, 8, 12, 16, 20, 24, 28]
     """
+    extracted, every = Fraction(rate).limit_denominator(100).as_integer_ratio()
     whole = max(1, int(frame_rate))
-    within = np.arange(0, whole, max(1, whole // rate))[:rate]
+    within = np.arange(0, whole, max(1, whole // extracted))[:extracted]
     numbers = (np.arange(0, frames, whole)[:, None] + within).reshape(-1)
-    return numbers[numbers < frames].astype(np.int64)
+    return numbers[numbers < frames].astype(np.int64)[::every]
 
 
 def choose(count: int, most: int, position: Position) -> Int64:
@@ -45,7 +51,7 @@ def choose(count: int, most: int, position: Position) -> Int64:
     return np.linspace(0, count - 1, num=most, dtype=np.int64)
 
 
-def frame_numbers(frames: int, frame_rate: float, rate: int, most: int, position: Position) -> Int64:
+def frame_numbers(frames: int, frame_rate: float, rate: float, most: int, position: Position) -> Int64:
     """The frames that a model reads, in order."""
     found = candidates(frames, frame_rate, rate)
     return found[choose(len(found), most, position)]

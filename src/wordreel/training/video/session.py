@@ -37,14 +37,14 @@ from wordreel.types import Int64
 
 
 class VideoBatch(NamedTuple):
-    """This process's shard: `frames [b, n, h, w, 3]` uint8 and `counts [b]`, on the device; `ids [b, words]`.
+    """This process's shard: `frames [b, n, h, w, 3]` uint8, `counts [b]` and `captions`, on the device.
 
     `videos` are the numbers of the whole batch's videos, of all processes.
     """
 
     frames: Tensor
     counts: Tensor
-    ids: Tensor
+    captions: CaptionBatch
     videos: Tensor
 
 
@@ -123,8 +123,7 @@ class VideoSession(Session[VideoBatch]):
 
         for frames, counts in self.loader.load(own()):
             whole, captions = sent.pop(0)
-            ids = self.captions.batch(captions)
-            yield VideoBatch(frames, counts, ids.to(self.device, non_blocking=True), whole)
+            yield VideoBatch(frames, counts, self.captions.batch(captions, self.device), whole)
 
     def step(self, batch: VideoBatch, number: int, factor: float) -> Tensor:
         self.timer.start(len(batch.videos))
@@ -142,7 +141,7 @@ class VideoSession(Session[VideoBatch]):
         if self.augments:
             frames = augment(frames, self.recipe.frames, self.size)
         with self.precision.autocast():
-            parts = self.network(frames, CaptionBatch(batch.ids, batch.ids != 0))
+            parts = self.network(frames, batch.captions)
         same = None
         if self.recipe.loss.same_video == "leave out":
             same = same_video(batch.videos).to(self.device)

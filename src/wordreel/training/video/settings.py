@@ -11,13 +11,13 @@ from wordreel.training.video.frame_rules import Position
 class FrameSettings:
     """Which frames are read, and how they are loaded. The model says how many at most (`model.max_frames`).
 
-    `rate` is in frames per second; of more than the most, `position` says which are read. Augmentation crops
+    The model also says how many frames a second (`model.frame_rate`); of more than the most, `position` says
+    which are read. Augmentation crops
     a random part of all frames of a video (`crop` is the smallest share of their area; 1: no augmentation)
     and mirrors them with chance `flip`. `workers` decode (0: one per core), `ahead` batches are loaded in
     advance, and `cache_gib` of memory hold decoded videos for the next epochs.
     """
 
-    rate: int = 1
     position: Position = "uniform"
     crop: float = 1.0
     flip: float = 0.0
@@ -26,8 +26,8 @@ class FrameSettings:
     cache_gib: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.rate < 1 or self.workers < 0 or self.ahead < 1 or self.cache_gib < 0:
-            raise ValueError("rate and ahead must be at least 1, workers and cache_gib not below 0")
+        if self.workers < 0 or self.ahead < 1 or self.cache_gib < 0:
+            raise ValueError("ahead must be at least 1, workers and cache_gib not below 0")
         if not 0 < self.crop <= 1 or not 0 <= self.flip <= 1:
             raise ValueError("crop is a share above 0 and at most 1, flip a chance")
 

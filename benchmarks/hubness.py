@@ -27,9 +27,9 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.evaluate.metrics import retrieval_metrics
 from wordreel.hubness import corrected_ranks, make_method
 from wordreel.hubness.blocks import block_rows, each_span
+from wordreel.retrieval.metrics import retrieval_metrics
 
 BETA = 20.0
 

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.evaluate.metrics import RetrievalMetrics
-from wordreel.evaluate.retrieval import arrange, text_to_video, video_to_text
+from wordreel.retrieval.caption_ranks import arrange, text_to_video, video_to_text
+from wordreel.retrieval.metrics import RetrievalMetrics
 
 FILLING = 1e8  # the distance of a caption that is none
 DIRECTIONS = ("t2v", "v2t")

@@ -40,8 +40,8 @@ from wordreel.banks.search_index import build_index
 from wordreel.cores import cores
 from wordreel.index.base import Correction
 from wordreel.index.exact import ExactIndex
+from wordreel.lab.plots.charts import Series, line_chart
 from wordreel.library.banks import create_bank, list_banks, read_bank
-from wordreel.plots.charts import Series, line_chart
 from wordreel.search.query import Query
 from wordreel.search.sample import draw_sample
 from wordreel.search.scoring import RivalScores

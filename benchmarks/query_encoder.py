@@ -19,11 +19,11 @@ import numpy as np
 
 from wordreel.api import Library
 from wordreel.atomic import atomic_write
+from wordreel.banks.caption_queries import CaptionQueries, caption_queries
 from wordreel.banks.everyday import queries
-from wordreel.datasets import registry
-from wordreel.evaluate.library import CaptionQueries, caption_queries
-from wordreel.evaluate.ranks import ranks_of
+from wordreel.lab.datasets import registry
 from wordreel.models.base import Model
+from wordreel.retrieval.ranks import ranks_of
 from wordreel.search.searcher import Searcher
 
 WAYS = {"exact": "encode", "small": "encode_fast"}

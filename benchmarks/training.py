@@ -30,22 +30,22 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from wordreel.datasets.types import Caption
-from wordreel.models.batch import ExpertFeatures, TokenBatch, similarity
-from wordreel.models.build import build
-from wordreel.models.collate import choose_rows
-from wordreel.models.config import CEConfig, MMTConfig, TransformerConfig
-from wordreel.models.layers import transformer as layers
-from wordreel.training import recipe as recipes
-from wordreel.training.data.packed import pack
-from wordreel.training.data.pairs import Pairs
-from wordreel.training.data.sampler import BatchSampler
-from wordreel.training.distributed import World
-from wordreel.training.feature_session import FeatureSession
-from wordreel.training.measure import embed_texts, embed_videos
-from wordreel.training.optimisers.radam import step_size
-from wordreel.training.recipe import Recipe
-from wordreel.training.training_data import TrainingData
+from wordreel.lab.datasets.types import Caption
+from wordreel.lab.models.batch import ExpertFeatures, TokenBatch, similarity
+from wordreel.lab.models.build import build
+from wordreel.lab.models.collate import choose_rows
+from wordreel.lab.models.config import CEConfig, MMTConfig, TransformerConfig
+from wordreel.lab.models.layers import transformer as layers
+from wordreel.lab.training import recipe as recipes
+from wordreel.lab.training.data.packed import pack
+from wordreel.lab.training.data.pairs import Pairs
+from wordreel.lab.training.data.sampler import BatchSampler
+from wordreel.lab.training.distributed import World
+from wordreel.lab.training.feature_session import FeatureSession
+from wordreel.lab.training.measure import embed_texts, embed_videos
+from wordreel.lab.training.optimisers.radam import step_size
+from wordreel.lab.training.recipe import Recipe
+from wordreel.lab.training.training_data import TrainingData
 
 CAPTIONS = 20
 

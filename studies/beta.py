@@ -25,12 +25,12 @@ from common import LIBRARIES, Facts, parse_weights, parser, progress
 from engines import Encoded
 from strangers import EVERYDAY, TITLES, Gallery, bank_texts, galleries, told_of
 
-from wordreel.evaluate.ranks import ranks_of
-from wordreel.evaluate.significance import compare
-from wordreel.evaluate.tables import markdown
 from wordreel.hubness import Method, make_method
 from wordreel.hubness.beta import GRID, SPREADS
 from wordreel.hubness.measures import k_occurrence, skewness
+from wordreel.lab.reports.tables import markdown
+from wordreel.retrieval.ranks import ranks_of
+from wordreel.retrieval.significance import compare
 from wordreel.types import Float32, Float64
 from wordreel.weights.store import WeightStore
 

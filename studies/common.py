@@ -20,15 +20,15 @@ from parts import parts_of
 
 from wordreel import __version__
 from wordreel.checksum import file_sha256
-from wordreel.datasets import registry
-from wordreel.datasets.json_address import read_ids
-from wordreel.evaluate.metrics import RetrievalMetrics, aggregate, retrieval_metrics
-from wordreel.evaluate.normalised_rankings import rank_normalised
-from wordreel.evaluate.retrieval import Captions, best_own_ranks
 from wordreel.hubness import Direction, Method, corrected_ranks, make_method, ranking_scores
 from wordreel.hubness.beta import GRID
+from wordreel.lab.datasets import registry
+from wordreel.lab.datasets.json_captions import read_ids
+from wordreel.lab.evaluate.normalised_rankings import rank_normalised
 from wordreel.models.model_store import WEIGHTS, find_checkpoint
 from wordreel.models.reel import checkpoint
+from wordreel.retrieval.caption_ranks import Captions, best_own_ranks
+from wordreel.retrieval.metrics import RetrievalMetrics, aggregate, retrieval_metrics
 from wordreel.types import Float32, Float64, Int64
 
 CACHE = Path.home() / ".cache" / "wordreel" / "studies"

@@ -29,7 +29,7 @@ from confidence_text import plots_of, text_of
 from engines import Encoded
 from strangers import COLLECTIONS, EVERYDAY, Gallery, bank_texts, galleries, some_captions, told_of
 
-from wordreel.evaluate.confidence import auroc, calibration_error
+from wordreel.banks.confidence_check import auroc, calibration_error
 from wordreel.hubness.confidence import Confidence
 from wordreel.types import Calibration, Float32, Int64
 from wordreel.weights.store import WeightStore

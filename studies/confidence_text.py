@@ -7,8 +7,8 @@ from typing import Any
 
 from strangers import TITLES
 
-from wordreel.evaluate.tables import markdown
-from wordreel.plots import Series, line_chart
+from wordreel.lab.plots import Series, line_chart
+from wordreel.lab.reports.tables import markdown
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -48,8 +48,8 @@ from engines import Ask, Encoded, View, ask, scores, searcher_of
 
 from wordreel.banks import everyday
 from wordreel.banks.sources import BankQueries, subsample
-from wordreel.evaluate.normalised_rankings import with_automatic_beta
 from wordreel.hubness import Direction, make_method
+from wordreel.lab.evaluate.normalised_rankings import with_automatic_beta
 from wordreel.search.searcher import Searcher
 from wordreel.types import Float32
 from wordreel.weights.store import WeightStore

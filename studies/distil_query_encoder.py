@@ -35,8 +35,8 @@ TEMPERATURE = 0.08  # of the bridge
 
 
 def pack(data: Path, others: list[Path], out: Path) -> None:
+    from wordreel.lab.models.text.minilm import minilm_weights
     from wordreel.models.reel import checkpoint
-    from wordreel.models.text.minilm import minilm_weights
     from wordreel.nets.sentences import SentenceEncoder
     from wordreel.weights.store import WeightStore
 
@@ -152,8 +152,8 @@ def make_student(bridge: dict[str, Any], layers: int, device: str) -> Any:
     """Some of the sentence encoder's layers, the last one too, and a matrix for each teacher."""
     import torch
 
-    from wordreel.models.config import MINILM
-    from wordreel.models.text.bert import Bert
+    from wordreel.lab.models.config import MINILM
+    from wordreel.lab.models.text.bert import Bert
 
     class Student(torch.nn.Module):
         def __init__(self) -> None:
@@ -249,7 +249,7 @@ def encoded_by_teachers(
     import torch
     from torch.nn.functional import normalize
 
-    from wordreel.models.text.minilm import minilm_network
+    from wordreel.lab.models.text.minilm import minilm_network
 
     packs = {name: Texts(pack, name, device) for name in sorted({name.split("/")[0] for name in pack})}
     teachers = [minilm_network(weights=weights).to(device) for weights in (bridge, {**bridge, **tuned})]

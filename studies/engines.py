@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from common import T2V, V2T, progress
 
-from wordreel.evaluate.library import caption_queries, similarities
-from wordreel.evaluate.retrieval import Captions
+from wordreel.banks.caption_queries import caption_queries
 from wordreel.hubness import Direction
+from wordreel.lab.evaluate.library import similarities
 from wordreel.library.records import MatchedLines, StoredClip, StoredFile, TrackRow
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Explanation, Model, mixture_weights
@@ -30,6 +30,7 @@ from wordreel.models.reel import checkpoint
 from wordreel.models.reel.model import VERSION, Reel
 from wordreel.models.reel.runtime import embed_sentences
 from wordreel.models.reel.text_encoder import text_encoder
+from wordreel.retrieval.caption_ranks import Captions
 from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 from wordreel.types import Absent, Bool, Clip, Float32, QueryEmbedding, Track

@@ -7,8 +7,8 @@ from typing import Any
 
 from common import T2V, V2T, shown
 
-from wordreel.evaluate.tables import markdown
-from wordreel.plots import bar_chart
+from wordreel.lab.plots import bar_chart
+from wordreel.lab.reports.tables import markdown
 
 KINDS = {"alone": "alone", "without": "all but one", "cumulative": "cumulative"}
 COLUMNS = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "MdR", "mean_rank": "MnR"}

@@ -21,12 +21,12 @@ from common import Facts, parse_weights, parser, progress
 from engines import Encoded, Kept, vectors_of
 from row_weights import Strangers, choosing, left_out, strangers
 
-from wordreel.evaluate.metrics import retrieval_metrics
-from wordreel.evaluate.tables import markdown
+from wordreel.lab.reports.tables import markdown
 from wordreel.models.bridge import WEIGHTS as BRIDGE
 from wordreel.models.bridge import Bridge, ClassSpace, wordings_of
 from wordreel.models.reel.model import WEIGHTS
 from wordreel.models.reel.runtime import ROW
+from wordreel.retrieval.metrics import retrieval_metrics
 from wordreel.types import Float32
 from wordreel.weights.store import WeightStore
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.atomic import atomic_write
-from wordreel.datasets.json_address import read_ids
+from wordreel.lab.datasets.json_captions import read_ids
 
 SEED, TESTING, CHOOSING = 7, 1_000, 500
 Parts = dict[str, dict[str, list[str]]]

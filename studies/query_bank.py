@@ -40,10 +40,10 @@ from engines import Encoded, View, ask, scores, searcher_of
 from query_bank_text import plots_of, text_of
 
 from wordreel.banks import everyday
-from wordreel.evaluate.retrieval import Captions
-from wordreel.evaluate.significance import compare
 from wordreel.hubness import Direction, Method, make_method
 from wordreel.hubness.beta import GRID
+from wordreel.retrieval.caption_ranks import Captions
+from wordreel.retrieval.significance import compare
 from wordreel.search.searcher import Searcher
 from wordreel.types import Float32
 from wordreel.weights.store import WeightStore

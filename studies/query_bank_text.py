@@ -9,8 +9,8 @@ import numpy as np
 from common import DIRECTIONS, shown
 from query_bank_claims import judge
 
-from wordreel.evaluate.tables import markdown
-from wordreel.plots import Series, line_chart
+from wordreel.lab.plots import Series, line_chart
+from wordreel.lab.reports.tables import markdown
 
 FIGURES = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "MdR"}
 NAMES = {"dis": "DIS", "is": "IS", "csls": "CSLS", "nnn": "NNN", "gc": "GC", "cent": "CENT", "none": "none"}

@@ -17,8 +17,8 @@ from typing import Any
 from common import Facts, Told, captions_of, parse_weights, parser, progress
 
 import wordreel
-from wordreel.evaluate.library import score
-from wordreel.evaluate.retrieval import text_to_video
+from wordreel.lab.evaluate.library import score
+from wordreel.retrieval.caption_ranks import text_to_video
 from wordreel.search.searcher import Searcher
 
 COLLECTIONS = {"msvd": ("test", "MSVD test"), "msrvtt": ("all", "240 MSR-VTT videos with sound")}

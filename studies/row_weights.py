@@ -22,14 +22,14 @@ from common import LIBRARIES, Facts, Told, captions_of, parse_weights, parser, p
 from engines import Encoded, View, contents_of, searcher_of
 from parts import parts_of
 
-from wordreel.evaluate.metrics import RetrievalMetrics, retrieval_metrics
-from wordreel.evaluate.ranks import ranks_of
-from wordreel.evaluate.tables import markdown
+from wordreel.lab.reports.tables import markdown
+from wordreel.lab.training.tune.ranking import mean_log_rank
+from wordreel.lab.training.tune.row_weights import RowScores, row_scores
 from wordreel.models.bridge import WEIGHTS as BRIDGE
 from wordreel.models.reel.model import WEIGHTS
 from wordreel.models.reel.runtime import ROW
-from wordreel.training.tune.ranking import mean_log_rank
-from wordreel.training.tune.row_weights import RowScores, row_scores
+from wordreel.retrieval.metrics import RetrievalMetrics, retrieval_metrics
+from wordreel.retrieval.ranks import ranks_of
 from wordreel.types import Float32, Float64, Int64
 from wordreel.weights.store import WeightStore
 

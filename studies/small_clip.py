@@ -24,15 +24,15 @@ import numpy as np
 import torch
 from small_clip_text import write_table
 
-from wordreel.models.checkpoint import load_video_text
-from wordreel.training.loop import pick_device, train
-from wordreel.training.measure import measure
-from wordreel.training.precision import TrainingPrecision
-from wordreel.training.video import recipe as recipes
-from wordreel.training.video.captions import CaptionIds, tokenizer_content
-from wordreel.training.video.encode import VideoEncoder
-from wordreel.training.video.recipe import VideoRecipe
-from wordreel.training.video.video_pairs import (
+from wordreel.lab.models.checkpoint import load_video_text
+from wordreel.lab.training.loop import pick_device, train
+from wordreel.lab.training.measure import measure
+from wordreel.lab.training.precision import TrainingPrecision
+from wordreel.lab.training.video import recipe as recipes
+from wordreel.lab.training.video.captions import CaptionIds, tokenizer_content
+from wordreel.lab.training.video.encode import VideoEncoder
+from wordreel.lab.training.video.recipe import VideoRecipe
+from wordreel.lab.training.video.video_pairs import (
     VideoData,
     VideoPairs,
     VideoSource,

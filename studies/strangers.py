@@ -17,8 +17,8 @@ from common import LIBRARIES, Told, captions_of, progress, texts_of
 from engines import Encoded, View, searcher_of
 
 from wordreel.banks import everyday
+from wordreel.banks.caption_queries import caption_queries
 from wordreel.banks.sources import BankQueries, subsample
-from wordreel.evaluate.library import caption_queries
 from wordreel.index.exact import ExactIndex
 from wordreel.models.base import Model
 from wordreel.search.searcher import Searcher

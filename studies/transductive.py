@@ -36,14 +36,14 @@ import numpy as np
 from common import T2V, V2T, measured
 
 from wordreel.errors import EvaluationError
-from wordreel.evaluate.normalised_rankings import Normalisation, with_automatic_beta
-from wordreel.evaluate.report import ReportRequest, of_matrix, of_seeds
-from wordreel.evaluate.report_files import input_of, write_tables
-from wordreel.evaluate.retrieval import Captions, Protocol
-from wordreel.evaluate.tables import direction_title, markdown
 from wordreel.hubness import Direction, Method, make_method
 from wordreel.hubness.accumulate import LOGIT_SIZE
 from wordreel.hubness.beta import GRID
+from wordreel.lab.evaluate.normalised_rankings import Normalisation, with_automatic_beta
+from wordreel.lab.reports.report import ReportRequest, of_matrix, of_seeds
+from wordreel.lab.reports.report_files import input_of, write_tables
+from wordreel.lab.reports.tables import direction_title, markdown
+from wordreel.retrieval.caption_ranks import Captions, Protocol
 from wordreel.types import Array, Float32
 
 SEED = re.compile(r"seed-(\d+)")

@@ -30,12 +30,12 @@ import numpy as np
 
 from wordreel.api import Library
 from wordreel.checksum import file_sha256
-from wordreel.datasets import json_address, registry
-from wordreel.evaluate.library import score
-from wordreel.evaluate.metrics import retrieval_metrics
-from wordreel.evaluate.retrieval import text_to_video_ranks
-from wordreel.evaluate.significance import compare
+from wordreel.lab.datasets import json_captions, registry
+from wordreel.lab.evaluate.library import score
 from wordreel.models.reel.checkpoint import SHIPPED
+from wordreel.retrieval.caption_ranks import text_to_video_ranks
+from wordreel.retrieval.metrics import retrieval_metrics
+from wordreel.retrieval.significance import compare
 from wordreel.search.searcher import Searcher
 
 OUT = Path("results/tune")
@@ -160,7 +160,7 @@ def main() -> None:
     if not asked_for.table:
         captions = registry.read(asked_for.captions).captions
         if asked_for.ids:
-            wanted = set(json_address.read_ids(asked_for.ids))
+            wanted = set(json_captions.read_ids(asked_for.ids))
             captions = {name: texts for name, texts in captions.items() if name in wanted}
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(asked_for.library, Path(folder) / "library")

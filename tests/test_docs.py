@@ -16,10 +16,10 @@ from typer.main import get_command
 
 import wordreel
 from wordreel.cli.app import app
-from wordreel.datasets import protocols
-from wordreel.training import recipe
-from wordreel.training.appearance import recipe as appearance_recipe
-from wordreel.training.video import recipe as video_recipe
+from wordreel.lab.datasets import protocols
+from wordreel.lab.training import recipe
+from wordreel.lab.training.appearance import recipe as appearance_recipe
+from wordreel.lab.training.video import recipe as video_recipe
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(

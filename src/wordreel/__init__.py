@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         WeightsMissing,
         WordreelError,
     )
+    from wordreel.lab.training.tune.tune import TuneResult
     from wordreel.library.add_report import AddProgress, AddReport
     from wordreel.library.annotation_manager import AnnotationManager
     from wordreel.library.annotations import Annotation, TagCount
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from wordreel.media.clip_file import cut_clip
     from wordreel.media.cut_report import CutReport
     from wordreel.models.base import Model
-    from wordreel.models.convert.checkpoint_file import ConversionOptions
+    from wordreel.models.conversion import ConversionOptions
     from wordreel.progress import Progress
     from wordreel.search.filters import Filters
     from wordreel.search.hits import (
@@ -76,7 +77,6 @@ if TYPE_CHECKING:
     from wordreel.search.server_index import IndexStatus
     from wordreel.search.use import ModelRow, UseResult
     from wordreel.search.video_query import VideoQuery
-    from wordreel.training.tune.tune import TuneResult
     from wordreel.types import QueryEmbedding
 
 __version__ = "0.2.0"
@@ -120,7 +120,7 @@ _MODULES = {
     "media.clip_file": ("cut_clip",),
     "media.cut_report": ("CutReport",),
     "models.base": ("Model",),
-    "models.convert.checkpoint_file": ("ConversionOptions",),
+    "models.conversion": ("ConversionOptions",),
     "progress": ("Progress",),
     "search.filters": ("Filters",),
     "search.hits": ("CaptionMatch", "Hit", "Match", "MatchTimeline", "Reason", "Results", "SequenceHit"),
@@ -130,7 +130,7 @@ _MODULES = {
     "search.server_index": ("IndexStatus",),
     "search.use": ("ModelRow", "UseResult"),
     "search.video_query": ("VideoQuery",),
-    "training.tune.tune": ("TuneResult",),
+    "lab.training.tune.tune": ("TuneResult",),
     "types": ("QueryEmbedding",),
 }
 __getattr__ = lazy_exports(__name__, _MODULES)

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.datasets.types import Caption
-from wordreel.training.data.packed import Packed, pack
-from wordreel.training.data.pairs import Pairs
+from wordreel.lab.datasets.types import Caption
+from wordreel.lab.training.data.packed import Packed, pack
+from wordreel.lab.training.data.pairs import Pairs
 
 SPLITS = ("train", "val", "test")
 EXPERTS = ("appearance", "motion", "faces", "ocr")
@@ -67,11 +67,11 @@ def gather(
     most: int = 0,
 ) -> Study:
     """Read everything from a library; `most` keeps so many videos of a split, for trying things out."""
+    from wordreel.lab.models.config import MINILM, TextConfig
+    from wordreel.lab.models.text.minilm import minilm_weights
+    from wordreel.lab.models.text.tokenizers import open_tokenizer
+    from wordreel.lab.training.data import from_library
     from wordreel.library.store import LibraryStore
-    from wordreel.models.config import MINILM, TextConfig
-    from wordreel.models.text.minilm import minilm_weights
-    from wordreel.models.text.tokenizers import open_tokenizer
-    from wordreel.training.data import from_library
 
     store = LibraryStore.open(library)
     pairs = {}

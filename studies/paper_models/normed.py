@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.evaluate.metrics import DISPLAYED
-from wordreel.evaluate.normalised_rankings import NormalisedRankings, rank_normalised
-from wordreel.evaluate.retrieval import Captions
 from wordreel.hubness import Direction
 from wordreel.hubness.accumulate import LOGIT_SIZE
 from wordreel.hubness.beta import GRID
 from wordreel.hubness.dynamic_inverted_softmax import DynamicInvertedSoftmax
+from wordreel.lab.evaluate.normalised_rankings import NormalisedRankings, rank_normalised
+from wordreel.retrieval.caption_ranks import Captions
+from wordreel.retrieval.metrics import DISPLAYED
 from wordreel.types import Float32, Int64
 
 Splits = Mapping[str, Float32]

@@ -19,9 +19,9 @@ import numpy as np
 
 from paper_models.findings import FINDINGS, Finding
 from paper_models.rows import ROWS
-from wordreel.evaluate.metrics import RetrievalMetrics, aggregate
-from wordreel.evaluate.tables import markdown
-from wordreel.plots import bar_chart
+from wordreel.lab.plots import bar_chart
+from wordreel.lab.reports.tables import markdown
+from wordreel.retrieval.metrics import RetrievalMetrics, aggregate
 
 HERE = Path(__file__).parent
 SHOWN = {"r1": "R@1", "r5": "R@5", "r10": "R@10", "median_rank": "MdR", "mean_rank": "MnR"}

@@ -1,8 +1,8 @@
 """One run: a row of the tables with one setting and one seed, trained, and scored on videos it never saw.
 
-Training is `wordreel.training`'s own loop. The epoch is the one with the best geometric mean of R@1, R@5 and
-R@10 on the validation captions; β of QB-Norm is chosen on them too. The test split is looked at once, by the
-chosen weights, and not at all by a run of a grid.
+Training is `wordreel.lab.training`'s own loop. The epoch is the one with the best geometric mean of R@1, R@5
+and R@10 on the validation captions; β of QB-Norm is chosen on them too. The test split is looked at once, by
+the chosen weights, and not at all by a run of a grid.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ import torch
 from paper_models.material import PLACES, WORDS, Study
 from paper_models.normed import normalised
 from paper_models.rows import Row
-from wordreel.models.config import TransformerConfig
-from wordreel.models.text.bert import Bert
-from wordreel.training import recipe as recipes
-from wordreel.training.data.caption_store import CaptionStore, states
-from wordreel.training.data.feature_store import FeatureStore
-from wordreel.training.data.packed import Packed, pack
-from wordreel.training.data.sampler import BatchSampler
-from wordreel.training.distributed import World
-from wordreel.training.feature_session import FeatureSession
-from wordreel.training.measure import embed_texts, embed_videos, measure, similarity_matrix
-from wordreel.training.recipe import Recipe
-from wordreel.training.run import Run, TrainResult
-from wordreel.training.training_data import TrainingData
+from wordreel.lab.models.config import TransformerConfig
+from wordreel.lab.models.text.bert import Bert
+from wordreel.lab.training import recipe as recipes
+from wordreel.lab.training.data.caption_store import CaptionStore, states
+from wordreel.lab.training.data.feature_store import FeatureStore
+from wordreel.lab.training.data.packed import Packed, pack
+from wordreel.lab.training.data.sampler import BatchSampler
+from wordreel.lab.training.distributed import World
+from wordreel.lab.training.feature_session import FeatureSession
+from wordreel.lab.training.measure import embed_texts, embed_videos, measure, similarity_matrix
+from wordreel.lab.training.recipe import Recipe
+from wordreel.lab.training.run import Run, TrainResult
+from wordreel.lab.training.training_data import TrainingData
 
 LOOKS = 25  # times that a run is validated, about
 

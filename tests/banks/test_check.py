@@ -7,8 +7,8 @@ from wordreel.banks import check as check_module
 from wordreel.banks.check import check_bank
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.errors import BankError
-from wordreel.evaluate.rankings import Ranking
 from wordreel.library.banks import create_bank
+from wordreel.retrieval.rankings import Ranking
 from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 torch = pytest.importorskip("torch")
 
-from tests.models.test_convert_papers import TS2NET, published, write  # noqa: E402
+from tests.lab.checkpoints.test_convert_papers import TS2NET, published, write  # noqa: E402
 
 from wordreel.cli.app import app  # noqa: E402
 

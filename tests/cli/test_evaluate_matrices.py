@@ -7,8 +7,8 @@ import pytest
 from tests.cli.invoke import shell, shell_json
 
 from wordreel.errors import EvaluationError
-from wordreel.evaluate.metrics import retrieval_metrics
-from wordreel.evaluate.retrieval import arrange, text_to_video_ranks, video_to_text_ranks
+from wordreel.retrieval.caption_ranks import arrange, text_to_video_ranks, video_to_text_ranks
+from wordreel.retrieval.metrics import retrieval_metrics
 
 
 @pytest.mark.parametrize("v2t", ["ce", "clip"])

@@ -7,12 +7,12 @@ from typer.testing import CliRunner
 
 torch = pytest.importorskip("torch")
 
-from tests.models.clip.tiny_config import tiny_clip  # noqa: E402
+from tests.lab.models.clip.tiny_config import tiny_clip  # noqa: E402
 
 from wordreel.cli.app import app  # noqa: E402
-from wordreel.models import checkpoint  # noqa: E402
-from wordreel.models.clip.build import build_video_text  # noqa: E402
-from wordreel.models.clip.config import Clip4ClipConfig  # noqa: E402
+from wordreel.lab.models import checkpoint  # noqa: E402
+from wordreel.lab.models.clip.build import build_video_text  # noqa: E402
+from wordreel.lab.models.clip.config import Clip4ClipConfig  # noqa: E402
 
 
 def test_a_run_is_exported_in_the_published_layout(tmp_path):

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from tests.datasets.trees.published import (
+from tests.lab.datasets.trees.published import (
     IDS,
     TEST,
     TEXTS,

@@ -5,9 +5,9 @@ import json
 from typer.testing import CliRunner
 
 from wordreel.cli.app import app
-from wordreel.models.clip.registry import VIDEO_TEXT_MODELS
-from wordreel.models.parameter_counts import count_parameters
-from wordreel.models.registry import MODELS
+from wordreel.lab.models.clip.registry import VIDEO_TEXT_MODELS
+from wordreel.lab.models.parameter_counts import count_parameters
+from wordreel.lab.models.registry import MODELS
 
 
 def listings():

@@ -9,9 +9,9 @@ import pytest
 from tests.cli.invoke import shell, shell_json
 
 from wordreel.errors import HubnessError, UnsafePickle
-from wordreel.evaluate import rankings
-from wordreel.evaluate.retrieval import arrange, text_to_video, video_to_text
 from wordreel.hubness import make_method, ranking_scores
+from wordreel.retrieval import rankings
+from wordreel.retrieval.caption_ranks import arrange, text_to_video, video_to_text
 
 KEYS = ["R1", "R5", "R10", "R50", "MdR", "MnR", "Geom"]
 

@@ -15,11 +15,11 @@ from wordreel.errors import DatasetError, LibraryError, MediaError, QueryError
 @pytest.fixture
 def checkpoint(tmp_path):
     pytest.importorskip("torch")
-    from tests.models import twins
-    from tests.models.small import model
+    from tests.lab.models import twins
+    from tests.lab.models.small import model
 
-    from wordreel.models import checkpoint
-    from wordreel.models.config import CEConfig, ExpertConfig, TextConfig
+    from wordreel.lab.models import checkpoint
+    from wordreel.lab.models.config import CEConfig, ExpertConfig, TextConfig
 
     def make(*experts):
         known = {"appearance": 1280, "ocr": 384, "motion": 1024}

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from tests.cli.invoke import invoke
 
-from wordreel.training.appearance.start import WEIGHTS
+from wordreel.lab.training.appearance.start import WEIGHTS
 from wordreel.weights.store import WeightStore
 
 needs_weights = pytest.mark.skipif(

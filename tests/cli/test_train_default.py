@@ -173,6 +173,6 @@ def test_ctrl_c_saves_the_state_and_resume_continues(shell, tmp_path, captions):
     _, said = child.communicate(timeout=300)
     assert child.returncode == 130, said
     assert "--resume continues from there" in said
-    from wordreel.training.state import read_facts
+    from wordreel.lab.training.state import read_facts
 
     assert read_facts(tmp_path / "run")["step"] >= 1

@@ -125,8 +125,8 @@ def test_a_search_needs_a_measure_and_tells_its_trials(arguments, tmp_path):
 
 
 def test_an_interrupt_says_how_to_go_on(arguments, tmp_path, monkeypatch):
-    from wordreel.training import loop
-    from wordreel.training.interrupt import TrainingInterrupted
+    from wordreel.lab.training import loop
+    from wordreel.lab.training.interrupt import TrainingInterrupted
 
     def stopped(*args, **kwargs):
         raise TrainingInterrupted("stopped after step 3 of 9")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.training.video.clips import COLOURS, tiny_backbone, write_videos
+from tests.lab.training.video.clips import COLOURS, tiny_backbone, write_videos
 from typer.testing import CliRunner
 
 from wordreel.cli.app import app

@@ -22,11 +22,11 @@ def test_an_interrupt_says_that_the_old_model_stays(shell, monkeypatch):
 
 def test_only_one_model_is_in_use(shell, tmp_path):
     pytest.importorskip("torch")
-    from tests.models import twins
-    from tests.models.small import model
+    from tests.lab.models import twins
+    from tests.lab.models.small import model
 
-    from wordreel.models import checkpoint
-    from wordreel.models.config import CEConfig, ExpertConfig, TextConfig
+    from wordreel.lab.models import checkpoint
+    from wordreel.lab.models.config import CEConfig, ExpertConfig, TextConfig
 
     text = TextConfig("vectors", 3, "vlad", 2, source="word2vec:words.txt")
     made = twins.stir(model(CEConfig((ExpertConfig("appearance", 1280),), text, 8)))

@@ -8,14 +8,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.datasets.trees.published import IDS, write_ce, write_mmt, write_moee_msrvtt  # noqa: E402
-from tests.models import twins  # noqa: E402
-from tests.models.small import model as small_model  # noqa: E402
-from tests.models.test_convert import mmt_names  # noqa: E402
+from tests.lab.checkpoints.test_convert import mmt_names  # noqa: E402
+from tests.lab.datasets.trees.published import IDS, write_ce, write_mmt, write_moee_msrvtt  # noqa: E402
+from tests.lab.models import twins  # noqa: E402
+from tests.lab.models.small import model as small_model  # noqa: E402
 from tests.published_checkpoint import save_checkpoint  # noqa: E402
 
 from wordreel.errors import LibraryError, WeightsError, WeightsMissing  # noqa: E402
-from wordreel.models.config import ExpertConfig, MMTConfig, TextConfig, TransformerConfig  # noqa: E402
+from wordreel.lab.models.config import ExpertConfig, MMTConfig, TextConfig, TransformerConfig  # noqa: E402
 
 WORDS = {"a": [1, 0, 0, 0], "man": [0, 1, 0.5, 0], "sings": [0, 0, 1, -1], "dog": [-1, 0.2, 0, 1]}
 TEXTS = ["a man sings", "dog", "a dog sings a man"]
@@ -102,7 +102,7 @@ def gpt_folder(folder):
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import Whitespace
 
-    from wordreel.models.text.bert import Gpt
+    from wordreel.lab.models.text.bert import Gpt
 
     network = twins.stir(Gpt(TransformerConfig(5, 8, 2, 2, 32, 20, 0), second=False))
     folder.mkdir()
@@ -157,9 +157,9 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "man", "sings", "dog", ".
 
 def test_mmt_answers_searches_with_its_own_similarities(wordreel, tmp_path):
     pytest.importorskip("h5py")
+    from wordreel.lab.models.batch import TokenBatch
+    from wordreel.lab.models.collate import clip_rows, collate
     from wordreel.library import LibraryStore
-    from wordreel.models.batch import TokenBatch
-    from wordreel.models.collate import clip_rows, collate
     from wordreel.search.use import library_names
 
     write_mmt(tmp_path / "MSRVTT")

@@ -148,7 +148,7 @@ def test_evaluate_writes_a_table_and_its_facts(shell, tmp_path):
     page = out.with_suffix(".html").read_text()
     assert page.count("data:image/jpeg;base64,") >= 4  # the right frames, from the real files
     assert "a bakery opens" in page
-    from wordreel.evaluate.report_files import read
+    from wordreel.lab.reports.report_files import read
 
     assert read(out).queries.videos == ("bakery", "station")
 

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 from tests.crash.library_state import library_state, open_library
-from tests.datasets.trees.published import write_ce
+from tests.lab.datasets.trees.published import write_ce
 from tests.library.fakes import Colour, FakeFence, Shots, Talk, write_media
 from tests.library.test_migrations import at_version
 from tests.search.conftest import ColourModel
 
 import wordreel
 from wordreel.banks.search_index import build_index
-from wordreel.datasets.trees.detect import open_tree
-from wordreel.datasets.trees.importer import import_tree
 from wordreel.index import choose
+from wordreel.lab.datasets.trees.detect import open_tree
+from wordreel.lab.datasets.trees.importer import import_tree
 from wordreel.library import add, jobs
 from wordreel.library.backup import restore
 from wordreel.library.catalogue import NAME

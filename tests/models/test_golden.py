@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from wordreel.errors import WeightsMissing
+from wordreel.lab.models.registry import reel
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel.model import Reel
-from wordreel.models.registry import reel
 from wordreel.types import Clip, Track
 from wordreel.weights.store import WeightStore
 

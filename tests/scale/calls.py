@@ -67,7 +67,7 @@ def add_ranks(marker: Path, resumed: bool) -> None:
     import torch
     import torch.distributed as dist
 
-    from wordreel.training.distributed import init_world
+    from wordreel.lab.training.distributed import init_world
 
     with init_world("cpu") as world:
         if world.rank == world.size - 1:

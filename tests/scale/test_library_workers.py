@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from tests.scale.test_fit import HereWorker
+from tests.lab.evaluate.test_fit_on_workers import HereWorker
 from tests.search.conftest import ColourModel, store  # noqa: F401 - the fixture
 
 from wordreel.banks.fitted_states import fit_queries
 from wordreel.banks.query_embeddings import BankEmbeddings
 from wordreel.errors import LibraryError, WeightsError
-from wordreel.evaluate import library as libraries
 from wordreel.hubness import make_method
+from wordreel.lab.evaluate import library as libraries
 from wordreel.library.track_store import open_tracks
 from wordreel.models.model_store import DEFAULT
 from wordreel.scale import library_workers

@@ -20,12 +20,12 @@ from tests.search.conftest import ColourModel
 from wordreel.api import Library
 from wordreel.banks.fitted_states import fit_queries
 from wordreel.banks.query_embeddings import BankEmbeddings
-from wordreel.evaluate.library import similarities
 from wordreel.hubness import make_method
+from wordreel.lab.evaluate.fit_on_workers import fit_on
+from wordreel.lab.evaluate.library import similarities
 from wordreel.library import LibraryStore, add, verify
 from wordreel.scale.add import add_on
 from wordreel.scale.executor import ATTEMPTS, CallFailed
-from wordreel.scale.fit import fit_on
 from wordreel.scale.library_workers import LibraryWorkers
 from wordreel.scale.ray_worker import ray_executor
 from wordreel.scale.world import run_world

@@ -161,11 +161,11 @@ def test_torch_is_asked_for_by_name(store, tmp_path):
 @pytest.fixture
 def checkpoint(tmp_path):
     pytest.importorskip("torch")
-    from tests.models import twins
-    from tests.models.small import model
+    from tests.lab.models import twins
+    from tests.lab.models.small import model
 
-    from wordreel.models import checkpoint as checkpoints
-    from wordreel.models.config import CEConfig, ConcatConfig, ExpertConfig, TextConfig
+    from wordreel.lab.models import checkpoint as checkpoints
+    from wordreel.lab.models.config import CEConfig, ConcatConfig, ExpertConfig, TextConfig
 
     def make(name="pets", experts=(("colour", 4), ("talk", 2)), seed=0, kind="ce"):
         made = tuple(ExpertConfig(one, dim) for one, dim in experts)
@@ -305,7 +305,7 @@ def test_a_damaged_copy_is_told_and_mended(library, checkpoint):
 
 def test_words_outside_the_folder_are_noted(library, checkpoint, tmp_path):
     folder = checkpoint()
-    from wordreel.models import checkpoint as checkpoints
+    from wordreel.lab.models import checkpoint as checkpoints
 
     module, facts = checkpoints.load_module(folder)
     shutil.move(folder / "words.txt", tmp_path / "words.txt")

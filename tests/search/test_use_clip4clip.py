@@ -5,9 +5,9 @@ import sys
 
 import numpy as np
 import pytest
+from tests.lab.models.clip.tiny import shake
 from tests.library.fakes import Colour
 from tests.library.media_files import video
-from tests.models.clip.tiny import shake
 from tests.tiny_backbone import write_clip
 from typer.testing import CliRunner
 
@@ -17,8 +17,8 @@ from wordreel.errors import WeightsError
 from wordreel.library import LibraryStore, add
 from wordreel.media import Fence
 from wordreel.models import model_store
-from wordreel.models.clip.zero_shot import CONSTANT, GAIN, LEVELS
-from wordreel.models.convert.checkpoint_file import ConversionOptions
+from wordreel.models.conversion import ConversionOptions
+from wordreel.models.zero_shot import CONSTANT, GAIN, LEVELS
 from wordreel.nets.clip.read_backbone import read_backbone
 from wordreel.weights import backbones
 
@@ -45,9 +45,9 @@ def library(filled, tmp_path, monkeypatch):
 
 def published(tmp_path, head):
     """A checkpoint in the published layout with a tokenizer beside it, and its module."""
-    from wordreel.models.clip.build import build_video_text
-    from wordreel.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, TS2NetConfig
-    from wordreel.models.convert.video_text import load_published, save_published
+    from wordreel.lab.checkpoints.video_text import load_published, save_published
+    from wordreel.lab.models.clip.build import build_video_text
+    from wordreel.lab.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, TS2NetConfig
 
     clip = write_clip(tmp_path / "clip")
     folder = tmp_path / "ckpt_films"
@@ -64,7 +64,7 @@ def published(tmp_path, head):
 
 @pytest.mark.parametrize("head", ["mean", "lstm", "transformer", "clip2video"])
 def test_a_published_checkpoint_answers_as_its_module(library, tmp_path, monkeypatch, head):
-    from wordreel.models.clip.video_text import CaptionBatch
+    from wordreel.lab.models.clip.video_text import CaptionBatch
 
     path, module = published(tmp_path, head)
     with monkeypatch.context() as without_torch:
@@ -124,7 +124,7 @@ def test_damaged_files_are_refused_and_options_of_others_too(library, tmp_path):
 
 
 def test_a_training_is_used_by_command(library, tmp_path):
-    from wordreel.models import checkpoint
+    from wordreel.lab.models import checkpoint
 
     path, module = published(tmp_path, "transformer")
     checkpoint.save(tmp_path / "runs" / "films" / "best", module, "films")

@@ -6,8 +6,8 @@ from beta import GRID, MULTIPLES, RULES, Case, case_of, chosen, judged, rsum, te
 from strangers import COLLECTIONS, Gallery
 from tests.hubness.hubby import hubby
 
-from wordreel.evaluate.ranks import ranks_of
 from wordreel.hubness import make_method
+from wordreel.retrieval.ranks import ranks_of
 
 
 def case(collection, good, seed=0):

@@ -21,10 +21,10 @@ from common import (
     validated,
 )
 
-from wordreel.evaluate.metrics import retrieval_metrics
-from wordreel.evaluate.retrieval import Captions, text_to_video, video_to_text
 from wordreel.hubness import choose_beta, make_method
 from wordreel.models.reel import checkpoint
+from wordreel.retrieval.caption_ranks import Captions, text_to_video, video_to_text
+from wordreel.retrieval.metrics import retrieval_metrics
 
 
 @pytest.fixture

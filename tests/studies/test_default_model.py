@@ -6,7 +6,7 @@ from common import T2V, V2T, plain
 from default_model import BRIDGE, COLLECTIONS, PUBLISHED, Row, asked_of, entries_beside, entries_of, note_of
 from default_model_text import plots_of, text_of
 
-from wordreel.evaluate.retrieval import Captions
+from wordreel.retrieval.caption_ranks import Captions
 
 TITLES = {collection.name: collection.title for collection in COLLECTIONS}
 BY_NAME = {collection.name: collection for collection in COLLECTIONS}

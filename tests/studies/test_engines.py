@@ -8,7 +8,7 @@ from tests.library.lines import lines_with
 from tests.search.conftest import ColourModel, store  # noqa: F401 - the fixture
 
 from wordreel.errors import WeightsMissing
-from wordreel.evaluate.library import score
+from wordreel.lab.evaluate.library import score
 from wordreel.library import LibraryStore
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel import checkpoint

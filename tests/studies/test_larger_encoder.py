@@ -3,8 +3,8 @@ import pytest
 from larger_encoder import BOTH, LARGE, MIXTURES, SMALL, rows_of, text_of
 from row_weights import Strangers
 
+from wordreel.lab.training.tune.row_weights import RowScores
 from wordreel.models.reel.model import WEIGHTS
-from wordreel.training.tune.row_weights import RowScores
 
 
 def some(good):

@@ -16,12 +16,12 @@ from paper_models import material, rows, trial, work  # noqa: E402
 from paper_models import table as tables  # noqa: E402
 from paper_models.normed import normalised  # noqa: E402
 
-from wordreel.datasets.types import Caption  # noqa: E402
-from wordreel.models.config import TransformerConfig  # noqa: E402
-from wordreel.models.text.bert import Bert  # noqa: E402
-from wordreel.training.data.caption_store import states  # noqa: E402
-from wordreel.training.data.packed import Packed, pack  # noqa: E402
-from wordreel.training.data.pairs import Pairs  # noqa: E402
+from wordreel.lab.datasets.types import Caption  # noqa: E402
+from wordreel.lab.models.config import TransformerConfig  # noqa: E402
+from wordreel.lab.models.text.bert import Bert  # noqa: E402
+from wordreel.lab.training.data.caption_store import states  # noqa: E402
+from wordreel.lab.training.data.packed import Packed, pack  # noqa: E402
+from wordreel.lab.training.data.pairs import Pairs  # noqa: E402
 
 HIDDEN, VOCABULARY = 8, 50
 CPU = torch.device("cpu")

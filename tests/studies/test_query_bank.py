@@ -5,7 +5,7 @@ from query_bank import Case, entries_of, study, tests
 from query_bank_claims import FAILS, HOLDS, PARTLY, UNCLEAR, judge
 from query_bank_text import plots_of, text_of
 
-from wordreel.evaluate.retrieval import Captions, text_to_video
+from wordreel.retrieval.caption_ranks import Captions, text_to_video
 
 tests.__test__ = False  # a function of the study, not a test
 

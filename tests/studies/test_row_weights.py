@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from row_weights import GRID, Strangers, choose, cost, left_out, study, text_of
 
+from wordreel.lab.training.tune.row_weights import RowScores
 from wordreel.models.reel.model import WEIGHTS
-from wordreel.training.tune.row_weights import RowScores
 
 ROWS = list(WEIGHTS)
 

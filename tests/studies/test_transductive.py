@@ -8,7 +8,7 @@ import transductive
 from common import T2V, V2T
 
 from wordreel.errors import EvaluationError
-from wordreel.evaluate.retrieval import arrange, text_to_video, video_to_text
+from wordreel.retrieval.caption_ranks import arrange, text_to_video, video_to_text
 
 
 def logits(seed, captions=60, videos=20, scale=40.0, bank=150, noise=0.3):

@@ -5,7 +5,7 @@ import json
 import pytest
 import variants
 
-from wordreel.training.recipe import load
+from wordreel.lab.training.recipe import load
 
 
 @pytest.mark.parametrize("variant", variants.VARIANTS)

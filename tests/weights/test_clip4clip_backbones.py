@@ -64,9 +64,9 @@ def test_a_published_file_is_installed_with_its_head(store, tmp_path, clip, kind
 
 
 def test_a_training_is_installed_once(store, tmp_path, clip):
-    from wordreel.models import checkpoint
-    from wordreel.models.clip.build import build_video_text
-    from wordreel.models.clip.config import Clip4ClipConfig
+    from wordreel.lab.models import checkpoint
+    from wordreel.lab.models.clip.build import build_video_text
+    from wordreel.lab.models.clip.config import Clip4ClipConfig
 
     model = build_video_text(Clip4ClipConfig(read_backbone(clip)[0], "transformer", max_frames=5))
     run = tmp_path / "runs" / "mine"
@@ -90,10 +90,10 @@ def test_a_training_is_installed_once(store, tmp_path, clip):
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
 @torch.no_grad()
 def test_one_product_of_a_clip2video_is_its_similarity(store, tmp_path, clip, precision):
-    from wordreel.models.clip.build import build_video_text
-    from wordreel.models.clip.config import Clip2VideoConfig
-    from wordreel.models.clip.video_text import CaptionBatch
-    from wordreel.models.convert.video_text import load_published
+    from wordreel.lab.checkpoints.video_text import load_published
+    from wordreel.lab.models.clip.build import build_video_text
+    from wordreel.lab.models.clip.config import Clip2VideoConfig
+    from wordreel.lab.models.clip.video_text import CaptionBatch
 
     torch.manual_seed(0)
     state = build_video_text(Clip2VideoConfig(read_backbone(clip)[0], centres=3)).state_dict()

@@ -11,12 +11,12 @@ from wordreel.progress import ProgressCallback
 from wordreel.search.query import VideoMoment
 
 if TYPE_CHECKING:
+    from wordreel.lab.training.tune.tune import TuneResult
     from wordreel.models.base import Model
-    from wordreel.models.convert.checkpoint_file import ConversionOptions
+    from wordreel.models.conversion import ConversionOptions
     from wordreel.search.use import ModelRow, UseResult
     from wordreel.search.use_backbone import ConfirmDownload
     from wordreel.search.video_query import VideoQuery
-    from wordreel.training.tune.tune import TuneResult
     from wordreel.types import QueryEmbedding
     from wordreel.weights.backbones import Precision
 
@@ -117,17 +117,16 @@ class ModelMethods(LibraryHandle):
         Raises:
             TrainingError: The captions are too few.
         """
-        from wordreel.training.settings import TuneSettings
-        from wordreel.training.tune.tune import tune
+        from wordreel.models.laboratory import TUNE, load
 
-        settings = TuneSettings(seed=seed)
-        model, tuned = tune(
-            self.store, self.weights, captions, settings, dry_run=dry_run, on_progress=on_progress
+        model, tuned = load(TUNE)(
+            self.store, self.weights, captions, seed=seed, dry_run=dry_run, on_progress=on_progress
         )
         if model is not None:
             self._model = model
             self._searcher = None
-        return tuned
+        result: TuneResult = tuned
+        return result
 
     def embed(self, on_progress: ProgressCallback | None = None, *, on: str | None = None) -> int:
         """Embed the clips that are not embedded yet, from stored tracks; index a large library anew.

@@ -17,15 +17,13 @@ from typing import Any
 import numpy as np
 
 from wordreel.banks.beta import unlabelled_beta
+from wordreel.banks.caption_queries import CaptionQueries, caption_queries
+from wordreel.banks.confidence_check import check as measure_confidence
+from wordreel.banks.confidence_check import table as confidence_table
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.fitted_states import fit_all
 from wordreel.banks.gc_rescorer import GCRescorer
 from wordreel.errors import BankError
-from wordreel.evaluate.confidence import check as measure_confidence
-from wordreel.evaluate.confidence import table as confidence_table
-from wordreel.evaluate.library import CaptionQueries, caption_queries
-from wordreel.evaluate.rankings import Ranking, RightItem, rank_queries
-from wordreel.evaluate.significance import compare
 from wordreel.even_sample import even_sample
 from wordreel.hubness import METHODS, Method, make_method
 from wordreel.hubness.beta import GRID
@@ -33,6 +31,8 @@ from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.hubness.measures import skewness
 from wordreel.index.base import Correction
 from wordreel.progress import ProgressCallback
+from wordreel.retrieval.rankings import Ranking, RightItem, rank_queries
+from wordreel.retrieval.significance import compare
 from wordreel.search.scoring import PLAIN, SEARCHABLE, FittedNorm
 from wordreel.types import Bool, Float32
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from wordreel.banks import everyday
-from wordreel.datasets.types import Split
 from wordreel.errors import BankError
 
 LONGEST = 2_000  # characters of one query; a longer line is no query
@@ -29,10 +28,10 @@ def builtin() -> BankQueries:
     return BankQueries(tuple(everyday.queries()), f"wordreel's {everyday.NAME} queries")
 
 
-def from_captions(split: Split, name: str) -> BankQueries:
-    """Every caption of a split."""
-    texts = [text for group in split.captions.values() for text in group]
-    return BankQueries(tuple(texts), f"the captions {name}" + (f" ({split.name})" if split.name else ""))
+def from_captions(captions: Mapping[str, Sequence[str]], name: str, split: str = "") -> BankQueries:
+    """Return every caption of the videos `name` describes; `split` says which part of them it is."""
+    texts = [text for group in captions.values() for text in group]
+    return BankQueries(tuple(texts), f"the captions {name}" + (f" ({split})" if split else ""))
 
 
 def from_log(path: str) -> BankQueries:

@@ -225,7 +225,7 @@ def _print(report: BankCheck) -> None:
         typer.echo(_line(f"{row.method}, no labels", row))
     typer.echo(report.verdict[0].upper() + report.verdict[1:] + ".")
     if report.confidence is not None:
-        from wordreel.evaluate.confidence import table
+        from wordreel.banks.confidence_check import table
 
         typer.echo("\nConfidence against similarity, under one threshold for all queries:")
         typer.echo(table(report.confidence), nl=False)

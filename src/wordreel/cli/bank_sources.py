@@ -53,7 +53,7 @@ class SourceOptions:
             raise typer.BadParameter("name one source: --captions, --log or --builtin")
         if self.captions:
             split = CaptionSource(self.captions, self.data, self.split, self.ids).read()
-            queries = sources.from_captions(split, Path(self.captions).name)
+            queries = sources.from_captions(split.captions, Path(self.captions).name, split.name)
         elif self.log is not None:
             queries = sources.from_log(self.log)
         elif self.builtin or everyday:

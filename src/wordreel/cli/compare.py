@@ -14,8 +14,8 @@ from wordreel.cli.evaluate_scored import read_scored
 from wordreel.cli.option_groups import expand_options
 
 if TYPE_CHECKING:
-    from wordreel.evaluate.report_files import SavedResult
-    from wordreel.evaluate.retrieval import Protocol
+    from wordreel.lab.reports.report_files import SavedResult
+    from wordreel.retrieval.caption_ranks import Protocol
 
 NORM_HELP = f"How matrix {{}} is normalised before it is ranked: {METHOD_HELP}."
 METRICS = ("R1", "R5", "R10", "R50", "MdR", "MnR", "Geom")
@@ -87,8 +87,8 @@ def compare(
     Example: wordreel compare results/plain results/trained
     Example: wordreel compare sims.npy sims.npy --bank-a train.npy --method-b dsl
     """
-    from wordreel.evaluate import significance
-    from wordreel.evaluate.comparison import pairs_of
+    from wordreel.lab.reports.comparison import pairs_of
+    from wordreel.retrieval import significance
 
     if grouping.folds:
         raise typer.BadParameter("--folds is for `evaluate`; compare whole matrices.")
@@ -132,7 +132,7 @@ def _figure(comparison: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from wordreel.evaluate.tables import TITLES, direction_title, plain_text
+    from wordreel.lab.reports.tables import TITLES, direction_title, plain_text
 
     for side in ("a", "b"):
         typer.echo(f"{side.upper()}: {facts[side]}")
@@ -160,7 +160,7 @@ def _show(facts: dict[str, Any]) -> None:
 
 def _saved(name: str, grouping: GroupingOptions, norm: BankOptions, v2t: Protocol) -> SavedResult:
     """A result from its files, or one measured now from a matrix: its normalised runs where it has any."""
-    from wordreel.evaluate import report, report_files
+    from wordreel.lab.reports import report, report_files
 
     path = Path(name)
     methods = norm.methods()

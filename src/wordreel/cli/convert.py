@@ -60,7 +60,7 @@ def convert(
 
     Example: wordreel convert pytorch_model.bin.4 --out models/ts2net --mode paper
     """
-    from wordreel.models.convert.video_text import convert_video_text
+    from wordreel.lab.checkpoints.video_text import convert_video_text
     from wordreel.models.model_store import WEIGHTS
 
     if (out / WEIGHTS).exists() and not overwrite:

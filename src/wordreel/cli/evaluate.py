@@ -134,7 +134,7 @@ def _check_options(
 
 
 def _print(facts: dict[str, Any], written: Sequence[Path], warned: Sequence[str], as_json: bool) -> None:
-    from wordreel.evaluate.tables import plain_text, rows_of
+    from wordreel.lab.reports.tables import plain_text, rows_of
 
     measured = facts["measured"]
     notes = [*measured["deviations"], *warned]
@@ -151,8 +151,8 @@ def _print(facts: dict[str, Any], written: Sequence[Path], warned: Sequence[str]
 
 
 def _run(path: Path, judgements: Path, counting: Counting, out: Path | None) -> Evaluated:
-    from wordreel.evaluate.exchange import QRELS, evaluate_run, read_judgements
-    from wordreel.evaluate.report_files import facts_of, input_of, write_tables
+    from wordreel.lab.evaluate.exchange import QRELS, evaluate_run, read_judgements
+    from wordreel.lab.reports.report_files import facts_of, input_of, write_tables
 
     qrels, items = read_judgements(judgements)
     run = evaluate_run(path, qrels, items, counting.directions[0])

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wordreel.datasets.protocols import EvaluationProtocol
-    from wordreel.datasets.types import Split
-    from wordreel.evaluate.report import ReportRequest
-    from wordreel.evaluate.retrieval import Protocol
-    from wordreel.evaluate.runs import Modality
     from wordreel.hubness import Direction
+    from wordreel.lab.datasets.protocols import EvaluationProtocol
+    from wordreel.lab.datasets.types import Split
+    from wordreel.lab.evaluate.runs import Modality
+    from wordreel.lab.reports.report import ReportRequest
+    from wordreel.retrieval.caption_ranks import Protocol
 
 ANNOTATIONS = (".json", ".jsonl", ".csv", ".tsv", ".txt")
 
@@ -36,7 +36,7 @@ class Counting:
         protocol: EvaluationProtocol | None = None,
         notes: Sequence[str] = (),
     ) -> ReportRequest:
-        from wordreel.evaluate.report import ReportRequest
+        from wordreel.lab.reports.report import ReportRequest
 
         default: Any = protocol.v2t if protocol else None
         modality: Any = protocol.modality if protocol else None
@@ -62,18 +62,18 @@ class CaptionSource:
     ids: str | None
 
     def read(self) -> Split:
-        from wordreel.datasets import json_address, registry
+        from wordreel.lab.datasets import json_captions, registry
 
         split = registry.read(self.source, self.split, self.data)
         if not self.ids:
             return split
-        chosen = dict.fromkeys(json_address.read_ids(self.ids))
+        chosen = dict.fromkeys(json_captions.read_ids(self.ids))
         items = {item.id: item for item in split.items}
         return replace(split, items=tuple(items[name] for name in chosen if name in items))
 
     def files(self) -> list[Path]:
         """What is read: one file, or the annotations in a folder."""
-        from wordreel.datasets import json_address
+        from wordreel import json_address
 
         path = self.data or json_address.address_file(self.source)
         if not path.is_dir():
@@ -81,8 +81,8 @@ class CaptionSource:
         return sorted(one for one in path.iterdir() if one.suffix.lower() in ANNOTATIONS)
 
     def inputs(self, what: str) -> list[dict[str, str]]:
-        from wordreel.datasets import json_address
-        from wordreel.evaluate.report_files import input_of
+        from wordreel import json_address
+        from wordreel.lab.reports.report_files import input_of
 
         inputs = [input_of(what, path) for path in self.files()]
         if self.ids:
@@ -97,7 +97,7 @@ class CaptionSource:
 
 def caption_counts(per_video: int | None, counts: str | None, videos: int) -> Any:
     """Captions of each video from a number or a file of numbers; None where they are shared out evenly."""
-    from wordreel.evaluate.matrices import read_counts
+    from wordreel.lab.evaluate.matrices import read_counts
 
     if per_video is not None:
         return [per_video] * videos

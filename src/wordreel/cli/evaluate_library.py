@@ -16,7 +16,7 @@ from wordreel.cli.evaluate_scored import Evaluated, QueryBank, Scored, export, k
 
 if TYPE_CHECKING:
     from wordreel.api import Library
-    from wordreel.evaluate.library import EncodeBlocks
+    from wordreel.lab.evaluate.library import EncodeBlocks
 
 
 def evaluate_library(
@@ -28,13 +28,13 @@ def evaluate_library(
     on: str | None,
 ) -> Evaluated:
     from wordreel.api import Library
-    from wordreel.datasets import protocols
-    from wordreel.evaluate import library as libraries
-    from wordreel.evaluate.folds import split_folds
-    from wordreel.evaluate.report import of_folds, of_library
-    from wordreel.evaluate.report_files import write_tables
-    from wordreel.evaluate.report_frames import FrameGrabber
     from wordreel.hubness import Direction
+    from wordreel.lab.datasets import protocols
+    from wordreel.lab.evaluate import library as libraries
+    from wordreel.lab.evaluate.folds import split_folds
+    from wordreel.lab.reports.report import of_folds, of_library
+    from wordreel.lab.reports.report_files import write_tables
+    from wordreel.lab.reports.report_frames import FrameGrabber
 
     split = source.read()
     inputs = source.inputs("captions")

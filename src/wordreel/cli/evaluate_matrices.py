@@ -13,7 +13,7 @@ from wordreel.cli.evaluate_options import BankOptions, GroupingOptions, ReportOp
 from wordreel.cli.evaluate_scored import Evaluated, Scored, export, keep_scores, read_scored
 
 if TYPE_CHECKING:
-    from wordreel.evaluate.report import EvaluationReport, ReportRequest
+    from wordreel.lab.reports.report import EvaluationReport, ReportRequest
 
 
 def evaluate_matrices(
@@ -23,9 +23,9 @@ def evaluate_matrices(
     counting: Counting,
     options: ReportOptions,
 ) -> Evaluated:
-    from wordreel.evaluate.folds import split_folds
-    from wordreel.evaluate.report import of_folds, of_matrix, of_seeds
-    from wordreel.evaluate.report_files import write_tables
+    from wordreel.lab.evaluate.folds import split_folds
+    from wordreel.lab.reports.report import of_folds, of_matrix, of_seeds
+    from wordreel.lab.reports.report_files import write_tables
 
     def report(scored: Scored, request: ReportRequest) -> EvaluationReport:
         hows = scored.normalisations(bank)
@@ -55,7 +55,7 @@ def evaluate_matrices(
 
 def _inputs(path: Path, grouping: GroupingOptions, bank: BankOptions) -> list[dict[str, str]]:
     """The files behind the figures, with their checksums."""
-    from wordreel.evaluate.report_files import input_of
+    from wordreel.lab.reports.report_files import input_of
 
     masks = [] if grouping.mask is None else [input_of("mask", grouping.mask)]
     return [input_of("similarities", path), *masks, *(input_of("bank", file) for file in bank.files.values())]

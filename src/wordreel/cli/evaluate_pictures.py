@@ -12,18 +12,18 @@ from wordreel.cli.evaluate_inputs import CaptionSource
 from wordreel.cli.evaluate_options import BankOptions, JudgedOptions
 
 if TYPE_CHECKING:
-    from wordreel.evaluate.instance import InstanceMetrics
+    from wordreel.lab.evaluate.instance import InstanceMetrics
 
 INSTANCE = ("cub", "sop")
 
 
 def evaluate_pictures(source: CaptionSource, judged: JudgedOptions, bank: BankOptions, as_json: bool) -> None:
     """Measure embeddings of a split, plainly first, then with each normalisation."""
-    from wordreel.datasets import protocols
     from wordreel.errors import EvaluationError
-    from wordreel.evaluate.instance import embedding_metrics
-    from wordreel.evaluate.matrices import read_matrix
     from wordreel.hubness import Direction
+    from wordreel.lab.datasets import protocols
+    from wordreel.lab.evaluate.instance import embedding_metrics
+    from wordreel.lab.evaluate.matrices import read_matrix
 
     if source.source not in INSTANCE or source.data is None or judged.embeddings is None:
         raise typer.BadParameter(f"{' and '.join(INSTANCE)} are measured with --data and --embeddings.")
@@ -59,7 +59,7 @@ def _entry(label: str, transductive: bool, metrics: InstanceMetrics) -> dict[str
 
 
 def _table(entries: list[dict[str, Any]]) -> None:
-    from wordreel.evaluate.tables import plain_text
+    from wordreel.lab.reports.tables import plain_text
 
     plain = entries[0]
     typer.echo(f"{plain['queries']} pictures ask for others of their class among {plain['items']}")

@@ -15,10 +15,10 @@ from wordreel.cli.evaluate_inputs import Counting, caption_counts
 from wordreel.cli.evaluate_options import BankOptions, GroupingOptions, ReportOptions
 
 if TYPE_CHECKING:
-    from wordreel.evaluate.folds import Fold
-    from wordreel.evaluate.normalised_rankings import Normalisation
-    from wordreel.evaluate.retrieval import Captions
     from wordreel.hubness import Direction
+    from wordreel.lab.evaluate.folds import Fold
+    from wordreel.lab.evaluate.normalised_rankings import Normalisation
+    from wordreel.retrieval.caption_ranks import Captions
     from wordreel.types import Array
 
 Evaluated = tuple[dict[str, Any], list[Path]]
@@ -56,8 +56,8 @@ class Scored:
 
     def normalisations(self, bank: BankOptions) -> list[Normalisation]:
         """Each method in each direction that it has a bank for; transductive methods need none."""
-        from wordreel.evaluate.normalised_rankings import Normalisation, with_automatic_beta
         from wordreel.hubness import Direction
+        from wordreel.lab.evaluate.normalised_rankings import Normalisation, with_automatic_beta
 
         made = []
         for method, automatic in bank.methods():
@@ -80,8 +80,8 @@ class Scored:
 
 def read_scored(path: Path, grouping: GroupingOptions, bank: BankOptions) -> tuple[Scored, str | None]:
     """A matrix and its banks from their files, and what the user should know of how it was read."""
-    from wordreel.evaluate.matrices import read_captioned, read_matrix
-    from wordreel.evaluate.retrieval import arrange
+    from wordreel.lab.evaluate.matrices import read_captioned, read_matrix
+    from wordreel.retrieval.caption_ranks import arrange
 
     sims, masks, note = read_captioned(path, grouping.key, grouping.mask)
     counts = caption_counts(grouping.captions_per_video, grouping.counts, sims.shape[1])
@@ -123,7 +123,7 @@ def export(
     options: ReportOptions, scores: Array, captions: Captions, counting: Counting, scored: Any
 ) -> None:
     """Write the exchange files that were requested: of texts that look for videos, unless only videos ask."""
-    from wordreel.evaluate import exchange
+    from wordreel.lab.evaluate import exchange
 
     direction = counting.directions[0]
     ids = exchange.captioned_ids(captions, scored.videos if scored else ())

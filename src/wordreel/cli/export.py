@@ -60,7 +60,7 @@ def export(
     Example: wordreel export runs/appearance --packed pictures.pack
     Example: wordreel export runs/clip4clip-msvd --out pytorch_model.bin.4
     """
-    from wordreel.models.clip.config import KINDS
+    from wordreel.lab.models.clip.config import KINDS
     from wordreel.models.model_store import WEIGHTS, find_checkpoint, model_kind
 
     folder = find_checkpoint(run)
@@ -98,9 +98,9 @@ def _export_default(folder: Path, path: Path) -> str:
 
 def _export_appearance(folder: Path, path: Path, packed: Path | None) -> tuple[str, dict[str, Any]]:
     try:
-        from wordreel.training.appearance.export import export_appearance, measure_cost
+        from wordreel.lab.training.appearance.export import export_appearance, measure_cost
     except ModuleNotFoundError as error:
-        from wordreel.models.model_store import needs_torch
+        from wordreel.models.laboratory import needs_torch
 
         if (error.name or "").partition(".")[0] != "torch":
             raise
@@ -111,8 +111,8 @@ def _export_appearance(folder: Path, path: Path, packed: Path | None) -> tuple[s
 
 def _export_published(folder: Path, path: Path, unused: Path | None) -> str:
     from wordreel.checksum import file_sha256
-    from wordreel.models.checkpoint import load_video_text
-    from wordreel.models.convert.video_text import save_published
+    from wordreel.lab.checkpoints.video_text import save_published
+    from wordreel.lab.models.checkpoint import load_video_text
     from wordreel.weights.torch_file import read_state_dict
 
     parts = None if unused is None else read_state_dict(unused)

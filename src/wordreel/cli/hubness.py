@@ -41,8 +41,8 @@ def hubness(
 
     Example: wordreel hubness test-captions-test-videos.npy --k 10
     """
-    from wordreel.evaluate.matrices import read_matrix
     from wordreel.hubness import k_occurrence, measure_hubness
+    from wordreel.lab.evaluate.matrices import read_matrix
 
     check_plot(plot)
     matrix = read_matrix(sims, key)
@@ -63,7 +63,7 @@ def check_plot(path: Path | None) -> None:
         raise typer.BadParameter("--plot draws SVG; give it a name that ends in .svg.")
     if path is not None:
         from wordreel.errors import NextStep
-        from wordreel.plots import PlotsMissing, available
+        from wordreel.lab.plots import PlotsMissing, available
 
         if not available():
             raise PlotsMissing(
@@ -74,7 +74,7 @@ def check_plot(path: Path | None) -> None:
 def draw(path: Path, counts: Mapping[str, NDArray[Any]], k: int, items: str = "items") -> None:
     """Write the distribution of k-occurrences as SVG."""
     from wordreel.errors import HubnessError
-    from wordreel.plots import occurrence_chart
+    from wordreel.lab.plots import occurrence_chart
 
     try:
         path.write_text(occurrence_chart(counts, k, items=items) + "\n", encoding="utf-8")

@@ -20,8 +20,8 @@ from wordreel.cli.show_progress import Shown, show_progress
 from wordreel.progress import Progress
 
 if TYPE_CHECKING:
-    from wordreel.datasets.trees.import_writers import ImportReport
-    from wordreel.datasets.trees.tree import Tree
+    from wordreel.lab.datasets.trees.import_writers import ImportReport
+    from wordreel.lab.datasets.trees.tree import Tree
     from wordreel.library.store import LibraryStore
 
 MAX_PRINTED_FAILURES = 20  # --json lists all
@@ -55,7 +55,7 @@ def import_(
     Example: wordreel import data/MSVD --kind ce --split test
     """
     from wordreel.api import Library
-    from wordreel.datasets.trees import open_tree
+    from wordreel.lab.datasets.trees import open_tree
 
     tree = open_tree(folder, kind, dataset, videos)
     report = run(Library(library).store, tree, names_in(split), names_in(experts), as_json)
@@ -71,7 +71,7 @@ def run(
     store: LibraryStore, tree: Tree, splits: list[str] | None, experts: list[str] | None, as_json: bool
 ) -> ImportReport:
     """Import with progress."""
-    from wordreel.datasets.trees.importer import import_tree
+    from wordreel.lab.datasets.trees.importer import import_tree
 
     with show_progress(as_json, describe) as on_progress:
         return import_tree(store, tree, splits, experts, on_progress)
@@ -79,7 +79,7 @@ def run(
 
 def describe(now: Progress) -> Shown:
     """Items and failures."""
-    from wordreel.datasets.trees.importer import ImportProgress
+    from wordreel.lab.datasets.trees.importer import ImportProgress
 
     failed = f", {now.failures} failed" if isinstance(now, ImportProgress) and now.failures else ""
     return Shown("Importing", now.done, now.total, f"{now.done}/{now.total} items{failed}")

@@ -10,7 +10,7 @@ import typer
 from wordreel.cli.common import JsonOption, print_json
 
 if TYPE_CHECKING:
-    from wordreel.models.config import ModelConfig
+    from wordreel.lab.models.config import ModelConfig
 
 TITLES = {
     "built-in": "Built in: wordreel use NAME",
@@ -66,8 +66,8 @@ def models(
 
 
 def _built_in() -> list[ModelListing]:
+    from wordreel.lab.models.registry import MODELS
     from wordreel.models.bridge import Bridge
-    from wordreel.models.registry import MODELS
 
     reel = MODELS["reel"]
     return [
@@ -120,7 +120,7 @@ def _facts(listing: ModelListing) -> str:
 
 
 def _published() -> list[ModelListing]:
-    from wordreel.models.registry import MODELS
+    from wordreel.lab.models.registry import MODELS
 
     rows = []
     for name, entry in MODELS.items():
@@ -133,9 +133,9 @@ def _published() -> list[ModelListing]:
 
 
 def _video_text() -> list[ModelListing]:
-    from wordreel.models.clip.config import searchable
-    from wordreel.models.clip.parameter_counts import video_text_parameters
-    from wordreel.models.clip.registry import VIDEO_TEXT_MODELS
+    from wordreel.lab.models.clip.config import searchable
+    from wordreel.lab.models.clip.parameter_counts import video_text_parameters
+    from wordreel.lab.models.clip.registry import VIDEO_TEXT_MODELS
 
     rows = []
     for name, entry in VIDEO_TEXT_MODELS.items():
@@ -153,11 +153,11 @@ def _video_text() -> list[ModelListing]:
 
 
 def _recipes() -> list[ModelListing]:
-    from wordreel.models.appearance.config import parameter_counts
-    from wordreel.models.clip.parameter_counts import video_text_parameters
-    from wordreel.training import recipe as recipes
-    from wordreel.training.appearance import recipe as appearance
-    from wordreel.training.video import recipe as video_recipes
+    from wordreel.lab.models.appearance.config import parameter_counts
+    from wordreel.lab.models.clip.parameter_counts import video_text_parameters
+    from wordreel.lab.training import recipe as recipes
+    from wordreel.lab.training.appearance import recipe as appearance
+    from wordreel.lab.training.video import recipe as video_recipes
 
     loaded = {name: recipes.load(name) for name in recipes.names()}
     rows = [
@@ -181,7 +181,7 @@ def _recipes() -> list[ModelListing]:
 def _listing(
     kind: str, name: str, title: str, paper: str, config: ModelConfig, get: list[str]
 ) -> ModelListing:
-    from wordreel.models.parameter_counts import parameters_by_part
+    from wordreel.lab.models.parameter_counts import parameters_by_part
 
     sizes = {part: count for part, count in parameters_by_part(config).items() if count}
     return ModelListing(kind, name, title, paper, list(config.names), sum(sizes.values()), get, sizes)

@@ -20,9 +20,9 @@ from wordreel.cli.hubness import KeyOption, PlotOption, check_plot, draw, format
 from wordreel.cli.option_groups import expand_options
 
 if TYPE_CHECKING:
-    from wordreel.evaluate.normalised_rankings import FitMethod, NormalisedRankings
-    from wordreel.evaluate.retrieval import Captions
     from wordreel.hubness import Method
+    from wordreel.lab.evaluate.normalised_rankings import FitMethod, NormalisedRankings
+    from wordreel.retrieval.caption_ranks import Captions
 
 FORMATS = ".npy, .npz, .safetensors, .h5, .pkl or .pt"
 
@@ -163,9 +163,9 @@ def _normalise(
     test: Path, matrices: MatrixOptions, norm: NormOptions, method: Method, save: Path | None
 ) -> tuple[dict[str, Any], NormalisedRankings, list[str]]:
     """Read, fit, rank: the facts to print, the rankings, and notes on what was assumed."""
-    from wordreel.evaluate.matrices import read_captioned, read_matrix
-    from wordreel.evaluate.normalised_rankings import check_shapes, rank_normalised, with_automatic_beta
     from wordreel.hubness import Direction
+    from wordreel.lab.evaluate.matrices import read_captioned, read_matrix
+    from wordreel.lab.evaluate.normalised_rankings import check_shapes, rank_normalised, with_automatic_beta
 
     sims, masks, note = read_captioned(test, matrices.key, matrices.mask)
     notes = [note] if note else []
@@ -211,7 +211,7 @@ def _fitting(on: str | None, matrices: MatrixOptions) -> Iterator[FitMethod | No
     if on is None or matrices.bank is None:
         yield None
         return
-    from wordreel.scale.fit import fit_on
+    from wordreel.lab.evaluate.fit_on_workers import fit_on
     from wordreel.scale.open_executor import open_executor
 
     with redirect_stdout(sys.stderr), open_executor(on) as executor:
@@ -219,7 +219,7 @@ def _fitting(on: str | None, matrices: MatrixOptions) -> Iterator[FitMethod | No
 
 
 def _facts(result: NormalisedRankings, method: Method, direction: str, bank: int) -> dict[str, Any]:
-    from wordreel.evaluate.metrics import DISPLAYED
+    from wordreel.retrieval.metrics import DISPLAYED
 
     return {
         "method": method.name,
@@ -252,7 +252,7 @@ def _table(facts: dict[str, Any]) -> None:
 
 
 def _captions(shape: tuple[int, ...], matrices: MatrixOptions, mask: Any, direction: str) -> Captions:
-    from wordreel.evaluate.retrieval import arrange
+    from wordreel.retrieval.caption_ranks import arrange
 
     rows, videos = shape if direction == "t2v" else shape[::-1]
     counts = caption_counts(matrices.captions_per_video, matrices.counts, videos)

@@ -23,7 +23,7 @@ def results(
 
     Example: wordreel results results --write
     """
-    from wordreel.evaluate.results import replace_tables, tables
+    from wordreel.lab.reports.results import replace_tables, tables
 
     written = tables(folder)
     if not write and not check:

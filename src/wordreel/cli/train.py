@@ -28,11 +28,11 @@ from wordreel.errors import TrainingError
 if TYPE_CHECKING:
     import torch
 
-    from wordreel.training.loop import AnyData, AnyRecipe
-    from wordreel.training.open_data import TrainingPairs
-    from wordreel.training.recipe import Recipe
-    from wordreel.training.run import TrainResult
-    from wordreel.training.training_data import TrainingData
+    from wordreel.lab.training.loop import AnyData, AnyRecipe
+    from wordreel.lab.training.open_data import TrainingPairs
+    from wordreel.lab.training.recipe import Recipe
+    from wordreel.lab.training.run import TrainResult
+    from wordreel.lab.training.training_data import TrainingData
 
 NO_DATA, NO_CHANGES, NO_PACK = DataOptions(), RecipeOptions(), PackOptions()
 DEFAULT_RUN = RunOptions()
@@ -97,9 +97,9 @@ def _train_here(
     as_json: bool,
 ) -> None:
     """Train in this process, which may be one of many."""
-    from wordreel.training import recipe as recipes
-    from wordreel.training.appearance import recipe as appearance_recipes
-    from wordreel.training.video import recipe as video_recipes
+    from wordreel.lab.training import recipe as recipes
+    from wordreel.lab.training.appearance import recipe as appearance_recipes
+    from wordreel.lab.training.video import recipe as video_recipes
 
     overrides = changes.overrides()
     if video_recipes.is_video_recipe(recipe):
@@ -158,8 +158,8 @@ def _train_seeds(
 
 def _load_data(recipe: Recipe, data: DataOptions, pack: PackOptions, device: str) -> TrainingData:
     """Open the source of data that the options name, and encode its captions; or load a pack."""
-    from wordreel.training.loop import pick_device
-    from wordreel.training.training_data import prepare
+    from wordreel.lab.training.loop import pick_device
+    from wordreel.lab.training.training_data import prepare
 
     if pack.packed is not None:
         return _load_pack(recipe, pack.packed)
@@ -178,7 +178,7 @@ def _load_data(recipe: Recipe, data: DataOptions, pack: PackOptions, device: str
 
 
 def _open(recipe: Recipe, data: DataOptions, device: torch.device) -> TrainingPairs:
-    from wordreel.training.open_data import open_libraries, open_published
+    from wordreel.lab.training.open_data import open_libraries, open_published
 
     if data.data is None:
         return open_libraries(recipe, data.library_sources(), data.validation_sources(), device)
@@ -187,8 +187,8 @@ def _open(recipe: Recipe, data: DataOptions, device: torch.device) -> TrainingPa
 
 
 def _load_pack(recipe: Recipe, path: Path) -> TrainingData:
-    from wordreel.training.open_data import TrainingPairs, with_teachers
-    from wordreel.training.pack_file import load_pack
+    from wordreel.lab.training.open_data import TrainingPairs, with_teachers
+    from wordreel.lab.training.pack_file import load_pack
 
     data = with_teachers(recipe, load_pack(path, recipe))
     print_data_summary(recipe, TrainingPairs(data.train, data.val))
@@ -196,7 +196,7 @@ def _load_pack(recipe: Recipe, path: Path) -> TrainingData:
 
 
 def _pack(path: Path, recipe: Recipe, data: TrainingData) -> None:
-    from wordreel.training.pack_file import save_pack
+    from wordreel.lab.training.pack_file import save_pack
 
     save_pack(path, recipe, data)
     typer.echo(f"wrote {printable(path)}: {path.stat().st_size / 1e6:.1f} MB")
@@ -207,8 +207,8 @@ def _default_cache() -> Path:
 
 
 def _train(recipe: AnyRecipe, data: AnyData, out: Path, device: str, resume: bool) -> TrainResult:
-    from wordreel.training.interrupt import TrainingInterrupted
-    from wordreel.training.loop import train as run
+    from wordreel.lab.training.interrupt import TrainingInterrupted
+    from wordreel.lab.training.loop import train as run
 
     try:
         result = run(recipe, data, out, device=device, resume=resume, on_progress=progress_printer())

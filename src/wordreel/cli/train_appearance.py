@@ -12,8 +12,8 @@ from wordreel.cli.train_options import DataOptions, PackOptions, RecipeOptions, 
 from wordreel.cli.train_video import load_videos
 
 if TYPE_CHECKING:
-    from wordreel.training.appearance.picture_set import AppearanceData
-    from wordreel.training.appearance.recipe import AppearanceRecipe
+    from wordreel.lab.training.appearance.picture_set import AppearanceData
+    from wordreel.lab.training.appearance.recipe import AppearanceRecipe
 
 
 def check_picture_options(
@@ -64,15 +64,15 @@ def load_data(
     recipe: AppearanceRecipe, options: DataOptions, pack: PackOptions, device: str
 ) -> AppearanceData:
     """Decode the files that the options name, or load a pack; say how much there is."""
-    from wordreel.training.loop import pick_device
+    from wordreel.lab.training.loop import pick_device
 
     picked = pick_device(device)
     if pack.packed is not None:
-        from wordreel.training.appearance.pack_file import load_pictures
+        from wordreel.lab.training.appearance.pack_file import load_pictures
 
         data = load_pictures(pack.packed, recipe)
     else:
-        from wordreel.training.appearance.read_pictures import prepare_pictures
+        from wordreel.lab.training.appearance.read_pictures import prepare_pictures
 
         videos = load_videos(recipe, options)
         data = prepare_pictures(recipe, videos, device=picked, on_progress=counter("files read"))
@@ -87,7 +87,7 @@ def load_data(
 
 def pack_data(recipe: AppearanceRecipe, options: DataOptions, device: str, path: Path) -> None:
     """Write the decoded, encoded data to one file."""
-    from wordreel.training.appearance.pack_file import save_pictures
+    from wordreel.lab.training.appearance.pack_file import save_pictures
 
     save_pictures(path, recipe, load_data(recipe, options, PackOptions(), device))
     typer.echo(f"wrote {printable(path)}: {path.stat().st_size / 1e6:.1f} MB")

@@ -12,7 +12,7 @@ import typer
 from wordreel.cli.common import OnOption
 
 if TYPE_CHECKING:
-    from wordreel.training.open_data import LibrarySource
+    from wordreel.lab.training.open_data import LibrarySource
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class DataOptions:
 
     def library_sources(self) -> list[LibrarySource]:
         """One for each library; an option given once is for all of them."""
-        from wordreel.training.open_data import LibrarySource
+        from wordreel.lab.training.open_data import LibrarySource
 
         folders = self.library or []
         captions, split, ids, share = (
@@ -120,7 +120,7 @@ class DataOptions:
 
     def validation_sources(self) -> list[LibrarySource]:
         """The library to validate on, by default the first; none where no option names one."""
-        from wordreel.training.open_data import LibrarySource
+        from wordreel.lab.training.open_data import LibrarySource
 
         if not self.library or not (self.val_library or self.val_captions or self.val_split or self.val_ids):
             return []

@@ -14,9 +14,9 @@ from wordreel.cli.common import printable
 from wordreel.errors import NextStep, TrainingError
 
 if TYPE_CHECKING:
-    from wordreel.training.open_data import TrainingPairs
-    from wordreel.training.progress import TrainCallback, TrainProgress
-    from wordreel.training.recipe import Recipe
+    from wordreel.lab.training.open_data import TrainingPairs
+    from wordreel.lab.training.progress import TrainCallback, TrainProgress
+    from wordreel.lab.training.recipe import Recipe
 
 LINE_EVERY = 60.0  # seconds between lines within an epoch, where standard error is no terminal
 LONGEST = 360_000.0  # seconds; longer estimates are no estimates
@@ -24,8 +24,8 @@ LONGEST = 360_000.0  # seconds; longer estimates are no estimates
 
 def check_out_folders(folders: Iterable[Path], resume: bool, overwrite: bool) -> None:
     """Before any work: the folders can be written to, and no earlier run is overwritten by mistake."""
-    from wordreel.training.run_lock import check_writable
-    from wordreel.training.state import FILE
+    from wordreel.lab.training.run_lock import check_writable
+    from wordreel.lab.training.state import FILE
 
     for folder in folders:
         check_writable(folder)
@@ -41,7 +41,7 @@ def check_out_folders(folders: Iterable[Path], resume: bool, overwrite: bool) ->
 
 def print_data_summary(recipe: Recipe, opened: TrainingPairs) -> None:
     """How much data there is, and what a user wants to know before hours of training."""
-    from wordreel.training.logs import tensorboard_installed
+    from wordreel.lab.training.logs import tensorboard_installed
 
     train, val = opened.train, opened.val
     parts = [f"{len(train):,} videos, {int(train.counts.sum()):,} captions"]
@@ -84,7 +84,7 @@ def progress_printer() -> TrainCallback:
 
 def progress_line(now: TrainProgress) -> str:
     """
-    >>> from wordreel.training.progress import TrainProgress
+    >>> from wordreel.lab.training.progress import TrainProgress
     >>> progress_line(TrainProgress("training", 120, 2400, epoch=3, epochs=60, loss=0.4119, recall=23.08,
     ...                             steps_per_second=108.6, seconds_left=21))
     'epoch 3/60 · step 120/2400 · loss 0.412 · R@geo 23.1 · 109 steps/s · 0:21 left'

@@ -12,15 +12,15 @@ from wordreel.cli.common import print_json, printable
 from wordreel.errors import NextStep, TrainingError
 
 if TYPE_CHECKING:
-    from wordreel.training.recipe import Recipe
-    from wordreel.training.training_data import TrainingData
+    from wordreel.lab.training.recipe import Recipe
+    from wordreel.lab.training.training_data import TrainingData
 
 
 def load_space(path: Path, name: str, changes: Sequence[str]) -> dict[str, Any]:
     """Read a search space and check it against the recipe."""
-    from wordreel.training import recipe as recipes
-    from wordreel.training.search import import_optuna
-    from wordreel.training.search_space import check_space, read_space
+    from wordreel.lab.training import recipe as recipes
+    from wordreel.lab.training.search import import_optuna
+    from wordreel.lab.training.search_space import check_space, read_space
 
     import_optuna()
     space = read_space(path)
@@ -39,9 +39,9 @@ def run_search(
     as_json: bool,
 ) -> None:
     """Search, and print the best trial's values as the options that repeat it."""
-    from wordreel.training import recipe as recipes
-    from wordreel.training.loop import train
-    from wordreel.training.search import search
+    from wordreel.lab.training import recipe as recipes
+    from wordreel.lab.training.loop import train
+    from wordreel.lab.training.search import search
 
     if data.val is None:
         raise TrainingError(

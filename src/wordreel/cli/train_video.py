@@ -18,9 +18,9 @@ from wordreel.cli.train_options import (
 )
 
 if TYPE_CHECKING:
-    from wordreel.training.appearance.recipe import AppearanceRecipe
-    from wordreel.training.video.recipe import VideoRecipe
-    from wordreel.training.video.video_pairs import VideoData, VideoSource
+    from wordreel.lab.training.appearance.recipe import AppearanceRecipe
+    from wordreel.lab.training.video.recipe import VideoRecipe
+    from wordreel.lab.training.video.video_pairs import VideoData, VideoSource
 
 
 def check_video_options(
@@ -53,7 +53,7 @@ def check_video_options(
 
 def load_videos(recipe: VideoRecipe | AppearanceRecipe, options: DataOptions) -> VideoData:
     """Find the files and captions that the options name, and say how many there are."""
-    from wordreel.training.video.video_pairs import open_videos
+    from wordreel.lab.training.video.video_pairs import open_videos
 
     data = open_videos(recipe, *_sources(recipe, options))
     parts = [f"{len(data.train):,} videos, {int(data.train.pairs.counts.sum()):,} captions"]
@@ -68,7 +68,7 @@ def load_videos(recipe: VideoRecipe | AppearanceRecipe, options: DataOptions) ->
 def _sources(
     recipe: VideoRecipe | AppearanceRecipe, options: DataOptions
 ) -> tuple[list[VideoSource], list[VideoSource]]:
-    from wordreel.training.video.video_pairs import VideoSource
+    from wordreel.lab.training.video.video_pairs import VideoSource
 
     if options.data is not None:
         folder = options.videos[0] if options.videos else None

@@ -12,7 +12,7 @@ from wordreel.cli.common import JsonOption, counter, default_library, long_time,
 from wordreel.cli.evaluate_inputs import CaptionSource
 
 if TYPE_CHECKING:
-    from wordreel.training.tune.tune import TuneResult
+    from wordreel.lab.training.tune.tune import TuneResult
 
 NAMED = 3  # how many of the names that the library does not have are printed
 COUNTED = {  # what each stage counts

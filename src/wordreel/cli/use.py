@@ -16,7 +16,7 @@ from wordreel.progress import Progress
 
 if TYPE_CHECKING:
     from wordreel.api import Library
-    from wordreel.models.convert.checkpoint_file import ConversionOptions
+    from wordreel.models.conversion import ConversionOptions
     from wordreel.search.use import UseResult
     from wordreel.weights.backbones import InstallPlan, Precision
 
@@ -85,7 +85,7 @@ def use(
     Example: wordreel use trained_model.pth --text GoogleNews-vectors-negative300.bin
     """
     from wordreel.api import Library
-    from wordreel.models.convert.checkpoint_file import ConversionOptions
+    from wordreel.models.conversion import ConversionOptions
 
     opened = Library(library, create=False)
     if model is not None and list_all:

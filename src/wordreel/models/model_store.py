@@ -18,10 +18,11 @@ from wordreel.atomic import atomic_write, make_dir, sync_dir, sync_file
 from wordreel.errors import LibraryError, NextStep, WeightsCorrupt, WeightsMissing, WordreelError
 from wordreel.library.store import MODEL_SETTING, SOURCE_SETTING, LibraryStore
 from wordreel.models.base import CheckpointModel, Model
+from wordreel.models.laboratory import open_trained
 from wordreel.weights.store import WeightStore
 
 if TYPE_CHECKING:
-    from wordreel.models.clip.zero_shot import ZeroShot
+    from wordreel.models.zero_shot import ZeroShot
     from wordreel.nets.clip.backbone import Backbone
 
 DEFAULT = "reel"  # the model that comes with wordreel
@@ -104,7 +105,7 @@ def open_named(library: Path, weights: WeightStore, key: str) -> Model | None:
 
 def open_zero_shot(weights: WeightStore, name: str) -> ZeroShot:
     """The model of an installed backbone."""
-    from wordreel.models.clip.zero_shot import ZeroShot
+    from wordreel.models.zero_shot import ZeroShot
 
     return ZeroShot(weights, *open_backbone(weights, name))
 
@@ -121,7 +122,7 @@ def open_backbone(weights: WeightStore, name: str) -> tuple[Backbone, str]:
 
 def backbone_in_use(store: LibraryStore, weights: WeightStore) -> str | None:
     """The backbone whose frame embeddings the library's model reads; an error if it is not installed."""
-    from wordreel.models.clip.weighted import BACKBONE
+    from wordreel.models.weighted import BACKBONE
     from wordreel.weights.backbones import installed
 
     key = in_use(store)
@@ -148,7 +149,7 @@ def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
         from wordreel.models.reel.model import Reel
 
         return Reel(weights, folder / WEIGHTS)
-    from wordreel.models.clip.weighted import BACKBONE, WeightedZeroShot, read_card
+    from wordreel.models.weighted import BACKBONE, WeightedZeroShot, read_card
 
     if (card := read_card(folder / WEIGHTS)) is not None:
         return WeightedZeroShot(weights, *open_backbone(weights, str(card[BACKBONE])), folder / WEIGHTS)
@@ -157,19 +158,7 @@ def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
             f"{folder} is an appearance network, which computes features and does not search",
             NextStep("write it as the file of the appearance expert", f"export {folder}"),
         )
-    try:
-        from wordreel.models.checkpoint import TrainedModel
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "torch":
-            raise
-        raise needs_torch(folder) from None
-    return TrainedModel(folder, weights)
-
-
-def needs_torch(path: Path) -> WordreelError:
-    return WordreelError(
-        f"{path} is a trained model, which needs torch", NextStep("run: pip install 'wordreel[train]'")
-    )
+    return open_trained(folder, weights)
 
 
 def model_kind(path: Path) -> str | None:

@@ -25,12 +25,12 @@ from wordreel.library.track_store import is_object_address, open_tracks
 from wordreel.models.base import Model
 from wordreel.models.model_store import in_use, open_named
 from wordreel.scale.executor import Executor
-from wordreel.scale.fit import has_mergeable_states, spans
 from wordreel.search.embedding import embed_tracks, embedding_cache
 from wordreel.types import Bool, Clip, Float32, Int64, QueryEmbedding
 from wordreel.weights.store import WeightStore
 
 VIDEOS = 16  # embedded by one call
+PER_WORKER = 4  # blocks of a bank, so that a slow worker holds up little
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class LibraryWorkers:
             yield [(tracks, clips) for tracks, (_, clips) in zip(named, some, strict=True)]
 
     def encode(self, blocks: Iterable[Sequence[str]]) -> Iterator[list[QueryEmbedding]]:
-        """`wordreel.evaluate.library.EncodeBlocks`."""
+        """`wordreel.lab.evaluate.library.EncodeBlocks`."""
         return self.executor.map(_encode, ((self.open_model, tuple(block)) for block in blocks))
 
     def fit(self, queries: Int64, vectors: BankEmbeddings, gallery: Gallery, method: Method) -> State:
@@ -154,3 +154,18 @@ def _encode(open_model: Callable[[], Model], texts: Sequence[str]) -> list[Query
 
 def _fit(files: _GalleryFiles, vectors: BankEmbeddings, method: Method) -> State:
     return fit_queries(np.asarray(vectors.ids), vectors, files.open(), method)
+
+
+def has_mergeable_states(method: Method) -> bool:
+    """Whether a bank can be fitted in blocks of its queries."""
+    return method.streaming and len(method.banks) == 1 and not method.transductive
+
+
+def spans(rows: int, workers: int) -> list[tuple[int, int]]:
+    """Blocks of rows for so many workers, several for each.
+
+    >>> spans(10, 1)
+    [(0, 3), (3, 6), (6, 9), (9, 10)]
+    """
+    step = max(1, -(-rows // (PER_WORKER * workers)))
+    return [(start, min(start + step, rows)) for start in range(0, rows, step)]

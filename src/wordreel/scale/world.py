@@ -1,6 +1,6 @@
 """Run a function as one world of processes, as torchrun does, on the workers of an executor.
 
-`wordreel.training.distributed` finds its world in the environment, whoever set it there.
+`wordreel.lab.training.distributed` finds its world in the environment, whoever set it there.
 """
 
 from __future__ import annotations

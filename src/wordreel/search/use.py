@@ -13,7 +13,8 @@ from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
 from wordreel.library.store import MODEL_SETTING, SOURCE_SETTING, LibraryStore
 from wordreel.models import model_store
 from wordreel.models.base import CheckpointModel, Model
-from wordreel.models.convert.checkpoint_file import ConversionOptions
+from wordreel.models.conversion import ConversionOptions
+from wordreel.models.laboratory import convert_published
 from wordreel.progress import ProgressCallback
 from wordreel.search.embedding import embed_library
 from wordreel.search.use_backbone import ConfirmDownload, prepare_backbone
@@ -112,16 +113,10 @@ def _save(store: LibraryStore, weights: WeightStore, checkpoint: CheckpointModel
 @contextmanager
 def _converted(store: LibraryStore, path: Path, options: ConversionOptions) -> Iterator[Path]:
     """A published checkpoint as a checkpoint folder, for as long as the library takes to copy it."""
-    try:
-        from wordreel.models.convert.convert_checkpoint import convert_checkpoint
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "torch":
-            raise
-        raise model_store.needs_torch(path) from None
     folder = store.path / CONVERTED
     shutil.rmtree(folder, ignore_errors=True)  # of a conversion that was killed
     try:
-        convert_checkpoint(path, folder, options, lambda family, dims: library_names(store, family, dims))
+        convert_published(path, folder, options, lambda family, dims: library_names(store, family, dims))
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from wordreel.banks.embedded_bank import EmbeddedBank
+from wordreel.hubness.bins import occurrence_edges
 from wordreel.hubness.measures import k_occurrence, measure_hubness
 from wordreel.index.exact import ExactIndex
 from wordreel.index.topk import topk_ids
-from wordreel.plots.bins import occurrence_edges
 from wordreel.search.scoring import PLAIN, FittedNorm
 from wordreel.types import Int64
 

@@ -10,17 +10,17 @@ from tests.fuzz.engine import Session, Target
 from tests.fuzz.mutations import WORDS, mutate_json, mutate_text
 
 from wordreel.banks.sources import from_log
-from wordreel.datasets import captioned_folder, json_address
-from wordreel.datasets.annotation_files import read_id_list
-from wordreel.datasets.caption_table import read_caption_table
-from wordreel.evaluate.beir import read_texts as read_beir
-from wordreel.evaluate.trec import read_qrels, read_run, run_ranks
+from wordreel.lab.datasets import captioned_folder, json_captions
+from wordreel.lab.datasets.annotation_files import read_id_list
+from wordreel.lab.datasets.caption_table import read_caption_table
+from wordreel.lab.evaluate.beir import read_texts as read_beir
+from wordreel.lab.evaluate.trec import read_qrels, read_run, run_ranks
+from wordreel.lab.training import recipe
+from wordreel.lab.training.appearance.recipe import is_appearance_recipe
+from wordreel.lab.training.appearance.recipe import load as load_appearance
+from wordreel.lab.training.video.recipe import is_video_recipe
+from wordreel.lab.training.video.recipe import load as load_video
 from wordreel.search.caption_files import read_texts
-from wordreel.training import recipe
-from wordreel.training.appearance.recipe import is_appearance_recipe
-from wordreel.training.appearance.recipe import load as load_appearance
-from wordreel.training.video.recipe import is_video_recipe
-from wordreel.training.video.recipe import load as load_video
 
 Reader = Callable[[Path], object]
 TOML = (b"[model]", b"[", b"]", b"=", b"''", b'"""', b"1979-05-27", b"0x_", b"inf", b"[[a]]", b"a.b.c")
@@ -53,8 +53,8 @@ CAPTIONS: tuple[tuple[str, bytes, Reader], ...] = (
     (".csv", b'path,caption,start,end,split\na.mp4,a man,0,2.5,x\nb.mp4,"rain, x",,,y\n', read_caption_table),
     (".tsv", b"file\tcaption\na.mp4\ta man sings\n", read_caption_table),
     (".jsonl", b'{"path": "a.mp4", "caption": "a man sings", "start": 0, "end": 2}\n', read_caption_table),
-    (".json", b'{"a": ["red", "blue"], "b": "green"}', lambda path: json_address.read_captions_at(str(path))),
-    (".json", b'{"x": {"test": ["a", "b", 3]}}', lambda p: json_address.read_ids(f"{p}:x.test")),
+    (".json", b'{"a": ["red", "blue"], "b": "green"}', lambda p: json_captions.read_captions_at(str(p))),
+    (".json", b'{"x": {"test": ["a", "b", 3]}}', lambda p: json_captions.read_ids(f"{p}:x.test")),
     (".txt", b"video1\nvideo2\n", read_id_list),
     (".json", b'[{"caption": "a dog"}, "two", ["three"]]', lambda path: read_texts(str(path))),
     (".jsonl", b'{"caption": "a dog"}\n"two"\n', lambda path: read_texts(str(path))),

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from wordreel.models.config import ExpertConfig
+from wordreel.lab.models.config import ExpertConfig
+from wordreel.lab.models.registry import reel
 from wordreel.models.reel.class_inputs import class_track, is_class_input, recognisers, track_of
 from wordreel.models.reel.model import Reel
-from wordreel.models.registry import reel
 from wordreel.types import Clip, Track
 from wordreel.weights.store import WeightStore
 

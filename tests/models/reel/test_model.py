@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from wordreel.lab.models.registry import reel
 from wordreel.lru_cache import LRUCache
 from wordreel.models.reel.model import PICTURES, Reel
-from wordreel.models.registry import reel
 from wordreel.types import Clip, Track
 from wordreel.weights.store import WeightStore
 

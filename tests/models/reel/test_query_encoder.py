@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from wordreel.errors import WeightsCorrupt
+from wordreel.lab.models.text.minilm import minilm_network
 from wordreel.models.reel import checkpoint, model, query_encoder
 from wordreel.models.reel.model import Reel
 from wordreel.models.reel.query_encoder import QueryEncoder
-from wordreel.models.text.minilm import minilm_network
 from wordreel.types import Clip, Track
 from wordreel.weights.store import WeightStore
 
@@ -37,8 +37,8 @@ def test_the_network_is_its_layers_in_torch(reel):
     """In 8 bits and without padding, against the same weights in 32 bits."""
     torch = pytest.importorskip("torch")
     arrays, card = query_encoder.read()
-    from wordreel.models.config import MINILM
-    from wordreel.models.text.bert import Bert
+    from wordreel.lab.models.config import MINILM
+    from wordreel.lab.models.text.bert import Bert
 
     whole = minilm_network().state_dict()
     slow = Bert(replace(MINILM, layers=card["layers"])).eval()

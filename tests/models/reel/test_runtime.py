@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from wordreel.errors import WeightsError
+from wordreel.lab.models.registry import reel
 from wordreel.models.reel.checkpoint import ReelCheckpoint, export, from_state, load
 from wordreel.models.reel.runtime import embed_sentences, embed_videos
 from wordreel.models.reel.segments import scaled, segments
-from wordreel.models.registry import reel
 from wordreel.types import Clip, Track
 from wordreel.weights.quantise import dequantise, quantise
 
@@ -20,9 +20,9 @@ WHOLE = Clip("content", 0.0, 10.0, True)
 @pytest.fixture(scope="module")
 def module():
     """The real size, with random weights, scales and biases."""
-    from wordreel.models.build import build
-    from wordreel.training.settings import StartSettings
-    from wordreel.training.start import init_weights
+    from wordreel.lab.models.build import build
+    from wordreel.lab.training.settings import StartSettings
+    from wordreel.lab.training.start import init_weights
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -100,7 +100,7 @@ def test_the_buffers_are_those_of_the_rows(module):
 
 
 def test_video_side(module, checkpoint):
-    from wordreel.models.collate import clip_rows, collate
+    from wordreel.lab.models.collate import clip_rows, collate
 
     videos = [*some_tracks(np.random.default_rng(0), 12), {}]
     rows = [{name: clip_rows(track, WHOLE) for name, track in tracks.items()} for tracks in videos]
@@ -146,11 +146,11 @@ TEXTS = ["a dog runs over the grass", "unbelievable!", "a man in a red shirt pla
 
 def test_a_training_folder_and_its_export_answer_as_the_module_does(module, tmp_path):
     """The folder to 1e-5; the export, whose matrices are bytes, to a cosine of 0.99."""
-    from wordreel.models.batch import TokenBatch
-    from wordreel.models.checkpoint import save
-    from wordreel.models.collate import clip_rows, collate
+    from wordreel.lab.models.batch import TokenBatch
+    from wordreel.lab.models.checkpoint import save
+    from wordreel.lab.models.collate import clip_rows, collate
+    from wordreel.lab.models.text.tokenizers import open_tokenizer
     from wordreel.models.reel.model import Reel
-    from wordreel.models.text.tokenizers import open_tokenizer
     from wordreel.weights.store import WeightStore
 
     tokens, mask = open_tokenizer(CONFIG.text).encode(TEXTS)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tests.models.clip import slow_papers
+from tests.lab.models.clip import slow_papers
 
 from wordreel.errors import WeightsError
 from wordreel.nets.clip.clip2video_head import clip2video_shapes, join

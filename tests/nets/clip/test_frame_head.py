@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tests.models.clip import slow_clip as slow
+from tests.lab.models.clip import slow_clip as slow
 
 from wordreel.errors import WeightsError
 from wordreel.nets.clip.config import BackboneConfig, FrameHeadConfig
@@ -41,12 +41,12 @@ def test_equals_the_slow_head(kind, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_equals_the_trained_module(kind):
     torch = pytest.importorskip("torch")
-    from tests.models.clip.tiny import shake
-    from tests.models.clip.tiny_config import HEADS as HERE
-    from tests.models.clip.tiny_config import tiny_clip
+    from tests.lab.models.clip.tiny import shake
+    from tests.lab.models.clip.tiny_config import HEADS as HERE
+    from tests.lab.models.clip.tiny_config import tiny_clip
 
-    from wordreel.models.clip.clip4clip import Clip4Clip
-    from wordreel.models.clip.config import Clip4ClipConfig
+    from wordreel.lab.models.clip.clip4clip import Clip4Clip
+    from wordreel.lab.models.clip.config import Clip4ClipConfig
 
     module = Clip4Clip(Clip4ClipConfig(tiny_clip(DIM), kind, layers=LAYERS, max_frames=4, max_words=8)).eval()
     shake(module)

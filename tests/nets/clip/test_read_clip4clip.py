@@ -2,8 +2,8 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from tests.models.clip import published_clip4clip as published
-from tests.models.clip import slow_clip as slow
+from tests.lab.models.clip import published_clip4clip as published
+from tests.lab.models.clip import slow_clip as slow
 from tests.nets.clip import tiny
 
 from wordreel.errors import WeightsError
@@ -52,7 +52,7 @@ def test_towers_and_head_give_the_published_video_vector(header, tmp_path):
 
 
 def test_a_training_here_brings_its_configuration():
-    from wordreel.models.clip.config import Clip4ClipConfig
+    from wordreel.lab.models.clip.config import Clip4ClipConfig
 
     inferred, _ = backbone_of("x", published.state("seqTransf"))
     facts = asdict(Clip4ClipConfig(inferred, "transformer", max_frames=7, max_words=9))
@@ -93,11 +93,11 @@ def test_a_published_file_is_a_backbone(tmp_path):
 
 def test_a_clip2video_is_a_backbone_whose_vectors_are_twice_as_long(tmp_path):
     pytest.importorskip("torch")
-    from tests.models.clip.tiny_config import tiny_clip
+    from tests.lab.models.clip.tiny_config import tiny_clip
 
-    from wordreel.models import checkpoint
-    from wordreel.models.clip.build import build_video_text
-    from wordreel.models.clip.config import Clip2VideoConfig
+    from wordreel.lab.models import checkpoint
+    from wordreel.lab.models.clip.build import build_video_text
+    from wordreel.lab.models.clip.config import Clip2VideoConfig
 
     trained = Clip2VideoConfig(tiny_clip(), layers=1, centres=3, global_weight=0.4, max_words=8, max_frames=4)
     model = build_video_text(trained)
@@ -113,11 +113,11 @@ def test_a_clip2video_is_a_backbone_whose_vectors_are_twice_as_long(tmp_path):
 
 def test_a_training_is_a_backbone(tmp_path):
     pytest.importorskip("torch")
-    from tests.models.clip.tiny_config import tiny_clip
+    from tests.lab.models.clip.tiny_config import tiny_clip
 
-    from wordreel.models import checkpoint
-    from wordreel.models.clip.build import build_video_text
-    from wordreel.models.clip.config import Clip4ClipConfig
+    from wordreel.lab.models import checkpoint
+    from wordreel.lab.models.clip.build import build_video_text
+    from wordreel.lab.models.clip.config import Clip4ClipConfig
 
     model = build_video_text(Clip4ClipConfig(tiny_clip(), "transformer", layers=1, max_words=8, max_frames=4))
     checkpoint.save(tmp_path / "run" / "best", model, "toy")

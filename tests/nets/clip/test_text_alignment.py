@@ -8,11 +8,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.models.clip.tiny import captions, shake  # noqa: E402
-from tests.models.clip.tiny_config import HEADS, tiny_clip  # noqa: E402
+from tests.lab.models.clip.tiny import captions, shake  # noqa: E402
+from tests.lab.models.clip.tiny_config import HEADS, tiny_clip  # noqa: E402
 
-from wordreel.models.clip.clip2video import Clip2Video  # noqa: E402
-from wordreel.models.clip.config import Clip2VideoConfig  # noqa: E402
+from wordreel.lab.models.clip.clip2video import Clip2Video  # noqa: E402
+from wordreel.lab.models.clip.config import Clip2VideoConfig  # noqa: E402
 from wordreel.nets.clip.clip2video_head import join  # noqa: E402
 from wordreel.nets.clip.config import FrameHeadConfig  # noqa: E402
 from wordreel.nets.clip.layouts import to_huggingface  # noqa: E402

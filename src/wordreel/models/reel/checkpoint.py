@@ -19,8 +19,8 @@ import numpy as np
 from wordreel.atomic import atomic_write
 from wordreel.checksum import file_sha256
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
-from wordreel.models.config import MINILM, ReelConfig, from_json, to_json
-from wordreel.models.registry import reel
+from wordreel.lab.models.config import MINILM, ReelConfig, from_json, to_json
+from wordreel.lab.models.registry import reel
 from wordreel.types import Float32
 from wordreel.weights.mapped_arrays import map_safetensors
 from wordreel.weights.quantise import dequantise, quantise

@@ -19,6 +19,7 @@ import numpy as np
 
 from wordreel.cores import cores
 from wordreel.experts.base import Recogniser
+from wordreel.lab.models.registry import reel
 from wordreel.models.base import CheckpointModel, EmbeddedClip, Evidence, Explanation
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel.checkpoint import SHIPPED, load
@@ -27,7 +28,6 @@ from wordreel.models.reel.own_words import OwnWords
 from wordreel.models.reel.runtime import ROW, embed_sentences, embed_videos
 from wordreel.models.reel.segments import overlapping, scaled, segments
 from wordreel.models.reel.text_encoder import text_encoder
-from wordreel.models.registry import reel
 from wordreel.nets.runtime import accelerated, threads
 from wordreel.nets.sentences import SentenceEncoder
 from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track

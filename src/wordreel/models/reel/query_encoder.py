@@ -114,7 +114,7 @@ class QueryEncoder:
 
 def build(store: WeightStore, path: Path) -> bytes:
     """The network in 8 bits: `input_ids`, `attention_mask [n, tokens]` to unit `bridge`, `reel [n, 384]`."""
-    from wordreel.models.text.minilm import minilm_weights
+    from wordreel.lab.models.text.minilm import minilm_weights
     from wordreel.nets.bert import HEADS as ATTENTION_HEADS
     from wordreel.nets.bert import build_with_heads
     from wordreel.nets.quantise import quantise_products

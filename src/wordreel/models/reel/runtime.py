@@ -3,7 +3,7 @@
     x ← x + attention(LN x),   x ← x + W₂ gelu(W₁ LN x + b₁) + b₂,   out = unit(Wₒ x₀ + bₒ)
 
 Tokens are `W_e token + b_e + kind_e`; the first one is learned. Padding takes no part in the attention. The
-torch module that is trained is `models/reel/module.py`; `models/reel/checkpoint.py` maps its names to these.
+torch module that is trained is `lab/models/reel.py`; `models/reel/checkpoint.py` maps its names to these.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from wordreel.models.config import ReelConfig
+from wordreel.lab.models.config import ReelConfig
 from wordreel.nets.bert_numpy import gelu
 from wordreel.types import Bool, Float32
 

@@ -16,7 +16,7 @@ def text_encoder(store: WeightStore, checkpoint: ReelCheckpoint) -> SentenceEnco
     """The encoder of a checkpoint. Its network is built once and stored beside the weights."""
     path = store.root / "derived" / f"reel-{network_name(checkpoint)}.onnx"
     if not path.exists():
-        from wordreel.models.text.minilm import minilm_weights
+        from wordreel.lab.models.text.minilm import minilm_weights
         from wordreel.nets.bert import HEADS, build
 
         write_shared(path, build({**minilm_weights(store), **checkpoint.encoder}, HEADS).SerializeToString())

@@ -5,7 +5,7 @@ global ones, and those of the alignment block. One inner product of them end to 
 
     video [√w g, √(1 − w) g'],   caption [√w c, √(1 − w) c']
 
-`models/clip/clip2video.py` is what is trained.
+`lab/models/clip/clip2video.py` is what is trained.
 """
 
 from __future__ import annotations

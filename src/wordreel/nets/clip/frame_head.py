@@ -7,7 +7,7 @@ With embeddings f of the clip's frames, at most `frames` of them and evenly spac
     transformer  v = mean head of blocks(f + positions) + f
 
 and CLIP2Video's (`clip2video_head`), whose vectors are twice as long. Weights have the names of the published
-checkpoints. `models/clip/clip4clip.py` is what is trained.
+checkpoints. `lab/models/clip/clip4clip.py` is what is trained.
 """
 
 from __future__ import annotations

@@ -1,0 +1,73 @@
+"""Read a published CE, MoEE or MMT checkpoint: its arrays, and the trainer's configuration if present.
+
+Nothing is unpickled: both come through the restricted reader of `wordreel.weights`, which runs no code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from wordreel.errors import WeightsError
+from wordreel.weights.torch_file import named_arrays, read_checkpoint
+from wordreel.weights.torch_unpickler import OpaqueText
+
+CONFIG = "config.json"  # what the published trainers save beside a checkpoint
+
+
+@dataclass(frozen=True)
+class PublishedCheckpoint:
+    """The arrays of a checkpoint by their published names, and the trainer's settings (empty if unknown)."""
+
+    path: Path
+    arrays: Mapping[str, NDArray[Any]]
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: Path, config: Path | None = None) -> PublishedCheckpoint:
+        content = read_checkpoint(path, skip_unknown=True)
+        arrays = {
+            key.removeprefix("module."): value for key, value in named_arrays(content, path.name).items()
+        }
+        beside = path.with_name(CONFIG)
+        settings = _inside(content)
+        if config is not None or (not settings and beside.is_file()):
+            settings = _read_json(config or beside)
+        return cls(path, arrays, settings)
+
+    def has(self, start: str) -> bool:
+        return any(key.startswith(start) for key in self.arrays)
+
+    def setting(self, *keys: str, default: Any = None) -> Any:
+        """A value of the trainer's configuration by its path; `default` where it is not there."""
+        value: Any = self.settings
+        for key in keys:
+            if not isinstance(value, Mapping) or key not in value:
+                return default
+            value = value[key]
+        return value
+
+
+def _inside(content: Any) -> Mapping[str, Any]:
+    """The configuration that a checkpoint carries: a plain mapping, or an object that holds one."""
+    config = content.get("config") if isinstance(content, dict) else None
+    if isinstance(config, OpaqueText):
+        config = config.state.get("_config") if isinstance(config.state, dict) else None
+    return config if isinstance(config, dict) else {}
+
+
+def _read_json(path: Path) -> Mapping[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise WeightsError(f"{path} cannot be read as a configuration: {error}") from None
+    if not isinstance(value, dict) or "inherit_from" in value:
+        raise WeightsError(
+            f"{path} is not a complete configuration; give the config.json of the training run"
+        )
+    return value

@@ -1,0 +1,261 @@
+"""Published checkpoints of models on CLIP's towers, both ways: `pytorch_model.bin.N`, a plain state dict.
+
+Modules have the published names, so that a checkpoint is checked key by key against the module and copied.
+TS2-Net's differ in a few places (`ts2net`), and published ones carry two parts that nothing uses.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from wordreel.atomic import atomic_write
+from wordreel.errors import NextStep, WeightsError
+from wordreel.lab.checkpoints import ts2net
+from wordreel.lab.models.checkpoint import save
+from wordreel.lab.models.clip.build import build_video_text
+from wordreel.lab.models.clip.config import (
+    Clip2VideoConfig,
+    Clip4ClipConfig,
+    Clip4ClipMode,
+    TS2NetConfig,
+    VideoTextConfig,
+)
+from wordreel.lab.models.clip.ts2net import stretched
+from wordreel.lab.models.clip.video_text import VideoTextModel
+from wordreel.nets.checkpoint import check, unwrapped
+from wordreel.nets.clip import read_clip4clip
+from wordreel.nets.clip.clip2video_head import CENTRES, MATRIX, row_count
+from wordreel.nets.clip.frame_head import BLOCKS, POSITIONS
+from wordreel.nets.clip.infer_config import infer_config
+from wordreel.nets.clip.layouts import to_huggingface
+from wordreel.weights.torch_file import read_state_dict
+
+Arrays = Mapping[str, NDArray[Any]]
+TIGHT_BLOCKS = "cross.transformer.resblocks"
+MAX_FRAMES, MAX_WORDS = 12, 32  # of models published for short videos
+
+
+def load_published(path: Path, config: VideoTextConfig | None = None) -> VideoTextModel:
+    """A module with the weights of a published checkpoint in float32, in evaluation mode.
+
+    Args:
+        path: The checkpoint; it is read without running anything in it.
+        config: What the checkpoint is of; None infers it, with the released code's behaviour.
+
+    Raises:
+        WeightsError: The checkpoint is not of this configuration; the message names the key.
+    """
+    return module_from(path.name, read_state_dict(path), config)
+
+
+def module_from(name: str, arrays: Arrays, config: VideoTextConfig | None = None) -> VideoTextModel:
+    """`load_published` for arrays that are already read."""
+    arrays = unwrapped(arrays)
+    config = config or infer_video_text(name, arrays)
+    if isinstance(config, TS2NetConfig):
+        arrays = _with_positions(ts2net.own_names(arrays), config.positions)
+    with torch.device("meta"):
+        module = build_video_text(config)
+    shapes = {key: tuple(value.shape) for key, value in module.state_dict().items()}
+    check(arrays, shapes, {}, given=name, expected=f"a {config.kind} checkpoint of its configuration")
+    state = {key: torch.from_numpy(np.array(value, np.float32)) for key, value in arrays.items()}
+    module.load_state_dict(state, assign=True)
+    return module.eval()
+
+
+def infer_video_text(
+    name: str,
+    arrays: Arrays,
+    mode: Clip4ClipMode = "released",
+    max_frames: int | None = None,
+    max_words: int | None = None,
+    frame_rate: float | None = None,
+) -> VideoTextConfig:
+    """Return the configuration of a checkpoint, from its names and shapes.
+
+    They do not tell how many frames and words the model was trained with: 12 and 32 on MSR-VTT, MSVD and
+    LSMDC, which None assumes, 64 and 64 on ActivityNet and DiDeMo. For `frame_rate` None see
+    `read_clip4clip.frame_rate`.
+    """
+    if not read_clip4clip.is_clip4clip(arrays):
+        if any(key.startswith(("visual.", "vision_model.")) for key in arrays):
+            raise WeightsError(
+                f"{name} is CLIP itself, without a head over frames",
+                NextStep("search with it, or start a training from it", f"use {name}"),
+            )
+        raise WeightsError(f"{name} is not a model on CLIP's towers: it has no weights under clip.visual")
+    try:
+        config = _inferred(name, arrays, mode, max_frames, max_words)
+        return config if frame_rate is None else replace(config, frame_rate=frame_rate)
+    except ValueError as error:  # a configuration that cannot be
+        raise WeightsError(f"{name} cannot be converted: {error}") from None
+
+
+def _inferred(
+    name: str, arrays: Arrays, mode: Clip4ClipMode, max_frames: int | None, max_words: int | None
+) -> VideoTextConfig:
+    towers, head = read_clip4clip.split(ts2net.own_names(arrays))
+    patch = towers.pop(read_clip4clip.PATCH_3D, None)
+    kind = read_clip4clip.head_name(head)
+    layers = read_clip4clip.count_blocks(head, TIGHT_BLOCKS if kind == "tight" else BLOCKS)
+    backbone = infer_config(name, to_huggingface(towers))
+    max_frames = MAX_FRAMES if max_frames is None else max_frames
+    max_words = min(MAX_WORDS, backbone.text.length) if max_words is None else max_words
+    if kind == "clip2video" or kind == "ts2net":
+        if mode == "released-2021":
+            raise ValueError("the mode released-2021 is CLIP4Clip's; use released or paper")
+        if kind == "clip2video":
+            centres = row_count(head, CENTRES)
+            return Clip2VideoConfig(
+                backbone,
+                "mlp" if MATRIX in head else "attention",
+                layers,
+                centres,
+                max_frames=max_frames,
+                frame_rate=read_clip4clip.frame_rate(kind, centres),
+                max_words=max_words,
+                mode=mode,
+            )
+        return TS2NetConfig(
+            backbone,
+            layers,
+            len(ts2net.shifted_blocks(arrays)),
+            positions=max(row_count(head, POSITIONS), max_frames * (1 + TS2NetConfig.patches)),
+            max_frames=max_frames,
+            max_words=max_words,
+            mode=mode,
+        )
+    return Clip4ClipConfig(
+        backbone,
+        kind,
+        "2d" if patch is None else "3d",
+        layers or Clip4ClipConfig.layers,
+        max_frames=max_frames,
+        max_words=max_words,
+        mode=mode,
+    )
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What a published checkpoint was and how it is used; `notes` say what was assumed and what was changed.
+
+    `head` and `patch` are CLIP4Clip's, "" for other models.
+    """
+
+    kind: str
+    parameters: int
+    head: str
+    patch: str
+    mode: str
+    max_frames: int
+    max_words: int
+    frame_rate: float
+    notes: tuple[str, ...]
+
+
+def convert_video_text(
+    path: Path,
+    folder: Path,
+    *,
+    mode: Clip4ClipMode = "released",
+    max_frames: int | None = None,
+    max_words: int | None = None,
+    frame_rate: float | None = None,
+    name: str | None = None,
+) -> Conversion:
+    """Write a published checkpoint as a checkpoint folder, which training starts from.
+
+    Args:
+        path: The published file; nothing in it is run.
+        folder: Where the checkpoint folder is written.
+        mode: "released" computes as the published repository does today, "paper" as the paper says,
+            "released-2021" as CLIP4Clip's repository did until July 2021.
+        max_frames: Frames of a video that the model is used with. None: 12.
+        max_words: Tokens of a caption, with both end tokens. None: 32.
+        frame_rate: Frames a second. None: 1; of CLIP2Video 2.5, or 5 with VATEX's 7 centres.
+        name: What the model is called. None: its kind.
+    """
+    arrays = unwrapped(read_state_dict(path))
+    config = infer_video_text(path.name, arrays, mode, max_frames, max_words, frame_rate)
+    module = module_from(path.name, arrays, config)
+    save(folder, module, name or config.kind, {"converted_from": path.name})
+    assumed = {
+        f"{config.max_frames} frames (--frames)": max_frames,
+        f"{config.max_words} words (--words)": max_words,
+        f"a frame rate of {config.frame_rate:g} a second (--frame-rate)": frame_rate,
+    }
+    notes = [f"assumed {each}" for each, given in assumed.items() if given is None]
+    return Conversion(
+        config.kind,
+        sum(p.numel() for p in module.parameters()),
+        config.head if isinstance(config, Clip4ClipConfig) else "",
+        config.patch if isinstance(config, Clip4ClipConfig) else "",
+        config.mode,
+        config.max_frames,
+        config.max_words,
+        config.frame_rate,
+        (*notes, *_notes(arrays, config)),
+    )
+
+
+def _notes(arrays: Arrays, config: VideoTextConfig) -> Iterator[str]:
+    yield from (f"mode {config.mode}: {effect}" for effect in batch_effects(config))
+    if not isinstance(config, TS2NetConfig):
+        return
+    if unused := sorted({key.partition(".")[0] for key in ts2net.unused_parts(arrays)}):
+        yield f"left out {' and '.join(unused)}, which the published program carries and does not use"
+    rows = len(arrays[POSITIONS])
+    if rows < config.positions:
+        yield f"stretched the table of {rows} positions to {config.positions}, for {config.max_frames} frames"
+
+
+def batch_effects(config: VideoTextConfig) -> Iterator[str]:
+    """Say how similarities depend on more than caption and video.
+
+    >>> list(batch_effects(Clip4ClipConfig(head="transformer", mode="released-2021")))
+    ['the embedding of a video depends on the other videos of its batch']
+    """
+    if isinstance(config, TS2NetConfig):
+        if config.tiled_mask:
+            yield "the embedding of a video depends on the longest video of its batch"
+        if config.noisy_inference:
+            yield "similarities change from run to run"
+    elif isinstance(config, Clip2VideoConfig):
+        if config.mode == "released":
+            yield "the embedding of a video depends on the other videos of its batch"
+    elif config.mode == "released-2021" and config.head in ("transformer", "tight"):
+        yield "the embedding of a video depends on the other videos of its batch"
+
+
+def save_published(path: Path, module: VideoTextModel, unused: Arrays | None = None) -> None:
+    """Write the state dict that the published code loads, as a whole or not at all.
+
+    `unused` is a published TS2-Net's state, whose parts that nothing uses are written too.
+    """
+    state = OrderedDict((key, value.detach().cpu().float()) for key, value in module.state_dict().items())
+    if isinstance(module.config, TS2NetConfig):
+        state = OrderedDict(ts2net.published_names(state, module.config.shifted_blocks))
+        for key, value in ts2net.unused_parts(unwrapped(unused or {})).items():
+            state[key] = torch.from_numpy(np.array(value, np.float32))
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    atomic_write(path, buffer.getvalue())
+
+
+def _with_positions(arrays: Arrays, rows: int) -> Arrays:
+    """A longer table of positions where the configuration has more than the checkpoint."""
+    table = arrays.get(POSITIONS)
+    if table is None or table.ndim != 2 or len(table) >= rows:
+        return arrays
+    longer = stretched(torch.from_numpy(np.array(table, np.float32)), rows)
+    return {**arrays, POSITIONS: longer.numpy()}

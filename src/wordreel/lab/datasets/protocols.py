@@ -1,0 +1,145 @@
+"""Evaluation protocols: the items, captions and rules behind a published figure.
+
+Each is a small file in `protocols/`; to add one, add a file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import resources
+from typing import Any
+
+from wordreel.errors import DatasetError
+from wordreel.lab.datasets.types import Split
+
+RULES = ("all", "one", "paragraph", "none")
+V2T = ("ce", "clip")
+TIES = ("average",)
+MODALITIES = ("video", "image", "audio")
+
+
+@dataclass(frozen=True)
+class EvaluationProtocol:
+    """What a figure is measured on, and how.
+
+    `rule`: the queries are every caption ("all"), the first of each item ("one"), all of an item joined
+    ("paragraph"), or pictures ("none"). `v2t`: a video's rank is that of its best caption among all captions
+    ("ce"), or that of its caption group among all groups, each ranked by its best caption ("clip"); None if
+    the protocol has no video-to-text direction. `ties`: equal scores share their mean rank. `folds`: figures
+    are means over this many equal parts of the items.
+    """
+
+    name: str
+    title: str
+    dataset: str
+    split: str
+    rule: str
+    t2v: bool
+    v2t: str | None
+    recall: tuple[int, ...]
+    ties: str = "average"
+    items: int | None = None  # as published; None if unknown
+    captions: int | None = None
+    limit: int | None = None  # captions per item, from the first
+    modality: str = "video"
+    folds: int | None = None
+    papers: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def names() -> list[str]:
+    """The names of all protocols.
+
+    >>> "msrvtt-1k-a" in names()
+    True
+    """
+    return sorted(path.name[:-5] for path in _folder().iterdir() if path.name.endswith(".toml"))
+
+
+def load(name: str) -> EvaluationProtocol:
+    """Load a protocol by name.
+
+    Args:
+        name: One of `names()`.
+
+    Returns:
+        The protocol.
+
+    Raises:
+        DatasetError: There is no such protocol; the error suggests close names.
+
+    >>> load("msrvtt-full").items, load("msrvtt-full").rule
+    (2990, 'all')
+    """
+    if name not in names():
+        close = get_close_matches(name.lower(), names(), n=4, cutoff=0.4)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names())}"
+        raise DatasetError(f"there is no protocol {name!r}; {hint}")
+    return parse(name, (_folder() / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def parse(name: str, text: str) -> EvaluationProtocol:
+    """Parse a protocol file and check every field."""
+    try:
+        fields = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DatasetError(f"protocol {name}: {error}") from None
+
+    def take(key: str, is_valid: Callable[[Any], bool], default: Any = ...) -> Any:
+        if key not in fields and default is not ...:
+            return default
+        if key not in fields or not is_valid(value := fields.pop(key)):
+            raise DatasetError(f"protocol {name}: {key!r} is missing or invalid")
+        return value
+
+    protocol = EvaluationProtocol(
+        name=name,
+        title=take("title", _is_text),
+        dataset=take("dataset", _is_text),
+        split=take("split", _is_text),
+        rule=take("rule", lambda v: v in RULES),
+        t2v=take("t2v", lambda v: isinstance(v, bool)),
+        v2t=take("v2t", lambda v: v in V2T, None),
+        recall=tuple(take("recall", lambda v: _is_list(v, _is_count) and v == sorted(set(v)))),
+        ties=take("ties", lambda v: v in TIES, "average"),
+        items=take("items", _is_count, None),
+        captions=take("captions", _is_count, None),
+        limit=take("limit", _is_count, None),
+        modality=take("modality", lambda v: v in MODALITIES, "video"),
+        folds=take("folds", _is_count, None),
+        papers=tuple(take("papers", lambda v: _is_list(v, _is_text))),
+        notes=tuple(take("notes", lambda v: _is_list(v, _is_text), [])),
+    )
+    if fields:
+        raise DatasetError(f"protocol {name}: unknown {', '.join(map(repr, fields))}")
+    return protocol
+
+
+def deviations(protocol: EvaluationProtocol, split: Split) -> tuple[str, ...]:
+    """How a split differs from what the protocol was published on; reported beside every figure."""
+    captions = sum(len(item.captions) for item in split.items)
+    counts = (("items", len(split.items), protocol.items), ("captions", captions, protocol.captions))
+    return tuple(
+        f"{count:,} {what} instead of {published:,}"
+        for what, count, published in counts
+        if published is not None and count != published
+    )
+
+
+def _folder() -> Any:
+    return resources.files("wordreel.lab.datasets") / "protocols"
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_list(value: object, is_valid: Callable[[object], bool]) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(is_valid, value))

@@ -1,0 +1,129 @@
+"""Read captions by name or by file: the entry point to every dataset, protocol and caption file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from wordreel.errors import DatasetError, NextStep
+from wordreel.json_address import is_json_address
+from wordreel.lab.datasets import (
+    activitynet,
+    audiocaps,
+    captioned_folder,
+    coco,
+    cub,
+    didemo,
+    flickr,
+    lsmdc,
+    msrvtt,
+    msvd,
+    protocols,
+    queryd,
+    sop,
+    vatex,
+)
+from wordreel.lab.datasets.annotation_files import AnnotationFile
+from wordreel.lab.datasets.caption_rules import apply_rule
+from wordreel.lab.datasets.caption_table import is_caption_table, read_caption_table
+from wordreel.lab.datasets.json_captions import read_captions_at
+from wordreel.lab.datasets.types import Split
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset with published annotation files."""
+
+    title: str
+    splits: tuple[str, ...]
+    files: tuple[AnnotationFile, ...]
+    read: Callable[[Path, str], Split]
+
+
+DATASETS = {
+    "msrvtt": Dataset("MSR-VTT", msrvtt.SPLITS, msrvtt.FILES, msrvtt.read),
+    "msvd": Dataset("MSVD", msvd.SPLITS, msvd.FILES, msvd.read),
+    "lsmdc": Dataset("LSMDC", lsmdc.SPLITS, lsmdc.FILES, lsmdc.read),
+    "didemo": Dataset("DiDeMo", didemo.SPLITS, didemo.FILES, didemo.read),
+    "activitynet": Dataset("ActivityNet Captions", activitynet.SPLITS, activitynet.FILES, activitynet.read),
+    "vatex": Dataset("VATEX", vatex.SPLITS, vatex.FILES, vatex.read),
+    "queryd": Dataset("QuerYD", queryd.SPLITS, queryd.FILES, queryd.read),
+    "audiocaps": Dataset("AudioCaps", audiocaps.SPLITS, audiocaps.FILES, audiocaps.read),
+    "coco": Dataset("COCO captions", coco.SPLITS, coco.FILES, coco.read),
+    "flickr8k": Dataset("Flickr8k", flickr.SPLITS, flickr.FILES_8K, flickr.read_8k),
+    "flickr30k": Dataset("Flickr30k", flickr.SPLITS, flickr.FILES_30K, flickr.read_30k),
+    "cub": Dataset("CUB-200-2011", cub.SPLITS, cub.FILES, cub.read),
+    "sop": Dataset("Stanford Online Products", sop.SPLITS, sop.FILES, sop.read),
+}
+
+
+def read(source: str | Path, split: str | None = None, folder: Path | None = None) -> Split:
+    """Read captions from a dataset, a protocol or a file.
+
+    Args:
+        source: With `folder`, the name of a dataset (every caption, with times if the annotations have
+            them) or of a protocol (its split and caption rule). Without, a caption table (.csv, .tsv,
+            .jsonl), a JSON file or an address in one (`FILE.json:key`), or a folder with `captions.json`.
+        split: The split to read; None reads a protocol's own split, or all captions of a file.
+        folder: The folder of the dataset's annotation files.
+
+    Returns:
+        The items in the dataset's order, with their captions.
+
+    Raises:
+        DatasetError: The source or the split is unknown, or a file is missing or malformed.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     table = Path(folder) / "captions.csv"
+    ...     _ = table.write_text("path,caption\\na.mp4,a man sings\\na.mp4,somebody sings\\n")
+    ...     read(table).captions
+    {'a.mp4': ['a man sings', 'somebody sings']}
+    """
+    if folder is not None:
+        return _read_named(str(source), split, folder)
+    path = Path(source)
+    if is_json_address(str(source)):
+        return read_captions_at(str(source), split)
+    if is_caption_table(path):
+        return read_caption_table(path, split)
+    if path.is_dir():
+        if not captioned_folder.is_captioned(path):
+            raise DatasetError(
+                f"{path} has no {captioned_folder.CAPTIONS}",
+                NextStep(f"name the dataset it holds: {', '.join(DATASETS)}"),
+            )
+        return captioned_folder.read(path, split)
+    if str(source) in _names():
+        raise DatasetError(
+            f"{source} is a dataset without a folder", NextStep("give the folder of its annotation files")
+        )
+    raise DatasetError(
+        f"{source} is neither a caption file (.csv, .tsv, .jsonl, .json), nor a folder, nor a dataset"
+    )
+
+
+def _read_named(name: str, split: str | None, folder: Path) -> Split:
+    protocol = protocols.load(name) if name in protocols.names() else None
+    dataset = protocol.dataset if protocol else name
+    if dataset not in DATASETS:
+        close = get_close_matches(name.lower(), _names(), n=4, cutoff=0.4)
+        raise DatasetError(
+            f"there is no dataset or protocol {name!r}; "
+            f"{'did you mean ' + ' or '.join(close) + '?' if close else 'there are ' + ', '.join(_names())}"
+        )
+    split = split or (protocol.split if protocol else None)
+    if captioned_folder.is_captioned(folder):
+        result = captioned_folder.read(folder, split, dataset)
+    elif split is None:
+        splits = ", ".join(DATASETS[dataset].splits)
+        raise DatasetError(f"{name} has several splits", NextStep(f"choose one of {splits}"))
+    else:
+        result = DATASETS[dataset].read(folder, split)
+    return apply_rule(result, protocol.rule, protocol.limit) if protocol else result
+
+
+def _names() -> list[str]:
+    return sorted({*DATASETS, *protocols.names()})

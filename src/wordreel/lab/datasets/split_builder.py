@@ -1,0 +1,91 @@
+"""Build a split from ids and captions, and report every item that has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from wordreel.errors import DatasetError
+from wordreel.lab.datasets.types import Caption, Item, Missing, Split
+
+CaptionsById = dict[str, list[Caption]]
+
+MAX_SECONDS = 1e9
+
+
+def add_caption(
+    captions: CaptionsById, item: str, text: object, where: str, start: object = None, end: object = None
+) -> None:
+    """Append a caption to an item's. A blank caption only makes the item known.
+
+    >>> captions: CaptionsById = {}
+    >>> add_caption(captions, "video1", " a man sings ", "list, line 1")
+    >>> add_caption(captions, "video1", "", "list, line 2")
+    >>> captions
+    {'video1': [Caption(text='a man sings', start=None, end=None)]}
+    """
+    if not isinstance(text, str):
+        raise DatasetError(f"{where}: the caption of {item!r} is {type(text).__name__}, not text")
+    if not item:
+        raise DatasetError(f"{where}: a caption without an id")
+    own = captions.setdefault(item, [])
+    if clean := text.strip():
+        own.append(Caption(encodable(clean), *parse_span(start, end, where)))
+
+
+def parse_span(start: object, end: object, where: str) -> tuple[float | None, float | None]:
+    """Start and end in seconds, in order: some published annotations have them reversed."""
+    first, last = parse_seconds(start, where), parse_seconds(end, where)
+    if first is not None and last is not None and first > last:
+        first, last = last, first
+    return first, last
+
+
+def parse_seconds(value: object, where: str) -> float | None:
+    """A finite, non-negative number of seconds, or None."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DatasetError(f"{where}: a time is {type(value).__name__}, not a number of seconds")
+    if not 0 <= value < MAX_SECONDS:  # also false for NaN
+        raise DatasetError(f"{where}: {value} is no time; times are seconds from the start")
+    return float(value)
+
+
+def encodable(text: str) -> str:
+    """The text with lone surrogates replaced, which UTF-8 cannot encode."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def build_split(
+    dataset: str,
+    split: str,
+    ids: Iterable[str],
+    captions: Mapping[str, Sequence[Caption]],
+    source: Path,
+    paths: Mapping[str, str] | None = None,
+    missing: Iterable[Missing] = (),
+) -> Split:
+    """The items with their captions. Items without captions stay in the gallery, and `missing` says so."""
+    items = tuple(
+        Item(item, tuple(captions.get(item, ())), (paths or {}).get(item)) for item in dict.fromkeys(ids)
+    )
+    if not items:
+        raise DatasetError(f"{source} has nothing for split {split!r} of {dataset}")
+    bare = [item.id for item in items if not item.captions]
+    if len(bare) == len(items):
+        raise DatasetError(
+            f"none of the {len(items)} items of {dataset} {split} has a caption in {source}; the first is "
+            f"{bare[0]!r}. The list and the captions are not of one dataset"
+        )
+    notes = list(missing)
+    if bare:
+        examples = ", ".join(bare[:3] + ["…"] * bool(bare[3:]))
+        notes.append(
+            Missing(
+                f"captions of {len(bare)} of {len(items)} items ({examples})",
+                source,
+                "they stay in the gallery as distractors and have no queries",
+            )
+        )
+    return Split(dataset, split, items, tuple(notes))

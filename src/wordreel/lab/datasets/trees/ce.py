@@ -1,0 +1,268 @@
+"""The feature tree of Collaborative Experts: `data/<DATASET>/structured-symlinks`, one pickle per expert.
+
+    aggregated_{type}_{fps}fps_{px}px_stride{s}[_offset{o}][_inner_stride{i}]/{model}-{agg}[-logits][-tag].pickle
+    aggregated_{audio,face,ocr,speech}…/*.pickle        (file names differ from dataset to dataset)
+    aggregated_text_feats/*.pkl                         id → one [words, dim] array per caption
+    (QuerYD, AudioCaps: text_embeddings/, VATEX: text-embeddings/)
+    raw-captions.pkl, *_list*.txt, dict_youtube_mapping.pkl (MSVD: the id of the video → the name "vid12")
+
+Experts have the names of the published configurations: `imagenet.senet154.0`, `audio`, `face`. Other
+aggregations and strides of the same network append theirs: `imagenet.senet154.0.max`.
+
+MSR-VTT's 1k-B (the splits `miech-train` and `miech-test`) reads `face`, `audio`, `flow` and `antoine-rgb`
+from `antoine/`, where the other splits read `aggregated_…`; see `PickledTree.for_split`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from wordreel.errors import DatasetError, WordreelError
+from wordreel.lab.datasets.trees.feature_files import SUFFIXES, FeatureFile, read_mapping
+from wordreel.lab.datasets.trees.split_lists import SplitLists, pick_split
+from wordreel.lab.datasets.trees.track_conversion import as_rows, as_track
+from wordreel.lab.datasets.types import Missing, Split
+from wordreel.types import Absent, Float32, Track
+
+FOLDER = "structured-symlinks"
+MAPPING = "dict_youtube_mapping.pkl"
+TEXT_FOLDERS = ("aggregated_text_feats", "text_embeddings", "text-embeddings")
+FOLDER_EXPERTS = ("audio", "face", "ocr", "speech")  # their files lie in folders of their name
+CANONICAL = {  # the file that the published code reads where a folder has several
+    "Audio_MSRVTT_new.pickle": "audio",
+    "facefeats-avg.pickle": "face",
+    "face-avg.pickle": "face",
+    "face-max-with-blank-val.pickle": "face",
+    "ocr-raw.pickle": "ocr",
+    "ocr-w2v.pickle": "ocr",
+    "ocr-w2v.pkl": "ocr",
+    "ocr-feats.pkl": "ocr",
+    "speech-w2v.pickle": "speech",
+    "stt_w2v.pickle": "speech",
+    "goog_w2v-speech-raw.pickle": "speech",
+    "vggish-raw.pickle": "audio",
+    "vggish-audio-raw.pickle": "audio",
+    "vggish-raw.hickle": "audio",
+    "vggsound-raw.hickle": "vggsound",  # these three: AudioCaps, as AR-CE has it
+    "pann-raw.hickle": "pann",
+    "syncnet-raw.hickle": "syncnet",
+}
+MIECH = "miech-"  # the splits of 1k-B
+MIECH_DATASET = "1k-B"
+MIECH_FILES = {
+    "antoine-rgb": "antoine/resnet_features.pickle",
+    "audio": "antoine/audio_features.pickle",
+    "face": "antoine/facefeats-clone.pickle",
+    "flow": "antoine/flow_features.pickle",
+}
+EXPECTED = {  # expert → where the published downloads have it
+    "imagenet.resnext101_32x48d.0": "aggregated_imagenet_*/resnext101_32x48d-avg.pickle",
+    "imagenet.senet154.0": "aggregated_imagenet_*/senet154-avg.pickle",
+    "r2p1d.r2p1d-ig65m.0": "aggregated_r2p1d_*/r2p1d-ig65m-avg.pickle",
+    "i3d.i3d.0": "aggregated_i3d_*/i3d-avg.pickle",
+    "scene.densenet161.0": "aggregated_scene_*/densenet161-avg.pickle",
+    "face": "aggregated_face_feats/*",
+    "ocr": "aggregated_ocr_feats/*",
+    "audio": "aggregated_audio*/*",
+    "speech": "aggregated_speech*/*",
+}
+SILENT = ("audio", "speech")  # MSVD has no sound
+VISUAL = re.compile(r"aggregated_(?P<type>.+?)_\d+fps_\d+px_stride.*")
+MODEL = re.compile(r"(?P<model>.+?)-(?P<agg>avg|max|raw|ent|fixed_seg)(?P<more>-.+)?")
+TEXT_TAIL = re.compile(r"-(?:caption-)?(?:train|val|test|val_?1|val_?2)$|-feats$|-text$")
+TEXT_NAMES = {"w2v_MSRVTT_openAIGPT": "openai", "w2v_MSRVTT_transformer": "bertxl", "w2v_MSRVTT": "w2v"}
+
+
+@dataclass
+class PickledTree:
+    """A folder of pickled features. TeachText's tree extends it with teachers and caption masks."""
+
+    root: Path
+    dataset: str
+    kind: str = "ce"
+    expected: tuple[str, ...] = tuple(EXPECTED)
+    miech: bool = False  # whether the features are those of 1k-B
+    _expert_files: dict[str, FeatureFile] = field(default_factory=dict, repr=False)
+    _word_files: dict[str, list[FeatureFile]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def files(self) -> dict[str, Path]:
+        """Expert → file, sorted by expert."""
+        files = _experts(self.root)
+        if self.miech:
+            files = {expert: path for expert, path in files.items() if path.parent.name != "antoine"}
+            for expert, name in MIECH_FILES.items():
+                files.pop(expert, None)
+                if (self.root / name).is_file():
+                    files[expert] = self.root / name
+        return dict(sorted(files.items()))
+
+    @property
+    def experts(self) -> Sequence[str]:
+        return tuple(self.files)
+
+    @property
+    def missing(self) -> Sequence[Missing]:
+        locations = {**EXPECTED, **(MIECH_FILES if self.miech else {})}
+        silent = SILENT if self.dataset == "MSVD" else ()
+        without = "the other experts; models trained with this one see it as absent everywhere"
+        missing = [
+            Missing(f"features of {expert}", self.root / locations[expert], without)
+            for expert in self.expected
+            if expert not in self.files and expert not in silent
+        ]
+        return (*missing, *self.lists.missing)
+
+    @cached_property
+    def aliases(self) -> dict[str, str]:
+        """Item → the id that some files use for it (MSVD); empty for other datasets."""
+        path = self.root / MAPPING
+        return {item: str(name) for item, name in read_mapping(path).items()} if path.is_file() else {}
+
+    @cached_property
+    def lists(self) -> SplitLists:
+        return SplitLists(self.root, self.dataset, aliases=self.aliases)
+
+    def ids(self, expert: str) -> Sequence[str]:
+        return self._expert_file(expert).ids
+
+    def read(self, expert: str, item: str) -> Track | Absent:
+        file = self._expert_file(expert)
+        if item not in file:
+            return Absent(f"not in {file.path.name}")
+        try:
+            return as_track(file[item])
+        except DatasetError as error:
+            raise DatasetError(f"{item} in {file.path}: {error.message}", error.next_step) from None
+
+    def source(self, expert: str) -> str:
+        path = self._file(expert)
+        return f"{path.relative_to(self.root)}, {path.stat().st_size} bytes"
+
+    @property
+    def splits(self) -> Sequence[str]:
+        return self.lists.names
+
+    def split(self, name: str) -> Split:
+        return self.lists.split(name)
+
+    def for_split(self, split: str) -> Self:
+        """The tree with the features that the released code reads for a split.
+
+        1k-B's are a dataset of their own, `MSRVTT-1k-B`: its faces have another length than those of the
+        other splits, and the same video cannot have both under one name.
+        """
+        is_miech = pick_split(split, self.splits).startswith(MIECH)
+        return self._miech_tree if is_miech and not self.miech else self
+
+    @cached_property
+    def _miech_tree(self) -> Self:
+        return replace(self, dataset=f"{self.dataset}-{MIECH_DATASET}", miech=True, _expert_files={})
+
+    @cached_property
+    def text_files(self) -> dict[str, list[Path]]:
+        """Word features → their files (MSVD and ActivityNet have one per split)."""
+        files: dict[str, list[Path]] = {}
+        for folder in TEXT_FOLDERS:
+            for path in sorted((self.root / folder).glob("*")):
+                if path.suffix in SUFFIXES:
+                    stem = TEXT_NAMES.get(path.stem, TEXT_TAIL.sub("", path.stem))
+                    files.setdefault(stem, []).append(path)
+        return files
+
+    def caption_index(self, split: str) -> dict[str, int]:
+        return self.lists.caption_index(split)
+
+    @property
+    def word_feature_names(self) -> Sequence[str]:
+        return tuple(self.text_files)
+
+    def word_features(self, name: str, item: str) -> list[Float32]:
+        if name not in self.text_files:
+            known = ", ".join(self.text_files) or "none"
+            raise DatasetError(f"{self.root} has no word features {name!r}; it has {known}")
+        if name not in self._word_files:
+            self._word_files[name] = [FeatureFile(path, self.aliases) for path in self.text_files[name]]
+        for file in self._word_files[name]:
+            if item in file:
+                return [as_word_rows(value, item) for value in file[item]]
+        return []
+
+    def _file(self, expert: str) -> Path:
+        if expert not in self.files:
+            raise DatasetError(
+                f"{self.root} has no expert {expert!r}; it has {', '.join(self.files) or 'none'}"
+            )
+        return self.files[expert]
+
+    def _expert_file(self, expert: str) -> FeatureFile:
+        if expert not in self._expert_files:
+            self._expert_files[expert] = FeatureFile(self._file(expert), self.aliases)
+        return self._expert_files[expert]
+
+
+def open_ce(folder: Path, dataset: str | None = None) -> PickledTree:
+    """Open the tree at a dataset's folder, or at its `structured-symlinks`."""
+    root = folder / FOLDER if is_pickled_tree(folder / FOLDER) else folder
+    if not is_pickled_tree(root):
+        raise DatasetError(
+            f"{folder} is not a Collaborative Experts tree: it has no {FOLDER}/aggregated_… folders"
+        )
+    return PickledTree(root, dataset or dataset_from_path(root))
+
+
+def is_pickled_tree(root: Path) -> bool:
+    """Whether a folder holds CE's `aggregated_…` folders."""
+    return any(path.is_dir() for path in root.glob("aggregated_*"))
+
+
+def dataset_from_path(root: Path) -> str:
+    """The dataset's name: that of the last folder which is not part of a layout."""
+    inner = (FOLDER, "high-quality", "symlinked-feats", "vid_feat_files", "mult_h5", "data")
+    names = [name for name in root.resolve().parts if name not in inner and name != "/"]
+    return names[-1] if names else "dataset"
+
+
+def as_word_rows(value: object, item: str) -> Float32:
+    """`[words, dim]` of one caption; `[0, 0]` where the file has NaN."""
+    try:
+        rows = as_rows(value)
+    except WordreelError as error:
+        raise DatasetError(f"word features of {item}: {error.message}", error.next_step) from None
+    return np.zeros((0, 0), np.float32) if rows is None else rows.astype(np.float32)
+
+
+def _experts(root: Path) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    others: list[tuple[str, Path]] = []
+    for path in sorted([*root.glob("aggregated_*/*"), *root.glob("antoine/*")]):
+        if path.suffix not in SUFFIXES or path.parent.name in TEXT_FOLDERS:
+            continue
+        folder = path.parent.name.removeprefix("aggregated_")
+        expert = next((name for name in FOLDER_EXPERTS if folder.startswith(name)), None)
+        name = CANONICAL.get(path.name) or _visual_expert(path) or f"{folder}.{path.stem}"
+        if expert and name not in FOLDER_EXPERTS:
+            others.append((expert, path))
+        elif name in files:
+            files[f"{name}@{path.parent.name}"] = path
+        else:
+            files[name] = path
+    for name, path in others:  # files under other names: the expert itself if it has no canonical file
+        files[f"{name}.{path.stem}" if name in files else name] = path
+    return files
+
+
+def _visual_expert(path: Path) -> str | None:
+    folder, file = VISUAL.fullmatch(path.parent.name), MODEL.fullmatch(path.stem)
+    if folder is None or file is None:
+        return None
+    kind = "face" if folder["type"] == "facefeats" else folder["type"]
+    name = "face" if kind == "face" else f"{kind}.{file['model']}.0"
+    return name + ("" if file["agg"] == "avg" else f".{file['agg']}") + (file["more"] or "").replace("-", ".")

@@ -1,0 +1,95 @@
+"""TS2-Net (Liu et al., 2022, arXiv 2207.07852). Parameters have the names of the published checkpoints.
+
+    tokens   of each frame from the image tower, whose last blocks shift tokens between frames (`token_shift`)
+    chosen   of each frame the class token and the k most telling patches (`token_selection`)
+    h        blocks(chosen + positions) + chosen, at the class tokens
+    logits   exp(logit scale) · Σ_f w_f cos(caption, h_f), where w depends on the caption (`frame_weighting`)
+
+A video therefore has one vector per frame, and no single vector that a search could compare.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import interpolate, normalize
+
+from wordreel.errors import NextStep, WordreelError
+from wordreel.lab.models.clip.clip4clip import EPSILON, additive_mask, copy_blocks
+from wordreel.lab.models.clip.config import TS2NetConfig
+from wordreel.lab.models.clip.frame_weighting import frame_weighted_cosines
+from wordreel.lab.models.clip.token_selection import TokenSelection
+from wordreel.lab.models.clip.token_shift import shift_tokens
+from wordreel.lab.models.clip.towers import ClipTowers, Transformer
+from wordreel.lab.models.clip.video_text import CaptionBatch, Encoded, FrameBatch, VideoTextModel
+
+
+class TS2Net(VideoTextModel):
+    def __init__(self, config: TS2NetConfig) -> None:
+        super().__init__()
+        self.config: TS2NetConfig = config
+        dim, text = config.backbone.dim, config.backbone.text
+        shift = shift_anywhere if config.mode == "released" else shift_tokens
+        self.clip = ClipTowers(config.backbone, shifts=dict.fromkeys(config.shifted_blocks, shift))
+        self.frame_position_embeddings = nn.Embedding(config.positions, dim)
+        self.transformerClip = Transformer(dim, config.layers, text.heads, epsilon=EPSILON)
+        self.visual_token_selector = TokenSelection(
+            dim,
+            config.patches,
+            samples=config.samples,
+            sigma=config.sigma,
+            gradient=config.topk_gradient,
+            noisy=config.noisy_inference,
+        )
+        self.init_new_layers()
+        self.init_head()
+
+    def init_head(self) -> None:
+        """Positions and blocks from the text tower, where it has the size of the joint space."""
+        if self.config.backbone.text.width != self.config.backbone.dim:
+            return
+        with torch.no_grad():
+            table = stretched(self.clip.positional_embedding, self.config.positions)
+            self.frame_position_embeddings.weight.copy_(table)
+        copy_blocks(self.clip.transformer, self.transformerClip)
+
+    def encode_videos(self, frames: FrameBatch) -> Encoded:
+        """Unit vectors of the frames `[b, frames, dim]`, and which of them are real."""
+        count = frames.mask.shape[1] * (1 + self.config.patches)
+        if count > self.config.positions:
+            raise WordreelError(
+                f"{frames.mask.shape[1]} frames of {1 + self.config.patches} tokens need {count} positions; "
+                f"this model has {self.config.positions}",
+                NextStep("take fewer frames, or give the model more positions"),
+            )
+        tokens = self.clip.frame_tokens(frames.pixels, frames.mask).float()
+        chosen = self.visual_token_selector(tokens.flatten(0, 1)).view(len(tokens), count, -1)
+        placed = chosen + self.frame_position_embeddings.weight[:count]
+        mask = self._token_mask(frames.mask)
+        states = chosen + self.transformerClip(placed, additive_mask(mask)).float()
+        first = slice(None, None, 1 + self.config.patches)
+        return normalize(states[:, first], dim=-1), mask[:, first]
+
+    def encode_captions(self, captions: CaptionBatch) -> Encoded:
+        """Unit vectors `[q, dim]`."""
+        return (normalize(self.clip.texts(captions.ids).float(), dim=-1),)
+
+    def logits(self, captions: Encoded, videos: Encoded) -> Tensor:
+        return self.clip.scale() * frame_weighted_cosines(captions[0], *videos)
+
+    def _token_mask(self, mask: Tensor) -> Tensor:
+        """`[b, frames]` to `[b, frames · (1 + k)]`: each frame's bit for each of its tokens."""
+        each = 1 + self.config.patches
+        return mask.repeat(1, each) if self.config.tiled_mask else mask.repeat_interleave(each, dim=1)
+
+
+def shift_anywhere(tokens: Tensor, mask: Tensor | None) -> Tensor:
+    """The released shift: padding is a neighbour like any other frame."""
+    return shift_tokens(tokens)
+
+
+def stretched(table: Tensor, rows: int) -> Tensor:
+    """The first rows of a table of positions; more rows than it has are interpolated over all of it."""
+    if rows <= len(table):
+        return table[:rows]
+    return interpolate(table.T[None], size=rows, mode="linear", align_corners=True)[0].T

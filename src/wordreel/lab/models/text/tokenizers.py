@@ -1,0 +1,241 @@
+"""Caption tokenizers: text in, padded arrays of token ids or word vectors out.
+
+| `TextConfig.source` | tokens | needs |
+|---|---|---|
+| `minilm` | the embedded sentence encoder's vectors `[t, 384]`; its numbers if `words` is "bert" | – |
+| `minilm-sentence` | one vector: the sentence | – |
+| `wordpiece:FOLDER` | BERT's numbers, put as MMT's authors do, lower case | `vocab.txt` or `tokenizer.json` |
+| `tokenizer:FOLDER` | any tokenizer's numbers (GPT, GPT-2) | `tokenizer.json` |
+| `word2vec:FILE` | word vectors | the file |
+| a name or folder, `words="huggingface"` | that tokenizer's numbers | the transformers library |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.checksum import file_sha256
+from wordreel.errors import NextStep, WeightsError, WeightsMissing
+from wordreel.lab.models.config import TextConfig
+from wordreel.lab.models.text.preprocess import sentence, without_stop_words
+from wordreel.types import Bool
+from wordreel.weights.store import WeightStore
+
+TokenizeFunction = Callable[[Sequence[str]], list[NDArray[Any]]]
+WordPieceFunction = Callable[[Sequence[str]], tuple[list[NDArray[Any]], tuple[int, int]]]
+MAX_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True)
+class CaptionTokenizer:
+    """Turns captions into tokens. `fingerprint` changes whenever a token would.
+
+    Where a caption's tokens are those of its words between two marks, `pieces` gives the tokens of single
+    words, and the marks; `sentences` then says whether captions get a capital and a full stop.
+    """
+
+    rows: TokenizeFunction
+    fingerprint: str
+    most: int
+    keep_stop_words: bool = True
+    pieces: WordPieceFunction | None = None
+    sentences: bool = False
+
+    def encode(self, texts: Sequence[str]) -> tuple[NDArray[Any], Bool]:
+        """`tokens [q, t]` or `[q, t, dim]` and `mask [q, t]`, cut to `max_tokens`, padded with zeros."""
+        cleaned = [text[:MAX_CHARACTERS].encode("utf-8", "replace").decode() for text in texts]
+        if not self.keep_stop_words:
+            cleaned = [without_stop_words(text) for text in cleaned]
+        return padded([row[: self.most] if self.most else row for row in self.rows(cleaned)])
+
+
+def padded(rows: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Bool]:
+    """Arrays of any length as one, and which of its rows are real.
+
+    >>> padded([np.array([1, 2]), np.array([3])])[0].tolist()
+    [[1, 2], [3, 0]]
+    """
+    longest = max((len(row) for row in rows), default=0)
+    like = rows[0] if rows else np.zeros(0, np.float32)
+    tokens = np.zeros((len(rows), longest, *like.shape[1:]), like.dtype)
+    mask = np.zeros(tokens.shape[:2], bool)
+    for number, row in enumerate(rows):
+        tokens[number, : len(row)] = row
+        mask[number, : len(row)] = True
+    return tokens, mask
+
+
+def open_tokenizer(
+    text: TextConfig, folder: Path | None = None, store: WeightStore | None = None
+) -> CaptionTokenizer:
+    """The tokenizer that a configuration names; relative paths are relative to `folder`."""
+    if text.words == "huggingface":
+        return _huggingface(text)
+    kind, _, name = text.source.partition(":")
+    path = (folder or Path()) / name
+    if kind == "minilm-sentence":
+        from wordreel.nets.sentences import SentenceEncoder
+
+        encoder = SentenceEncoder(store)
+        return _with_limits(text, lambda texts: list(encoder.encode(texts)[:, None]), encoder.fingerprint)
+    if kind == "minilm":
+        minilm = MiniLMTokenizer(store or WeightStore(), text.max_tokens)
+        if text.words == "bert":
+            return replace(_with_limits(text, minilm.ids, minilm.fingerprint), pieces=minilm.pieces)
+        return _with_limits(text, minilm.vectors, minilm.fingerprint)
+    if kind in ("wordpiece", "tokenizer"):
+        tokenizer, facts = _tokenizer(path)
+        if kind == "wordpiece":
+            tokenizer, facts = _lowered(tokenizer, facts)
+            whole = _with_limits(text, lambda texts: _wordpieces(tokenizer, texts, text.max_tokens), facts)
+            return replace(whole, pieces=lambda words: _pieces(tokenizer, words), sentences=True)
+        return _with_limits(text, lambda texts: _ids(tokenizer, texts), facts)
+    if kind == "word2vec":
+        from wordreel.lab.models.text.word_vectors import read_word_vectors
+
+        if not path.is_file():
+            raise WeightsMissing(f"the word vectors {path} are missing", NextStep("put the file back"))
+        table = read_word_vectors(path)
+        return _with_limits(text, lambda texts: [table.look_up(one) for one in texts], file_sha256(path)[:16])
+    raise WeightsError(
+        f"captions of this model are {text.source!r} features computed elsewhere; it cannot encode new text",
+        NextStep("convert the checkpoint with what encodes its text", "use CHECKPOINT --text FILE_OR_FOLDER"),
+    )
+
+
+def text_files(folder: Path, text: TextConfig) -> tuple[str, ...]:
+    """The files of a checkpoint folder, relative to it, that its captions need."""
+    kind, _, path = text.source.partition(":")
+    if text.words == "huggingface" or not _inside(path):
+        return ()
+    names = {"wordpiece": ("tokenizer.json", "vocab.txt"), "tokenizer": ("tokenizer.json", "vocab.txt")}
+    wanted = [str(Path(path) / name) for name in names.get(kind, ())] or (
+        [path] if kind == "word2vec" else []
+    )
+    return tuple(name for name in wanted if (folder / name).is_file())
+
+
+def external_text(text: TextConfig) -> str:
+    """What captions need that is not in the checkpoint folder; empty if there is nothing."""
+    kind, _, path = text.source.partition(":")
+    if text.words == "huggingface":
+        return text.source
+    return "" if kind not in ("wordpiece", "tokenizer", "word2vec") or _inside(path) else path
+
+
+def _inside(name: str) -> bool:
+    path = Path(name)
+    return not path.is_absolute() and ".." not in path.parts
+
+
+def _with_limits(text: TextConfig, rows: TokenizeFunction, facts: str) -> CaptionTokenizer:
+    # Tokenizers with an end mark cut their own; the rest is cut here.
+    return CaptionTokenizer(rows, f"{text.source}:{facts}", text.max_tokens, text.stop_words)
+
+
+class MiniLMTokenizer:
+    """Tokens of the embedded sentence encoder: their numbers, or their vectors in the sentence."""
+
+    def __init__(self, store: WeightStore, most: int, batch: int = 64) -> None:
+        from tokenizers import Tokenizer
+
+        from wordreel.nets.sentences import WEIGHTS
+
+        self._store, self._batch = store, batch
+        self.fingerprint = store.source_hash(WEIGHTS)[:16]
+        self._tokenizer: Any = Tokenizer.from_file(str(store.file(WEIGHTS, "tokenizer.json")))
+        self._tokenizer.enable_truncation(most or 256)
+        self._tokenizer.no_padding()
+
+    @cached_property
+    def _network(self) -> Any:
+        from wordreel.lab.models.text.minilm import minilm_network
+
+        return minilm_network(self._store)
+
+    def ids(self, texts: Sequence[str]) -> list[NDArray[Any]]:
+        return [np.array(one.ids, np.int64) for one in self._tokenizer.encode_batch(list(texts))]
+
+    def pieces(self, words: Sequence[str]) -> tuple[list[NDArray[Any]], tuple[int, int]]:
+        return _pieces(self._tokenizer, words)
+
+    def vectors(self, texts: Sequence[str]) -> list[NDArray[Any]]:
+        import torch
+
+        ids = self.ids(texts)
+        order = sorted(range(len(ids)), key=lambda number: len(ids[number]))
+        vectors: dict[int, NDArray[Any]] = {}
+        for start in range(0, len(order), self._batch):
+            chosen = order[start : start + self._batch]
+            tokens, mask = padded([ids[number] for number in chosen])
+            with torch.no_grad():
+                states = self._network(torch.from_numpy(tokens), torch.from_numpy(mask)).numpy()
+            for row, number in enumerate(chosen):
+                vectors[number] = states[row, : len(ids[number])].copy()
+        return [vectors[number] for number in range(len(ids))]
+
+
+def _tokenizer(path: Path) -> tuple[Any, str]:
+    from tokenizers import BertWordPieceTokenizer, Tokenizer
+
+    whole, vocabulary = path / "tokenizer.json", path / "vocab.txt"
+    if whole.is_file():
+        tokenizer: Any = Tokenizer.from_file(str(whole))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return tokenizer, file_sha256(whole)[:16]
+    if vocabulary.is_file():
+        return BertWordPieceTokenizer(str(vocabulary), lowercase=True), file_sha256(vocabulary)[:16]
+    raise WeightsMissing(
+        f"no tokenizer.json or vocab.txt in {path}", NextStep("copy the tokenizer's file there")
+    )
+
+
+def _lowered(tokenizer: Any, facts: str) -> tuple[Any, str]:
+    """A tokenizer that reads small letters only, as MMT's does although its network knows capitals."""
+    from tokenizers.normalizers import BertNormalizer
+
+    if tokenizer.normalizer is not None and tokenizer.normalizer.normalize_str("A") == "a":
+        return tokenizer, facts
+    tokenizer.normalizer = BertNormalizer(lowercase=True)
+    return tokenizer, f"{facts}:lower"
+
+
+def _ids(tokenizer: Any, texts: Sequence[str]) -> list[NDArray[Any]]:
+    return [np.array(one.ids, np.int64) for one in tokenizer.encode_batch(list(texts))]
+
+
+def _pieces(tokenizer: Any, words: Sequence[str]) -> tuple[list[NDArray[Any]], tuple[int, int]]:
+    """Tokens of each word, which are its own whatever stands beside it, and the marks around a caption."""
+    before, after = tokenizer.encode("").ids
+    encoded = tokenizer.encode_batch(list(words), add_special_tokens=False)
+    return [np.array(one.ids, np.int64) for one in encoded], (before, after)
+
+
+def _wordpieces(tokenizer: Any, texts: Sequence[str], most: int) -> list[NDArray[Any]]:
+    """[CLS] … [SEP]; a caption that is cut ends in [SEP] all the same."""
+    rows = _ids(tokenizer, [sentence(text, most) for text in texts])
+    return [np.append(row[: most - 1], row[-1]) if most and len(row) > most else row for row in rows]
+
+
+def _huggingface(text: TextConfig) -> CaptionTokenizer:
+    from wordreel.lab.models.text.huggingface import library
+
+    tokenizer = library().AutoTokenizer.from_pretrained(text.source, local_files_only=True)
+    most = text.max_tokens or None
+    # TeachText reads with these two without the marks around a sentence.
+    plain = type(tokenizer).__name__.startswith(("T5", "XLNet"))
+    options = {"add_special_tokens": False} if plain else {}
+
+    def rows(texts: Sequence[str]) -> list[NDArray[Any]]:
+        encoded = tokenizer(list(texts), truncation=most is not None, max_length=most, **options)["input_ids"]
+        return [np.array(ids, np.int64) for ids in encoded]
+
+    return _with_limits(text, rows, "huggingface")

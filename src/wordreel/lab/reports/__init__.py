@@ -1,0 +1,1 @@
+"""Evaluation reports: tables, charts and pages."""

@@ -1,0 +1,146 @@
+"""Pair two results, query by query, where both are over the same queries and gallery."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wordreel.errors import EvaluationError, NextStep
+from wordreel.hubness import Direction
+from wordreel.lab.reports.report_files import SavedResult
+from wordreel.types import Float64, Int64
+
+NAMED = 3  # of the things that differ, these many are named
+
+
+@dataclass(frozen=True)
+class PairedRuns:
+    """One direction of two results; `groups` names each query's video, since captions of one are alike."""
+
+    direction: str
+    protocol: str | None
+    modality: str
+    label_a: str
+    label_b: str
+    ranks_a: Float64
+    ranks_b: Float64
+    groups: Int64 | None
+
+
+def pairs_of(
+    a: SavedResult, b: SavedResult, run_a: int | None = None, run_b: int | None = None
+) -> list[PairedRuns]:
+    """The plain runs of both in each direction that both have, or the requested runs (counted from 1)."""
+    check(a, b)
+    if run_a is None and run_b is None:
+        directions = [
+            direction
+            for direction in Direction
+            if _plain(a, direction) is not None and _plain(b, direction) is not None
+        ]
+        chosen = [(_plain(a, direction), _plain(b, direction)) for direction in directions]
+    else:
+        first = _numbered(a, run_a or 1)
+        direction = a.facts["runs"][first]["direction"]
+        chosen = [(first, _plain(b, direction) if run_b is None else _numbered(b, run_b))]
+    if not chosen or None in chosen[0]:
+        raise EvaluationError(
+            f"{a.name} and {b.name} have no direction in common; evaluate both the same direction"
+        )
+    return [_pair(a, b, i, j) for i, j in chosen if i is not None and j is not None]
+
+
+def check(a: SavedResult, b: SavedResult) -> None:
+    """Refuse results over different galleries or queries, and say what differs."""
+    bare = [saved.facts["measured"]["kind"] == "matrix" for saved in (a, b)]
+    if bare[0] != bare[1]:
+        raise EvaluationError(
+            f"{(a, b)[bare.index(True)].name} is of a bare matrix, which does not name its rows and columns; "
+            "evaluate both as matrices",
+            NextStep("save a library's matrix", "evaluate … --save SIMS.npy"),
+        )
+    if sorted(a.queries.videos) != sorted(b.queries.videos):
+        raise EvaluationError(
+            f"{a.name} and {b.name} have different galleries: {len(a.queries.videos)} and "
+            f"{len(b.queries.videos)} videos"
+            + _only(a, _without(a.queries.videos, b.queries.videos))
+            + _only(b, _without(b.queries.videos, a.queries.videos))
+        )
+    queries_a, queries_b = _queries(a), _queries(b)
+    if sorted(queries_a) != sorted(queries_b):
+        raise EvaluationError(
+            f"{a.name} and {b.name} have different queries: {len(queries_a)} and {len(queries_b)} captions"
+            + _only(a, [f"one of {video}" for video, _ in _without(queries_a, queries_b)])
+            + _only(b, [f"one of {video}" for video, _ in _without(queries_b, queries_a)])
+        )
+
+
+def _queries(saved: SavedResult) -> list[tuple[str, int]]:
+    videos = saved.queries.videos
+    return [
+        (videos[owner], key)
+        for owner, key in zip(saved.queries.owner.tolist(), saved.queries.keys.tolist(), strict=True)
+    ]
+
+
+def _without(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    known = set(others)
+    return [one for one in some if one not in known]
+
+
+def _only(saved: SavedResult, extra: Sequence[str]) -> str:
+    """Names some of what only one of the two has."""
+    if not extra:
+        return ""
+    more = f" and {len(extra) - NAMED} more" if len(extra) > NAMED else ""
+    return f"; only in {saved.name}: {', '.join(extra[:NAMED])}{more}"
+
+
+def _plain(saved: SavedResult, direction: Direction) -> int | None:
+    """The first run of a direction: plain ones come first."""
+    return next((n for n, run in enumerate(saved.facts["runs"]) if run["direction"] == direction), None)
+
+
+def _numbered(saved: SavedResult, number: int) -> int:
+    if not 1 <= number <= len(saved.ranks):
+        raise EvaluationError(f"{saved.name} has runs 1 to {len(saved.ranks)}, not {number}")
+    return number - 1
+
+
+def _pair(a: SavedResult, b: SavedResult, i: int, j: int) -> PairedRuns:
+    one, other = a.facts["runs"][i], b.facts["runs"][j]
+    if (one["direction"], one["protocol"]) != (other["direction"], other["protocol"]):
+        raise EvaluationError(
+            f"{a.name} is counted as {_way(one)} and {b.name} as {_way(other)}; that cannot be compared"
+        )
+    texts = one["direction"] == Direction.TEXT_TO_VIDEO
+    order_a, order_b = (_order(saved, texts) for saved in (a, b))
+    groups = None
+    if texts:
+        names = np.array(a.queries.videos)[a.queries.owner][order_a]
+        groups = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    return PairedRuns(
+        one["direction"],
+        one["protocol"],
+        one.get("modality", "video"),
+        one["postprocessing"],
+        other["postprocessing"],
+        a.ranks[i][order_a],
+        b.ranks[j][order_b],
+        groups,
+    )
+
+
+def _way(run: dict[str, Any]) -> str:
+    return f"{run['direction']} ({run['protocol']})" if run["protocol"] else str(run["direction"])
+
+
+def _order(saved: SavedResult, texts: bool) -> Int64:
+    """An order of the queries that does not depend on how the dataset was listed."""
+    names = np.array(saved.queries.videos)
+    if not texts:
+        return np.argsort(names, kind="stable")
+    return np.lexsort((saved.queries.keys, names[saved.queries.owner]))

@@ -1,0 +1,191 @@
+"""A result as files: PREFIX.json (facts), PREFIX.ranks.npz (every query's rank), .md, .tex and .html.
+
+The facts hold what is needed to make the numbers again: command, hashes of the inputs, versions, seeds. The
+ranks are what a later comparison needs (`compare`); they hold hashes of the texts, not the texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wordreel import __version__
+from wordreel.checksum import file_sha256
+from wordreel.errors import EvaluationError, NextStep
+from wordreel.lab.evaluate.runs import EvaluationRun
+from wordreel.lab.reports.report_analysis import QueryGroup
+from wordreel.lab.reports.tables import entry_of, latex, markdown, rows_of
+from wordreel.types import Array, Float64, Int64
+
+FORMAT = "wordreel result 1"
+
+
+@dataclass(frozen=True)
+class QueryKeys:
+    """The queries and the gallery: enough to tell whether two results can be compared."""
+
+    owner: Int64  # [captions] column of each caption's video
+    keys: Array  # [captions] uint32 hash of each text; of a bare matrix the number of the row
+    videos: tuple[str, ...]  # id of each column; of a bare matrix its number
+
+
+@dataclass(frozen=True)
+class SavedResult:
+    """A result read from its files; `ranks` has one array per run of the facts."""
+
+    name: str
+    facts: dict[str, Any]
+    queries: QueryKeys
+    ranks: tuple[Float64, ...]
+
+
+def queries_of(
+    owner: Int64, texts: Sequence[str] = (), videos: Sequence[str] = (), columns: int = 0
+) -> QueryKeys:
+    """Keys for texts and columns; numbers stand in where a matrix has no names."""
+    keys = [text_key(text) for text in texts] if texts else range(len(owner))
+    names = tuple(videos) or tuple(str(number) for number in range(columns))
+    return QueryKeys(owner, np.fromiter(keys, np.uint32, len(owner)), names)
+
+
+def digests(queries: QueryKeys) -> dict[str, str]:
+    """Hashes of the queries and of the gallery."""
+    asking = hashlib.sha256(queries.owner.astype("<i8").tobytes() + queries.keys.astype("<u4").tobytes())
+    gallery = hashlib.sha256("\n".join(queries.videos).encode("utf-8", "surrogatepass"))
+    return {"queries_sha256": asking.hexdigest(), "gallery_sha256": gallery.hexdigest()}
+
+
+def text_key(text: str) -> int:
+    """32 bits of the text's SHA-256: tells texts apart without giving them away.
+
+    >>> text_key("a dog") == text_key("a dog"), text_key("a dog") == text_key("a cat")
+    (True, False)
+    """
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:4], "big")
+
+
+def input_of(what: str, path: Path, name: str | None = None) -> dict[str, str]:
+    """One input as the facts list it, by its base name."""
+    return {"what": what, "name": Path(name or path).name, "sha256": file_sha256(path)}
+
+
+def facts_of(
+    title: str,
+    command: str,
+    inputs: Sequence[Mapping[str, str]],
+    measured: Mapping[str, Any],
+    runs: Sequence[EvaluationRun],
+    breakdown: Mapping[str, Sequence[QueryGroup]] | None = None,
+    seeds: Sequence[int] = (),
+) -> dict[str, Any]:
+    """Everything about a result but the ranks."""
+    return {
+        "format": FORMAT,
+        "title": title,
+        "command": command,
+        "versions": {
+            "wordreel": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+        },
+        "seeds": list(seeds),
+        "inputs": [dict(entry) for entry in inputs],
+        "measured": dict(measured),
+        "runs": [entry_of(run) for run in runs],
+        "breakdown": {
+            name: [group.entry() for group in groups] for name, groups in (breakdown or {}).items()
+        },
+    }
+
+
+def write(
+    prefix: Path, facts: Mapping[str, Any], runs: Sequence[EvaluationRun], queries: QueryKeys, page: str
+) -> list[Path]:
+    """Write all files of a result; returns them."""
+    written = write_tables(prefix, facts)
+    try:
+        written.append(beside(prefix, ".html"))
+        written[-1].write_text(page, encoding="utf-8", errors="replace")
+        written.append(beside(prefix, ".ranks.npz"))
+        with written[-1].open("wb") as file:
+            arrays: dict[str, Any] = {
+                "owner": queries.owner.astype(np.int32),
+                "keys": queries.keys,
+                "videos": np.array(queries.videos, np.str_),
+            }
+            arrays |= {f"ranks{number}": run.ranks.astype(np.float32) for number, run in enumerate(runs)}
+            np.savez_compressed(file, **arrays)
+    except OSError as error:
+        raise EvaluationError(f"{prefix}.* cannot be written: {error.strerror or error}") from None
+    return written
+
+
+def write_tables(prefix: Path, facts: Mapping[str, Any]) -> list[Path]:
+    """PREFIX.json with the facts, and their table as .md and .tex."""
+    rows = rows_of(facts["runs"])
+    texts = {
+        ".json": json.dumps(facts, indent=2, ensure_ascii=False) + "\n",
+        ".md": f"# {facts['title']}\n\n{markdown(rows)}\n`{facts['command']}`\n",
+        ".tex": latex(rows, f"{facts['title']}\n{facts['command']}"),
+    }
+    try:
+        prefix.parent.mkdir(parents=True, exist_ok=True)
+        for ending, text in texts.items():
+            beside(prefix, ending).write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise EvaluationError(f"{prefix}.* cannot be written: {error.strerror or error}") from None
+    return [beside(prefix, ending) for ending in texts]
+
+
+def read(prefix: Path) -> SavedResult:
+    """A result from its prefix, or from the name of its JSON file."""
+    prefix = prefix.with_suffix("") if prefix.suffix == ".json" else prefix
+    try:
+        facts = json.loads(beside(prefix, ".json").read_text(encoding="utf-8"))
+        if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+            raise EvaluationError(f"{prefix}.json is not a result of `wordreel evaluate --out`")
+        with np.load(beside(prefix, ".ranks.npz"), allow_pickle=False) as held:
+            queries = QueryKeys(
+                held["owner"].astype(np.int64), held["keys"], tuple(str(v) for v in held["videos"])
+            )
+            ranks = tuple(held[f"ranks{n}"].astype(np.float64) for n in range(len(facts["runs"])))
+        saved = SavedResult(prefix.name, facts, queries, ranks)
+        _check(saved)
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise EvaluationError(
+            f"no result can be read at {prefix}: {error}",
+            NextStep("write one", f"evaluate … --out {prefix}"),
+        ) from None
+    return saved
+
+
+def _check(saved: SavedResult) -> None:
+    """The facts and the ranks may come from different runs: they must fit."""
+    keys, videos = saved.queries, len(saved.queries.videos)
+    if keys.owner.ndim != 1 or keys.owner.shape != keys.keys.shape:
+        raise ValueError("every query has an owner and a key")
+    if len(keys.owner) and not 0 <= keys.owner.min() <= keys.owner.max() < videos:
+        raise ValueError("queries belong to videos that are not there")
+    if not isinstance(saved.facts["measured"]["kind"], str):
+        raise ValueError("the facts do not name what they measure")
+    for run, ranks in zip(saved.facts["runs"], saved.ranks, strict=True):
+        wanted = len(keys.owner) if run["direction"] == "t2v" else videos
+        if ranks.shape != (wanted,) or not {"protocol", "postprocessing"} <= set(run):
+            raise ValueError("the ranks are not those of the runs")
+
+
+def beside(prefix: Path, ending: str) -> Path:
+    """The file of a result with this ending; a dot in the prefix is part of its name.
+
+    >>> beside(Path("v1.2"), ".json").name
+    'v1.2.json'
+    """
+    return prefix.with_name(prefix.name + ending)

@@ -1,0 +1,275 @@
+"""A dataset's features as tensors that batches are gathered from by number: no copies, workers or padding.
+
+Rows of all videos lie end to end. A batch is one `index_select` per expert; on a GPU that holds the store
+nothing travels but the numbers of the videos. What a model would compute again in every step of a frozen
+feature is computed once: the mean over an expert's rows (CE, MoEE) or their maximum over all rows (MMT).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordreel.errors import TrainingError
+from wordreel.lab.models.batch import ExpertFeatures
+from wordreel.lab.models.collate import choose_rows
+from wordreel.lab.models.config import ExpertConfig, MMTConfig, ModelConfig
+from wordreel.lab.training.data.device_memory import device_for
+from wordreel.lab.training.data.feature_dropout import FeatureDropout, drop_experts, drop_tokens, show_alone
+from wordreel.lab.training.data.packed import Packed
+from wordreel.lab.training.data.pairs import Pairs
+from wordreel.models.reel.segments import segment_means
+from wordreel.types import Int64
+
+
+@dataclass(frozen=True)
+class StoredExpert:
+    """One expert: `values [rows + 1, dim]` (the last row is zero), and where each video's rows lie."""
+
+    values: Tensor
+    times: Tensor  # [rows + 1]
+    starts: Tensor  # [videos]
+    counts: Tensor  # [videos]
+    pooled: Tensor | None  # [videos, dim]
+    eval_rows: Tensor | None  # [videos, most] rows kept in evaluation where there are too many
+    longest: int
+    host_counts: Int64  # the counts on the host, to size batches without a synchronisation
+
+
+class FeatureStore:
+    """`batch(videos)` gives what the model takes. `fixed` gives every batch the same shape.
+
+    `as_float32` hands out float32, whatever the storage's type.
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        config: ModelConfig,
+        device: torch.device,
+        dtype: torch.dtype = torch.float32,
+        fixed: bool = False,
+        dropout: FeatureDropout | None = None,
+        as_float32: bool = False,
+    ) -> None:
+        self.config, self.device, self.fixed = config, device, fixed
+        self.dropout = dropout or FeatureDropout()
+        self.as_float32 = as_float32
+        self.sampled = isinstance(config, MMTConfig)
+        packed = {expert.name: _prepared(pairs, expert, config) for expert in config.experts}
+        if not any(len(prepared[0].values) for prepared in packed.values()):
+            raise TrainingError(
+                f"{pairs.name} has none of the model's experts {', '.join(config.names)}; it has "
+                f"{', '.join(pairs.rows)}"
+            )
+        size = sum(prepared[0].values.size for prepared in packed.values()) * dtype.itemsize
+        self.storage_device = device_for(size, device)
+        # Created here: while a CUDA graph is captured nothing may be copied to the device.
+        self.spared, self.alone = (
+            torch.tensor([name in some for name in config.names], device=self.storage_device)
+            for some in (self.dropout.spares, self.dropout.alone)
+        )
+        self.experts = {
+            expert.name: self._store(expert, *packed[expert.name], dtype) for expert in config.experts
+        }
+
+    def _store(
+        self, expert: ExpertConfig, packed: Packed, pooled: Tensor | None, dtype: torch.dtype
+    ) -> StoredExpert:
+        zero = np.zeros((1, expert.dim), np.float32)
+        values = torch.from_numpy(np.concatenate([packed.values, zero])).to(dtype)
+        times = packed.times if packed.times is not None else np.full(len(packed.values), np.nan, np.float32)
+        clock = torch.from_numpy(np.append(times, np.float32(np.nan)).astype(np.float32))
+        most = expert.max_tokens
+        eval_rows = None
+        if self.sampled and most and packed.longest > most:
+            table = np.zeros((len(packed), most), np.int64)
+            for count in np.unique(packed.counts):
+                some = choose_rows(int(count), most)
+                table[packed.counts == count, : len(some)] = some
+            eval_rows = torch.from_numpy(table).to(self.storage_device)
+        return StoredExpert(
+            self._put(values),
+            self._put(clock),
+            torch.from_numpy(packed.starts).to(self.storage_device),
+            torch.from_numpy(packed.counts).to(self.storage_device),
+            None if pooled is None else self._put(pooled.to(dtype)),
+            eval_rows,
+            packed.longest,
+            packed.counts,
+        )
+
+    def _put(self, x: Tensor) -> Tensor:
+        if self.storage_device != self.device and self.device.type == "cuda":
+            return x.pin_memory()
+        return x.to(self.storage_device)
+
+    def batch(
+        self, videos: Tensor, training: bool = False, centres: Tensor | None = None, window: float = 0.0
+    ) -> dict[str, ExpertFeatures]:
+        """Features of the videos `[b]`. With `centres [b]` (seconds; NaN: none) only rows near them count."""
+        numbers = videos.to(self.storage_device)
+        batch = {
+            expert.name: self._expert(self.experts[expert.name], expert, numbers, training, centres, window)
+            for expert in self.config.experts
+        }
+        if training and self.dropout.tokens:
+            batch = {name: drop_tokens(part, self.dropout.tokens) for name, part in batch.items()}
+        if training and self.dropout.alone_chance:
+            batch = show_alone(batch, self.dropout.alone_chance, self.alone)
+        if training and self.dropout.experts:
+            batch = drop_experts(batch, self.dropout.experts, self.spared)
+        if self.storage_device != self.device:
+            batch = {name: _to_device(part, self.device) for name, part in batch.items()}
+        return {name: _to_float32(part) for name, part in batch.items()} if self.as_float32 else batch
+
+    def rows(self) -> dict[str, Tensor]:
+        """All rows `[n, dim]` of all videos, by expert."""
+        return {name: stored.values[:-1] for name, stored in self.experts.items()}
+
+    def _width(self, stored: StoredExpert, expert: ExpertConfig, videos: Tensor) -> int:
+        longest = stored.longest
+        if not self.fixed and videos.device.type == "cpu":
+            longest = int(stored.host_counts[videos.numpy()].max(initial=0))
+        return max(1, min(longest, expert.max_tokens or longest))
+
+    def _expert(
+        self,
+        stored: StoredExpert,
+        expert: ExpertConfig,
+        videos: Tensor,
+        training: bool,
+        centres: Tensor | None,
+        window: float,
+    ) -> ExpertFeatures:
+        counts, starts = stored.counts[videos], stored.starts[videos]
+        width = self._width(stored, expert, videos)
+        positions = torch.arange(width, device=videos.device).expand(len(videos), width)
+        pooled = None if stored.pooled is None else stored.pooled[videos]
+        if centres is not None and window:
+            return self._around(stored, videos, width, training, centres.to(videos.device), window)
+        if self.sampled and expert.max_tokens and stored.longest > expert.max_tokens:
+            if training:
+                here = torch.arange(stored.longest, device=videos.device) < counts[:, None]
+                positions = smallest_keys(here, torch.rand(here.shape, device=videos.device), width)
+            elif stored.eval_rows is not None:
+                positions = stored.eval_rows[videos][:, :width]
+        mask = torch.arange(width, device=videos.device) < counts[:, None]
+        rows = torch.where(mask, starts[:, None] + positions, len(stored.values) - 1)
+        values = stored.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        return ExpertFeatures(values, mask, stored.times[rows], pooled)
+
+    def _around(
+        self, stored: StoredExpert, videos: Tensor, width: int, training: bool, centres: Tensor, window: float
+    ) -> ExpertFeatures:
+        """Rows within half a window of `centres`, timed from the window's start; the model pools over those.
+
+        Rows of unknown time count as inside, and a video all of whose rows are outside keeps them all.
+        """
+        every = torch.arange(stored.longest, device=videos.device)
+        here = every < stored.counts[videos][:, None]
+        rows = torch.where(here, stored.starts[videos][:, None] + every, len(stored.values) - 1)
+        times = stored.times[rows]
+        first = (centres - window / 2).clamp(min=0)[:, None]
+        inside = here & ~(times < first) & ~(times > first + window)
+        inside = torch.where(inside.any(dim=1, keepdim=True), inside, here)
+        chance = self.sampled and training
+        keys = (
+            torch.rand(here.shape, device=here.device) if chance else (every / stored.longest).expand_as(here)
+        )
+        positions = smallest_keys(inside, keys, width)
+        mask = positions < stored.longest
+        rows = rows.gather(1, positions.clamp(max=stored.longest - 1)).masked_fill(
+            ~mask, len(stored.values) - 1
+        )
+        values = stored.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        clock = stored.times[rows]
+        clock = torch.where(torch.isnan(first), clock, (clock - first).clamp(min=0))
+        return ExpertFeatures(values, mask, clock, None)
+
+
+def smallest_keys(here: Tensor, keys: Tensor, most: int) -> Tensor:
+    """`[b, most]`: the numbers of the rows with the least keys, in order; `n` where there are no more.
+
+    `here [b, n]` are the rows there are. Random keys draw without replacement.
+    """
+    count = here.shape[1]
+    chosen = keys.masked_fill(~here, 2.0).topk(most, dim=1, largest=False).indices
+    return torch.where(here.gather(1, chosen), chosen, count).sort(dim=1).values
+
+
+def _to_float32(part: ExpertFeatures) -> ExpertFeatures:
+    pooled = None if part.pooled is None else part.pooled.float()
+    return part._replace(values=part.values.float(), pooled=pooled)
+
+
+def _to_device(part: ExpertFeatures, device: torch.device) -> ExpertFeatures:
+    times, pooled = (None if x is None else x.to(device, non_blocking=True) for x in part[2:])
+    values, mask = (x.to(device, non_blocking=True) for x in (part.values, part.mask))
+    return ExpertFeatures(values, mask, times, pooled)
+
+
+def _prepared(pairs: Pairs, expert: ExpertConfig, config: ModelConfig) -> tuple[Packed, Tensor | None]:
+    """An expert's rows as the model uses them, and what it pools over all of them."""
+    packed = pairs.rows.get(expert.name)
+    if packed is None or not len(packed.values):
+        none = Packed(np.zeros((0, expert.dim), np.float32), np.zeros(len(pairs), np.int64))
+        return none, torch.zeros(len(pairs), expert.dim) if isinstance(config, MMTConfig) else None
+    if packed.values.shape[1] != expert.dim:
+        raise TrainingError(
+            f"{expert.name} has rows of {packed.values.shape[1]} numbers in {pairs.name}, the recipe says "
+            f"{expert.dim}; set model.expert.{expert.name}.dim={packed.values.shape[1]}"
+        )
+    if expert.pool == "segments":
+        packed = segmented(packed, expert.max_tokens)
+        if not isinstance(config, MMTConfig):
+            return packed, None
+    if isinstance(config, MMTConfig):
+        return packed, torch.from_numpy(_pooled(packed, config.aggregate == "mean"))
+    if expert.pool == "mean":
+        some = packed.counts if not expert.max_tokens else np.minimum(packed.counts, expert.max_tokens)
+        means = _pooled(packed, mean=True, counts=some)[packed.counts > 0]
+        return Packed(means, (packed.counts > 0).astype(np.int64)), None
+    if expert.max_tokens:
+        return _cut(packed, expert.max_tokens), None
+    return packed, None
+
+
+def segmented(packed: Packed, most: int) -> Packed:
+    """Every video's rows averaged over at most `most` segments, and so are their times."""
+    if packed.longest <= most:
+        return packed
+    rows, times, counts = [], [], []
+    for start, count in zip(packed.starts, packed.counts, strict=True):
+        some = slice(start, start + count)
+        rows.append(segment_means(packed.values[some], most))
+        counts.append(len(rows[-1]))
+        if packed.times is not None:
+            times.append(segment_means(packed.times[some, None], most)[:, 0])
+    return Packed(
+        np.concatenate(rows),
+        np.array(counts, np.int64),
+        np.concatenate(times) if packed.times is not None else None,
+    )
+
+
+def _pooled(packed: Packed, mean: bool, counts: Int64 | None = None) -> np.ndarray:
+    """`[videos, dim]` mean or maximum over each video's first rows; 0 where it has none."""
+    counts = packed.counts if counts is None else counts
+    pooled = np.zeros((len(packed), packed.values.shape[1]), np.float32)
+    for number, (start, count) in enumerate(zip(packed.starts, counts, strict=True)):
+        if count:
+            rows = packed.values[start : start + count]
+            pooled[number] = rows.mean(axis=0) if mean else rows.max(axis=0)
+    return pooled
+
+
+def _cut(packed: Packed, most: int) -> Packed:
+    """The first rows of every video: those that a model with `max_tokens` would look at."""
+    position = np.arange(len(packed.values)) - np.repeat(packed.starts, packed.counts)
+    mask = position < most
+    times = None if packed.times is None else packed.times[mask]
+    return Packed(packed.values[mask], np.minimum(packed.counts, most), times)

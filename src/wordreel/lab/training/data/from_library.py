@@ -1,0 +1,122 @@
+"""Pairs from a library: stored tracks of its videos, and captions from a split, a file or the library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from wordreel.errors import NextStep, TrainingError
+from wordreel.experts.base import Recogniser
+from wordreel.lab.datasets.types import Caption, Split
+from wordreel.lab.models.collate import ExpertRows, clip_rows
+from wordreel.lab.training.data.packed import Packed, pack
+from wordreel.lab.training.data.pairs import Pairs
+from wordreel.library.named_contents import NamedContents
+from wordreel.library.passes import is_quick_track
+from wordreel.library.store import LibraryStore
+from wordreel.models.reel.class_inputs import class_track, recognisers, track_of
+from wordreel.types import Clip, Float32, Track
+
+NamedCaptions = Mapping[str, Sequence[str]] | Split
+
+
+def from_library(
+    library: str | Path | LibraryStore,
+    captions: NamedCaptions | None = None,
+    experts: Sequence[str] | None = None,
+    *,
+    split: str | None = None,
+    dataset: str | None = None,
+    share: float = 1.0,
+) -> Pairs:
+    """Training pairs from the captioned videos of a library.
+
+    Args:
+        library: The library or its folder.
+        captions: A `Split` (`wordreel.lab.datasets.registry.read`), or sentences by id, an id being a file
+            name with or without its suffix. By default the captions imported with the library (`split`,
+            `dataset`). Files of the same bytes are one video, which gets the captions of all of them.
+        experts: The experts whose features to load; all by default. "NAME-classes" are the probabilities of
+            the classes that an expert recognises.
+        share: How often an epoch draws each video.
+
+    Raises:
+        TrainingError: No video has a caption, or the library has none of the experts.
+    """
+    store = library if isinstance(library, LibraryStore) else LibraryStore.open(Path(library))
+    by_content = _imported(store, split, dataset) if captions is None else _named(store, captions)
+    if not by_content:
+        step = NextStep("compare the ids with the file names", command="list")
+        if captions is None:
+            step = NextStep("name a caption file", command="train … --captions FILE")
+        raise TrainingError(f"no video of the library {store.path} has a caption", step)
+    name = dataset or (captions.dataset if isinstance(captions, Split) else "") or store.path.name
+    known = {row.expert for row in store.tracks() if row.present}
+    chosen = sorted(known) if experts is None else [expert for expert in experts if track_of(expert) in known]
+    if not chosen:
+        raise TrainingError(
+            f"the library {store.path} has none of {', '.join(experts or ())}; it has "
+            f"{', '.join(sorted(known)) or 'no tracks'}"
+        )
+    whole = {clip.content: clip.clip for clip in store.clips() if clip.whole}
+    # A video known by key frames alone has other features than it will have: it counts as missing.
+    quick = {row.content for row in store.tracks() if is_quick_track(row.fingerprint)}
+    contents = [content for content in by_content if content in whole and content not in quick]
+    rows: dict[str, Packed] = {}
+    classifiers = recognisers(chosen)
+    for expert in chosen:
+        head = classifiers.get(expert)
+        rows[expert] = _packed([_rows(store, content, expert, whole[content], head) for content in contents])
+    wanted = len(captions.items) if isinstance(captions, Split) else len(captions or by_content)
+    return Pairs(
+        name,
+        tuple(contents),
+        rows,
+        tuple(tuple(by_content[content]) for content in contents),
+        shares=(share,),
+        missing=max(0, wanted - len(contents)),
+    )
+
+
+def _rows(
+    store: LibraryStore, content: str, expert: str, clip: Clip, recogniser: Recogniser | None
+) -> ExpertRows | None:
+    track = store.track(content, track_of(expert))
+    if not isinstance(track, Track):
+        return None
+    return clip_rows(track if recogniser is None else class_track(track, recogniser), clip)
+
+
+def _packed(tracks: Sequence[ExpertRows | None]) -> Packed:
+    dim = next((rows.values.shape[1] for rows in tracks if rows is not None), 1)
+    empty: Float32 = np.zeros((0, dim), np.float32)
+    return pack(
+        [empty if rows is None else rows.values for rows in tracks],
+        [empty[:, 0] if rows is None else rows.times for rows in tracks],
+        empty,
+    )
+
+
+def _named(store: LibraryStore, captions: NamedCaptions) -> dict[str, list[Caption]]:
+    files = NamedContents.of(store.files())
+    if isinstance(captions, Split):
+        items = [(item.id, item.path, list(item.captions)) for item in captions.items]
+    else:
+        items = [(name, None, [Caption(text) for text in texts]) for name, texts in captions.items()]
+    by_content: dict[str, list[Caption]] = {}
+    for name, path, sentences in items:
+        content = files.find(name) or (files.find(path) if path else None)
+        spelled = [caption for caption in sentences if caption.text.strip()]
+        if content is not None and spelled:
+            by_content.setdefault(content, []).extend(spelled)
+    return by_content
+
+
+def _imported(store: LibraryStore, split: str | None, dataset: str | None) -> dict[str, list[Caption]]:
+    by_content: dict[str, list[Caption]] = {}
+    for row in store.captions(split, dataset):
+        if row.text.strip():
+            by_content.setdefault(row.content, []).append(Caption(row.text, row.start, row.end))
+    return by_content

@@ -1,0 +1,72 @@
+"""Build frozen dataclasses from plain values, checking every field: TOML in, settings out."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from wordreel.errors import TrainingError
+
+T = TypeVar("T")
+
+
+def from_dict(kind: type[T], values: Mapping[str, Any], where: str) -> T:
+    """Build an instance of a dataclass; `where` names the section in errors.
+
+    Raises:
+        TrainingError: A key is unknown, or a value has the wrong type; the message names it.
+
+    >>> from wordreel.lab.training.settings import ScheduleSettings
+    >>> from_dict(ScheduleSettings, {"kind": "cosine", "warmup": 10}, "schedule").warmup
+    10
+    """
+    types_by_name = typing.get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind) if field.init]  # type: ignore[arg-type]
+    arguments = {}
+    for key, value in values.items():
+        if key not in names:
+            raise TrainingError(f"there is no {where}.{key}; {did_you_mean(key, names)}")
+        arguments[key] = _convert(value, types_by_name[key], f"{where}.{key}")
+    try:
+        return kind(**arguments)
+    except (TypeError, ValueError) as error:
+        raise TrainingError(f"{where}: {error}") from None
+
+
+def did_you_mean(key: str, names: list[str]) -> str:
+    """
+    >>> did_you_mean("margn", ["margin", "kind"])
+    'did you mean margin?'
+    """
+    close = get_close_matches(key, names, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names)}"
+
+
+def _convert(value: Any, hint: Any, where: str) -> Any:
+    """The value as its type: integers may stand for floats, lists for tuples."""
+    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in inside:
+            return None
+        return _convert(value, next(part for part in inside if part is not type(None)), where)
+    if origin is typing.Literal:
+        if value not in inside:
+            raise TrainingError(f"{where} is one of {', '.join(map(str, inside))}, not {value!r}")
+        return value
+    if origin is tuple:
+        kinds = [inside[0]] * len(value) if isinstance(value, list | tuple) and inside[-1] is ... else inside
+        if not isinstance(value, list | tuple) or len(kinds) != len(value):
+            raise TrainingError(f"{where} is a list, not {value!r}")
+        return tuple(_convert(one, part, where) for one, part in zip(value, kinds, strict=True))
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is float and isinstance(value, float) and not math.isfinite(value):
+        raise TrainingError(f"{where} must be a finite number, not {value}")
+    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+        raise TrainingError(f"{where} must be a {hint.__name__}, not {value!r}")
+    return value

@@ -1,0 +1,92 @@
+"""Logs of a run, a row per epoch: `log.csv`, `log.jsonl`, TensorBoard events, and curves at the end."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+LogRow = dict[str, Any]
+RECALLS = ("r1", "r5", "r10")
+
+
+def write_logs(folder: Path, history: Sequence[LogRow]) -> None:
+    """Write `log.csv` and `log.jsonl` as a whole: after a resume they hold every epoch once."""
+    columns = list(dict.fromkeys(key for row in history for key in row))
+    table = io.StringIO()
+    writer = csv.DictWriter(table, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(history)
+    _write(folder / "log.csv", table.getvalue())
+    lines = "".join(json.dumps(row) + "\n" for row in history)
+    _write(folder / "log.jsonl", lines)
+
+
+class TensorBoardLog:
+    """TensorBoard events of a run; does nothing where the package `tensorboard` is not installed.
+
+    `start_step` is the step at which this session starts: TensorBoard hides what a killed session logged
+    after it. The event file is created with the first row.
+    """
+
+    def __init__(self, folder: Path, start_step: int) -> None:
+        self._folder, self._start_step = folder, start_step
+        self._writer: Any = None
+
+    def add(self, row: LogRow) -> None:
+        """Log every figure of an epoch at its step, and flush: the state that is saved next relies on it."""
+        if self._writer is None:
+            if not tensorboard_installed():
+                return
+            from torch.utils.tensorboard import SummaryWriter
+
+            writer: Any = SummaryWriter
+            self._writer = writer(str(self._folder), purge_step=self._start_step + 1)
+        for tag, value in row.items():
+            if tag != "step":
+                self._writer.add_scalar(tag, value, row["step"])
+        self._writer.flush()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+def tensorboard_installed() -> bool:
+    return find_spec("tensorboard") is not None
+
+
+def draw_curves(folder: Path, history: Sequence[LogRow], name: str) -> list[Path]:
+    """Draw `loss.svg`, and `recall.svg` where validation figures exist; nothing without matplotlib."""
+    from wordreel.lab.plots import Series, available, line_chart
+
+    if not history or not available():
+        return []
+    epochs = [row["epoch"] for row in history]
+    charts = {"loss": line_chart([Series("loss", epochs, [row["loss"] for row in history])], f"{name}: loss",
+                                 "epoch", "loss")}  # fmt: skip
+    measured = [row for row in history if "t2v_r1" in row]
+    if measured:
+        at = [row["epoch"] for row in measured]
+        lines = [
+            Series(f"{way} R@{key[1:]}", at, [row[f"{way}_{key}"] for row in measured], dashed=way == "v2t")
+            for way in ("t2v", "v2t")
+            for key in RECALLS
+        ]
+        charts["recall"] = line_chart(lines, f"{name}: recall on validation", "epoch", "recall in per cent")
+    paths = []
+    for key, svg in charts.items():
+        paths.append(folder / f"{key}.svg")
+        _write(paths[-1], svg)
+    return paths
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file as a whole, without waiting for the disk: the saved state holds every row."""
+    temporary = path.with_name(path.name + ".new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

@@ -1,0 +1,152 @@
+"""Retrieval metrics of a model on a validation set, on similarities computed in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wordreel.lab.models.batch import QueryEmbeddings, VideoEmbeddings, similarity
+from wordreel.lab.models.joint_embedding import JointEmbedding
+from wordreel.lab.training.data.caption_store import CaptionStore
+from wordreel.lab.training.data.feature_store import FeatureStore
+from wordreel.lab.training.precision import TrainingPrecision
+from wordreel.retrieval.caption_ranks import Captions, text_to_video, video_to_text
+from wordreel.retrieval.metrics import RetrievalMetrics
+from wordreel.types import Float32, Int64
+
+BATCH = {"cpu": 128, "cuda": 512}  # a GPU is not busy with less, and a CPU has no need of more
+BLOCK = 1 << 26  # similarities on the device at once
+
+
+@dataclass(frozen=True)
+class ValidationMetrics:
+    """Text to video and video to text, on the validation set.
+
+    Where it has several sources, `by_source` are the figures of each, text to video.
+    """
+
+    t2v: RetrievalMetrics
+    v2t: RetrievalMetrics
+    by_source: Mapping[str, RetrievalMetrics] = field(default_factory=dict)
+
+    def row(self) -> dict[str, float]:
+        """Flat figures for a log."""
+        ways = {"t2v": self.t2v, "v2t": self.v2t}
+        ways |= {f"t2v {source}": figures for source, figures in self.by_source.items()}
+        return {
+            f"{way}_{key}": value
+            for way, recall in ways.items()
+            for key, value in asdict(recall).items()
+            if key != "queries"
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> ValidationMetrics:
+        return ValidationMetrics(
+            RetrievalMetrics(**value["t2v"]),
+            RetrievalMetrics(**value["v2t"]),
+            {name: RetrievalMetrics(**figures) for name, figures in value.get("by_source", {}).items()},
+        )
+
+    def score(self, select: str) -> float:
+        """The figure that chooses the best epoch: the geometric mean of R@1, R@5 and R@10."""
+        if select == "v2t":
+            return self.v2t.geometric_mean
+        if select == "both":
+            return (self.t2v.geometric_mean + self.v2t.geometric_mean) / 2
+        return self.t2v.geometric_mean
+
+
+@torch.inference_mode()
+def embed_videos(
+    module: JointEmbedding, features: FeatureStore, count: int, precision: TrainingPrecision
+) -> VideoEmbeddings:
+    """All videos of a feature store, in float32, on its device."""
+    parts, batch = [], BATCH[features.device.type]
+    for start in range(0, count, batch):
+        some = torch.arange(start, min(start + batch, count))
+        with precision.autocast():
+            parts.append(module.embed_videos(features.batch(some.to(features.storage_device))))
+    return VideoEmbeddings(
+        torch.cat([part.vectors.float() for part in parts]), torch.cat([part.available for part in parts])
+    )
+
+
+@torch.inference_mode()
+def embed_texts(module: JointEmbedding, texts: CaptionStore, precision: TrainingPrecision) -> QueryEmbeddings:
+    """All captions, in float32, in their order. They are embedded by length, so that little is padding."""
+    order = np.argsort(texts.host_counts, kind="stable")
+    vectors, weights, batch = [], [], BATCH[texts.device.type]
+    for start in range(0, len(order), batch):
+        numbers = order[start : start + batch]
+        longest = int(texts.host_counts[numbers].max())
+        tokens = texts.batch(torch.from_numpy(numbers), longest)
+        with precision.autocast():
+            queries = module.embed_queries(tokens)
+        vectors.append(queries.vectors.float())
+        weights.append(queries.weights.float())
+    back = torch.from_numpy(np.argsort(order, kind="stable")).to(vectors[0].device)
+    return QueryEmbeddings(torch.cat(vectors)[back], torch.cat(weights)[back])
+
+
+def similarity_matrix(queries: QueryEmbeddings, videos: VideoEmbeddings) -> Float32:
+    """Similarities `[captions, videos]` on the host, computed some rows at a time."""
+    count, gallery = len(queries.vectors), len(videos.vectors)
+    matrix = np.empty((count, gallery), np.float32)
+    step = max(1, BLOCK // max(1, gallery))
+    for start in range(0, count, step):
+        some = QueryEmbeddings(queries.vectors[start : start + step], queries.weights[start : start + step])
+        rows: Tensor = similarity(some, videos)
+        matrix[start : start + step] = rows.cpu().numpy()
+    return matrix
+
+
+def similarities(
+    module: JointEmbedding,
+    features: FeatureStore,
+    texts: CaptionStore,
+    videos: int,
+    precision: TrainingPrecision,
+) -> Float32:
+    """`[captions, videos]` of a module in evaluation mode; the module goes back to the mode it was in."""
+    was = module.training
+    module.eval()
+    try:
+        video_embeddings = embed_videos(module, features, videos, precision)
+        return similarity_matrix(embed_texts(module, texts, precision), video_embeddings)
+    finally:
+        module.train(was)
+
+
+def measure(similarities: Float32, counts: Int64) -> ValidationMetrics:
+    """Metrics both ways of `similarities [captions, videos]`.
+
+    `counts [videos]` says how many captions each video has; those of one video are adjacent.
+    """
+    owner = np.repeat(np.arange(len(counts)), counts)
+    captions = Captions(len(counts), owner, np.ones(len(owner), bool))
+    return ValidationMetrics(text_to_video(similarities, captions), video_to_text(similarities, captions))
+
+
+def mean_metrics(sources: Mapping[str, ValidationMetrics]) -> ValidationMetrics:
+    """The mean over sources, whatever their sizes, with the figures of each."""
+    ways = ([one.t2v for one in sources.values()], [one.v2t for one in sources.values()])
+    t2v, v2t = (_mean(some) for some in ways)
+    return ValidationMetrics(t2v, v2t, {name: one.t2v for name, one in sources.items()})
+
+
+def _mean(figures: list[RetrievalMetrics]) -> RetrievalMetrics:
+    values = {
+        one.name: float(np.mean([getattr(some, one.name) for some in figures]))
+        for one in fields(RetrievalMetrics)
+        if one.name != "queries"
+    }
+    return RetrievalMetrics(**values, queries=sum(some.queries for some in figures))

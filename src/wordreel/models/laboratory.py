@@ -1,0 +1,61 @@
+"""What a library asks of the laboratory, named here and loaded when it is needed.
+
+The product imports nothing of `wordreel.lab`. A library may still hold a model that was trained there, take a
+published checkpoint, or be asked to tune its model: only then is the laboratory, and torch with it, loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wordreel.errors import NextStep, WordreelError
+
+if TYPE_CHECKING:
+    from wordreel.models.base import CheckpointModel
+    from wordreel.models.conversion import ConversionOptions
+    from wordreel.weights.store import WeightStore
+
+OPEN = "wordreel.lab.models.checkpoint:TrainedModel"
+CONVERT = "wordreel.lab.checkpoints.convert_checkpoint:convert_checkpoint"
+TUNE = "wordreel.lab.training.tune.tune:tune"
+
+
+def load(name: str) -> Any:
+    """Return what `MODULE:NAME` names."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def open_trained(folder: Path, weights: WeightStore) -> CheckpointModel:
+    """Open a model that was trained in the laboratory."""
+    model: CheckpointModel = _load_with_torch(OPEN, folder)(folder, weights)
+    return model
+
+
+def convert_published(
+    path: Path,
+    folder: Path,
+    options: ConversionOptions,
+    names: Callable[[str, Mapping[str, int]], Mapping[str, str]],
+) -> None:
+    """Write a published checkpoint as a checkpoint folder; `names` gives experts the library's names."""
+    _load_with_torch(CONVERT, path)(path, folder, options, names)
+
+
+def _load_with_torch(name: str, path: Path) -> Any:
+    try:
+        return load(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "torch":
+            raise
+    raise needs_torch(path)
+
+
+def needs_torch(path: Path) -> WordreelError:
+    """Return the error for a trained model on a machine without torch."""
+    return WordreelError(
+        f"{path} is a trained model, which needs torch", NextStep("run: pip install 'wordreel[train]'")
+    )

@@ -1,0 +1,1 @@
+"""Retrieval metrics: ranks, recall and tests of significance."""

@@ -1,0 +1,156 @@
+"""Rank every query: the one routine of `qbnorm`, `evaluate` and `bank check`.
+
+`rank_queries` takes scores in blocks of queries, of one ranking or of several, and keeps of each query the
+rank of its right answer and its k best items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from wordreel.hubness import Hubness, k_occurrence, measure_hubness
+from wordreel.hubness.blocks import each_span
+from wordreel.index.topk import topk_ids
+from wordreel.progress import Progress, ProgressCallback
+from wordreel.retrieval.caption_ranks import BLOCK, best_own_ranks
+from wordreel.retrieval.metrics import RetrievalMetrics, retrieval_metrics
+from wordreel.retrieval.ranks import ranks_of
+from wordreel.types import Array, Bool, Float64, Int64
+
+ScoreBlocks = Callable[[int, int], Iterable[Array]]
+"""Scores `[stop - start, items]` of queries `[start, stop)`, one array per ranking."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """One ranking of all queries.
+
+    `ranks [queries]` count from 1, NaN for a query without a right answer; `best [queries, up to k]` are the
+    first items; `margins [queries]` are the right item's lead over the best wrong one, 0 where a query has
+    several right items.
+    """
+
+    items: int
+    k: int
+    ranks: Float64
+    best: Int64
+    margins: Float64
+
+    @property
+    def answered(self) -> Bool:
+        """`[queries]`: those that have a right answer."""
+        return ~np.isnan(self.ranks)
+
+    @property
+    def metrics(self) -> RetrievalMetrics:
+        return retrieval_metrics(self.ranks)
+
+    @property
+    def occurrences(self) -> Int64:
+        """Nₖ `[items]`: how often each item is among the first k."""
+        return k_occurrence(self.best[self.answered], self.best.shape[1], self.items)
+
+    @property
+    def hubness(self) -> Hubness:
+        return measure_hubness(self.best[self.answered], self.k, self.items)
+
+    def only(self, queries: Bool) -> Ranking:
+        """The same ranking of some of the queries: the others have no right answer."""
+        return replace(self, ranks=np.where(queries, self.ranks, np.nan))
+
+
+class RightAnswers(Protocol):
+    """Which items answer each query."""
+
+    def ranks(self, scores: Array, start: int) -> Float64: ...
+
+    def margins(self, scores: Array, start: int, best: Int64) -> Float64: ...
+
+
+@dataclass(frozen=True)
+class RightItem:
+    """Text to video: item `right[query]` answers a query."""
+
+    right: Int64
+
+    def ranks(self, scores: Array, start: int) -> Float64:
+        return ranks_of(scores, self.right[start : start + len(scores)])
+
+    def margins(self, scores: Array, start: int, best: Int64) -> Float64:
+        if best.shape[1] < 2:
+            return np.zeros(len(scores))
+        right = self.right[start : start + len(scores)]
+        wrong = np.where(best[:, 0] == right, best[:, 1], best[:, 0])
+        each = np.arange(len(scores))
+        return np.asarray(scores[each, right] - scores[each, wrong], np.float64)
+
+
+@dataclass(frozen=True)
+class OwnItems:
+    """Video to text: the items with `owner[item] == query` answer a query, the best of them counts."""
+
+    owner: Int64
+
+    def ranks(self, scores: Array, start: int) -> Float64:
+        return best_own_ranks(scores, self.owner, start)
+
+    def margins(self, scores: Array, start: int, best: Int64) -> Float64:
+        return np.zeros(len(scores))
+
+
+@dataclass(frozen=True)
+class OwnGroups:
+    """Video to text, by groups: a video's captions score as the best of them, and its own group counts."""
+
+    owner: Int64
+
+    def ranks(self, scores: Array, start: int) -> Float64:
+        videos, starts = np.unique(self.owner, return_index=True)
+        return best_own_ranks(np.fmax.reduceat(scores, starts, axis=1), videos, start)
+
+    def margins(self, scores: Array, start: int, best: Int64) -> Float64:
+        return np.zeros(len(scores))
+
+
+def rank_queries(
+    scores_of: ScoreBlocks,
+    answers: RightAnswers,
+    queries: int,
+    items: int,
+    rankings: int = 1,
+    *,
+    k: int = 10,
+    batch: int | None = None,
+    threads: int | None = None,
+    on_progress: ProgressCallback | None = None,
+) -> list[Ranking]:
+    """Rank `queries` queries over `items` items, block by block; one `Ranking` for each score array.
+
+    >>> similarities = np.array([[0.9, 0.1], [0.8, 0.2]])
+    >>> plain, = rank_queries(lambda a, b: [similarities[a:b]], RightItem(np.array([0, 1])), 2, 2)
+    >>> plain.ranks.tolist(), plain.metrics.r1
+    ([1.0, 2.0], 50.0)
+    """
+    width = min(k, items)
+    results = [
+        Ranking(items, k, np.empty(queries), np.zeros((queries, width), np.int64), np.zeros(queries))
+        for _ in range(rankings)
+    ]
+    step = batch or max(1, BLOCK // items)
+
+    def work(start: int, stop: int) -> None:
+        for at in range(start, stop, step):
+            span = slice(at, min(at + step, stop))
+            for ranking, scores in zip(results, scores_of(span.start, span.stop), strict=True):
+                ranking.ranks[span] = answers.ranks(scores, at)
+                ranking.best[span] = topk_ids(scores, width)
+                ranking.margins[span] = answers.margins(scores, at, ranking.best[span])
+            if on_progress:
+                on_progress(Progress("ranking queries", span.stop, queries))
+
+    each_span((queries, items), work, threads)
+    return results

@@ -1,0 +1,187 @@
+"""Is one run better than another over the same queries, or was it luck?
+
+Two answers about the difference B − A of a metric, both from the ranks of the same queries in both runs:
+
+- a confidence interval by the paired bootstrap (Efron 1979): draw as many queries, with replacement, as
+  there are, take the metric of both runs over those, many times, and cut off the tails of the differences;
+- a p-value by the paired permutation test (Fisher 1935): if the runs were alike, each query could as well
+  have swapped its two ranks. How often do random swaps make a difference as large, either way, as the one
+  seen? All swaps are tried where there are no more of them than `samples`, and the p-value is exact;
+  otherwise it is (1 + as large) / (1 + samples), which is never too small.
+
+Captions of one video are not independent: `groups` names each query's video, and whole videos are then drawn
+and swapped.
+
+Cost: queries (or groups) that contribute the same are interchangeable, so how often each *kind* of them is
+drawn is multinomial, and how many of a kind swap is binomial: recall over 30,000 queries has a handful of
+kinds. Where there are many kinds (mean and median rank), it is `samples` passes over the queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.errors import EvaluationError
+from wordreel.retrieval.metrics import Metric, metric_of
+from wordreel.retrieval.resampling import WeightedMedian, all_ways, draws, swaps
+from wordreel.types import Float64, Int64
+
+FEW = 16  # kinds are drawn instead of units where there are at least this many units to a kind
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What B has more than A: `low` to `high` holds the difference with confidence `level`."""
+
+    metric: str
+    a: float
+    b: float
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    exact: bool  # all swaps were tried
+    queries: int
+    groups: int  # that were drawn and swapped; as many as queries where none were given
+    samples: int
+    level: float
+
+
+def compare(
+    ranks_a: Float64,
+    ranks_b: Float64,
+    metric: str = "R1",
+    *,
+    groups: Sequence[Any] | NDArray[Any] | None = None,
+    samples: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Comparison:
+    """Compare two runs by the ranks of the same queries; a query that is NaN in both does not count.
+
+    `metric` is R1 or R of any K, Rsum, Geom, MdR or MnR. Of the last two, less is better.
+
+    >>> result = compare(np.array([2.0, 3, 1, 2, 5, 4]), np.ones(6), "R1")
+    >>> round(result.difference, 1), result.p_value, result.exact
+    (83.3, 0.0625, True)
+    """
+    measure = metric_of(metric)
+    pairs, unit, units = _pair(ranks_a, ranks_b, groups)
+    if samples < 1 or not 0 < level < 1:
+        raise EvaluationError(f"samples must be 1 or more and level in (0, 1), not {samples} and {level}")
+    if not measure.bounded and not np.isfinite(pairs).all():
+        raise EvaluationError(
+            f"{metric} needs the rank of every answer; some were not retrieved. Compare R1 … R50"
+        )
+    rng = np.random.default_rng(seed)
+    a, b = (float(measure.compute(ranks)) for ranks in pairs)
+    drawn = _bootstrap(measure, pairs, unit, units, samples, rng)
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    p_value, exact = _permute(measure, pairs, unit, units, samples, rng)
+    return Comparison(
+        metric, a, b, b - a, float(low), float(high), p_value, exact, pairs.shape[1], units, samples, level
+    )
+
+
+def _pair(
+    ranks_a: Float64, ranks_b: Float64, groups: Sequence[Any] | NDArray[Any] | None
+) -> tuple[Float64, Int64, int]:
+    """`[2, queries]` ranks, the number of each query's unit, and how many units there are."""
+    a, b = np.asarray(ranks_a, np.float64), np.asarray(ranks_b, np.float64)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise EvaluationError(
+            f"two runs need a rank for each of the same queries, not {a.shape} and {b.shape}"
+        )
+    asks = ~np.isnan(a)
+    if (asks != ~np.isnan(b)).any():
+        query = int(np.flatnonzero(asks == np.isnan(b))[0])
+        raise EvaluationError(f"query {query} has a right answer in one run and none in the other")
+    if not asks.any():
+        raise EvaluationError("there are no queries with a right answer; nothing can be compared")
+    if (np.minimum(a, b)[asks] < 1).any():
+        raise EvaluationError("ranks count from 1; some are smaller")
+    pairs = np.stack([a[asks], b[asks]])
+    if groups is None:
+        return pairs, np.arange(pairs.shape[1]), pairs.shape[1]
+    named = np.asarray(groups)
+    if named.shape != a.shape:
+        raise EvaluationError(f"{len(a)} queries need as many groups, not {named.shape}")
+    names, unit = np.unique(named[asks], return_inverse=True)
+    return pairs, unit.astype(np.int64), len(names)
+
+
+def _bootstrap(
+    measure: Metric, pairs: Float64, unit: Int64, units: int, samples: int, rng: np.random.Generator
+) -> Float64:
+    """`[samples]` differences over units drawn with replacement."""
+    if measure.parts is None:
+        a_median, b_median = (WeightedMedian(ranks, unit, units) for ranks in pairs)
+        return np.concatenate([b_median.of(w) - a_median.of(w) for w in draws(units, samples, rng)])
+    a, b = (_sums(measure.parts(ranks), unit, units) for ranks in pairs)
+    facts = np.hstack([a, b, np.bincount(unit, minlength=units)[:, None]])
+    kinds, many = np.unique(facts, axis=0, return_counts=True)
+    if len(kinds) * FEW <= units:
+        totals = rng.multinomial(units, many / units, size=samples) @ kinds
+    else:
+        totals = np.concatenate([weights @ facts for weights in draws(units, samples, rng)])
+    width, count = a.shape[1], totals[:, -1:]
+    return measure.value(totals[:, width:-1] / count) - measure.value(totals[:, :width] / count)
+
+
+def _permute(
+    measure: Metric, pairs: Float64, unit: Int64, units: int, samples: int, rng: np.random.Generator
+) -> tuple[float, bool]:
+    """How likely random swaps are to make as large a difference, and whether all of them were tried."""
+    if measure.parts is None:
+        apart = np.zeros(units, bool)
+        apart[unit[pairs[0] != pairs[1]]] = True
+        # A has its own ranks where a unit stays and B's where it swaps, and B the other way round.
+        of_a = np.repeat([True, False], pairs.shape[1])
+        a_median, b_median = (
+            WeightedMedian(pairs.ravel(), np.tile(unit, 2), units, turned) for turned in (of_a, ~of_a)
+        )
+        differences = []
+        for ways in swaps(int(apart.sum()), samples, rng):
+            weights = np.zeros((len(ways), units))
+            weights[:, apart] = ways
+            differences.append(b_median.of(weights) - a_median.of(weights))
+        seen = measure.compute(pairs[1]) - measure.compute(pairs[0])
+        return _share(np.concatenate(differences), seen, all_ways(int(apart.sum()), samples))
+    a, b = (_sums(measure.parts(ranks), unit, units) for ranks in pairs)
+    leads = (b - a)[(a != b).any(axis=1)]
+    exact = all_ways(len(leads), samples)
+    kinds, many = _kinds(leads)
+    if not exact and len(kinds) * FEW <= len(leads):
+        lead = (2 * rng.binomial(many, 0.5, size=(samples, len(many))) - many) @ kinds
+    else:
+        lead = np.concatenate([(1 - 2 * ways) @ leads for ways in swaps(len(leads), samples, rng)])
+    both = a.sum(axis=0) + b.sum(axis=0)
+
+    def difference(by: Float64) -> Float64:
+        # Sums of ranks and of hits are exact in float64, so equal differences compare as equal.
+        shares = ((both + by) / 2 / pairs.shape[1], (both - by) / 2 / pairs.shape[1])
+        return measure.value(shares[0]) - measure.value(shares[1])
+
+    return _share(difference(lead), difference(leads.sum(axis=0)), exact)
+
+
+def _share(differences: Float64, seen: Float64, exact: bool) -> tuple[float, bool]:
+    as_large, more = np.count_nonzero(np.abs(differences) >= abs(seen)), 0 if exact else 1
+    return float((as_large + more) / (len(differences) + more)), exact
+
+
+def _sums(parts: Float64, unit: Int64, units: int) -> Float64:
+    """`[units, parts]`: the parts of each unit's queries, added up."""
+    return np.stack([np.bincount(unit, column, minlength=units) for column in parts.T], axis=1)
+
+
+def _kinds(leads: Float64) -> tuple[Float64, Int64]:
+    """Distinct leads, where one and its opposite are one kind, and how many there are of each."""
+    first = np.take_along_axis(leads, (leads != 0).argmax(axis=1)[:, None], axis=1)
+    kinds, many = np.unique(leads * np.sign(first), axis=0, return_counts=True)
+    return kinds, many

@@ -1,0 +1,151 @@
+"""The data on the axes, and what the charts say."""
+
+import itertools
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from wordreel.hubness.measures import skewness
+from wordreel.lab.plots import (
+    Series,
+    bar_chart,
+    histogram,
+    line_chart,
+    log_edges,
+    occurrence_chart,
+    occurrence_edges,
+)
+from wordreel.lab.plots.charts import draw_bars, draw_histogram, draw_lines
+
+
+@pytest.fixture
+def axes():
+    from matplotlib.figure import Figure
+
+    return Figure().add_subplot()
+
+
+def words(drawn):
+    root = ElementTree.fromstring(drawn)  # noqa: S314
+    return [element.text for element in root.iter() if element.tag.endswith("}text")]
+
+
+def test_a_line_goes_through_its_points(axes):
+    draw_lines(axes, [Series("a", [0, 5, 10], [0.0, 50.0, 100.0])])
+    (line,) = axes.lines
+    assert line.get_xydata().tolist() == [[0, 0], [5, 50], [10, 100]]
+    assert axes.get_ylim()[0] == 0
+
+
+def test_gaps_and_single_points(axes):
+    draw_lines(axes, [Series("a", [1, 2, 3, 4], [1.0, 2.0, float("nan"), 4.0])])
+    line, alone = axes.lines
+    assert np.isnan(line.get_ydata()[2])
+    assert alone.get_xydata().tolist() == [[4, 4]]
+    assert alone.get_marker() == "o"
+    assert line_chart([Series("a", [], [])], "t").startswith("<svg")
+
+
+def test_a_log_axis_leaves_out_what_is_not_positive(axes):
+    draw_lines(axes, [Series("a", [1, 2], [0.0, 3.0])], log_y=True)
+    line, alone = axes.lines
+    assert np.isnan(line.get_ydata()[0])
+    assert alone.get_xydata().tolist() == [[2, 3]]
+    assert axes.get_yscale() == "log"
+
+
+def test_a_band_lies_around_the_line(axes):
+    x = np.arange(3.0)
+    draw_lines(axes, [Series("a", x, x, x - 1, x + 1)])
+    (band,) = axes.collections
+    points = band.get_paths()[0].vertices
+    assert points[:, 1].min() == -1
+    assert points[:, 1].max() == 3
+    with pytest.raises(ValueError, match="different lengths"):
+        Series("a", [1, 2], [1.0])
+
+
+def test_histogram_counts_like_a_loop(axes):
+    rng = np.random.default_rng(0)
+    values = rng.integers(1, 500, 2000)
+    edges = log_edges(1, 500)
+    draw_histogram(axes, {"ranks": values}, edges, log_x=True)
+    slow = [sum(left <= v < right for v in values) for left, right in itertools.pairwise(edges)]
+    for steps in axes.patches:
+        assert steps.get_data().values.tolist() == slow
+    assert sum(slow) == 2000
+
+
+def test_shares_are_per_cent_of_the_sample(axes):
+    draw_histogram(axes, {"a": [1, 1, 2, 9]}, np.array([1.0, 2.0, 3.0, 10.0]), share=True)
+    assert axes.patches[0].get_data().values.tolist() == [50, 25, 25]
+
+
+def test_log_edges_begin_with_one_alone_and_hold_all():
+    for high in (1, 2, 3, 10, 657, 59_800):
+        edges = log_edges(1, high)
+        assert edges[:2].tolist() == [1, 2]
+        assert edges[-1] == high + 1
+        assert (np.diff(edges) >= 1).all()
+    with pytest.raises(ValueError, match="from 1 up"):
+        log_edges(0, 3)
+
+
+def test_histogram_edges_must_go_up():
+    for bad in ([1.0], [1.0, 1.0], [2.0, 1.0]):
+        with pytest.raises(ValueError, match="edges"):
+            histogram({"a": [1]}, bad, "t")
+
+
+@pytest.mark.parametrize("largest", [0, 1, 39, 40, 41, 5000])
+def test_occurrence_bins_hold_everything_and_zero_is_alone(largest):
+    edges = occurrence_edges(largest)
+    assert edges[0] == 0
+    assert edges[1] == 1
+    assert edges[-1] > largest
+    assert len(set(np.diff(edges)[1:])) <= 1
+    assert len(edges) <= 44
+
+
+def test_occurrence_says_skewness_and_counts_every_item(axes):
+    rng = np.random.default_rng(1)
+    before, after = rng.poisson(rng.gamma(0.4, 60, 300)), rng.poisson(25, 300)
+    legend = [
+        text for text in words(occurrence_chart({"before": before, "after": after})) if "skewness" in text
+    ]
+    assert f"before: skewness {skewness(before):.2f}, largest {before.max()}" in legend[0]
+    assert f"never {100 * np.mean(after == 0):.1f}%" in legend[1]
+    edges = occurrence_edges(max(before.max(), after.max()))
+    draw_histogram(axes, {"before": before, "after": after}, edges)
+    outlines = axes.patches[1::2]
+    assert sum(steps.get_data().values.sum() for steps in outlines) == 600
+
+
+def test_a_log_axis_of_counts_shows_a_single_item(axes):
+    draw_histogram(axes, {"a": [0, 0, 5]}, occurrence_edges(5), log_y=True)
+    assert axes.get_ylim()[0] == 0.7
+    assert axes.patches[0].get_data().values.tolist() == [2, 0.7, 0.7, 0.7, 0.7, 1]
+
+
+def test_bars_show_numbers_and_a_dash_for_what_is_missing(axes):
+    values = {"R@1": [5.0, float("nan")], "R@10": [20.0, 30.0]}
+    drawn = bar_chart(["short", "x" * 60], values, "t")
+    assert {"5.0", "20.0", "30.0", "–", "R@1", "R@10"} <= set(words(drawn))
+    assert all(len(text) <= 34 for text in words(drawn))
+    draw_bars(axes, ["short", "x" * 60], values)
+    assert [bar.get_width() for bar in axes.patches] == [5, 0, 20, 30]
+    with pytest.raises(ValueError, match="1 values for 2 names"):
+        bar_chart(["a", "b"], {"R@1": [1.0]}, "t")
+
+
+def test_less_than_zero_goes_left(axes):
+    draw_bars(axes, ["a", "b"], {"change": [-2.0, 4.0]})
+    left, right = axes.patches
+    assert left.get_x() + left.get_width() == -2
+    assert right.get_x() + right.get_width() == 4
+
+
+def test_nothing_to_draw_is_no_error():
+    assert bar_chart([], {}, "t").startswith("<svg")
+    assert histogram({"a": []}, [0.0, 1.0], "t").startswith("<svg")

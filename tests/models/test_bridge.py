@@ -3,7 +3,8 @@ import pytest
 
 from wordreel.models import bridge
 from wordreel.models.base import EmbeddedClip
-from wordreel.models.bridge import Bridge, ClassSpace, imagenet_kinds, overlap, softmax, unit, words_in
+from wordreel.models.bridge import Bridge, ClassSpace, imagenet_kinds, softmax, unit
+from wordreel.models.pooling import overlap, words_in
 from wordreel.types import Clip, Labels, Track, Words
 from wordreel.weights.store import WeightStore
 

@@ -31,6 +31,7 @@ from wordreel.experts.base import Recogniser
 from wordreel.experts.class_head import ClassHead
 from wordreel.lru_cache import LRUCache
 from wordreel.models.base import EmbeddedClip, Evidence, Explanation, Model
+from wordreel.models.pooling import overlap, rows_in, words_in
 from wordreel.nets.sentences import DIM, SentenceEncoder
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.array_cache import cached_arrays
@@ -312,11 +313,6 @@ def imagenet_kinds() -> dict[int, str]:
     return kinds
 
 
-def words_in(track: Track, start: float, end: float) -> str:
-    """The words spoken or on screen between two times, as one line."""
-    return " ".join(words.text for words in track.words if words.start < end and words.end > start)
-
-
 def best_line(track: Track, clip: Clip, sentence: Float32) -> tuple[str, tuple[float, float]] | None:
     """The line of a clip that is closest to a sentence, and its time; None where the clip has none."""
     shares = overlap(track.times, clip)
@@ -333,39 +329,9 @@ def clip_mean(rows: Float32, times: np.ndarray, clip: Clip) -> Float32 | None:
     return (shares @ rows / shares.sum()).astype(np.float32) if shares.any() else None
 
 
-def overlap(times: np.ndarray, clip: Clip) -> Float32:
-    """Seconds that each of `times [n, 2]` shares with the clip; in a picture every row counts the same.
-
-    >>> overlap(np.array([[0.0, 2.0], [2.0, 4.0]]), Clip("", 1.0, 2.5)).tolist()
-    [1.0, 0.5]
-    """
-    if clip.whole:
-        return np.ones(len(times), np.float32)
-    shared = np.minimum(times[:, 1], clip.end) - np.maximum(times[:, 0], clip.start)
-    return np.asarray(np.maximum(shared, 0), np.float32)
-
-
 def above_mean(logits: Float32) -> Float32:
     """How much a video shows of each class: its logits above their mean, along the last dimension."""
     return np.asarray(np.maximum(logits - logits.mean(axis=-1, keepdims=True), 0), np.float32)
-
-
-def rows_in(tracks: Mapping[str, Track], experts: Sequence[str], clip: Clip) -> dict[str, Track]:
-    """The rows, and their words, of some experts' tracks that share time with a clip."""
-    inside = {}
-    for expert in experts:
-        if expert not in tracks:
-            continue
-        track = tracks[expert]
-        shared = overlap(track.times, clip) > 0
-        if shared.all():
-            inside[expert] = track
-        elif shared.any():
-            times = track.times[shared]
-            start, end = times[:, 0].min(), times[:, 1].max()
-            words = tuple(one for one in track.words if one.start < end and one.end > start)
-            inside[expert] = Track(track.values[shared], times, words)
-    return inside
 
 
 def softmax(x: Float32) -> Float32:

@@ -26,8 +26,9 @@ from types import MappingProxyType
 import numpy as np
 
 from wordreel.models.base import EmbeddedClip, Evidence, Explanation, Model
-from wordreel.models.bridge import Bridge, overlap, rows_in
-from wordreel.models.reel.runtime import ROW, unit
+from wordreel.models.bridge import Bridge
+from wordreel.models.pooling import overlap, rows_in, unit
+from wordreel.models.reel.runtime import ROW
 from wordreel.nets.clip.backbone import Backbone
 from wordreel.nets.clip.config import Family
 from wordreel.nets.sentences import DIM

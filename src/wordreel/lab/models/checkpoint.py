@@ -33,7 +33,7 @@ from wordreel.lab.models.config import ModelConfig, from_json
 from wordreel.lab.models.joint_embedding import JointEmbedding
 from wordreel.lab.models.text.tokenizers import CaptionTokenizer, external_text, open_tokenizer, text_files
 from wordreel.models.base import CheckpointModel, Explanation
-from wordreel.models.bridge import words_in
+from wordreel.models.pooling import words_in
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.store import WeightStore
 

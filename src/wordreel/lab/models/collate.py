@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wordreel.lab.models.batch import ExpertFeatures
 from wordreel.lab.models.config import ExpertConfig, MMTConfig, ModelConfig
-from wordreel.models.bridge import overlap
+from wordreel.models.pooling import overlap
 from wordreel.models.reel.segments import segment_means
 from wordreel.types import Clip, Float32, Track
 

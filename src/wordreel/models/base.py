@@ -37,17 +37,20 @@ class Evidence:
         tracks: What explanations read of its tracks.
         classes: How much the clip shows each class `[classes]` that an expert tells apart, at least 0.
         learned: Whether a row that was learned speaks of the clip.
+        vectors: The vectors of its embedding that explanations read, by row.
     """
 
     clip: Clip
     tracks: Mapping[str, Track] = field(default_factory=dict)
     classes: Mapping[str, Float32] = field(default_factory=dict)
     learned: bool = False
+    vectors: Mapping[str, Float32] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
         rows = sum(track.values.nbytes + track.times.nbytes for track in self.tracks.values())
-        return rows + sum(shown.nbytes for shown in self.classes.values()) + OBJECT_BYTES
+        held = (*self.classes.values(), *self.vectors.values())
+        return rows + sum(array.nbytes for array in held) + OBJECT_BYTES
 
 
 class Model(ABC):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "reel"  # the model that comes with wordreel
 BUILT_IN = (DEFAULT, "bridge")  # the bridge needs no training
+JOINT = "joint"  # not listed until its weights ship
 FOLDER = "models"
 WEIGHTS, FACTS = "model.safetensors", "model.json"
 BEST = "best"  # where training puts the checkpoint that did best on validation
@@ -80,6 +81,10 @@ def open_named(library: Path, weights: WeightStore, key: str) -> Model | None:
 
     Reads the library's folder, not its catalogue.
     """
+    if key == JOINT:
+        from wordreel.models.joint.model import Joint
+
+        return Joint(weights)
     if key in BUILT_IN:
         from wordreel.models.bridge import Bridge
         from wordreel.models.reel.model import Reel

@@ -1,0 +1,120 @@
+"""The text tower: any text to a unit vector in the space of the pictures. It comes with wordreel.
+
+It is the only text encoder of the product: for queries, spoken words, words on screen and concepts. The
+network (`text_tower.onnx`, `input_ids` and `attention_mask` `[n, tokens]` to `embedding [n, 512]`) holds its
+weights in 8 bits and runs as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from wordreel.errors import NextStep, WeightsCorrupt
+from wordreel.lru_cache import LRUCache
+from wordreel.nets.runtime import Network
+from wordreel.types import Float32
+from wordreel.weights.stamped_hash import STAMPS, sha256_of
+
+FOLDER = Path(__file__).parent
+NETWORK, TOKENIZER = "text_tower.onnx", "tokenizer.json"
+DIM = 512
+VERSION = 1  # raise it when tokenising changes
+MAX_TOKENS = 64
+MAX_CHARACTERS = 20_000  # far more than 64 tokens of any prose, little enough to tokenise at once
+BATCH = 32  # texts
+CACHED = 4096  # queries, and lines whose hits are explained: 8 MiB
+MAX_CACHED_BATCH = 256  # texts; a longer list is a bank or a film, encoded once
+
+
+class TextTower:
+    """Encodes texts as unit vectors `[n, 512]`; only the first 64 tokens of each count."""
+
+    def __init__(self, root: Path, folder: Path = FOLDER) -> None:
+        """`root` is the folder of the weight store, where the hashes of large files are cached."""
+        self.root = root
+        self._network_file, self._tokenizer_file = folder / NETWORK, folder / TOKENIZER
+        self._lock = Lock()
+        self._cache = LRUCache[str, Float32](CACHED)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Identifies both files."""
+        try:
+            files = (self._network_file, self._tokenizer_file)
+            hashes = [sha256_of(file, self.root / STAMPS) for file in files]
+        except OSError as error:
+            raise self._damaged(error) from error
+        return hashlib.sha256("\x1f".join([str(VERSION), *hashes]).encode()).hexdigest()[:16]
+
+    def encode(self, texts: Sequence[str]) -> Float32:
+        """Return one unit row per text, in order; the same text has the same row in any list."""
+        if isinstance(texts, str):
+            raise TypeError("encode takes a list of texts; put the text into a list")
+        known = {text: self._cache.get(text) for text in texts}
+        new = [text for text, vector in known.items() if vector is None]
+        known |= dict(zip(new, self._encode(new), strict=True))
+        if len(new) <= MAX_CACHED_BATCH:
+            for text in new:
+                if (vector := known[text]) is not None:
+                    self._cache.put(text, vector)
+        rows = np.zeros((len(texts), DIM), np.float32)
+        for row, text in enumerate(texts):
+            rows[row] = known[text]
+        return rows
+
+    def _encode(self, texts: Sequence[str]) -> Float32:
+        """Batches of texts of about one length: a run pads its texts to the longest."""
+        rows = np.zeros((len(texts), DIM), np.float32)
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch([_clean(text) for text in texts])]
+        order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
+        for start in range(0, len(order), BATCH):
+            chosen = order[start : start + BATCH]
+            ids = np.zeros((len(chosen), len(tokens[chosen[-1]])), np.int64)
+            mask = np.zeros_like(ids)
+            for row, number in enumerate(chosen):
+                ids[row, : len(tokens[number])] = tokens[number]
+                mask[row, : len(tokens[number])] = 1
+            rows[chosen] = self._network(input_ids=ids, attention_mask=mask)["embedding"]
+        return rows
+
+    def _network(self, **inputs: Any) -> dict[str, Float32]:
+        with self._lock:
+            network = self._loaded
+        return network(**inputs)
+
+    @cached_property
+    def _loaded(self) -> Network:
+        try:
+            return Network(self._network_file)
+        except Exception as error:  # onnxruntime's errors share no class
+            raise self._damaged(error) from error
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        from tokenizers import Tokenizer
+
+        try:
+            tokenizer = Tokenizer.from_file(str(self._tokenizer_file))
+        except Exception as error:  # the package raises bare exceptions
+            raise self._damaged(error) from error
+        tokenizer.enable_truncation(MAX_TOKENS)
+        tokenizer.no_padding()
+        return tokenizer
+
+    def _damaged(self, error: Exception) -> WeightsCorrupt:
+        return WeightsCorrupt(
+            f"the text tower in {self._network_file.parent} cannot be used ({error})",
+            NextStep("install wordreel again"),
+        )
+
+
+def _clean(text: str) -> str:
+    # Lone surrogates (file names that are not UTF-8) cannot cross into the tokenizer.
+    return text[:MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")

@@ -3,17 +3,16 @@
     python benchmarks/serve.py LIBRARY [--seconds 10] [--limit 24] [--workers N] [--before SRC] [--rounds 1]
 
 Starts `wordreel serve` on the library and asks it for some seconds at each of 1, 16 and 64 clients, first
-with words that it has not met (every query is encoded), then with a hundred queries again and again (cached).
+with words that it has not met, then with a hundred queries again and again.
 Each number of clients first asks for some seconds that do not count: caches fill, and the server starts
 workers where it chooses their number by itself, as it does by default. `--workers` fixes the number; it may
 be given several times, and `--before` names the `src` folder of another version, measured with its default:
 all take turns, round by round, and the report has the median of each figure over the rounds.
-Every client keeps its connection and asks as soon as it is answered. Latencies are the client's; `encode` and
-`search` are what the server says of each request (waiting for a free search thread belongs to `search` and is
-also given as `queue`); `rest` is what remains: HTTP, JSON, the framework, and the client on the same machine.
-`texts_per_batch` is how many texts were encoded together, on average, and `cached` the share of texts that
-did not have to be. `cpu_ms` is the server's processor time an answer, and `per_second_of_cpu` what all cores
-could answer at best if they did nothing else: other work on the machine moves it far less than `per_second`.
+Every client keeps its connection and asks as soon as it is answered. Latencies are the client's; `search` is
+what the server says of each request (waiting for a free search thread belongs to it and is also given as
+`queue`); `rest` is what remains: HTTP, JSON, the framework, and the client on the same machine. `cpu_ms` is
+the server's processor time an answer, and `per_second_of_cpu` what all cores could answer at best if they did
+nothing else: other work on the machine moves it far less than `per_second`.
 `memory_mb` is what the server and its workers hold, pages that they share counted once.
 """
 
@@ -43,7 +42,6 @@ from wordreel.banks.everyday import queries
 CLIENTS = (1, 16, 64)
 WARMUP = 9.0  # seconds
 DEFAULT = "default"  # number of workers
-COUNTS = ("wordreel_encode_batch_count", "wordreel_encode_batch_sum", "wordreel_encode_cached_total")
 
 
 def family(process: int) -> list[int]:
@@ -110,7 +108,7 @@ async def ask(
 
 
 async def client(port: int, texts: Iterator[str], limit: int, until: float) -> list[tuple[float, ...]]:
-    """(latency, encode, search, queue) of each answer, in milliseconds."""
+    """(latency, search, queue) of each answer, in milliseconds."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**22)
     took: list[tuple[float, ...]] = []
     while time.perf_counter() < until:
@@ -120,33 +118,21 @@ async def client(port: int, texts: Iterator[str], limit: int, until: float) -> l
         latency = (time.perf_counter() - began) * 1e3
         assert status == 200, body[:300]
         told = json.loads(body[body.index(b'"took":') + 7 : body.index(b"}", body.index(b'"took":')) + 1])
-        took.append((latency, told["encode_ms"], told["search_ms"], told["queue_ms"]))
+        took.append((latency, told["search_ms"], told["queue_ms"]))
     writer.close()
     return took
-
-
-async def counted(port: int) -> dict[str, float]:
-    """The server's own counts."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**22)
-    _, body = await ask(reader, writer, port, "/metrics")
-    writer.close()
-    lines = (line.rpartition(" ") for line in body.decode().splitlines() if not line.startswith("#"))
-    return {name: float(value) for name, _, value in lines}
 
 
 async def load(
     server: tuple[int, int], clients: int, texts: Iterator[str], limit: int, seconds: float
 ) -> dict[str, object]:
     port, process = server
-    before = await counted(port)
     began, cpu = time.perf_counter(), cpu_seconds(process)
     found = await asyncio.gather(*(client(port, texts, limit, began + seconds) for _ in range(clients)))
     elapsed, cpu = time.perf_counter() - began, cpu_seconds(process) - cpu
     took = np.array([row for one in found for row in one])
-    after = await counted(port)
-    batches, encoded, cached = (after.get(name, 0.0) - before.get(name, 0.0) for name in COUNTS)
     p50, p95, p99 = np.percentile(took[:, 0], [50, 95, 99]).round(1).tolist()
-    latency, encode, search, queue = took.mean(axis=0).round(2).tolist()
+    latency, search, queue = took.mean(axis=0).round(2).tolist()
     return {
         "clients": clients,
         "answers": len(took),
@@ -158,14 +144,11 @@ async def load(
         "p99_ms": p99,
         "mean_ms": {
             "latency": latency,
-            "encode": encode,
             "search": search,
             "of_which_queue": queue,
-            "rest": round(latency - encode - search, 2),
+            "rest": round(latency - search, 2),
         },
-        "encode_and_search_share": round((encode + search) / latency, 3),
-        "texts_per_batch": round(encoded / batches, 2) if batches else None,
-        "cached": round(cached / max(1.0, cached + encoded), 3),
+        "search_share": round(search / latency, 3),
     }
 
 

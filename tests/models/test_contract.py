@@ -1,12 +1,9 @@
-"""The model contract: what every model declares, and wrappers that leave nothing of it out."""
-
-import inspect
+"""The model contract: what every model declares."""
 
 import numpy as np
 import pytest
 
-from wordreel.models.base import EmbeddedClip, Model, mixture_weights
-from wordreel.serve.encoder import CachedQueryModel
+from wordreel.models.base import Model, mixture_weights
 from wordreel.types import Calibration, Clip, QueryEmbedding
 
 CLIP = Clip("x", 0.0, 1.0)
@@ -52,19 +49,3 @@ def test_what_every_model_must_have_is_required():
 
     with pytest.raises(TypeError, match=r"abstract.*encode.*fingerprint"):
         Half()
-
-
-@pytest.mark.parametrize("model", [Plain(), Powerful()], ids=["plain", "powerful"])
-def test_a_cache_of_queries_passes_on_the_whole_contract(model):
-    cached, query = CachedQueryModel(model), model.encode(["dog"])[0]
-    declared = [*Model.__annotations__, "fingerprint"]
-    assert {name: getattr(cached, name) for name in declared} == {n: getattr(model, n) for n in declared}
-    assert cached.explain(query, {}, CLIP) == model.explain(query, {}, CLIP)
-    assert (
-        cached.explain_all(query, cached.evidence([EmbeddedClip({}, CLIP, np.zeros((2, 2)))] * 2))
-        == [model.explain(query, {}, CLIP)] * 2
-    )
-    assert cached.compare({}, CLIP, {}, CLIP) == model.compare({}, CLIP, {}, CLIP)
-    np.testing.assert_array_equal(cached.embed({}, [CLIP])[0], model.embed({}, [CLIP])[0])
-    own = {name for name, _ in inspect.getmembers(Model, inspect.isfunction) if not name.startswith("_")}
-    assert own <= set(vars(CachedQueryModel)), "a method of the contract is inherited, not passed on"

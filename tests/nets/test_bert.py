@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
-from wordreel.nets.bert import EPSILON, build, build_with_heads
+from wordreel.nets.bert import EPSILON, build
 from wordreel.nets.runtime import Network
 
 DIM, HEADS, WIDE, LAYERS, VOCABULARY, PLACES = 12, 3, 20, 2, 30, 9
@@ -104,17 +104,3 @@ def test_a_row_of_nothing_but_padding_is_finite(network):
         "sentences"
     ]
     assert np.isfinite(found).all()
-
-
-def test_each_head_is_a_matrix_and_a_bias_on_the_mean():
-    rng = np.random.default_rng(5)
-    heads = {name: (rng.normal(size=(5, DIM)), rng.normal(size=5)) for name in ("one", "other")}
-    heads = {
-        name: (matrix.astype(np.float32), bias.astype(np.float32)) for name, (matrix, bias) in heads.items()
-    }
-    network = Network(build_with_heads(tiny_weights(), HEADS, heads).SerializeToString())
-    sentences = [[5], [29, 0, 29, 7, 7, 7, 7, 8, 4]]
-    found = network(**pad(sentences))
-    for name, (matrix, bias) in heads.items():
-        expected = np.stack([unit(matrix @ slow_mean(tokens, tiny_weights()) + bias) for tokens in sentences])
-        np.testing.assert_allclose(found[name], expected, atol=1e-5)

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 from threading import Thread
 
@@ -8,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wordreel.lru_cache import LRUCache
-from wordreel.nets import sentences, wordpiece
-from wordreel.nets.sentences import DIM, FIRST_TOKENS, WEIGHTS, SentenceEncoder, shared_encoder
-from wordreel.nets.wordpiece import VocabularyFile, plain_ids, read_vocabulary
+from wordreel.nets import sentences
+from wordreel.nets.sentences import DIM, WEIGHTS, SentenceEncoder, shared_encoder
 from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden_sentences.npz"
@@ -151,66 +149,3 @@ def test_a_track_has_the_same_bits_whatever_was_encoded_before(monkeypatch):
         found[name] = encoder.encode(track)
     np.testing.assert_array_equal(found["other texts"], found["nothing"])
     np.testing.assert_array_equal(found["one of its texts"], found["nothing"])
-
-
-def test_a_first_query_equals_what_the_loaded_network_gives():
-    cold, warm = SentenceEncoder(), SentenceEncoder()
-    queries = ["a man lifts a car", "", "unbelievably 日本語"]
-    warm.encode([f"sentence {number} of a batch that is worth a network" for number in range(12)])
-    assert warm._loaded is not None
-    for query in queries:
-        np.testing.assert_allclose(cold.encode([query]), warm.encode([query]), atol=2e-6)
-    assert cold._loaded is None
-    for number in range(FIRST_TOKENS):
-        cold.encode([f"query {number}"])
-    assert cold._loaded is not None
-
-
-WORDS = st.text(st.characters(codec="ascii", exclude_categories=("Cc",)), max_size=60)
-
-
-@settings(max_examples=200, deadline=None)
-@given(WORDS)
-def test_plain_text_has_the_ids_of_the_tokenizer(encoder, text):
-    vocabulary = read_vocabulary(encoder._tokenizer_file)
-    found = plain_ids(text, vocabulary.id_of)
-    assert found in (None, encoder._tokenizer.encode(text).ids)
-    assert (found is None) == any(character in "[]<>=@*^_`{|}~\\" for character in text)
-
-
-def test_captions_have_the_ids_of_the_tokenizer(encoder):
-    from wordreel.banks.everyday import queries
-
-    vocabulary = read_vocabulary(encoder._tokenizer_file)
-    texts = [*queries()[::40], "x" * 99, "y" * 101, "unbelievableness's", "A.B. (C) 3/4 & 5% #1"]
-    expected = [found.ids for found in encoder._tokenizer.encode_batch(texts)]
-    found = [plain_ids(text, vocabulary.id_of) for text in texts]
-    assert [ids or own for ids, own in zip(found, expected, strict=True)] == expected
-    assert plain_ids("naïve", vocabulary.id_of) is None
-
-
-def test_a_vocabulary_is_looked_up_where_it_is(encoder, tmp_path, monkeypatch):
-    whole = json.loads(encoder._tokenizer_file.read_bytes())
-    every = whole["model"]["vocab"]
-    plain = [piece for piece in every if piece.isascii()]
-    vocabulary = VocabularyFile(encoder._tokenizer_file)
-    monkeypatch.setattr(wordpiece, "FIRST_LOOKUPS", 10**9)
-    chosen = [*plain[::40], *(piece for piece in plain if not piece.isalnum() and "##" not in piece)]
-    assert {piece: vocabulary.id_of(piece) for piece in chosen} == {piece: every[piece] for piece in chosen}
-    assert [vocabulary.id_of(piece) for piece in ("", "unk_token", "qzxqzx", "model")] == [
-        every.get(piece) for piece in ("", "unk_token", "qzxqzx", "model")
-    ]
-    spaced = tmp_path / "tokenizer.json"
-    spaced.write_text(json.dumps(whole, indent=1))
-    assert plain_ids("a dog", read_vocabulary(spaced).id_of) is None, "the library reads it"
-    monkeypatch.setattr(wordpiece, "FIRST_LOOKUPS", 0)
-    assert [vocabulary.id_of("dog"), vocabulary.id_of("dog")] == [every["dog"]] * 2
-    assert vocabulary._ids == every, "who looks up much has it read"
-
-
-def test_a_first_query_does_not_load_the_tokenizer():
-    cold = SentenceEncoder()
-    cold.encode(["a man lifts a car"])
-    assert "_tokenizer" not in cold.__dict__
-    cold.encode(["naïve"])
-    assert "_tokenizer" in cold.__dict__

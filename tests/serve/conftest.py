@@ -206,6 +206,16 @@ def running(path: Path, work=None, **options):
     service = Service(
         library, chosen, job_runner=work or ThreadWork(path, library.model), fence=fence, analyse=analyse
     )
+    try:
+        with serving(service) as site:
+            yield site
+    finally:
+        library.store.close()
+
+
+@contextmanager
+def serving(service: Service):
+    """A server of this process on a free port."""
     made = build_server(service)
     sock = made.config.bind_socket()
     thread = threading.Thread(target=made.run, args=([sock],), daemon=True)
@@ -220,7 +230,6 @@ def running(path: Path, work=None, **options):
         made.should_exit = True
         thread.join(60)
         assert not thread.is_alive(), "the server does not stop"
-        library.store.close()
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """The parts of a server that can be looked at alone."""
 
-import asyncio
 import json
 import re
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -15,69 +13,10 @@ from tests.serve.conftest import Model, opened
 
 from wordreel.search.query import Query
 from wordreel.serve.access.limits import TokenBuckets
-from wordreel.serve.encoder import CachedQueryModel, Encoder
 from wordreel.serve.live import LiveSearcher
 from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
 from wordreel.serve.track_cache import TrackCache
-
-
-class Counting(Model):
-    """Notes who was encoded with whom."""
-
-    def __init__(self, delay=0.0):
-        self.batches, self.delay = [], delay
-
-    def encode(self, texts):
-        self.batches.append(list(texts))
-        time.sleep(self.delay)
-        if "bad" in texts:
-            raise RuntimeError("cannot encode")
-        return super().encode(texts)
-
-
-def test_texts_of_concurrent_requests_are_encoded_together():
-    model = Counting(0.05)
-    remembering = CachedQueryModel(model)
-
-    async def crowd():
-        encoder = Encoder(remembering, Metrics())
-        await asyncio.gather(*(encoder.encode([f"red {n % 40}"]) for n in range(100)))
-        await encoder.encode(["red 1", "red 2"])
-        encoder.close()
-
-    asyncio.run(crowd())
-    assert len(model.batches) <= 3  # the first alone or with all, then the rest
-    assert sorted(text for batch in model.batches for text in batch) == sorted(f"red {n}" for n in range(40))
-    for got, wanted in zip(
-        remembering.encode(["red 3", "blue"]), Model().encode(["red 3", "blue"]), strict=True
-    ):
-        np.testing.assert_array_equal(got.vectors, wanted.vectors)
-
-
-def test_one_that_goes_away_does_not_take_the_others_along():
-    model = Counting(0.1)
-
-    async def crowd():
-        encoder = Encoder(CachedQueryModel(model), Metrics())
-        first = asyncio.create_task(encoder.encode(["red"]))
-        second = asyncio.create_task(encoder.encode(["red"]))
-        await asyncio.sleep(0.02)
-        first.cancel()
-        await second
-        with pytest.raises(RuntimeError):
-            await encoder.encode(["bad"])
-        await encoder.encode(["blue"])  # it goes on after an error
-        encoder.close()
-
-    asyncio.run(crowd())
-
-
-def test_a_bank_does_not_push_out_what_people_ask():
-    remembering = CachedQueryModel(Model())
-    remembering.encode(["red"])
-    remembering.encode([str(n) for n in range(5000)])
-    assert remembering.latest.get("red") is not None
 
 
 def test_searches_see_the_old_index_or_the_new(library):
@@ -151,7 +90,7 @@ def test_metrics_of_a_server(site):
     line = re.compile(r'(# (HELP|TYPE) .*|[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [0-9.e+-]+)')
     for one in answer.body.decode().splitlines():
         assert line.fullmatch(one), one
-    assert b"wordreel_encode_seconds_count 1" in answer.body
+    assert b"wordreel_search_seconds_count 1" in answer.body
 
 
 def test_tracks_in_memory_are_the_files(library):

@@ -28,8 +28,7 @@ def test_hits_are_those_of_the_library(site, library):
         assert [hit["score"] for hit in found["hits"]] == pytest.approx([hit.score for hit in expected])
         assert found["total_estimate"] == len(expected) == 4
         took = found["took"]
-        assert 0 <= took["encode_ms"] <= took["total_ms"]
-        assert took["queue_ms"] <= took["search_ms"] <= took["total_ms"]
+        assert 0 <= took["queue_ms"] <= took["search_ms"] <= took["total_ms"]
         hit = found["hits"][0]
         assert 0 <= hit["start"] < hit["end"] <= hit["duration"]
         assert sum(hit["weights"].values()) == pytest.approx(1, abs=1e-3)

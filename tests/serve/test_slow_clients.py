@@ -14,6 +14,7 @@ from tests.serve.conftest import running, wait
 
 from wordreel.library import LibraryStore
 from wordreel.serve import slow_clients
+from wordreel.serve.bounded_executor import BoundedExecutor
 from wordreel.serve.jobs.queue import JobStopped
 from wordreel.serve.media_response import MediaResponse
 
@@ -157,21 +158,23 @@ def test_a_body_that_trickles_in_is_refused(library, path):
     ],
 )
 def test_a_query_is_dropped_when_its_client_disconnects(site, monkeypatch, path, body):
-    """What waits for its embedding is cancelled."""
+    """What waits for an answer is cancelled."""
     outcomes = []
     content = site.get("/api/videos").json["items"][0]["content"]
 
-    async def stuck(texts):
+    answered = BoundedExecutor.__call__
+
+    async def stuck(pool, *work):
+        if outcomes:
+            return await answered(pool, *work)
         try:
             outcomes.append("began")
             await asyncio.sleep(300)
-            outcomes.append("encoded")
         except asyncio.CancelledError:
             outcomes.append("cancelled")
             raise
 
-    monkeypatch.setattr(site.service.encoder, "encode", stuck)
-    monkeypatch.setattr(site.service.encoder, "batches", True)  # as on a GPU
+    monkeypatch.setattr(BoundedExecutor, "__call__", stuck)
     data = b"" if body is None else json.dumps(body).encode()
     method = "GET" if body is None else "POST"
     head = f"{method} {path.format(content=content)} HTTP/1.1\r\nHost: localhost\r\n"

@@ -116,10 +116,6 @@ class Model(ABC):
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         """Encode each text as one vector and one weight per expert."""
 
-    def encode_fast(self, texts: Sequence[str]) -> list[QueryEmbedding]:
-        """Like `encode`, for a program that answers many queries: may be slightly less precise."""
-        return self.encode(texts)
-
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         """What each expert recognised in a clip that fits the query; some may be silent."""
         return {}

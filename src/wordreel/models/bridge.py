@@ -117,21 +117,7 @@ class Bridge(Model):
         return vectors, available
 
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
-        return self._queries(texts, self._encoder.encode(list(texts)))
-
-    def encode_fast(self, texts: Sequence[str]) -> list[QueryEmbedding]:
-        return self._queries(texts, self._encoder.encode_fast(list(texts)))
-
-    def encode_as(self, text: str, sentence: Float32) -> QueryEmbedding:
-        """A text whose sentence vector another network made; its hits are explained with it, too."""
-        self._encoder.remember(text, sentence)
-        return self._queries([text], sentence[None])[0]
-
-    def pieces(self, texts: Sequence[str], most: int) -> list[list[int]]:
-        """The word pieces of each text, as its sentence encoder takes them."""
-        return self._encoder.pieces(texts, most)
-
-    def _queries(self, texts: Sequence[str], sentences: Float32) -> list[QueryEmbedding]:
+        sentences = self._encoder.encode(list(texts))
         weights = np.array(self.expert_weights, np.float32)
         vectors = np.empty((len(texts), len(self.experts), DIM), np.float32)
         for start in range(0, len(texts), AT_ONCE):

@@ -42,18 +42,6 @@ def convert(files: Mapping[str, Path], out: Path) -> None:
 
 def build(weights: Weights, heads: int) -> Any:
     """The model: `input_ids`, `attention_mask [n, tokens]` int64 to unit `sentences [n, dim]` float32."""
-    graph, mean = _mean_state(weights, heads)
-    return graph.finish({"sentences": _unit(graph, mean)})
-
-
-def build_with_heads(weights: Weights, heads: int, outputs: Mapping[str, tuple[Any, Any]]) -> Any:
-    """The same network, whose mean over the tokens goes through a matrix and a bias for each unit output."""
-    graph, mean = _mean_state(weights, heads)
-    return graph.finish({name: _unit(graph, graph.linear(mean, *matrix)) for name, matrix in outputs.items()})
-
-
-def _mean_state(weights: Weights, heads: int) -> tuple[Graph, str]:
-    """A graph up to the mean over a sentence's tokens, `[n, dim]`."""
     from onnx import TensorProto
 
     from wordreel.nets.graph import Graph
@@ -68,7 +56,7 @@ def _mean_state(weights: Weights, heads: int) -> tuple[Graph, str]:
     hidden = graph.op("Unsqueeze", hidden, graph.constant(np.array([1, 2])))  # [n, 1, 1, tokens]
     for number in range(_layers(weights)):
         x = _layer(graph, weights, f"encoder.layer.{number}.", x, hidden, heads)
-    return graph, _mean(graph, x, attended)
+    return graph.finish({"sentences": _unit(graph, _mean(graph, x, attended))})
 
 
 def _embed(graph: Graph, weights: Weights, ids: str) -> str:

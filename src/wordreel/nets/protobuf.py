@@ -1,4 +1,4 @@
-"""Read the fields of a protocol buffer without its description: ONNX files and SentencePiece models."""
+"""Read the fields of a protocol buffer without its description, as SentencePiece models are."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
@@ -14,10 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from wordreel.lru_cache import LRUCache
-from wordreel.nets.bert_numpy import NumpyBert
-from wordreel.nets.derived import derived_network
-from wordreel.nets.runtime import Network, accelerated
-from wordreel.nets.wordpiece import plain_ids, read_vocabulary
+from wordreel.nets.runtime import Network
 from wordreel.types import Float32
 from wordreel.weights.store import WeightStore
 
@@ -27,8 +24,6 @@ VERSION = 1  # raise it when tokenising or pooling changes
 MAX_TOKENS = 256
 MAX_CHARACTERS = 20_000  # far more than 256 tokens of any prose, little enough to tokenise at once
 CACHED = 1024  # queries, whose hits are explained with them: 1.5 MiB
-FIRST_TEXTS = 4
-FIRST_TOKENS = 48  # some queries, which NumPy encodes in the time that loading the network would take
 RUN_TOKENS = 12  # that take as long as the weights are read
 MAX_CACHED_BATCH = 64  # a call with more sentences is a bank or a dataset, encoded once: not cached
 
@@ -38,7 +33,7 @@ class SentenceEncoder:
 
     A sentence gets the same vector in any batch (to float32 rounding); only its first 256 tokens count. The
     empty sentence has a unit vector, too. A `repeatable` encoder gives a list of sentences the same bits,
-    whatever was encoded before: the network always computes them, all together.
+    whatever was encoded before: it computes them all together, and caches none.
     """
 
     dim = DIM
@@ -60,14 +55,11 @@ class SentenceEncoder:
             *filter(None, [trained]),
         )
         self.fingerprint = hashlib.sha256("\x1f".join(facts).encode()).hexdigest()[:16]
-        self._root = store.root
-        self._name = network.stem if network else f"minilm-{self.fingerprint}"
         self._file = network or store.file(WEIGHTS, "network.onnx")
         self._tokenizer_file = store.file(WEIGHTS, "tokenizer.json")
         self._repeatable = repeatable
         self._lock = threading.Lock()
         self._loaded: Network | None = None
-        self._first_tokens = 0  # that were encoded without loading the network
         self._cache = LRUCache[str, Float32](CACHED)
 
     def encode(self, sentences: Sequence[str], batch: int = 64) -> Float32:
@@ -76,14 +68,7 @@ class SentenceEncoder:
             raise TypeError("encode takes a list of sentences; put the sentence into a list")
         if self._repeatable or len(sentences) > MAX_CACHED_BATCH:
             return self._encode(sentences, batch)
-        return self._encode_cached(sentences, lambda new: self._encode(new, batch))
-
-    def encode_fast(self, sentences: Sequence[str]) -> Float32:
-        """Like `encode`, with products in 8 bits on the processor: less than half the time, and vectors whose
-        cosine with the exact ones is 0.99."""
-        if accelerated():
-            return self.encode(sentences)
-        return self._encode_cached(sentences, self._encode_in_8_bits)
+        return self._encode_cached(sentences, batch)
 
     def _network(self) -> Network:
         """The network, loaded when there is more than a query to encode; two encoders load at once."""
@@ -92,39 +77,11 @@ class SentenceEncoder:
                 self._loaded = Network(self._file)
             return self._loaded
 
-    @cached_property
-    def _network_in_8_bits(self) -> Network:
-        from wordreel.nets.quantise import quantise_products
-
-        return derived_network(self._root, self._name, lambda: quantise_products(self._file.read_bytes()))
-
-    def _encode_in_8_bits(self, sentences: Sequence[str]) -> Float32:
-        """One at a time: a batch would share the steps of its activations."""
-        rows = np.zeros((len(sentences), DIM), np.float32)
-        for row, tokens in enumerate(self.pieces(sentences, MAX_TOKENS)):
-            ids = np.array([tokens], np.int64)
-            rows[row] = self._network_in_8_bits(input_ids=ids, attention_mask=np.ones_like(ids))["sentences"]
-        return rows
-
-    @cached_property
-    def _first_encoder(self) -> NumpyBert:
-        return NumpyBert(self._file)
-
-    def _encodes_first(self, tokens: int) -> bool:
-        """Whether so little was encoded so far that loading the network would take longer than it saves."""
-        with self._lock:
-            self._first_tokens += tokens
-            return self._loaded is None and self._first_tokens <= FIRST_TOKENS
-
-    def remember(self, sentence: str, vector: Float32) -> None:
-        """Answer with this vector from now on: another network made it, and reasons are to agree with it."""
-        self._cache.put(sentence, vector)
-
-    def _encode_cached(self, sentences: Sequence[str], encode: Callable[[Sequence[str]], Float32]) -> Float32:
+    def _encode_cached(self, sentences: Sequence[str], batch: int) -> Float32:
         """Encode with an LRU cache: queries repeat while a person types and pages."""
         known = {sentence: self._cache.get(sentence) for sentence in sentences}
         new = [sentence for sentence, vector in known.items() if vector is None]
-        known |= dict(zip(new, encode(new), strict=True))
+        known |= dict(zip(new, self._encode(new, batch), strict=True))
         rows = np.zeros((len(sentences), DIM), np.float32)
         for row, sentence in enumerate(sentences):
             rows[row] = known[sentence]
@@ -139,17 +96,9 @@ class SentenceEncoder:
 
     def pieces(self, sentences: Sequence[str], most: int) -> list[list[int]]:
         """The word-piece ids of each sentence, at most `most` with the start and end tokens."""
-        encoded = self._token_ids([_clean(sentence) for sentence in sentences])
-        return [ids if len(ids) <= most else [*ids[: most - 1], ids[-1]] for ids in encoded]
-
-    def _token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        if "_tokenizer" not in self.__dict__ and len(texts) <= FIRST_TEXTS:
-            vocabulary = read_vocabulary(self._tokenizer_file)
-            plain = [plain_ids(text, vocabulary.id_of) for text in texts]
-            known = [ids for ids in plain if ids is not None]
-            if len(known) == len(texts) and sum(map(len, known)) <= FIRST_TOKENS:
-                return known
-        return [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+        encodings = self._tokenizer.encode_batch([_clean(sentence) for sentence in sentences])
+        found = [encoding.ids for encoding in encodings]
+        return [ids if len(ids) <= most else [*ids[: most - 1], ids[-1]] for ids in found]
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -159,10 +108,6 @@ class SentenceEncoder:
         rows = np.zeros((len(sentences), DIM), np.float32)
         tokens = self.pieces(sentences, MAX_TOKENS)
         order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
-        if not self._repeatable and self._encodes_first(sum(map(len, tokens))):
-            for row, sentence in enumerate(tokens):
-                rows[row] = self._first_encoder(sentence)
-            return rows
         for start, end in runs([len(tokens[number]) for number in order], batch):
             chosen = order[start:end]
             ids = np.zeros((len(chosen), len(tokens[chosen[-1]])), np.int64)

@@ -8,7 +8,6 @@ from wordreel.errors import WordreelError
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.models.model_store import in_use, open_model
-from wordreel.serve.encoder import CachedQueryModel
 from wordreel.weights.store import WeightStore
 
 
@@ -19,10 +18,10 @@ class CurrentModel:
         self._store, self._weights = store, weights
         self._lock = threading.Lock()
         self.key = in_use(store)  # what `wordreel use` takes
-        self.now = CachedQueryModel(model)
+        self.now = model
         self.problem: WordreelError | None = None
 
-    def __call__(self) -> CachedQueryModel:
+    def __call__(self) -> Model:
         """The library's model. If it cannot be opened, the old one stays."""
         with self._lock:
             key = in_use(self._store)
@@ -36,5 +35,5 @@ class CurrentModel:
                         error.next_step,
                     )
                 else:
-                    self.now, self.problem = CachedQueryModel(model), None
+                    self.now, self.problem = model, None
             return self.now

@@ -15,7 +15,6 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYP
 __all__ = ["CONTENT_TYPE", "Metrics"]
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each, of no use here
 
@@ -31,16 +30,7 @@ class Metrics:
         self.request_seconds = self._histogram(
             "wordreel_request_seconds", "Time until a response was complete, by route.", SECONDS, "route"
         )
-        self.encode_seconds = self._histogram(
-            "wordreel_encode_seconds", "Time a search waited for the embedding of its text.", SECONDS
-        )
-        self.encode_batch = self._histogram("wordreel_encode_batch", "Texts encoded together.", SIZES)
-        self.encode_cached = self._counter(
-            "wordreel_encode_cached_total", "Texts whose embedding was cached."
-        )
-        self.search_seconds = self._histogram(
-            "wordreel_search_seconds", "Time a search took after its embedding.", SECONDS
-        )
+        self.search_seconds = self._histogram("wordreel_search_seconds", "Time a search took.", SECONDS)
         self.refused = self._counter("wordreel_refused_total", "Requests refused, by reason.", "reason")
         self.jobs = self._counter(
             "wordreel_jobs_total", "Jobs that ended, by kind and state.", "kind", "state"

@@ -183,7 +183,6 @@ class HitModel(BaseModel):
 class TimingModel(BaseModel):
     """`search_ms` holds the time spent waiting for a free thread, which is `queue_ms`."""
 
-    encode_ms: float
     search_ms: float
     queue_ms: float = 0.0
     total_ms: float

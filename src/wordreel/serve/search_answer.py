@@ -5,7 +5,6 @@ Workers do without FastAPI: it takes a third of what they hold beside their netw
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ from pydantic_core import to_json
 
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query, VideoMoment
-from wordreel.serve.encoder import CachedQueryModel
 from wordreel.serve.hit_json import JsonObject, hit_objects
 
 if TYPE_CHECKING:
@@ -29,15 +27,6 @@ class SearchAnswer:
 
     json: bytes
     waiting: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class TimedAnswer:
-    """An answer, how many of its texts had to be encoded, and how long that took."""
-
-    answer: SearchAnswer
-    encoded: int
-    encode_seconds: float
 
 
 def filters_of(request: schemas.FilterFields) -> Filters:
@@ -92,19 +81,6 @@ def answer_search(
     }
     waiting = frozenset(hit.content for hit in results.hits if hit.analysis == "quick")
     return SearchAnswer(json_bytes(response), waiting)
-
-
-def encode_and_answer(
-    searcher: Searcher, request: schemas.SearchRequest, query: Query, uploaded: dict[str, str]
-) -> TimedAnswer:
-    """`answer_search`, with the texts of the query encoded first."""
-    model = searcher.model
-    known = model.latest.get_many(query.texts) if isinstance(model, CachedQueryModel) else {}
-    begun = time.perf_counter()
-    model.encode(query.texts)
-    took = time.perf_counter() - begun
-    encoded = sum(known.get(text) is None for text in query.texts)
-    return TimedAnswer(answer_search(searcher, request, query, uploaded), encoded, took)
 
 
 def json_bytes(response: JsonObject) -> bytes:

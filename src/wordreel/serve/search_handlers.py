@@ -1,4 +1,4 @@
-"""A search request, from its fields to the JSON of its answer. All but encoding runs in a search thread."""
+"""A search request, from its fields to the JSON of its answer. All of it runs in a search thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from wordreel.serve.search_answer import (
     SearchAnswer,
     answer_search,
     as_written,
-    encode_and_answer,
     json_bytes,
 )
 from wordreel.serve.service import Service
@@ -25,25 +24,18 @@ class RequestTimer:
 
     def __init__(self) -> None:
         self._started = self._last = time.perf_counter()
-        self.encode = self.queue = 0.0
+        self.queue = 0.0
 
     def lap(self) -> float:
         now = time.perf_counter()
         since, self._last = now - self._last, now
         return since
 
-    def encoded_meanwhile(self, seconds: float) -> None:
-        """Count a part of the lap that is under way as encoding."""
-        self.encode += seconds
-        self._last += seconds
-
     def finish(self, service: Service) -> schemas.TimingModel:
         search = self.queue + self.lap()
         total = time.perf_counter() - self._started
-        service.metrics.encode_seconds.observe(self.encode)
         service.metrics.search_seconds.observe(search)
         return schemas.TimingModel(
-            encode_ms=round(self.encode * 1e3, 3),
             search_ms=round(search * 1e3, 3),
             queue_ms=round(self.queue * 1e3, 3),
             total_ms=round(total * 1e3, 3),
@@ -66,29 +58,19 @@ def search(service: Service, request: schemas.SearchRequest, query: Query, timer
     question = f"{request.model_dump_json(exclude_defaults=True)}\0{query!r}"
     answer = service.answers.get(state, question) if query.image is None else None
     if answer is None:
-        answer = _answer(service, state, request, query, timer)
+        answer = _answer(service, state, request, query)
         service.answers.put(state, question, answer)
     service.note_returned(answer.waiting)
     took = timer.finish(service).model_dump_json().encode()
     return answer.json[:-1] + b',"took":' + took + b"}"
 
 
-def _answer(
-    service: Service, state: LiveState, request: schemas.SearchRequest, query: Query, timer: RequestTimer
-) -> SearchAnswer:
+def _answer(service: Service, state: LiveState, request: schemas.SearchRequest, query: Query) -> SearchAnswer:
     """The answer of a search worker; without one, of this process."""
-    if not query.texts or service.encoder.batches:
-        return answer_search(state.check(), request, query, service.uploaded)
     found = None
-    if service.workers is not None and state.problem is None:
+    if query.texts and service.workers is not None and state.problem is None:
         found = service.workers.answer(state.version, request)
-    if found is None:
-        found = encode_and_answer(state.check(), request, query, service.uploaded)
-    timer.encoded_meanwhile(found.encode_seconds)
-    if found.encoded:
-        service.metrics.encode_batch.observe(found.encoded)
-    service.metrics.encode_cached.inc(len(query.texts) - found.encoded)
-    return found.answer
+    return found or answer_search(state.check(), request, query, service.uploaded)
 
 
 def compare(service: Service, query: Query, timer: RequestTimer) -> bytes:

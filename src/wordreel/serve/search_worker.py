@@ -1,7 +1,7 @@
 """The process of a search worker: requests are lines on standard input, answers go to standard output.
 
     first line   {"library", "weights", "read_only", "version"}           → {"ready": true}
-    request      {"version", "request"}     → {"bytes", "waiting", "encoded", "encode_seconds"} and the bytes
+    request      {"version", "request"}     → {"bytes", "waiting"} and the bytes
     request      {"version"}                → {"ready": true}, when that version is open
 
 A request that fails is answered by {"failed": true}: the server then answers it by itself, and has the error.
@@ -47,7 +47,7 @@ def work(
     from wordreel.serve.current_model import CurrentModel
     from wordreel.serve.live import LiveSearcher
     from wordreel.serve.schemas import SearchRequest
-    from wordreel.serve.search_answer import as_written, encode_and_answer
+    from wordreel.serve.search_answer import answer_search, as_written
     from wordreel.serve.track_cache import TrackCache
 
     store = library.store
@@ -58,10 +58,8 @@ def work(
 
     def answer(request: SearchRequest) -> tuple[dict[str, Any], bytes]:
         query = resolve_terms(store, as_written(request))
-        timed = encode_and_answer(live.now.check(), request, query, uploaded)
-        found = timed.answer
-        head = {"bytes": len(found.json), "waiting": sorted(found.waiting)}
-        return {**head, "encoded": timed.encoded, "encode_seconds": timed.encode_seconds}, found.json
+        found = answer_search(live.now.check(), request, query, uploaded)
+        return {"bytes": len(found.json), "waiting": sorted(found.waiting)}, found.json
 
     def send(head: dict[str, Any], body: bytes = b"") -> None:
         answers.write(json.dumps(head).encode() + b"\n" + body)

@@ -2,7 +2,7 @@
 
 How many there are is fixed, or follows the load (`worker_demand`).
 
-Each has a searcher and an encoder of its own; the embeddings are mapped from the same files, so that memory
+Each has a searcher and a model of its own; the embeddings are mapped from the same files, so that memory
 holds them once. Everything else stays in the server: connections, access, limits, the cache of answers, jobs.
 A search goes to a worker that is idle. Where none is, because it is starting, was killed, opens a changed
 library, or failed, the server answers by itself: a worker can only make a search faster.
@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from wordreel.serve.search_answer import SearchAnswer, TimedAnswer
+from wordreel.serve.search_answer import SearchAnswer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,14 +60,13 @@ class SearchProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    def search(self, version: Version, request: SearchRequest) -> TimedAnswer | None:
+    def search(self, version: Version, request: SearchRequest) -> SearchAnswer | None:
         """The answer; None where the worker could not find one."""
         fields = request.model_dump(mode="json", exclude_defaults=True)
         head = self.ask({"version": version, "request": fields}, self._timeout)
         if "bytes" not in head:
             return None
-        answer = SearchAnswer(self._read(head["bytes"]), frozenset(head["waiting"]))
-        return TimedAnswer(answer, head["encoded"], head["encode_seconds"])
+        return SearchAnswer(self._read(head["bytes"]), frozenset(head["waiting"]))
 
     def open(self, version: Version) -> None:
         """Let it open the library again, if that has changed since."""
@@ -132,7 +131,7 @@ class SearchWorkers:
         if not new:
             self._in_background(self._end_idle)
 
-    def answer(self, version: Version, request: SearchRequest) -> TimedAnswer | None:
+    def answer(self, version: Version, request: SearchRequest) -> SearchAnswer | None:
         """The answer of an idle worker to a search for words; None where the server has to answer."""
         try:
             worker = self._idle.get_nowait()

@@ -27,7 +27,6 @@ from wordreel.serve.answer_cache import AnswerCache
 from wordreel.serve.bounded_executor import BoundedExecutor
 from wordreel.serve.current_model import CurrentModel
 from wordreel.serve.disk_cache import DiskCache
-from wordreel.serve.encoder import Encoder
 from wordreel.serve.face_crops import FaceCrops
 from wordreel.serve.jobs.process import JobProcess
 from wordreel.serve.jobs.queue import JobQueue, JobRunner
@@ -75,8 +74,6 @@ class Service:
         )
         self.answers = AnswerCache()
         self.workers = self._search_workers()
-        batches = self.workers is None and accelerated()
-        self.encoder = Encoder(self.current_model.now, self.metrics, batches)
         self.thumbnails = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBNAIL_BYTES))
         self.face_crops = FaceCrops(self.fence, lambda: load_faces(library.weights))
         self.files = VerifiedFiles(self.store, options.roots)
@@ -164,7 +161,6 @@ class Service:
         if self.query_log.on:
             with suppress(WordreelError):
                 await asyncio.to_thread(self.query_log.flush)
-        self.encoder.close()
         self.uploads.close()
         pools = (self.search_pool, self.media_pool, self.thumbnail_pool, self.analysis_pool, self.clip_pool)
         for pool in pools:
@@ -175,7 +171,6 @@ class Service:
         """Let searches see the library as it is now."""
         self.uploaded = upload_names(self.store)
         self.live.reopen()
-        self.encoder.model = self.current_model.now
 
     def _job_progress(self, job: Job) -> None:
         if time.monotonic() - self.live.opened_at > REOPEN_EVERY and self.live.changed():

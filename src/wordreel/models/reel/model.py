@@ -8,12 +8,12 @@ validation videos.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,14 +28,11 @@ from wordreel.models.reel.own_words import OwnWords
 from wordreel.models.reel.runtime import ROW, embed_sentences, embed_videos
 from wordreel.models.reel.segments import overlapping, scaled, segments
 from wordreel.models.reel.text_encoder import text_encoder
-from wordreel.nets.runtime import accelerated, threads
+from wordreel.nets.runtime import threads
 from wordreel.nets.sentences import SentenceEncoder
 from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track
 from wordreel.weights.stamped_hash import STAMPS, sha256_of
 from wordreel.weights.store import WeightStore
-
-if TYPE_CHECKING:
-    from wordreel.models.reel.query_encoder import QueryEncoder
 
 VERSION = 2  # raise it when any embedding would change
 WEIGHTS = {ROW: 1.0, "appearance": 0.3, "motion": 0.5, "sound": 0.3, "speech": 0.3, "ocr": 0.2}
@@ -118,40 +115,10 @@ class Reel(CheckpointModel):
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         # Too little for a network to share among its threads: each of the two has a core.
         beside = len(texts) <= FEW and threads() > 1
-        return self._queries(texts, self._bridge.encode, self._encoder.encode, beside)
-
-    def encode_fast(self, texts: Sequence[str]) -> list[QueryEmbedding]:
-        """With one small network where there is one for this model's sentence encoder."""
-        return [self._small_query(text) or self._fast_queries([text])[0] for text in texts]
-
-    def _fast_queries(self, texts: Sequence[str]) -> list[QueryEmbedding]:
-        return self._queries(texts, self._bridge.encode_fast, self._encoder.encode_fast, threads() > 1)
-
-    def _small_query(self, text: str) -> QueryEmbedding | None:
-        vectors = self._query_encoder.encode(text) if self._query_encoder else None
-        if vectors is None:
-            return None
-        others = self._bridge.encode_as(text, vectors[0])
-        learned = embed_sentences(self.checkpoint.tower, vectors[1][None], self._words.add([text]))
-        return self._joined(learned[0], others)
-
-    @cached_property
-    def _query_encoder(self) -> QueryEncoder | None:
-        from wordreel.models.reel.query_encoder import QueryEncoder
-
-        encoder = QueryEncoder(self._store, self._bridge.pieces)
-        return encoder if not accelerated() and encoder.stands_for(self.checkpoint) else None
-
-    def _queries(
-        self,
-        texts: Sequence[str],
-        bridge: Callable[[Sequence[str]], list[QueryEmbedding]],
-        own: Callable[[Sequence[str]], Float32],
-        beside: bool,
-    ) -> list[QueryEmbedding]:
-        """The learned row, from its `own` sentence vectors, on those of the bridge, computed `beside` it."""
-        others = _pool().submit(bridge, texts).result if beside else partial(bridge, texts)
-        learned = embed_sentences(self.checkpoint.tower, own(list(texts)), self._words.add(texts))
+        encode_others = partial(self._bridge.encode, texts)
+        others = _pool().submit(encode_others).result if beside else encode_others
+        sentences = self._encoder.encode(list(texts))
+        learned = embed_sentences(self.checkpoint.tower, sentences, self._words.add(texts))
         return [self._joined(row, known) for row, known in zip(learned, others(), strict=True)]
 
     def _joined(self, learned: Float32, others: QueryEmbedding) -> QueryEmbedding:

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from wordreel.lab.models.config import ReelConfig
-from wordreel.nets.bert_numpy import gelu
 from wordreel.types import Bool, Float32
 
 Weights = Mapping[str, Float32]
@@ -21,6 +20,7 @@ Clips = Sequence[Mapping[str, Float32]]  # of each clip, scaled tokens `[n, dim]
 
 ROW = "seen"  # the learned row of an embedding
 EPSILON = 1e-5
+_ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 
 
 def embed_videos(weights: Weights, config: ReelConfig, clips: Clips) -> Float32:
@@ -101,3 +101,14 @@ def _norm(weights: Weights, at: str, x: Float32) -> Float32:
 
 def linear(weights: Weights, at: str, x: Float32) -> Float32:
     return np.asarray(x @ weights[f"{at}.weight"].T + weights[f"{at}.bias"], np.float32)
+
+
+def gelu(x: Float32) -> Float32:
+    """`x (1 + erf(x / √2)) / 2`, with the error function to 1.5e-7 (Abramowitz and Stegun 7.1.26)."""
+    z = np.abs(x) * np.float32(np.sqrt(0.5))
+    t = 1 / (1 + np.float32(0.3275911) * z)
+    series = np.zeros_like(t)
+    for factor in reversed(_ERF):
+        series = (series + np.float32(factor)) * t
+    erf = np.sign(x) * (1 - series * np.exp(-(z**2)))
+    return np.asarray(x * (1 + erf) / 2, np.float32)

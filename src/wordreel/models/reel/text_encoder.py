@@ -26,11 +26,8 @@ def text_encoder(store: WeightStore, checkpoint: ReelCheckpoint) -> SentenceEnco
 def network_name(checkpoint: ReelCheckpoint) -> str:
     """What the built network is named after: the file's hash, or, of tuned files, that of their layers alone,
     so that all files tuned from one share one network."""
-    return layers_name(checkpoint) if TUNED in checkpoint.card else checkpoint.digest[:16]
-
-
-def layers_name(checkpoint: ReelCheckpoint) -> str:
-    """The name of a sentence encoder by its layers."""
+    if TUNED not in checkpoint.card:
+        return checkpoint.digest[:16]
     digest = hashlib.sha256()
     for name in sorted(checkpoint.encoder):
         digest.update(name.encode() + np.ascontiguousarray(checkpoint.encoder[name]).tobytes())

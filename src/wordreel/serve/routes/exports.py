@@ -22,7 +22,6 @@ from wordreel.serve import search_handlers
 from wordreel.serve.display import display_name, safe_name
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import ContentPath, Served, client_of, errors
-from wordreel.serve.routes.search import encoded
 from wordreel.serve.schemas import RequestModel, SearchParameters, Seconds
 from wordreel.serve.search_answer import check_stored
 from wordreel.serve.service import Service
@@ -66,7 +65,6 @@ async def export(
     """The hits of a search as a list for a spreadsheet, an editor or a player. Paths are the server's."""
     search = parameters.request()
     query = search_handlers.query_of(service, search)
-    await encoded(service, query.texts)
     if query.offset == 0:
         for text in query.texts:
             service.query_log.record(client_of(request), text)

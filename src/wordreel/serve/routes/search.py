@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,7 +11,6 @@ from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.examples import example_queries
 from wordreel.library import banks as bank_store
 from wordreel.serve import search_handlers
-from wordreel.serve.problems import Problem
 from wordreel.serve.query_parameters import QueryModelRoute
 from wordreel.serve.routes import Served, client_of, errors
 from wordreel.serve.schemas import (
@@ -58,8 +56,6 @@ async def compare(
     """The same question ranked plainly and with a query bank, side by side."""
     query = search_handlers.query_of(service, SearchRequest.model_construct(**parameters.model_dump()))
     timer = search_handlers.RequestTimer()
-    await encoded(service, query.texts)
-    timer.encode = timer.lap()
     return _json(await service.search_pool(search_handlers.compare, service, query, timer))
 
 
@@ -85,26 +81,12 @@ def _examples(service: Service) -> list[str]:
 async def _search(service: Service, search_request: SearchRequest, request: Request) -> Response:
     timer = search_handlers.RequestTimer()
     query = search_handlers.query_of(service, search_request)
-    if service.encoder.batches:
-        await encoded(service, query.texts)
-        timer.encode = timer.lap()
     if query.offset == 0:
         for text in query.texts:
             service.query_log.record(client_of(request), text)
     # A picture is decoded and analysed first: that belongs to the slow work.
     pool = service.analysis_pool if query.image is not None else service.search_pool
     return _json(await pool(search_handlers.search, service, search_request, query, timer))
-
-
-async def encoded(service: Service, texts: list[str]) -> None:
-    """Wait for the embeddings of some words, not forever."""
-    try:
-        async with asyncio.timeout(service.options.timeout):
-            await service.encoder.encode(texts)
-    except TimeoutError:
-        raise Problem(
-            503, "too_slow", "encoding took too long; try again", headers={"retry-after": "5"}
-        ) from None
 
 
 def _json(body: bytes) -> Response:

@@ -22,7 +22,6 @@ from wordreel.serve.live import LiveState
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import ContentPath, Served, errors
 from wordreel.serve.routes.jobs import job_model
-from wordreel.serve.routes.search import encoded
 from wordreel.serve.schemas import BankName, Beta, Folder, JobResponse, LikeParameters, NormName, Text
 from wordreel.serve.schemas_library import (
     CaptionsRequest,
@@ -73,7 +72,6 @@ async def match(
     beta: Annotated[Beta | None, Query()] = None,
 ) -> MatchResponse:
     """Where in this video some words match: a strip over time."""
-    await encoded(service, [text])
 
     def work() -> MatchResponse:
         state = service.live.now
@@ -125,9 +123,6 @@ async def captions(content: ContentPath, service: Served) -> StoredCaptions:
 @router.post("/api/videos/{content}/captions", response_model=RankedCaptions, responses=errors(404))
 async def rank_captions(content: ContentPath, body: CaptionsRequest, service: Served) -> RankedCaptions:
     """Which of some captions says best what this video shows."""
-    few = [text for text in body.captions if text.strip()]
-    if len(few) <= 64:
-        await encoded(service, few)
 
     def work() -> RankedCaptions:
         searcher = service.live.now.searcher

@@ -32,7 +32,7 @@ def pytest_configure(config):
 @pytest.fixture(scope="session", autouse=True)
 def _load_networks_once():
     """A network is loaded once for all tests of a process: loading takes longer than most of them."""
-    from wordreel.nets import runtime
+    from wordreel.runtime import sessions as runtime
 
     load, loaded = runtime.Network.__init__, OrderedDict()
 
@@ -60,7 +60,7 @@ def _load_networks_once():
 @pytest.fixture(scope="session", autouse=True)
 def _encode_banks_once(tmp_path_factory):
     """The same long list of sentences is encoded once: every new library has the same bank of queries."""
-    from wordreel.nets import sentences
+    from wordreel.runtime import sentences
 
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

@@ -46,7 +46,7 @@ def add_once(folder: Path, library: Path) -> dict[str, Any]:
     from wordreel.library import LibraryStore, add
     from wordreel.library.ingest import default_jobs
     from wordreel.media import Fence
-    from wordreel.nets.runtime import shared_by
+    from wordreel.runtime.sessions import shared_by
 
     with shared_by(default_jobs()):
         experts = [registry.load(name) for name in registry.default_names()]
@@ -147,15 +147,15 @@ def words_in_common(ours: dict[str, list[str]], theirs: dict[str, list[str]]) ->
 
 def profile(files: list[Path]) -> tuple[float, dict[str, dict[str, float]]]:
     """The seconds of media, and processor and wall seconds of each stage alone, one thread a network."""
-    from wordreel.cores import cores
     from wordreel.experts import ocr_reader, registry
     from wordreel.library.expert_runner import ExpertLane, ExpertRunner
     from wordreel.library.extract import content_hash
     from wordreel.library.tracks import encode
     from wordreel.media import Fence
     from wordreel.media.types import FrameNeed
-    from wordreel.nets.runtime import shared_by
+    from wordreel.runtime.sessions import shared_by
     from wordreel.types import Track
+    from wordreel.util.cores import cores
 
     stages: dict[str, dict[str, float]] = {}
 

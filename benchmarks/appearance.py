@@ -18,13 +18,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.cores import cores
 from wordreel.experts.appearance import SIZE, open_file
 from wordreel.experts.preprocess import resize_crop
-from wordreel.nets.efficientnet_lite import build, fold
-from wordreel.nets.runtime import Network, picture_batch
-from wordreel.weights.store import WeightStore
-from wordreel.weights.torch_file import read_state_dict
+from wordreel.runtime.nets.efficientnet_lite import build, fold
+from wordreel.runtime.sessions import Network, picture_batch
+from wordreel.runtime.store import WeightStore
+from wordreel.runtime.torch_files.torch_file import read_state_dict
+from wordreel.util.cores import cores
 
 WEIGHTS, PUBLISHED_SIZE = "efficientnet-lite2-checkpoint", 260
 ROUNDS = 5

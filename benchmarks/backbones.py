@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.atomic import atomic_write
-from wordreel.nets.clip.config import BackboneConfig, ImageTransform, VisionTowerConfig
-from wordreel.nets.clip.mobileclip import usual_transform
-from wordreel.nets.clip.towers import networks, tower_shapes
-from wordreel.nets.clip.transform import transform_images
-from wordreel.nets.net_builder import build_onnx, weight_shapes
-from wordreel.nets.runtime import Network
+from wordreel.backbones.config import BackboneConfig, ImageTransform, VisionTowerConfig
+from wordreel.backbones.mobileclip import usual_transform
+from wordreel.backbones.towers import networks, tower_shapes
+from wordreel.backbones.transform import transform_images
+from wordreel.runtime.nets.net_builder import build_onnx, weight_shapes
+from wordreel.runtime.sessions import Network
+from wordreel.util.atomic import atomic_write
 
 if TYPE_CHECKING:
     import onnx

@@ -25,8 +25,8 @@ from wordreel.experts import registry
 from wordreel.library import LibraryStore, add
 from wordreel.library.ingest import default_jobs
 from wordreel.media import Fence
-from wordreel.nets.runtime import shared_by
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.sessions import shared_by
+from wordreel.runtime.store import WeightStore
 
 
 def make_clips(folder: Path) -> None:

@@ -37,7 +37,6 @@ from wordreel.banks.choose_scoring import choose_scoring, method_for
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.fitted_states import fit_all
 from wordreel.banks.search_index import build_index
-from wordreel.cores import cores
 from wordreel.index.base import Correction
 from wordreel.index.exact import ExactIndex
 from wordreel.lab.plots.charts import Series, line_chart
@@ -47,6 +46,7 @@ from wordreel.search.sample import draw_sample
 from wordreel.search.scoring import RivalScores
 from wordreel.search.searcher import Searcher
 from wordreel.search.text_search import TextSearch
+from wordreel.util.cores import cores
 
 NORM = "dis"
 FOLDED = ("is", "csls", "nnn", "cent", "dis")

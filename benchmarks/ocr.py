@@ -18,13 +18,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from wordreel.cores import cores
 from wordreel.experts.ocr import CARD, ChangeReader, is_same_line
 from wordreel.experts.ocr_reader import RapidOcrReader, TextLine
 from wordreel.experts.text_regions import WHOLE, Region
 from wordreel.media import Fence
 from wordreel.media.types import FrameNeed, Frames
-from wordreel.nets.runtime import shared_by
+from wordreel.runtime.sessions import shared_by
+from wordreel.util.cores import cores
 
 
 class WholeFrames:

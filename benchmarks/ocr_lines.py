@@ -25,9 +25,9 @@ from omegaconf import flag_override
 from PIL import Image, ImageDraw, ImageFont
 from rapidocr.ch_ppocr_rec import TextRecognizer
 
-from wordreel.cores import cores
 from wordreel.experts.ocr_reader import RapidOcrReader, checked_models
-from wordreel.nets.runtime import open_session, shared_by
+from wordreel.runtime.sessions import open_session, shared_by
+from wordreel.util.cores import cores
 
 FONTS = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif", "DejaVuSansMono", "STIXGeneral")
 SIZES = (14, 18, 22, 28, 40)

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.atomic import atomic_write
-from wordreel.nets.checkpoint import Array
-from wordreel.nets.clip.config import BackboneConfig, TextTowerConfig, VisionTowerConfig
-from wordreel.nets.clip.precision import precision_loss
-from wordreel.nets.clip.towers import TOWERS, tower_shapes, write_towers
-from wordreel.nets.runtime import Precision
+from wordreel.backbones.config import BackboneConfig, TextTowerConfig, VisionTowerConfig
+from wordreel.backbones.precision import precision_loss
+from wordreel.backbones.towers import TOWERS, tower_shapes, write_towers
+from wordreel.runtime.nets.checkpoint import Array
+from wordreel.runtime.sessions import Precision
+from wordreel.util.atomic import atomic_write
 
 KINDS = ("initial", "outlying")
 PRECISIONS: tuple[Precision, ...] = ("fp16", "int8")

@@ -29,8 +29,8 @@ from typing import Any
 from footage import assemble
 
 from wordreel import Library
-from wordreel.cores import cores
 from wordreel.library.passes import Pass
+from wordreel.util.cores import cores
 
 
 def footage(clips: Sequence[Path], folder: Path, seconds: float, each: float) -> None:

@@ -30,12 +30,12 @@ from ray.cluster_utils import Cluster
 from wordreel.experts import registry
 from wordreel.library import LibraryStore, add, verify
 from wordreel.media import Fence
-from wordreel.nets.runtime import shared_by
+from wordreel.runtime.sessions import shared_by
+from wordreel.runtime.store import WeightStore
 from wordreel.scale.add import add_on
 from wordreel.scale.executor import Executor
 from wordreel.scale.extraction import ExtractSetup, LoadFrom
 from wordreel.scale.ray_worker import ray_executor
-from wordreel.weights.store import WeightStore
 
 STORE_MEMORY = 100 * 2**20
 

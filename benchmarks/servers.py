@@ -28,7 +28,7 @@ from wordreel.index.milvus import MilvusServer
 from wordreel.index.postgresql import PostgreSQLServer
 from wordreel.index.server import ServerIndex
 from wordreel.index.vector_server import Layout
-from wordreel.server_address import POSTGRESQL, parse_address
+from wordreel.util.server_address import POSTGRESQL, parse_address
 
 QUERIES = 50
 

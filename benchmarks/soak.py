@@ -38,7 +38,7 @@ from soak_clients import Load, playback_clients, search_clients, writer
 from soak_server import JOB, PROMPT, VIDEOS, WORDREEL, Server, clip, served
 
 from wordreel.library import LibraryStore, verify
-from wordreel.nets.sentences import CACHED
+from wordreel.runtime.sentences import CACHED
 
 SHAPE = {"code", "message", "field", "next_step"}
 SAMPLE_EVERY = 2.0  # seconds

@@ -31,8 +31,8 @@ from wordreel.hubness.measures import k_occurrence, skewness
 from wordreel.lab.reports.tables import markdown
 from wordreel.retrieval.ranks import ranks_of
 from wordreel.retrieval.significance import compare
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Float32, Float64
-from wordreel.weights.store import WeightStore
 
 MULTIPLES = (1.0, 1.5, 2.0, 2.5, 3.0)  # of 1/σ
 BRIDGE = "bridge"

@@ -19,7 +19,6 @@ import numpy as np
 from parts import parts_of
 
 from wordreel import __version__
-from wordreel.checksum import file_sha256
 from wordreel.hubness import Direction, Method, corrected_ranks, make_method, ranking_scores
 from wordreel.hubness.beta import GRID
 from wordreel.lab.datasets import registry
@@ -30,6 +29,7 @@ from wordreel.models.reel import checkpoint
 from wordreel.retrieval.caption_ranks import Captions, best_own_ranks
 from wordreel.retrieval.metrics import RetrievalMetrics, aggregate, retrieval_metrics
 from wordreel.types import Float32, Float64, Int64
+from wordreel.util.checksum import file_sha256
 
 CACHE = Path.home() / ".cache" / "wordreel" / "studies"
 SHIPPED = "default"  # the label of weights that were given none

@@ -31,8 +31,8 @@ from strangers import COLLECTIONS, EVERYDAY, Gallery, bank_texts, galleries, som
 
 from wordreel.banks.confidence_check import auroc, calibration_error
 from wordreel.hubness.confidence import Confidence
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Calibration, Float32, Int64
-from wordreel.weights.store import WeightStore
 
 BRIDGE = "bridge"
 SIZES = (2, 0.5, 100)  # whole galleries, halves, and this many videos

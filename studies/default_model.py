@@ -50,9 +50,9 @@ from wordreel.banks import everyday
 from wordreel.banks.sources import BankQueries, subsample
 from wordreel.hubness import Direction, make_method
 from wordreel.lab.evaluate.normalised_rankings import with_automatic_beta
+from wordreel.runtime.store import WeightStore
 from wordreel.search.searcher import Searcher
 from wordreel.types import Float32
-from wordreel.weights.store import WeightStore
 
 BRIDGE = "bridge, no training"
 PUBLISHED = Path(__file__).parent / "published.json"

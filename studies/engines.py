@@ -31,10 +31,10 @@ from wordreel.models.reel.model import VERSION, Reel
 from wordreel.models.reel.runtime import embed_sentences
 from wordreel.models.reel.text_encoder import text_encoder
 from wordreel.retrieval.caption_ranks import Captions
+from wordreel.runtime.store import WeightStore
 from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 from wordreel.types import Absent, Bool, Clip, Float32, QueryEmbedding, Track
-from wordreel.weights.store import WeightStore
 
 CHUNK = 4_096  # captions encoded between two writes
 REMEMBERED = 4  # matrices of scores, some hundred MB each

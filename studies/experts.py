@@ -38,8 +38,8 @@ from experts_text import plots_of, text_of
 
 from wordreel.library.store import LibraryStore
 from wordreel.models.reel.model import Reel
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool
-from wordreel.weights.store import WeightStore
 
 BRIDGE = "bridge, no training"
 CE_ORDER = ("motion", "speech", "sound", "appearance", "ocr", "faces")

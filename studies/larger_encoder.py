@@ -27,8 +27,8 @@ from wordreel.models.bridge import Bridge, ClassSpace, wordings_of
 from wordreel.models.reel.model import WEIGHTS
 from wordreel.models.reel.runtime import ROW
 from wordreel.retrieval.metrics import retrieval_metrics
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Float32
-from wordreel.weights.store import WeightStore
 
 Encode = Callable[[Sequence[str]], Float32]
 SMALL, LARGE, BOTH = "MiniLM", "MPNet", "the mean of both"

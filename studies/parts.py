@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.atomic import atomic_write
 from wordreel.lab.datasets.json_captions import read_ids
+from wordreel.util.atomic import atomic_write
 
 SEED, TESTING, CHOOSING = 7, 1_000, 500
 Parts = dict[str, dict[str, list[str]]]

@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.atomic import atomic_write
 from wordreel.errors import WordreelError
 from wordreel.library import LibraryStore
 from wordreel.library.face_groups import THRESHOLD, group_faces
@@ -34,6 +33,7 @@ from wordreel.library.face_spans import centred, face_mean, face_spans
 from wordreel.library.group_people import seen_together
 from wordreel.library.people import EXPERT
 from wordreel.types import Float32, Int64, Track
+from wordreel.util.atomic import atomic_write
 
 LABELS = Path(__file__).with_name("people_labels.json")
 OUT = Path(__file__).parents[1] / "results" / "people"

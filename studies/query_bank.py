@@ -44,9 +44,9 @@ from wordreel.hubness import Direction, Method, make_method
 from wordreel.hubness.beta import GRID
 from wordreel.retrieval.caption_ranks import Captions
 from wordreel.retrieval.significance import compare
+from wordreel.runtime.store import WeightStore
 from wordreel.search.searcher import Searcher
 from wordreel.types import Float32
-from wordreel.weights.store import WeightStore
 
 SIZES = (100, 300, 1_000, 3_000, 10_000)
 DRAWS = 3

@@ -30,8 +30,8 @@ from wordreel.models.reel.model import WEIGHTS
 from wordreel.models.reel.runtime import ROW
 from wordreel.retrieval.metrics import RetrievalMetrics, retrieval_metrics
 from wordreel.retrieval.ranks import ranks_of
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Float32, Float64, Int64
-from wordreel.weights.store import WeightStore
 
 GRID = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
 PASSES = 2  # over the rows

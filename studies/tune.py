@@ -29,7 +29,6 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.api import Library
-from wordreel.checksum import file_sha256
 from wordreel.lab.datasets import json_captions, registry
 from wordreel.lab.evaluate.library import score
 from wordreel.models.reel.checkpoint import SHIPPED
@@ -37,6 +36,7 @@ from wordreel.retrieval.caption_ranks import text_to_video_ranks
 from wordreel.retrieval.metrics import retrieval_metrics
 from wordreel.retrieval.significance import compare
 from wordreel.search.searcher import Searcher
+from wordreel.util.checksum import file_sha256
 
 OUT = Path("results/tune")
 PAGE = Path("docs/tune.md")  # the table stands there between <!-- results --> and <!-- end -->

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.atomic import atomic_write
+from wordreel.util.atomic import atomic_write
 
 AS_IS = "the recipe as it is"
 VARIANTS: dict[str, tuple[str, ...]] = {

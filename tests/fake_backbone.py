@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from wordreel.nets.clip.config import BackboneConfig, ImageTransform
+from wordreel.backbones.config import BackboneConfig, ImageTransform
 
 PALETTE = ("red", "green", "blue")
 
 
 class ColourBackbone:
-    """The interface of `wordreel.nets.clip.backbone.Backbone`, three numbers wide."""
+    """The interface of `wordreel.backbones.backbone.Backbone`, three numbers wide."""
 
     def __init__(self, name="colours", fingerprint="a" * 16, family="clip"):
         self.config = BackboneConfig(name=name, family=family, dim=3, transform=ImageTransform(size=4))

@@ -22,8 +22,8 @@ class Shield:
     """While raised, this process and those that it starts have a temporary home and weight store."""
 
     def __init__(self) -> None:
-        from wordreel.weights import package_weights
-        from wordreel.weights.store import default_root
+        from wordreel.runtime import package_weights
+        from wordreel.runtime.store import default_root
 
         user = default_root()
         self.home = Path(tempfile.mkdtemp(prefix="wordreel-home-"))

@@ -7,7 +7,7 @@ from wordreel.doctor import run_checks
 from wordreel.errors import MediaError
 from wordreel.library import LibraryStore, add
 from wordreel.media.hw_devices import HwDevice, HwDevices
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.store import WeightStore
 
 
 def test_missing_weights_are_an_error_that_names_the_next_step(tmp_path, monkeypatch):

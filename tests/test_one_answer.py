@@ -10,7 +10,7 @@ from wordreel import Library
 from wordreel.banks.everyday import queries
 from wordreel.cli.hit_lines import lines
 from wordreel.cli.weights import required_weights
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.store import WeightStore
 
 pytest.importorskip("fastapi")
 from tests.serve.conftest import serving

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.shield import Shield
 
-from wordreel.weights.store import WeightStore, default_root
+from wordreel.runtime.store import WeightStore, default_root
 
 SETTINGS = {
     "WORDREEL_LIBRARY": "/films",

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wordreel.lazy_exports import lazy_exports
+from wordreel.util.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from wordreel.api import Library

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from wordreel.library.extractor import Extractor
     from wordreel.library.record_file import EmbedContent
     from wordreel.library.store import LibraryStore
+    from wordreel.runtime.store import WeightStore
     from wordreel.scale.executor import Executor
-    from wordreel.weights.store import WeightStore
 
 QUICK_FROM = 8 * 2**20  # bytes of new files from which on a quick pass comes first
 
@@ -131,7 +131,7 @@ def _quick_extractor(
     from wordreel.experts import ocr, registry
     from wordreel.library.quick import QuickExperts, QuickExtractor
     from wordreel.media import Fence
-    from wordreel.nets.runtime import shared_by
+    from wordreel.runtime.sessions import shared_by
 
     def load(name: str) -> Expert:
         with shared_by(jobs):
@@ -154,7 +154,7 @@ def _thorough_extractor(
     from wordreel.experts import registry
     from wordreel.library.extractor import LocalExtractor
     from wordreel.media import Fence
-    from wordreel.nets.runtime import shared_by
+    from wordreel.runtime.sessions import shared_by
 
     # Several files at once, each with a thread or two, finish sooner than one with all of them.
     with shared_by(jobs):

@@ -17,9 +17,9 @@ from wordreel.library.embeddings import Gallery
 from wordreel.media.hw_devices import DEVICES, VARIABLE, process_devices
 from wordreel.media.types import Limits
 from wordreel.media.worker_process import WorkerProcess
+from wordreel.runtime import registry as weights
+from wordreel.runtime.store import WeightStore
 from wordreel.search.degenerate_embeddings import degenerate_embeddings
-from wordreel.weights import registry as weights
-from wordreel.weights.store import WeightStore
 
 if TYPE_CHECKING:
     from wordreel.api import Library
@@ -115,7 +115,7 @@ def _weights(store: WeightStore) -> Iterator[Finding]:
 
 def _sentences(store: WeightStore) -> Iterator[Finding]:
     """The encoder must distinguish a cat from a lorry, or no search can be right."""
-    from wordreel.nets.sentences import SentenceEncoder
+    from wordreel.runtime.sentences import SentenceEncoder
 
     try:
         encoder = SentenceEncoder(store)

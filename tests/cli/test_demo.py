@@ -10,7 +10,7 @@ from wordreel.cli.app import app
 from wordreel.demo.collection import DemoQuery
 from wordreel.library import LibraryStore
 from wordreel.models import model_store
-from wordreel.weights.store import default_root
+from wordreel.runtime.store import default_root
 
 
 @pytest.fixture

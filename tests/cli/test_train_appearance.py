@@ -6,7 +6,7 @@ import pytest
 from tests.cli.invoke import invoke
 
 from wordreel.lab.training.appearance.start import WEIGHTS
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.store import WeightStore
 
 needs_weights = pytest.mark.skipif(
     not (WeightStore().has(WEIGHTS) and WeightStore().has("minilm")),

@@ -47,7 +47,7 @@ def trained(built, tmp_path_factory):
 
 def test_a_library_and_captions_become_a_model(trained, tmp_path):
     from wordreel.models.reel.model import Reel
-    from wordreel.weights.store import WeightStore
+    from wordreel.runtime.store import WeightStore
 
     shell, given, run, (row,) = trained
     assert row["figures"]["t2v"]["queries"] == 1

@@ -8,12 +8,12 @@ from tests.library.media_files import video
 from tests.tiny_backbone import write_clip, write_siglip
 from typer.testing import CliRunner
 
+from wordreel.backbones import installed as backbones
+from wordreel.backbones.installed import InstallPlan
 from wordreel.cli import use as use_module
 from wordreel.cli.app import app
 from wordreel.errors import WeightsError, WeightsMissing
-from wordreel.weights import backbones
-from wordreel.weights.backbones import InstallPlan
-from wordreel.weights.store import WeightStore, default_root
+from wordreel.runtime.store import WeightStore, default_root
 
 PLAN = InstallPlan("clip-vit-b-32", "somebody/clip", (("model.safetensors", 605_000_000),), "MIT")
 

@@ -4,10 +4,10 @@ import pytest
 from tests.tiny_backbone import write_clip
 from typer.testing import CliRunner
 
+from wordreel.backbones import installed as backbones
 from wordreel.cli.app import app
 from wordreel.errors import WeightsError, WeightsMissing
-from wordreel.weights import backbones
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.store import WeightStore
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.crash.run import ROOT
 
-from wordreel.atomic import atomic_write, make_dir
+from wordreel.util.atomic import atomic_write, make_dir
 
 CODE = ("src/wordreel", "tests/crash", "tests/library", "tests/search")  # what the trials run
 SUFFIXES = (".py", ".c", ".sql")

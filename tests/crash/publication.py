@@ -16,7 +16,7 @@ from tests.crash.server import address
 import wordreel
 from wordreel.library.follow import follow
 from wordreel.library.store import REPLICA, LibraryStore
-from wordreel.server_address import parse_published
+from wordreel.util.server_address import parse_published
 
 FIRST_PUSH, SECOND_PUSH, FIRST_PULL, SECOND_PULL = "first_push", "second_push", "first_pull", "second_pull"
 

@@ -11,8 +11,8 @@ from wordreel.experts.base import fingerprint
 from wordreel.experts.class_head import class_names
 from wordreel.experts.preprocess import resize_crop
 from wordreel.media.types import Frames, Sound
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent
-from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden" / "appearance.npz"
 

@@ -3,9 +3,9 @@
 import numpy as np
 from tests.fake_backbone import ColourBackbone
 
+from wordreel.backbones.config import BackboneConfig, FrameHeadConfig
 from wordreel.experts.backbone import BackboneExpert, backbone_card
 from wordreel.media.types import FrameNeed, Frames, Sound
-from wordreel.nets.clip.config import BackboneConfig, FrameHeadConfig
 from wordreel.types import Absent
 
 

@@ -20,8 +20,8 @@ from wordreel.experts.face_detection import (
     suppress_overlaps,
 )
 from wordreel.media.types import Frames, Sound
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Track
-from wordreel.weights.store import WeightStore
 
 RNG = np.random.default_rng(5)
 

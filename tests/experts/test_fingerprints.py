@@ -7,8 +7,8 @@ import pytest
 
 from wordreel.experts import registry
 from wordreel.experts.base import fingerprint
-from wordreel.weights import package_weights, published
-from wordreel.weights.store import WeightStore, identity
+from wordreel.runtime import package_weights, published
+from wordreel.runtime.store import WeightStore, identity
 
 NO_WEIGHTS = "00" * 32
 

@@ -11,13 +11,13 @@ from wordreel.experts import preprocess, registry, vggface2_resnet50, vggish
 from wordreel.experts.network_experts import FrameWindows
 from wordreel.experts.published import EXPERTS
 from wordreel.media.types import AudioNeed, Frames, Sound
-from wordreel.nets import i3d_pytorch, r2plus1d, senet
-from wordreel.nets import vggish as vggish_net
-from wordreel.nets.net_builder import weight_shapes
-from wordreel.nets.runtime import Network
+from wordreel.runtime import hub
+from wordreel.runtime.nets import i3d_pytorch, r2plus1d, senet
+from wordreel.runtime.nets import vggish as vggish_net
+from wordreel.runtime.nets.net_builder import weight_shapes
+from wordreel.runtime.sessions import Network
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Track
-from wordreel.weights import hub
-from wordreel.weights.store import WeightStore
 
 RNG = np.random.default_rng(0)
 

@@ -10,7 +10,7 @@ import pytest
 
 from wordreel.experts.line_recogniser import HEIGHT, STEP, LineRecogniser, prepared, spelled
 from wordreel.experts.ocr_reader import checked_models
-from wordreel.nets.runtime import open_session
+from wordreel.runtime.sessions import open_session
 
 
 def crop(text: str, height: int = 32) -> np.ndarray:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from wordreel.experts import motion
 from wordreel.experts.class_head import class_names
 from wordreel.media.types import Frames, Sound
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Track
-from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden" / "motion.npz"
 PERIOD = 0.16

@@ -16,8 +16,8 @@ from wordreel.experts.ocr import is_same_line, track_lines
 from wordreel.experts.ocr_reader import TextLine
 from wordreel.experts.text_regions import WHOLE, Region
 from wordreel.media.types import Frames, Sound
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Track, Words
-from wordreel.weights.store import WeightStore
 
 Likely = Callable[[np.ndarray], Region | None] | None
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "ocr.json").read_text(encoding="utf-8"))

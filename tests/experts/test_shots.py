@@ -10,8 +10,8 @@ import pytest
 from wordreel.experts import shots
 from wordreel.media import describe, find_shots
 from wordreel.media.types import Frames, Sound
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Track
-from wordreel.weights.store import WeightStore
 
 
 def film(first: int = 0) -> Frames:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from wordreel.experts import sound
 from wordreel.media.types import Frames, Sound
-from wordreel.nets.soundnet import grid
+from wordreel.runtime.nets.soundnet import grid
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Track
-from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden" / "sound.npz"
 

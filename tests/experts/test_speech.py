@@ -14,9 +14,9 @@ from wordreel.experts import speech
 from wordreel.experts.speech import is_speech, phrases
 from wordreel.library.chunks import SoundChunker
 from wordreel.media.types import Frames, Sound
-from wordreel.nets.runtime import threads
+from wordreel.runtime.sessions import threads
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Track, Words
-from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden"
 RATE = speech.RATE

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from wordreel.checksum import damaged_files
 from wordreel.index.base import Correction, QuerySample
 from wordreel.index.cached import IndexCache
 from wordreel.index.exact import ExactIndex
 from wordreel.index.recall import measure_recall
+from wordreel.util.checksum import damaged_files
 
 
 class Rough(ExactIndex):

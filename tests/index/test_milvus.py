@@ -6,7 +6,7 @@ import numpy as np
 
 from wordreel.index import milvus
 from wordreel.index.vector_server import SLOTS, Found, GroupSearch, Layout, Marker, NewRows
-from wordreel.server_address import parse_address
+from wordreel.util.server_address import parse_address
 
 PATTERN = np.array([True, False, True])
 

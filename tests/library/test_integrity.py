@@ -8,11 +8,11 @@ import pytest
 from tests.library.fakes import Colour, FakeFence, experts, write_media
 from tests.library.lines import lines_with
 
-from wordreel.checksum import write_checksums
 from wordreel.errors import LibraryError
 from wordreel.library import EmbeddingCache, add, repair, verify
 from wordreel.library.lock import writer_at_work
 from wordreel.types import Track
+from wordreel.util.checksum import write_checksums
 
 HOLD = """
 import sys

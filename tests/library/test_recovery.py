@@ -9,12 +9,12 @@ from tests.library.fakes import FakeFence, experts, write_media
 from tests.search.conftest import ColourModel
 
 import wordreel
-from wordreel import atomic
 from wordreel.errors import DiskError, LibraryReadOnly
 from wordreel.library import LibraryStore, add, lock, verify
 from wordreel.library.catalogue import NAME
 from wordreel.search.embedding import embed_library, embedding_cache
 from wordreel.types import Track
+from wordreel.util import atomic
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from wordreel.models import bridge
 from wordreel.models.base import EmbeddedClip
 from wordreel.models.bridge import Bridge, ClassSpace, imagenet_kinds, softmax, unit
 from wordreel.models.pooling import overlap, words_in
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Clip, Labels, Track, Words
-from wordreel.weights.store import WeightStore
 
 
 class Pets:

@@ -15,8 +15,8 @@ from wordreel.errors import WeightsMissing
 from wordreel.lab.models.registry import reel
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel.model import Reel
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Clip, Track
-from wordreel.weights.store import WeightStore
 
 GOLDEN = Path(__file__).parent / "golden_models.json"
 TEXTS = ["a red dog runs", "two people play chess", "the blue sea"]

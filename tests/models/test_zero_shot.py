@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from tests.fake_backbone import ColourBackbone
 
+from wordreel.backbones.clip2video_head import join
+from wordreel.backbones.config import FrameHeadConfig
 from wordreel.models.bridge import Bridge
 from wordreel.models.similarity import alike, mixture
 from wordreel.models.zero_shot import GAIN, LEVELS, WEIGHTS, ZeroShot
-from wordreel.nets.clip.clip2video_head import join
-from wordreel.nets.clip.config import FrameHeadConfig
-from wordreel.nets.sentences import DIM
+from wordreel.runtime.sentences import DIM
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Clip, Track, Words
-from wordreel.weights.store import WeightStore
 
 
 def frames(count=6, seed=0):

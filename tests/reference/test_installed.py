@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.nets.clip.apple_layout import apple_state
+from tests.backbones.apple_layout import apple_state
 from tests.reference.test_mobileclip import shake
 from tests.reference.test_transforms import picture
 
-from wordreel.weights.backbones import install, open_backbone, plan
-from wordreel.weights.store import WeightStore
+from wordreel.backbones.installed import install, open_backbone, plan
+from wordreel.runtime.store import WeightStore
 
 pytestmark = pytest.mark.slow
 torch = pytest.importorskip("torch")

@@ -6,10 +6,10 @@ import numpy as np
 import onnxruntime
 import pytest
 from safetensors.numpy import save_file
-from tests.nets.clip.apple_layout import apple_state
+from tests.backbones.apple_layout import apple_state
 
-from wordreel.nets.clip.read_backbone import read_backbone
-from wordreel.nets.clip.towers import build_towers
+from wordreel.backbones.read_backbone import read_backbone
+from wordreel.backbones.towers import build_towers
 
 pytestmark = pytest.mark.slow
 torch = pytest.importorskip("torch")

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wordreel.nets.clip import tokenizer_files
-from wordreel.nets.clip.config import TokenizerConfig
-from wordreel.nets.clip.tokenizer import CLIP_VOCABULARY, ClipTokenizer, clip_tokenizer
-from wordreel.weights.store import WeightStore
+from wordreel.backbones import tokenizer_files
+from wordreel.backbones.config import TokenizerConfig
+from wordreel.backbones.tokenizer import CLIP_VOCABULARY, ClipTokenizer, clip_tokenizer
+from wordreel.runtime.store import WeightStore
 
 pytestmark = pytest.mark.slow
 transformers = pytest.importorskip("transformers")

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from tests.nets.clip.tiny import networks
+from tests.backbones.tiny import networks
 
-from wordreel.nets.clip.layouts import to_huggingface, to_openai
-from wordreel.nets.clip.read_backbone import read_backbone
+from wordreel.backbones.layouts import to_huggingface, to_openai
+from wordreel.backbones.read_backbone import read_backbone
 
 pytestmark = pytest.mark.slow
 torch = pytest.importorskip("torch")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from wordreel.nets.clip.config import ImageTransform
-from wordreel.nets.clip.transform import transform_images
+from wordreel.backbones.config import ImageTransform
+from wordreel.backbones.transform import transform_images
 
 pytestmark = pytest.mark.slow
 open_clip = pytest.importorskip("open_clip")

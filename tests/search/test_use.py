@@ -19,10 +19,10 @@ from wordreel.errors import LibraryBusy, LibraryError, WeightsError, WordreelErr
 from wordreel.library import LibraryStore, add, verify
 from wordreel.library.lock import writer_lock
 from wordreel.models import model_store
+from wordreel.runtime.store import WeightStore
 from wordreel.search import embedding as embedding_module
 from wordreel.search.embedding import embed_library, embedding_cache
 from wordreel.search.use import models, switch
-from wordreel.weights.store import WeightStore
 
 SLOW = "fedcba9876543210"
 

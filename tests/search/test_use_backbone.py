@@ -13,17 +13,17 @@ from tests.library.media_files import video
 from tests.search.conftest import ColourModel
 
 from wordreel.api import Library
+from wordreel.backbones import installed as backbones
+from wordreel.backbones.installed import InstalledBackbone, InstallPlan
 from wordreel.errors import LibraryBusy, LibraryError, QueryError, WeightsMissing
 from wordreel.library import LibraryStore, add
 from wordreel.library.add_report import AddProgress
 from wordreel.library.lock import writer_lock
 from wordreel.media import Fence
 from wordreel.models import model_store
+from wordreel.runtime.store import WeightStore
 from wordreel.search.embedding import embed_library, embedding_cache
 from wordreel.search.use import models, use
-from wordreel.weights import backbones
-from wordreel.weights.backbones import InstalledBackbone, InstallPlan
-from wordreel.weights.store import WeightStore
 
 NAME = "colours"
 

@@ -12,6 +12,8 @@ from tests.tiny_backbone import write_clip
 from typer.testing import CliRunner
 
 from wordreel.api import Library
+from wordreel.backbones import installed as backbones
+from wordreel.backbones.read_backbone import read_backbone
 from wordreel.cli.app import app
 from wordreel.errors import WeightsError
 from wordreel.library import LibraryStore, add
@@ -19,8 +21,6 @@ from wordreel.media import Fence
 from wordreel.models import model_store
 from wordreel.models.conversion import ConversionOptions
 from wordreel.models.zero_shot import CONSTANT, GAIN, LEVELS
-from wordreel.nets.clip.read_backbone import read_backbone
-from wordreel.weights import backbones
 
 torch = pytest.importorskip("torch")
 

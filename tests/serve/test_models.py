@@ -3,13 +3,13 @@
 import pytest
 from tests.serve.conftest import MARK, Model, running
 
+from wordreel.backbones.installed import NAMED
 from wordreel.library import LibraryStore
 from wordreel.library.add_report import AddProgress
 from wordreel.progress import Progress
 from wordreel.search.use import switch
 from wordreel.serve import current_model
 from wordreel.serve.jobs.tasks import run_job
-from wordreel.weights.backbones import NAMED
 
 
 class Recorder:

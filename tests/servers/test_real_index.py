@@ -18,7 +18,7 @@ from wordreel.index.milvus import MilvusServer
 from wordreel.index.postgresql import FEWEST_HNSW, PostgreSQLServer
 from wordreel.index.server import ServerIndex
 from wordreel.index.vector_server import Layout
-from wordreel.server_address import parse_address
+from wordreel.util.server_address import parse_address
 
 pytestmark = pytest.mark.slow
 

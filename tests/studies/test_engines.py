@@ -13,10 +13,10 @@ from wordreel.library import LibraryStore
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel import checkpoint
 from wordreel.models.reel.model import Reel
+from wordreel.runtime.store import WeightStore
 from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 from wordreel.types import Track
-from wordreel.weights.store import WeightStore
 
 TEXTS = ["red", "green and blue", "blue", "red"]
 TOLD = {f"film{n}": [TEXTS[n % 4], TEXTS[(n + 1) % 4]] for n in range(6)}

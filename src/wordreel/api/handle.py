@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 from wordreel.errors import NOT_WRITABLE, LibraryBusy, LibraryReadOnly, NextStep
 from wordreel.library.store import LibraryStore
 from wordreel.progress import ProgressCallback
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.store import WeightStore
 
 if TYPE_CHECKING:
     from wordreel.banks.manager import BankManager
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wordreel.search.saved import SavedSearches
     from wordreel.search.searcher import Searcher
     from wordreel.search.video_query import FileAnalyser
-    from wordreel.server_address import ServerAddress
+    from wordreel.util.server_address import ServerAddress
 
 log = logging.getLogger("wordreel")
 

@@ -11,6 +11,7 @@ from wordreel.progress import ProgressCallback
 from wordreel.search.query import VideoMoment
 
 if TYPE_CHECKING:
+    from wordreel.backbones.installed import Precision
     from wordreel.lab.training.tune.tune import TuneResult
     from wordreel.models.base import Model
     from wordreel.models.conversion import ConversionOptions
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from wordreel.search.use_backbone import ConfirmDownload
     from wordreel.search.video_query import VideoQuery
     from wordreel.types import QueryEmbedding
-    from wordreel.weights.backbones import Precision
 
 
 class ModelMethods(LibraryHandle):

@@ -36,7 +36,7 @@ class ServerMethods(LibraryHandle):
         """
         from wordreel.banks.search_index import bank_sample
         from wordreel.search.server_index import use_server
-        from wordreel.server_address import parse_address
+        from wordreel.util.server_address import parse_address
 
         server = parse_address(address)
         self._embed_missing()
@@ -89,7 +89,7 @@ class ServerMethods(LibraryHandle):
             IndexServerError: The server cannot be reached, or refuses.
         """
         from wordreel.library.publish import publish
-        from wordreel.server_address import parse_published
+        from wordreel.util.server_address import parse_published
 
         return publish(self.store, parse_published(address), on_progress)
 
@@ -108,7 +108,7 @@ class ServerMethods(LibraryHandle):
             IndexServerError: The server cannot be reached, or refuses.
         """
         from wordreel.library.follow import follow
-        from wordreel.server_address import parse_published
+        from wordreel.util.server_address import parse_published
 
         report = follow(self.store, parse_published(address), on_progress)
         self._embed_and_index(on_progress)

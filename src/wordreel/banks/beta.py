@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
-from wordreel.atomic import atomic_write, make_dir
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.query_embeddings import bank_cache_dir
 from wordreel.errors import NOT_WRITABLE
-from wordreel.even_sample import even_sample
 from wordreel.hubness import choose_beta_unlabelled, mixtures
 from wordreel.hubness.beta import PUBLISHED, SPREADS
+from wordreel.util.atomic import atomic_write, make_dir
+from wordreel.util.even_sample import even_sample
 
 QUERIES = 2_000
 ITEMS = 4_000

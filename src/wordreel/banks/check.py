@@ -24,7 +24,6 @@ from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.fitted_states import fit_all
 from wordreel.banks.gc_rescorer import GCRescorer
 from wordreel.errors import BankError
-from wordreel.even_sample import even_sample
 from wordreel.hubness import METHODS, Method, make_method
 from wordreel.hubness.beta import GRID
 from wordreel.hubness.globally_corrected import GloballyCorrected
@@ -35,6 +34,7 @@ from wordreel.retrieval.rankings import Ranking, RightItem, rank_queries
 from wordreel.retrieval.significance import compare
 from wordreel.search.scoring import PLAIN, SEARCHABLE, FittedNorm
 from wordreel.types import Bool, Float32
+from wordreel.util.even_sample import even_sample
 
 CHECKED_METHODS = ("cent", "is", "dis", "csls", "nnn", "gc")
 BATCH = 256  # queries scored at once, at least

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.atomic import make_dir
 from wordreel.banks.query_embeddings import BankEmbeddings
 from wordreel.errors import NOT_WRITABLE, HubnessError
 from wordreel.hubness.blocks import SimilaritySource
@@ -27,6 +26,7 @@ from wordreel.library.banks import Bank
 from wordreel.library.embeddings import Gallery
 from wordreel.library.store import LibraryStore
 from wordreel.types import Bool, Float32, Int64
+from wordreel.util.atomic import make_dir
 
 AT_ONCE = 4_096  # new items fitted in one step
 FEW_CHANGES = 1 / 500  # of the items: a state that followed them is not written

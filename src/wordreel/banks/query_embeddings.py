@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.atomic import atomic_write, make_dir
-from wordreel.checksum import array_checksum
 from wordreel.errors import NOT_WRITABLE
 from wordreel.library.banks import Bank
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.progress import Progress, ProgressCallback
+from wordreel.runtime.mapped_arrays import map_safetensors
 from wordreel.types import Float32, Int64, QueryEmbedding
-from wordreel.weights.mapped_arrays import map_safetensors
+from wordreel.util.atomic import atomic_write, make_dir
+from wordreel.util.checksum import array_checksum
 
 FOLDER = "banks"
 BATCH = 256

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordreel.even_sample import even_sample
 from wordreel.index.base import QuerySample
 from wordreel.index.cached import BuiltIndex
 from wordreel.index.choose import builder_for
@@ -21,6 +20,7 @@ from wordreel.models.base import Model, mixture_weights
 from wordreel.progress import ProgressCallback
 from wordreel.search.embedding import embedding_cache
 from wordreel.search.snapshot import index_cache
+from wordreel.util.even_sample import even_sample
 
 GUIDING = 1_024  # queries, at most
 MEASURED = 64

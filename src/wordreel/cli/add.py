@@ -185,8 +185,8 @@ def summarise(report: AddReport, library: Library) -> None:
 
 def mention_backbones(library: Library) -> None:
     """Tell the owner, once for each library, that better eyes can be had."""
+    from wordreel.backbones.installed import RECOMMENDED
     from wordreel.models.model_store import DEFAULT, in_use
-    from wordreel.weights.backbones import RECOMMENDED
 
     if in_use(library.store) != DEFAULT or library.store.setting(MENTIONED):
         return

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from wordreel.cli.show_progress import LINE_EVERY, Pace
-from wordreel.printable import printable_text
 from wordreel.progress import Progress, ProgressCallback
+from wordreel.util.printable import printable_text
 
 
 def default_library() -> Path:

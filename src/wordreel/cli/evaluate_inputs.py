@@ -73,7 +73,7 @@ class CaptionSource:
 
     def files(self) -> list[Path]:
         """What is read: one file, or the annotations in a folder."""
-        from wordreel import json_address
+        from wordreel.util import json_address
 
         path = self.data or json_address.address_file(self.source)
         if not path.is_dir():
@@ -81,8 +81,8 @@ class CaptionSource:
         return sorted(one for one in path.iterdir() if one.suffix.lower() in ANNOTATIONS)
 
     def inputs(self, what: str) -> list[dict[str, str]]:
-        from wordreel import json_address
         from wordreel.lab.reports.report_files import input_of
+        from wordreel.util import json_address
 
         inputs = [input_of(what, path) for path in self.files()]
         if self.ids:

@@ -14,8 +14,8 @@ def experts(as_json: JsonOption = False) -> None:
     """
     from wordreel.experts import registry
     from wordreel.media.types import FrameNeed
-    from wordreel.weights import registry as weights
-    from wordreel.weights.store import WeightStore
+    from wordreel.runtime import registry as weights
+    from wordreel.runtime.store import WeightStore
 
     store = WeightStore()
     rows = []

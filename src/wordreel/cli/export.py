@@ -110,10 +110,10 @@ def _export_appearance(folder: Path, path: Path, packed: Path | None) -> tuple[s
 
 
 def _export_published(folder: Path, path: Path, unused: Path | None) -> str:
-    from wordreel.checksum import file_sha256
     from wordreel.lab.checkpoints.video_text import save_published
     from wordreel.lab.models.checkpoint import load_video_text
-    from wordreel.weights.torch_file import read_state_dict
+    from wordreel.runtime.torch_files.torch_file import read_state_dict
+    from wordreel.util.checksum import file_sha256
 
     parts = None if unused is None else read_state_dict(unused)
     save_published(path, load_video_text(folder)[0], parts)

@@ -86,8 +86,8 @@ def _built_in() -> list[ModelListing]:
 
 def _backbones() -> list[ModelListing]:
     """Those in the table, and others that are installed."""
-    from wordreel.weights.backbones import NAMED, installed
-    from wordreel.weights.store import WeightStore
+    from wordreel.backbones.installed import NAMED, installed
+    from wordreel.runtime.store import WeightStore
 
     here = installed(WeightStore())
     rows = []

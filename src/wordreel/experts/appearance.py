@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.errors import NextStep, WeightsCorrupt
+from wordreel.experts.appearance_file import AppearanceFile
 from wordreel.experts.base import Card, fingerprint
 from wordreel.experts.class_head import ClassHead, class_names
 from wordreel.experts.preprocess import resize_crop
 from wordreel.media.types import FrameNeed, Frames, Sound
-from wordreel.nets.runtime import picture_batch
+from wordreel.runtime.sessions import picture_batch
+from wordreel.runtime.stamped_hash import STAMPS, has_sha256
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Labels, Track
-from wordreel.weights.appearance_file import AppearanceFile
-from wordreel.weights.stamped_hash import STAMPS, has_sha256
-from wordreel.weights.store import WeightStore
 
 FILE = Path(__file__).parent / "data" / "appearance.safetensors"
 SHA256 = "fe093dce98867c36eb35da4d0b5e57d8b480c691536ec3382b765d0e0e1a8a86"

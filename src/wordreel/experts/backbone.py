@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from wordreel.backbones.backbone import Backbone
+from wordreel.backbones.config import BackboneConfig
 from wordreel.experts.base import Card, fingerprint
 from wordreel.media.types import FrameNeed, Frames, Sound
-from wordreel.nets.clip.backbone import Backbone
-from wordreel.nets.clip.config import BackboneConfig
 from wordreel.types import Absent, Labels, Track
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.nets.runtime import Network
+from wordreel.runtime.sessions import Network
 from wordreel.types import Float32, Float64
 
 STRIDES = (8, 16, 32)

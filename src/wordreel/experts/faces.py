@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from wordreel.experts.base import Card, fingerprint
 from wordreel.experts.face_detection import DetectedFaces, align_face, detect_faces
 from wordreel.media.types import FrameNeed, Frames, Sound
-from wordreel.nets.prelu import without_prelu
-from wordreel.nets.runtime import Network, picture_batch
+from wordreel.runtime.nets.prelu import without_prelu
+from wordreel.runtime.sessions import Network, picture_batch
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Float32, Labels, Track
-from wordreel.weights.store import WeightStore
 
 CARD = Card(
     name="faces",

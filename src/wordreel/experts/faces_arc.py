@@ -20,9 +20,9 @@ from wordreel.experts.face_detection import (
 )
 from wordreel.experts.faces import Image, face_track, unit
 from wordreel.media.types import FrameNeed, Frames, Sound
-from wordreel.nets.runtime import Network
+from wordreel.runtime.sessions import Network
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Float32, Labels, Track
-from wordreel.weights.store import WeightStore
 
 WEIGHTS = "scrfd-arcface"
 CARD = Card(

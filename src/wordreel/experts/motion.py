@@ -15,9 +15,9 @@ from wordreel.experts.base import Card, IncrementalExpert, fingerprint
 from wordreel.experts.class_head import ClassHead, read_head
 from wordreel.experts.preprocess import resize_crop
 from wordreel.media.types import FrameNeed, Frames
-from wordreel.nets.runtime import Network
+from wordreel.runtime.sessions import Network
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Float32, Labels, Track
-from wordreel.weights.store import WeightStore
 
 WEIGHTS = "i3d-kinetics400"
 SIZE = 224

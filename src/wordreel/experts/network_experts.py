@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from wordreel.experts.base import Card, fingerprint
 from wordreel.experts.preprocess import Preprocess
 from wordreel.media.types import Frames, Sound
-from wordreel.nets.runtime import Network
+from wordreel.runtime.sessions import Network
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Float32, Labels, Track
-from wordreel.weights.store import WeightStore
 
 BATCH = 8
 

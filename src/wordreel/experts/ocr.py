@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from wordreel.experts.base import Card, EmbedText, IncrementalExpert, fingerprint
 from wordreel.experts.ocr_reader import HASHES, OcrReader, RapidOcrReader, TextLine
 from wordreel.media.types import FrameNeed, Frames, Sound
-from wordreel.nets.sentences import DIM, WEIGHTS, shared_encoder
+from wordreel.runtime.sentences import DIM, WEIGHTS, shared_encoder
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Labels, Track, Words
-from wordreel.weights.store import WeightStore
 
 CARD = Card(
     name="ocr",

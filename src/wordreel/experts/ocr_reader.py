@@ -10,11 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.checksum import file_sha256
 from wordreel.errors import NextStep, WeightsCorrupt
 from wordreel.experts.line_recogniser import LineRecogniser
 from wordreel.experts.text_regions import WHOLE, Region, likely_region, pixels_of
-from wordreel.nets.runtime import open_session
+from wordreel.runtime.sessions import open_session
+from wordreel.util.checksum import file_sha256
 
 HASHES = {
     "PP-OCRv6_det_small.onnx": "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f",

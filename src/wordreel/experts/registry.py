@@ -8,7 +8,7 @@ from types import ModuleType
 
 from wordreel.errors import NextStep, WordreelError
 from wordreel.experts.base import Card, Expert, Recogniser
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.store import WeightStore
 
 EMBEDDED = ("appearance", "motion", "sound", "speech", "ocr", "faces", "faces_arc", "shots")
 """Experts whose weights come from the package index (or that need none), one module each."""
@@ -38,8 +38,8 @@ def cards(store: WeightStore | None = None) -> dict[str, Card]:
     >>> cards()["motion"].dim
     1024
     """
+    from wordreel.backbones.installed import installed
     from wordreel.experts.backbone import backbone_card
-    from wordreel.weights.backbones import installed
 
     found = installed(store or WeightStore()).values()
     return _fixed_cards() | {one.name: backbone_card(one.config, one.licence) for one in found}
@@ -88,9 +88,9 @@ def load(name: str, store: WeightStore | None = None) -> Expert:
         WordreelError: There is no such expert.
         WeightsError: Its weights are missing or damaged.
     """
+    from wordreel.backbones.installed import open_backbone
     from wordreel.experts import published
     from wordreel.experts.backbone import BackboneExpert
-    from wordreel.weights.backbones import open_backbone
 
     weights = store or WeightStore()
     known = card(name, weights)

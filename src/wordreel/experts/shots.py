@@ -10,8 +10,8 @@ import numpy as np
 from wordreel.experts.base import Card, fingerprint
 from wordreel.media import describe
 from wordreel.media.types import FrameNeed, Frames, Sound
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Labels, Track
-from wordreel.weights.store import WeightStore
 
 DIM = 136  # what `describe` gives
 CARD = Card(

@@ -11,9 +11,9 @@ import numpy as np
 from wordreel.experts.base import Card, fingerprint
 from wordreel.experts.class_head import class_names
 from wordreel.media.types import AudioNeed, Frames, Sound
-from wordreel.nets.runtime import Network
+from wordreel.runtime.sessions import Network
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Float32, Float64, Labels, Track
-from wordreel.weights.store import WeightStore
 
 WEIGHTS = "soundnet8"
 RATE = 22_050

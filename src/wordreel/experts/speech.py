@@ -19,10 +19,10 @@ from wordreel.experts.base import Card, EmbedText, fingerprint
 from wordreel.experts.log_mel import blockwise_extractor
 from wordreel.experts.voice_activity import find_speech
 from wordreel.media.types import AudioNeed, Frames, Sound
-from wordreel.nets.runtime import threads
-from wordreel.nets.sentences import DIM, WEIGHTS, shared_encoder
+from wordreel.runtime.sentences import DIM, WEIGHTS, shared_encoder
+from wordreel.runtime.sessions import threads
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Labels, Track, Words
-from wordreel.weights.store import WeightStore
 
 RATE = 16_000
 CARD = Card(

@@ -16,9 +16,9 @@ from wordreel.experts.face_detection import detect_faces
 from wordreel.experts.preprocess import Preprocess
 from wordreel.experts.published import published_card
 from wordreel.media.types import FrameNeed, Frames, Sound
-from wordreel.nets.runtime import Network
+from wordreel.runtime.sessions import Network
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Float32, Float64, Labels, Track
-from wordreel.weights.store import WeightStore
 
 WEIGHTS = "vggface2_resnet50"
 DETECTOR = "yunet-sface"

@@ -12,10 +12,10 @@ import numpy as np
 
 from wordreel.experts.base import Card, fingerprint
 from wordreel.media.types import AudioNeed, Frames, Sound
-from wordreel.nets.runtime import Network
+from wordreel.runtime import published
+from wordreel.runtime.sessions import Network
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Float32, Float64, Labels, Track
-from wordreel.weights import published
-from wordreel.weights.store import WeightStore
 
 WEIGHTS = "vggish"
 RATE = 16_000

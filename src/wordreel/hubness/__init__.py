@@ -7,7 +7,7 @@ one number per item, `state.bias()`, that an index subtracts. Rows are queries, 
 from typing import TYPE_CHECKING
 
 from wordreel.errors import HubnessError
-from wordreel.lazy_exports import lazy_exports
+from wordreel.util.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from wordreel.hubness.beta import BetaChoice, choose_beta, choose_beta_unlabelled

@@ -16,9 +16,9 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from wordreel.cores import cores
 from wordreel.errors import HubnessError
 from wordreel.types import Array, Int64
+from wordreel.util.cores import cores
 
 T = TypeVar("T")
 

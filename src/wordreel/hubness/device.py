@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import ClassVar, Protocol
 
 from wordreel.errors import HubnessError, NextStep
-from wordreel.gpu import find_gpu
 from wordreel.hubness.blocks import Similarities, as_source
+from wordreel.util.gpu import find_gpu
 
 AUTO_FROM = 1 << 26  # similarities: fewer take NumPy less time than torch takes to start
 USE_CPU = NextStep("fit on the CPU instead (--device cpu)")

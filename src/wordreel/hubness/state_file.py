@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.atomic import atomic_write
-from wordreel.checksum import array_checksum
 from wordreel.errors import HubnessError
 from wordreel.hubness.method import Method
 from wordreel.hubness.registry import make_method
 from wordreel.hubness.state import BankState, State
 from wordreel.hubness.statistic import Statistic
 from wordreel.types import Array
+from wordreel.util.atomic import atomic_write
+from wordreel.util.checksum import array_checksum
 
 FORMAT = 1
 FIELDS = {

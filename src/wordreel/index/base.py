@@ -23,10 +23,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.lru_cache import LRUCache
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.progress import ProgressCallback
 from wordreel.types import Bool, Float32, Int64
+from wordreel.util.lru_cache import LRUCache
 
 CUT = 16  # filters and biases that a parted index holds in parts
 

@@ -15,13 +15,13 @@ import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from wordreel.atomic import atomic_write, make_dir, sync_dir, sync_file
-from wordreel.checksum import write_checksums
 from wordreel.index.base import Index, IndexBuilder, PartedIndex, QuerySample
 from wordreel.index.exact import ExactIndex
 from wordreel.index.recall import MeasuredRecall
 from wordreel.progress import ProgressCallback
 from wordreel.types import Bool, Float32
+from wordreel.util.atomic import atomic_write, make_dir, sync_dir, sync_file
+from wordreel.util.checksum import write_checksums
 
 # What reading a damaged file may raise:
 DAMAGE = (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError)

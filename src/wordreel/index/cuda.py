@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.gpu import find_gpu
 from wordreel.index import cuda_kernels
 from wordreel.index.base import Best, Index, PartedIndex, availability_groups, group_queries, merge_best
 from wordreel.index.exact import ExactIndex, FullVectorIndex
-from wordreel.lru_cache import LRUCache
 from wordreel.types import Bool, Float32, Int64
+from wordreel.util.gpu import find_gpu
+from wordreel.util.lru_cache import LRUCache
 
 BLOCK = 64  # items
 EXTRA = 6  # blocks scored again beyond k

@@ -29,8 +29,8 @@ from wordreel.index.base import (
     merge_rests,
 )
 from wordreel.index.exact import FullVectorIndex
-from wordreel.lru_cache import LRUCache
 from wordreel.types import Bool, Float32, Float64, Int64
+from wordreel.util.lru_cache import LRUCache
 
 FEW = 1_024  # allowed items that are scored directly
 SMALL = 16_384  # items of a group of which nothing is said that were not returned

@@ -142,8 +142,8 @@ def _kernel() -> Any:
     import onnxruntime as ort
     from onnx import TensorProto
 
-    from wordreel.nets.graph import Graph
-    from wordreel.nets.runtime import threads
+    from wordreel.runtime.nets.graph import Graph
+    from wordreel.runtime.sessions import threads
 
     graph = Graph("upper_bounds")
     queries = graph.input("queries", ("queries", "dim"), TensorProto.UINT8)

@@ -30,8 +30,8 @@ from wordreel.index.vector_server import (
     ServerRows,
     pattern_code,
 )
-from wordreel.server_address import EXACT, PASSWORD_VARIABLE, TLS, ServerAddress
 from wordreel.types import Bool, Float32, Int64
+from wordreel.util.server_address import EXACT, PASSWORD_VARIABLE, TLS, ServerAddress
 
 T = TypeVar("T")
 

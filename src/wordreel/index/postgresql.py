@@ -28,9 +28,9 @@ from wordreel.index.vector_server import (
     ServerRows,
     pattern_code,
 )
-from wordreel.postgresql_client import Unreachable, connect, explain
-from wordreel.server_address import EXACT, ServerAddress
 from wordreel.types import Float32, Int64
+from wordreel.util.postgresql_client import Unreachable, connect, explain
+from wordreel.util.server_address import EXACT, ServerAddress
 
 T = TypeVar("T")
 

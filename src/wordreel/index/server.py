@@ -28,9 +28,9 @@ from wordreel.index.vector_server import (
     Marker,
     VectorServer,
 )
-from wordreel.lru_cache import LRUCache
 from wordreel.progress import ProgressCallback
 from wordreel.types import Bool, Float32, Int64
+from wordreel.util.lru_cache import LRUCache
 
 SPARE = 8  # more than asked for, as the server rounds differently from here
 SAME_BIAS = 2e-6  # biases that differ by less, apart from a constant, are the same

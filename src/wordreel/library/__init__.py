@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from wordreel.lazy_exports import lazy_exports
+from wordreel.util.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from wordreel.library.add_report import AddProgress, AddReport

@@ -17,13 +17,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from wordreel.atomic import atomic_write, make_dir, sync_dir, sync_file, write_and_sync
 from wordreel.errors import LibraryError, NextStep
 from wordreel.library.catalogue import NAME
 from wordreel.library.store import LibraryStore
 from wordreel.library.track_store import TRACKS_SETTING, TrackStore
 from wordreel.library.tracks import STAGING, TrackFiles
 from wordreel.progress import Progress, ProgressCallback
+from wordreel.util.atomic import atomic_write, make_dir, sync_dir, sync_file, write_and_sync
 
 MANIFEST = "backup.json"
 MODELS = "models"

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from wordreel.atomic import sync_file
 from wordreel.errors import DiskError, LibraryError, NextStep
 from wordreel.library.migrations import check_version, migrate
+from wordreel.util.atomic import sync_file
 
 NAME = "catalogue.sqlite"
 REPAIR = NextStep("repair the library", "verify --repair")

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.atomic import append_and_sync, atomic_write, make_dir, sync_dir
 from wordreel.errors import NOT_WRITABLE, LibraryError
 from wordreel.library.catalogue import REPAIR
 from wordreel.library.clip_log import ClipChanges, changes_since
 from wordreel.library.records import StoredClip
 from wordreel.types import Bool, Int64
+from wordreel.util.atomic import append_and_sync, atomic_write, make_dir, sync_dir
 
 if TYPE_CHECKING:
     from wordreel.library.store import LibraryStore

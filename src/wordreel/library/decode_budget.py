@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from wordreel.cores import cores
+from wordreel.util.cores import cores
 
 PIXELS_PER_CORE = 10_000_000
 """Pixels of a frame, summed over the files decoded at once: two cores decode two files of 4K, or one of 8K,

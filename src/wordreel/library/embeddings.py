@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.atomic import append_and_sync, atomic_write, make_dir, sync_dir
 from wordreel.errors import FingerprintMismatch, LibraryError, NextStep
 from wordreel.library.catalogue import disk_error
 from wordreel.library.columns import ClipColumns, ColumnCache
 from wordreel.library.store import LibraryStore
 from wordreel.types import Bool, Float32
+from wordreel.util.atomic import append_and_sync, atomic_write, make_dir, sync_dir
 
 FOLDER = "embeddings"
 PARTS = ("ids", "vectors", "available")

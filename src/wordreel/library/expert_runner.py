@@ -9,12 +9,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from wordreel.cores import cores
 from wordreel.errors import WeightsError
 from wordreel.experts.base import ChunkReader, Expert, IncrementalExpert
 from wordreel.library.chunks import FrameChunker, FramePieces, Piece, SoundChunker
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.types import Absent, Track
+from wordreel.util.cores import cores
 
 Result = TypeVar("Result")
 

@@ -23,7 +23,7 @@ from wordreel.library.scan import FileStamp
 from wordreel.library.track_store import TrackStore
 from wordreel.library.tracks import StagedTrack
 from wordreel.media.types import FrameNeed, MediaInfo, Window
-from wordreel.nets.runtime import release_memory
+from wordreel.runtime.sessions import release_memory
 from wordreel.types import Absent, Track, Words
 
 CHUNK = 1 << 22

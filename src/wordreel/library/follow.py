@@ -22,7 +22,7 @@ from wordreel.library.publication import (
 )
 from wordreel.library.store import REPLICA, LibraryStore
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.server_address import ServerAddress
+from wordreel.util.server_address import ServerAddress
 
 
 def published_generation(address: ServerAddress) -> int:

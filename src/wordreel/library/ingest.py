@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Sequence
 
-from wordreel.cores import cores
 from wordreel.errors import LibraryError
 from wordreel.experts.base import Expert
 from wordreel.library.add_plan import AddPlanner
@@ -19,6 +18,7 @@ from wordreel.library.paths import canonical_path
 from wordreel.library.record_file import EmbedContent, remove_lost_failures
 from wordreel.library.remove import drop_unreferenced
 from wordreel.library.store import LibraryStore
+from wordreel.util.cores import cores
 
 
 def add(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from wordreel import checksum
 from wordreel.errors import LibraryError
 from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
 from wordreel.library.library_problem import LibraryProblem
@@ -16,6 +15,7 @@ from wordreel.library.remove import missing_files
 from wordreel.library.scan import FileStamp
 from wordreel.library.store import LibraryStore
 from wordreel.library.track_integrity import damaged_tracks, missing_tracks
+from wordreel.util import checksum
 
 STORED_TYPES = {
     "INTEGER": "'integer', 'null'",

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from wordreel.atomic import sync_dir
 from wordreel.errors import LibraryBusy, LibraryReadOnly, NextStep
+from wordreel.util.atomic import sync_dir
 
 _held: dict[str, int] = {}  # lock file -> the thread of this process that holds it
 _guard = threading.Lock()

@@ -20,8 +20,8 @@ from typing import Any
 
 from wordreel.library.backup import IDENTITY
 from wordreel.library.store import MODEL_SETTING, REPLICA, SOURCE_SETTING, LibraryStore
-from wordreel.postgresql_client import connect, explain
-from wordreel.server_address import ServerAddress
+from wordreel.util.postgresql_client import connect, explain
+from wordreel.util.server_address import ServerAddress
 
 SETTINGS = frozenset({IDENTITY, MODEL_SETTING, SOURCE_SETTING})  # that travel
 AT_ONCE = 64  # tracks in one transaction

@@ -23,7 +23,7 @@ from wordreel.library.publication import (
 )
 from wordreel.library.store import REPLICA, LibraryStore
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.server_address import ServerAddress
+from wordreel.util.server_address import ServerAddress
 
 LIBRARIES = """CREATE TABLE IF NOT EXISTS wordreel_libraries (
     library text PRIMARY KEY, name text NOT NULL UNIQUE, generation bigint NOT NULL, digests text NOT NULL)"""

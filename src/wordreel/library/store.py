@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from wordreel.atomic import make_dir
 from wordreel.errors import LibraryError, LibraryReadOnly, NextStep
 from wordreel.library import full_text
 from wordreel.library.captions import read_captions
@@ -47,6 +46,7 @@ from wordreel.library.track_store import TRACKS_SETTING, TrackStore, open_tracks
 from wordreel.library.tracks import STAGING, TrackFiles
 from wordreel.media.types import MediaInfo
 from wordreel.types import Absent, Track
+from wordreel.util.atomic import make_dir
 
 _INFO = (
     "kind, container, duration, width, height, rotation, frame_rate, video_codec, audio_codec, sample_rate"

@@ -13,10 +13,10 @@ from typing import Protocol
 
 import numpy as np
 
-from wordreel.atomic import atomic_write, make_dir, sync_dir, write_and_sync
 from wordreel.errors import LibraryError
 from wordreel.library.catalogue import REPAIR, disk_error
 from wordreel.types import Track, Words
+from wordreel.util.atomic import atomic_write, make_dir, sync_dir, write_and_sync
 
 SUFFIX = ".safetensors"
 STAGING = "passing"

@@ -8,13 +8,13 @@ from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
-from wordreel.atomic import sync_dir
 from wordreel.errors import DiskError, MediaError, NextStep
 from wordreel.media.cut_report import CutReport, Watch
 from wordreel.media.cut_request import CutRequest
 from wordreel.media.fence import Fence
 from wordreel.media.types import Limits
 from wordreel.progress import ProgressCallback
+from wordreel.util.atomic import sync_dir
 
 CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".m4a": "mp4", ".mkv": "matroska", ".mka": "matroska"}
 TOLERANCE = 0.5  # seconds

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from wordreel.cores import cores
 from wordreel.media.audio_sampler import AudioSampler
 from wordreel.media.container import audio_stream, check_pixels, video_stream
 from wordreel.media.decode_task import DecodeTask, is_single_gif, no_media_error
@@ -17,6 +16,7 @@ from wordreel.media.packets import decode_frames
 from wordreel.media.timestamps import StreamClock
 from wordreel.media.types import AudioNeed, FrameNeed, Need
 from wordreel.media.video_sampler import Scaler, VideoSampler, sample_still
+from wordreel.util.cores import cores
 
 Send = Callable[..., None]
 SMALL = 640 * 360

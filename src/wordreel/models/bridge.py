@@ -29,13 +29,13 @@ from wordreel.experts import registry
 from wordreel.experts.appearance import SUPERSEDED
 from wordreel.experts.base import Recogniser
 from wordreel.experts.class_head import ClassHead
-from wordreel.lru_cache import LRUCache
 from wordreel.models.base import EmbeddedClip, Evidence, Explanation, Model
 from wordreel.models.pooling import overlap, rows_in, words_in
-from wordreel.nets.sentences import DIM, SentenceEncoder
+from wordreel.runtime.array_cache import cached_arrays
+from wordreel.runtime.sentences import DIM, SentenceEncoder
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
-from wordreel.weights.array_cache import cached_arrays
-from wordreel.weights.store import WeightStore
+from wordreel.util.lru_cache import LRUCache
 
 VERSION = 1  # raise it when any embedding would change
 TEMPERATURE = 0.08  # τ

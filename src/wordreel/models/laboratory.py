@@ -16,7 +16,7 @@ from wordreel.errors import NextStep, WordreelError
 if TYPE_CHECKING:
     from wordreel.models.base import CheckpointModel
     from wordreel.models.conversion import ConversionOptions
-    from wordreel.weights.store import WeightStore
+    from wordreel.runtime.store import WeightStore
 
 OPEN = "wordreel.lab.models.checkpoint:TrainedModel"
 CONVERT = "wordreel.lab.checkpoints.convert_checkpoint:convert_checkpoint"

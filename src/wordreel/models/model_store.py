@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordreel.atomic import atomic_write, make_dir, sync_dir, sync_file
 from wordreel.errors import LibraryError, NextStep, WeightsCorrupt, WeightsMissing, WordreelError
 from wordreel.library.store import MODEL_SETTING, SOURCE_SETTING, LibraryStore
 from wordreel.models.base import CheckpointModel, Model
 from wordreel.models.laboratory import open_trained
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.store import WeightStore
+from wordreel.util.atomic import atomic_write, make_dir, sync_dir, sync_file
 
 if TYPE_CHECKING:
+    from wordreel.backbones.backbone import Backbone
     from wordreel.models.zero_shot import ZeroShot
-    from wordreel.nets.clip.backbone import Backbone
 
 DEFAULT = "reel"  # the model that comes with wordreel
 BUILT_IN = (DEFAULT, "bridge")  # the bridge needs no training
@@ -92,7 +92,7 @@ def open_named(library: Path, weights: WeightStore, key: str) -> Model | None:
         return Reel(weights) if key == DEFAULT else Bridge(weights)
     folder = library / FOLDER / key
     if not folder.is_dir() and not FINGERPRINT.fullmatch(key):
-        from wordreel.weights.backbones import installed
+        from wordreel.backbones.installed import installed
 
         return open_zero_shot(weights, key) if key in installed(weights) else None
     try:
@@ -117,9 +117,9 @@ def open_zero_shot(weights: WeightStore, name: str) -> ZeroShot:
 
 def open_backbone(weights: WeightStore, name: str) -> tuple[Backbone, str]:
     """An installed backbone, and the fingerprint of the expert that embeds frames with it."""
+    from wordreel.backbones import installed as backbones
     from wordreel.experts import registry
     from wordreel.experts.backbone import expert_fingerprint
-    from wordreel.weights import backbones
 
     backbone = backbones.open_backbone(weights, name)
     return backbone, expert_fingerprint(registry.card(name, weights), backbone)
@@ -127,8 +127,8 @@ def open_backbone(weights: WeightStore, name: str) -> tuple[Backbone, str]:
 
 def backbone_in_use(store: LibraryStore, weights: WeightStore) -> str | None:
     """The backbone whose frame embeddings the library's model reads; an error if it is not installed."""
+    from wordreel.backbones.installed import installed
     from wordreel.models.weighted import BACKBONE
-    from wordreel.weights.backbones import installed
 
     key = in_use(store)
     stored = next((one for one in stored_models(store) if one.fingerprint == key), None)

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from wordreel.backbones.backbone import Backbone
 from wordreel.errors import WeightsCorrupt
 from wordreel.models.base import CheckpointModel
 from wordreel.models.zero_shot import WEIGHTS, ZeroShot
-from wordreel.nets.clip.backbone import Backbone
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.store import WeightStore
 
 HEADER = "wordreel.zero_shot"  # metadata key of the file
 BACKBONE = "backbone"  # key of the card: the backbone's name

@@ -25,15 +25,15 @@ from types import MappingProxyType
 
 import numpy as np
 
+from wordreel.backbones.backbone import Backbone
+from wordreel.backbones.config import Family
 from wordreel.models.base import EmbeddedClip, Evidence, Explanation, Model
 from wordreel.models.bridge import Bridge
 from wordreel.models.pooling import overlap, rows_in, unit
 from wordreel.models.reel.runtime import ROW
-from wordreel.nets.clip.backbone import Backbone
-from wordreel.nets.clip.config import Family
-from wordreel.nets.sentences import DIM
+from wordreel.runtime.sentences import DIM
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
-from wordreel.weights.store import WeightStore
 
 VERSION = 1  # raise it when any embedding would change
 WEIGHTS = MappingProxyType({ROW: 1.0, "motion": 0.2, "sound": 0.2, "speech": 0.6, "ocr": 0.2})

@@ -21,8 +21,8 @@ from wordreel.library.store import LibraryStore
 from wordreel.library.track_store import is_object_address, open_tracks
 from wordreel.media import Fence
 from wordreel.media.types import MediaInfo
+from wordreel.runtime.store import WeightStore
 from wordreel.scale.executor import CallFailed, Executor
-from wordreel.weights.store import WeightStore
 
 T = TypeVar("T")
 

@@ -24,10 +24,10 @@ from wordreel.library.store import LibraryStore
 from wordreel.library.track_store import is_object_address, open_tracks
 from wordreel.models.base import Model
 from wordreel.models.model_store import in_use, open_named
+from wordreel.runtime.store import WeightStore
 from wordreel.scale.executor import Executor
 from wordreel.search.embedding import embed_tracks, embedding_cache
 from wordreel.types import Bool, Clip, Float32, Int64, QueryEmbedding
-from wordreel.weights.store import WeightStore
 
 VIDEOS = 16  # embedded by one call
 PER_WORKER = 4  # blocks of a bank, so that a slow worker holds up little

@@ -23,7 +23,7 @@ def local_executor(count: int) -> Executor:
     ...     executor.run(math.sqrt, 9.0)
     3.0
     """
-    from wordreel.nets.runtime import shared_by, threads
+    from wordreel.runtime.sessions import shared_by, threads
 
     with shared_by(count):
         share = threads()

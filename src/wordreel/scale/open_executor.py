@@ -20,8 +20,8 @@ def open_executor(on: str, count: int | None = None, *, own_gpus: bool = False) 
         WordreelError: Ray is not installed, or the cluster cannot be reached.
     """
     if on == LOCAL:
-        from wordreel.cores import cores
         from wordreel.scale.local_worker import local_executor
+        from wordreel.util.cores import cores
 
         return local_executor(count or cores())
     from wordreel.scale.ray_worker import PER_GPU, ray_executor

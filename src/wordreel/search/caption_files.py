@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wordreel import json_address
 from wordreel.errors import DatasetError
 from wordreel.library.banks import normalize_queries
-from wordreel.text_files import column_indices, pick_cells, read_lines, read_rows
+from wordreel.util import json_address
+from wordreel.util.text_files import column_indices, pick_cells, read_lines, read_rows
 
 KEYS = ("caption", "text", "sentence")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordreel.even_sample import even_sample
 from wordreel.library.degenerate import embeddings_fault
 from wordreel.library.library_problem import LibraryProblem
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.search.embedding import embedding_cache, tracks_of
+from wordreel.util.even_sample import even_sample
 
 MOST_CHECKED = 20_000  # embeddings, evenly spread over the library
 MOST_NAMED = 20  # videos

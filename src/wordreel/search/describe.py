@@ -13,8 +13,8 @@ from wordreel.errors import LibraryError, NextStep
 from wordreel.experts import registry
 from wordreel.library.records import TrackRow
 from wordreel.library.store import LibraryStore
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Track
-from wordreel.weights.store import WeightStore
 
 STRONGEST = 3  # labels per expert
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wordreel.lru_cache import LRUCache
+from wordreel.util.lru_cache import LRUCache
 
 if TYPE_CHECKING:
     from wordreel.library.file_conditions import FileConditions

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from wordreel.backbones import installed as backbones
 from wordreel.library.store import LibraryStore
 from wordreel.models import model_store
-from wordreel.weights import backbones
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.store import WeightStore
 
 TITLES = {
     model_store.DEFAULT: "The model that comes with wordreel",

@@ -17,7 +17,6 @@ import numpy as np
 from wordreel.errors import BankError, NextStep, QueryError, WeightsCorrupt
 from wordreel.library.banks import BUILD_A_BANK
 from wordreel.library.store import LibraryStore
-from wordreel.lru_cache import LRUCache
 from wordreel.models.base import Evidence, Model
 from wordreel.progress import ProgressCallback
 from wordreel.search.hits import Hit, MatchTimeline, Results
@@ -28,8 +27,9 @@ from wordreel.search.scoring import AUTO, PLAIN, FittedNorm, Scoring
 from wordreel.search.segments import Scores
 from wordreel.search.snapshot import LibrarySnapshot
 from wordreel.search.text_search import search_text
-from wordreel.server_address import ServerAddress
 from wordreel.types import QueryEmbedding
+from wordreel.util.lru_cache import LRUCache
+from wordreel.util.server_address import ServerAddress
 
 if TYPE_CHECKING:
     from wordreel.library.extract import ExtractedFile

@@ -18,8 +18,8 @@ from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.progress import ProgressCallback
 from wordreel.search.embedding import embedding_cache
-from wordreel.server_address import POSTGRESQL, ServerAddress, parse_address
 from wordreel.types import Int64
+from wordreel.util.server_address import POSTGRESQL, ServerAddress, parse_address
 
 if TYPE_CHECKING:
     from wordreel.index.base import QuerySample

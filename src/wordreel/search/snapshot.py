@@ -18,15 +18,15 @@ from wordreel.library.embeddings import Gallery
 from wordreel.library.file_conditions import FileConditions
 from wordreel.library.records import StoredClip
 from wordreel.library.store import LibraryStore
-from wordreel.lru_cache import LRUCache
 from wordreel.models.base import Model
 from wordreel.search.embedding import embedding_cache
 from wordreel.search.filters import Filters, PassingVideos
 from wordreel.search.lexical import TermMatches
 from wordreel.search.sample import VideoSample, draw_sample
 from wordreel.search.segments import Scores, segment_argmax, segment_max
-from wordreel.server_address import ServerAddress
 from wordreel.types import Bool, Int64
+from wordreel.util.lru_cache import LRUCache
+from wordreel.util.server_address import ServerAddress
 
 if TYPE_CHECKING:
     from wordreel.index.server import ServerIndex

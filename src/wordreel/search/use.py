@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from wordreel.backbones import installed as backbones
+from wordreel.backbones.installed import Precision
 from wordreel.errors import LibraryError, NextStep, WeightsError, WordreelError
 from wordreel.library.embeddings import EmbeddingCache, caches, read_manifest
 from wordreel.library.store import MODEL_SETTING, SOURCE_SETTING, LibraryStore
@@ -16,11 +18,9 @@ from wordreel.models.base import CheckpointModel, Model
 from wordreel.models.conversion import ConversionOptions
 from wordreel.models.laboratory import convert_published
 from wordreel.progress import ProgressCallback
+from wordreel.runtime.store import WeightStore
 from wordreel.search.embedding import embed_library
 from wordreel.search.use_backbone import ConfirmDownload, prepare_backbone
-from wordreel.weights import backbones
-from wordreel.weights.backbones import Precision
-from wordreel.weights.store import WeightStore
 
 CONVERTED = ".converted"  # folder of a library that holds a checkpoint while it is converted
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from wordreel.backbones import installed as backbones
+from wordreel.backbones.installed import InstallPlan, Precision
 from wordreel.errors import LibraryError, NextStep, WeightsMissing
 from wordreel.experts import registry
 from wordreel.experts.base import Expert
@@ -23,10 +25,8 @@ from wordreel.media import Fence
 from wordreel.models import model_store
 from wordreel.models.base import Model
 from wordreel.progress import ProgressCallback
+from wordreel.runtime.store import WeightStore
 from wordreel.search.embedding import embedding_cache
-from wordreel.weights import backbones
-from wordreel.weights.backbones import InstallPlan, Precision
-from wordreel.weights.store import WeightStore
 
 ConfirmDownload = Callable[[InstallPlan], bool]
 """Asked before anything is downloaded; False refuses."""

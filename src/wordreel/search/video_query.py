@@ -15,14 +15,14 @@ from wordreel.experts.base import Expert
 from wordreel.library.clips import SHOTS_EXPERT
 from wordreel.library.extract import ExtractedFile, content_hash, extract_file
 from wordreel.library.store import LibraryStore
-from wordreel.lru_cache import LRUCache
 from wordreel.media import Fence
 from wordreel.media.types import FrameNeed
 from wordreel.models.base import Model
+from wordreel.runtime.store import WeightStore
 from wordreel.search.embedding import tracks_of
 from wordreel.search.query import VideoMoment
 from wordreel.types import Bool, Clip, Float32, Track
-from wordreel.weights.store import WeightStore
+from wordreel.util.lru_cache import LRUCache
 
 CACHED_FILES = 32
 

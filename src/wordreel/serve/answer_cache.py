@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from wordreel.lru_cache import LRUCache
 from wordreel.serve.search_answer import SearchAnswer
+from wordreel.util.lru_cache import LRUCache
 
 SECONDS = 15.0
 CACHED = 256  # answers, of 20 KB each for a page of hits

@@ -8,7 +8,7 @@ from wordreel.errors import WordreelError
 from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.models.model_store import in_use, open_model
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.store import WeightStore
 
 
 class CurrentModel:

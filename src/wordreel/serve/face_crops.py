@@ -19,11 +19,11 @@ from wordreel.errors import BrokenMedia
 from wordreel.experts.face_detection import DetectedFaces, align_face
 from wordreel.library.extract import closable
 from wordreel.library.face_spans import centred
-from wordreel.lru_cache import LRUCache
 from wordreel.media.types import FrameNeed, Frames
 from wordreel.media.window_reader import StreamRequest
 from wordreel.serve.thumbnails import Decoder, jpeg
 from wordreel.types import Float32, Float64
+from wordreel.util.lru_cache import LRUCache
 
 SIDE = 360  # pixels of the shorter side, as the faces expert sees it
 MARGIN = 0.35  # of the face's size, around it

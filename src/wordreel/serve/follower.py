@@ -9,8 +9,8 @@ from pathlib import Path
 from wordreel.api import Library
 from wordreel.errors import WordreelError
 from wordreel.library.follow import published_generation
-from wordreel.server_address import parse_published
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.store import WeightStore
+from wordreel.util.server_address import parse_published
 
 log = logging.getLogger("wordreel.serve")
 

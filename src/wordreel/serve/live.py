@@ -12,13 +12,13 @@ from wordreel.banks.choose_scoring import choose_scoring
 from wordreel.errors import NextStep, WordreelError
 from wordreel.library.embeddings import read_manifest
 from wordreel.library.store import LibraryStore
-from wordreel.lru_cache import LRUCache
 from wordreel.models.base import Model
 from wordreel.models.model_store import in_use
 from wordreel.search.embedding import check_model_fits, embedding_cache, outdated_error
 from wordreel.search.query import Query
 from wordreel.search.searcher import AnalyseFile, Searcher, refuse_file
-from wordreel.server_address import ServerAddress
+from wordreel.util.lru_cache import LRUCache
+from wordreel.util.server_address import ServerAddress
 
 if TYPE_CHECKING:
     from wordreel.serve.problems import Problem

@@ -26,7 +26,7 @@ TRACK_BYTES = 16 * 2**20  # cached; searches for words read each once, and cache
 
 def open_library(order: dict[str, Any]) -> Library:
     from wordreel.api import Library
-    from wordreel.weights.store import WeightStore
+    from wordreel.runtime.store import WeightStore
 
     return Library(order["library"], create=False, weights=WeightStore(Path(order["weights"])))
 

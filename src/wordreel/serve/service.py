@@ -10,7 +10,6 @@ from typing import Any
 
 from wordreel.api import Library
 from wordreel.banks.search_index import index_is_stale
-from wordreel.cores import cores
 from wordreel.errors import WordreelError
 from wordreel.experts.faces import load as load_faces
 from wordreel.library.jobs import DONE, THOROUGH, Job, unfinished_jobs
@@ -18,7 +17,7 @@ from wordreel.library.passes import note_returned, waiting_files
 from wordreel.library.uploads import upload_names
 from wordreel.media import Fence
 from wordreel.models.base import Model
-from wordreel.nets.runtime import accelerated
+from wordreel.runtime.sessions import accelerated
 from wordreel.search.embedding import embedding_cache
 from wordreel.search.searcher import AnalyseFile
 from wordreel.search.video_query import FileAnalyser
@@ -41,6 +40,7 @@ from wordreel.serve.track_cache import TrackCache
 from wordreel.serve.uploads import Uploads
 from wordreel.serve.verified_files import VerifiedFiles
 from wordreel.serve.worker_demand import WorkerDemand, most_workers
+from wordreel.util.cores import cores
 
 log = logging.getLogger("wordreel.serve")
 

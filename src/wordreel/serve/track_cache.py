@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wordreel.lru_cache import LRUCache
 from wordreel.types import Track
+from wordreel.util.lru_cache import LRUCache
 
 MAX_BYTES = 256 * 2**20
 

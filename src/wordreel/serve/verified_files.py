@@ -17,10 +17,10 @@ from wordreel.library.listing import files_of
 from wordreel.library.paths import is_imported
 from wordreel.library.scan import FileStamp, resolves_within
 from wordreel.library.store import LibraryStore
-from wordreel.lru_cache import LRUCache
 from wordreel.media.files import OpenFile, open_media
 from wordreel.media.types import Limits
 from wordreel.serve.problems import Problem
+from wordreel.util.lru_cache import LRUCache
 
 CACHED_HASHES = 10_000
 

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable
 
-from wordreel.cores import cores
+from wordreel.util.cores import cores
 
 SECONDS = 2.0
 SEVERAL, FEW = 2.5, 1.5  # searches at once

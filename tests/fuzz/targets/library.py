@@ -21,7 +21,6 @@ from tests.fuzz.engine import Broken, Session, Target
 from tests.fuzz.mutations import NUMBERS, VALUES, mutate_json
 
 from wordreel import Library
-from wordreel.checksum import damaged_files
 from wordreel.errors import WordreelError
 from wordreel.index.base import QuerySample
 from wordreel.index.cached import IndexCache
@@ -32,6 +31,7 @@ from wordreel.library.catalogue import NAME
 from wordreel.library.integrity import verify
 from wordreel.library.repair_library import repair
 from wordreel.search.embedding import embed_library
+from wordreel.util.checksum import damaged_files
 
 QUERIES = {"red": "none", "blue dogs": "is"}  # words, and how their hits are normalised
 TEXTS = [f"{a} {b}" for a in ("red", "green", "blue") for b in ("sea", "dogs", "poppies", "meadow")]

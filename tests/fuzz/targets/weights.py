@@ -16,18 +16,18 @@ import numpy as np
 from tests.fuzz.engine import Broken, Session, Target
 from tests.fuzz.mutations import mutate_bytes, mutate_pickle, mutate_safetensors
 
+from wordreel.experts.appearance_file import FORMAT, HEAD, KEY, AppearanceFile
 from wordreel.hubness import make_method
 from wordreel.hubness.state_file import load_state, read_extra, save_state
 from wordreel.library.tracks import decode_named, encode
 from wordreel.models.reel import checkpoint as reel
+from wordreel.runtime.array_cache import cached_arrays
+from wordreel.runtime.torch_files import safe_pickle
+from wordreel.runtime.torch_files.lazy_state import open_safetensors
+from wordreel.runtime.torch_files.lazy_torch import open_state_dict
+from wordreel.runtime.torch_files.torch_file import MAGIC, read_checkpoint
+from wordreel.runtime.torch_files.torchscript import is_torchscript, read_torchscript
 from wordreel.types import Track, Words
-from wordreel.weights import safe_pickle
-from wordreel.weights.appearance_file import FORMAT, HEAD, KEY, AppearanceFile
-from wordreel.weights.array_cache import cached_arrays
-from wordreel.weights.lazy_state import open_safetensors
-from wordreel.weights.lazy_torch import open_state_dict
-from wordreel.weights.torch_file import MAGIC, read_checkpoint
-from wordreel.weights.torchscript import is_torchscript, read_torchscript
 
 PLAIN = (
     dict,

@@ -17,7 +17,7 @@ from wordreel.lab.checkpoints import module_from  # noqa: E402
 from wordreel.lab.models.batch import ExpertFeatures, TokenBatch  # noqa: E402
 from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.config import CEConfig, ExpertConfig, MoEEConfig, TextConfig  # noqa: E402
-from wordreel.weights.torch_file import read_checkpoint, read_state_dict  # noqa: E402
+from wordreel.runtime.torch_files.torch_file import read_checkpoint, read_state_dict  # noqa: E402
 
 EXPERTS = (("audio", 4, 2, 5), ("face", 6, 0, 0), ("ocr", 3, 3, 4), ("scene", 5, 0, 0))
 OURS = tuple(

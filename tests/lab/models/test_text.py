@@ -19,7 +19,7 @@ from wordreel.lab.models.text.caption_encoder import Lstm, caption_encoder  # no
 from wordreel.lab.models.text.preprocess import sentence, without_stop_words  # noqa: E402
 from wordreel.lab.models.text.tokenizers import open_tokenizer, padded  # noqa: E402
 from wordreel.lab.models.text.word_vectors import read_word_vectors  # noqa: E402
-from wordreel.weights.store import WeightStore  # noqa: E402
+from wordreel.runtime.store import WeightStore  # noqa: E402
 
 needs_minilm = pytest.mark.skipif(
     not WeightStore().has("minilm"), reason="needs the sentence encoder: wordreel weights fetch minilm"
@@ -35,7 +35,7 @@ def seed():
 
 @needs_minilm
 def test_the_embedded_encoder_in_torch_is_the_one_in_onnx():
-    from wordreel.nets.sentences import SentenceEncoder
+    from wordreel.runtime.sentences import SentenceEncoder
 
     texts = ["a man lifts a car", "Two dogs!", "a person is slicing an onion on a board"]
     source = open_tokenizer(TextConfig(pool="mean", max_tokens=30))

@@ -23,10 +23,10 @@ from tests.lab.training.forked import forked
 from tests.lab.training.worlds import fork_world
 
 import wordreel.lab.plots
-from wordreel import atomic
 from wordreel.lab.training import logs, loop
 from wordreel.lab.training import run as running
 from wordreel.lab.training.feature_session import FeatureSession
+from wordreel.util import atomic
 
 WAYS = ("step", "stepped", "begun", "half", "written", "renamed", "measure", "measured", "logs", "clock")
 TIMING = ("seconds", "steps_per_second")

@@ -124,7 +124,7 @@ def test_a_full_disk_leaves_the_old_state_whole(tmp_path, monkeypatch):
     recipe = toy_recipe("ce", epochs=1)
     train(recipe, toy_data(recipe.model), tmp_path, device="cpu")
     before = (tmp_path / "state.safetensors").read_bytes()
-    from wordreel import atomic
+    from wordreel.util import atomic
 
     def full(path, data):
         path.write_bytes(data[:100])

@@ -23,8 +23,8 @@ from wordreel.lab.training.loop import train  # noqa: E402
 from wordreel.lab.training.training_data import prepare  # noqa: E402
 from wordreel.lab.training.video import recipe as video_recipes  # noqa: E402
 from wordreel.library import LibraryStore, add  # noqa: E402
+from wordreel.runtime.store import WeightStore  # noqa: E402
 from wordreel.types import Absent, Track  # noqa: E402
-from wordreel.weights.store import WeightStore  # noqa: E402
 
 
 class Tree:

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from wordreel.models.joint.adapter import write_adapter
 from wordreel.models.joint.model import Joint
 from wordreel.models.joint.text_tower import DIM, NETWORK, TOKENIZER
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.store import WeightStore
 
 WORDS = ("[UNK]", "a", "dog", "beach", "guitar", "playing", "kitchen", "airport", "terminal", "hello", "bus")
 

@@ -9,8 +9,8 @@ from wordreel.lab.models.config import ExpertConfig
 from wordreel.lab.models.registry import reel
 from wordreel.models.reel.class_inputs import class_track, is_class_input, recognisers, track_of
 from wordreel.models.reel.model import Reel
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Clip, Track
-from wordreel.weights.store import WeightStore
 
 TIMES = np.array([[0.0, 2.0], [2.0, 4.0], [4.0, 6.0]])
 CLIP = Clip("content", 0.0, 4.0)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from wordreel.lab.models.registry import reel
-from wordreel.lru_cache import LRUCache
 from wordreel.models.reel.model import PICTURES, Reel
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Clip, Track
-from wordreel.weights.store import WeightStore
+from wordreel.util.lru_cache import LRUCache
 
 WHOLE = Clip("content", 0.0, 4.0, True)
 

@@ -8,8 +8,8 @@ from wordreel.lab.models.registry import reel
 from wordreel.models.reel.checkpoint import ReelCheckpoint, export, from_state, load
 from wordreel.models.reel.runtime import embed_sentences, embed_videos
 from wordreel.models.reel.segments import scaled, segments
+from wordreel.runtime.quantise import dequantise, quantise
 from wordreel.types import Clip, Track
-from wordreel.weights.quantise import dequantise, quantise
 
 torch = pytest.importorskip("torch")
 
@@ -151,7 +151,7 @@ def test_a_training_folder_and_its_export_answer_as_the_module_does(module, tmp_
     from wordreel.lab.models.collate import clip_rows, collate
     from wordreel.lab.models.text.tokenizers import open_tokenizer
     from wordreel.models.reel.model import Reel
-    from wordreel.weights.store import WeightStore
+    from wordreel.runtime.store import WeightStore
 
     tokens, mask = open_tokenizer(CONFIG.text).encode(TEXTS)
     videos = [tracks for tracks in some_tracks(np.random.default_rng(5), 8) if "appearance" in tracks]

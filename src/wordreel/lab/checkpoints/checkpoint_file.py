@@ -1,6 +1,6 @@
 """Read a published CE, MoEE or MMT checkpoint: its arrays, and the trainer's configuration if present.
 
-Nothing is unpickled: both come through the restricted reader of `wordreel.weights`, which runs no code.
+Nothing is unpickled: both come through the restricted reader of `wordreel.runtime`, which runs no code.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from wordreel.errors import WeightsError
-from wordreel.weights.torch_file import named_arrays, read_checkpoint
-from wordreel.weights.torch_unpickler import OpaqueText
+from wordreel.runtime.torch_files.torch_file import named_arrays, read_checkpoint
+from wordreel.runtime.torch_files.torch_unpickler import OpaqueText
 
 CONFIG = "config.json"  # what the published trainers save beside a checkpoint
 

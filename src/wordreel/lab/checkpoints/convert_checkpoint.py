@@ -13,7 +13,6 @@ from pathlib import Path
 
 import torch
 
-from wordreel.atomic import make_dir
 from wordreel.errors import NextStep, WeightsError, WeightsMissing
 from wordreel.lab.checkpoints import module_from
 from wordreel.lab.checkpoints.checkpoint_file import PublishedCheckpoint
@@ -26,6 +25,7 @@ from wordreel.lab.models.text.bert import Bert, Gpt
 from wordreel.lab.models.text.pretrained import load_pretrained, read_network_size
 from wordreel.lab.models.text.word_vectors import read_word_vectors
 from wordreel.models.conversion import ConversionOptions
+from wordreel.util.atomic import make_dir
 
 TOKENIZER = ("tokenizer.json", "vocab.txt")
 

@@ -17,7 +17,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordreel.atomic import atomic_write
+from wordreel.backbones import read_clip4clip
+from wordreel.backbones.clip2video_head import CENTRES, MATRIX, row_count
+from wordreel.backbones.frame_head import BLOCKS, POSITIONS
+from wordreel.backbones.infer_config import infer_config
+from wordreel.backbones.layouts import to_huggingface
 from wordreel.errors import NextStep, WeightsError
 from wordreel.lab.checkpoints import ts2net
 from wordreel.lab.models.checkpoint import save
@@ -31,13 +35,9 @@ from wordreel.lab.models.clip.config import (
 )
 from wordreel.lab.models.clip.ts2net import stretched
 from wordreel.lab.models.clip.video_text import VideoTextModel
-from wordreel.nets.checkpoint import check, unwrapped
-from wordreel.nets.clip import read_clip4clip
-from wordreel.nets.clip.clip2video_head import CENTRES, MATRIX, row_count
-from wordreel.nets.clip.frame_head import BLOCKS, POSITIONS
-from wordreel.nets.clip.infer_config import infer_config
-from wordreel.nets.clip.layouts import to_huggingface
-from wordreel.weights.torch_file import read_state_dict
+from wordreel.runtime.nets.checkpoint import check, unwrapped
+from wordreel.runtime.torch_files.torch_file import read_state_dict
+from wordreel.util.atomic import atomic_write
 
 Arrays = Mapping[str, NDArray[Any]]
 TIGHT_BLOCKS = "cross.transformer.resblocks"

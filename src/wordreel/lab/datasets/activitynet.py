@@ -9,7 +9,7 @@ from wordreel.lab.datasets.annotation_files import AnnotationFile, check_split, 
 from wordreel.lab.datasets.json_fields import require_dict, require_field, require_list
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.lab.datasets.types import Split
-from wordreel.text_files import read_json
+from wordreel.util.text_files import read_json
 
 SUBFOLDERS = ("activitynet_data", "anet_captions")
 CAPTIONS = {

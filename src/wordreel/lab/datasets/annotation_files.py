@@ -9,8 +9,8 @@ from typing import Any
 
 from wordreel.errors import DatasetError, NextStep, UnsafePickle
 from wordreel.lab.datasets.types import Missing
-from wordreel.text_files import read_columns, read_lines
-from wordreel.weights import safe_pickle
+from wordreel.runtime.torch_files import safe_pickle
+from wordreel.util.text_files import read_columns, read_lines
 
 CAPTIONS_STEP = NextStep("get the captions again as JSON or plain lists, from a source you trust")
 SUBFOLDERS = ("", "annotations", "captions", "structured-symlinks", "high-quality/structured-symlinks")

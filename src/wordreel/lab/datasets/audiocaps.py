@@ -14,7 +14,7 @@ from wordreel.lab.datasets.annotation_files import (
 )
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.lab.datasets.types import Split
-from wordreel.text_files import read_columns
+from wordreel.util.text_files import read_columns
 
 SUBFOLDERS = ("dataset",)
 YOUTUBE_ID_CHARS = 11

@@ -9,7 +9,7 @@ from wordreel.errors import DatasetError
 from wordreel.lab.datasets.annotation_files import read_pickle
 from wordreel.lab.datasets.json_fields import require_dict, require_list
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption
-from wordreel.text_files import read_json
+from wordreel.util.text_files import read_json
 
 
 def read_caption_pickle(path: Path) -> CaptionsById:

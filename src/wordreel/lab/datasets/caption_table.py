@@ -15,7 +15,7 @@ from typing import Any
 from wordreel.errors import DatasetError, NextStep
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.lab.datasets.types import Split
-from wordreel.text_files import column_indices, read_lines, read_rows
+from wordreel.util.text_files import column_indices, read_lines, read_rows
 
 FIELDS = ("path", "caption", "start", "end", "split")
 SUFFIXES = {".csv": ",", ".tsv": "\t", ".jsonl": "", ".ndjson": ""}

@@ -15,7 +15,7 @@ from wordreel.lab.datasets.json_captions import parse_captions
 from wordreel.lab.datasets.json_fields import require_dict, require_list
 from wordreel.lab.datasets.split_builder import build_split
 from wordreel.lab.datasets.types import Missing, Split
-from wordreel.text_files import read_json
+from wordreel.util.text_files import read_json
 
 CAPTIONS, SPLITS = "captions.json", "splits.json"
 MEDIA_FOLDERS = ("videos", "images", "audio")

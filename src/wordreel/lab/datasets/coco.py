@@ -10,7 +10,7 @@ from wordreel.lab.datasets.json_fields import require_field, require_list, requi
 from wordreel.lab.datasets.karpathy import read_karpathy
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.lab.datasets.types import Split
-from wordreel.text_files import read_json
+from wordreel.util.text_files import read_json
 
 KARPATHY = AnnotationFile(
     "Karpathy's split of COCO",

@@ -17,7 +17,7 @@ from wordreel.lab.datasets.annotation_files import (
 from wordreel.lab.datasets.json_fields import require_field, require_list, require_name
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.lab.datasets.types import Split
-from wordreel.text_files import read_json
+from wordreel.util.text_files import read_json
 
 SUBFOLDERS = ("didemo_data",)
 SEGMENT_SECONDS = 5  # moments are annotated in segments

@@ -16,7 +16,7 @@ from wordreel.lab.datasets.annotation_files import (
 from wordreel.lab.datasets.karpathy import read_karpathy
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.lab.datasets.types import Split
-from wordreel.text_files import column_indices, pick_cells, read_lines, read_rows
+from wordreel.util.text_files import column_indices, pick_cells, read_lines, read_rows
 
 SPLITS = ("train", "val", "test")
 SUBFOLDERS = ("Flickr8k_text", "flickr30k", "flickr30k_images")

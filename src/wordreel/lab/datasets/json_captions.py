@@ -6,10 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from wordreel.errors import DatasetError
-from wordreel.json_address import ADDRESS_STEP, address_file, is_json_address, read_address, split_address
 from wordreel.lab.datasets.annotation_files import read_id_list
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.lab.datasets.types import Split
+from wordreel.util.json_address import (
+    ADDRESS_STEP,
+    address_file,
+    is_json_address,
+    read_address,
+    split_address,
+)
 
 
 def read_captions_at(address: str, split: str | None = None) -> Split:

@@ -8,7 +8,7 @@ from pathlib import Path
 from wordreel.lab.datasets.json_fields import require_field, require_list, require_name
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.lab.datasets.types import Caption, Split
-from wordreel.text_files import read_json
+from wordreel.util.text_files import read_json
 
 
 def read_karpathy(

@@ -8,7 +8,7 @@ from wordreel.errors import DatasetError
 from wordreel.lab.datasets.annotation_files import AnnotationFile, check_split, require_file
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.lab.datasets.types import Split
-from wordreel.text_files import read_lines
+from wordreel.util.text_files import read_lines
 
 SUBFOLDERS = ("lsmdc_data",)
 LISTS = {

@@ -15,7 +15,7 @@ from wordreel.lab.datasets.annotation_files import (
 from wordreel.lab.datasets.json_fields import require_field, require_list, require_name
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.lab.datasets.types import Missing, Split
-from wordreel.text_files import read_columns, read_json
+from wordreel.util.text_files import read_columns, read_json
 
 SUBFOLDERS = ("msrvtt_data", "train_val_annotation", "test_annotation", "annotation")
 ALL = AnnotationFile(

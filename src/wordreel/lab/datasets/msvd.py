@@ -9,7 +9,7 @@ from wordreel.lab.datasets.annotation_files import AnnotationFile, check_split, 
 from wordreel.lab.datasets.caption_pickles import read_caption_pickle
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.lab.datasets.types import Split
-from wordreel.text_files import read_columns, read_lines
+from wordreel.util.text_files import read_columns, read_lines
 
 SUBFOLDERS = ("msvd_data",)
 CAPTIONS = AnnotationFile(

@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from wordreel.errors import DatasetError, NextStep
-from wordreel.json_address import is_json_address
 from wordreel.lab.datasets import (
     activitynet,
     audiocaps,
@@ -30,6 +29,7 @@ from wordreel.lab.datasets.caption_rules import apply_rule
 from wordreel.lab.datasets.caption_table import is_caption_table, read_caption_table
 from wordreel.lab.datasets.json_captions import read_captions_at
 from wordreel.lab.datasets.types import Split
+from wordreel.util.json_address import is_json_address
 
 
 @dataclass(frozen=True)

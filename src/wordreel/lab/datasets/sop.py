@@ -8,7 +8,7 @@ from pathlib import Path
 from wordreel.errors import DatasetError
 from wordreel.lab.datasets.annotation_files import AnnotationFile, check_split, require_file
 from wordreel.lab.datasets.types import Item, Split
-from wordreel.text_files import read_lines
+from wordreel.util.text_files import read_lines
 
 SUBFOLDERS = ("Stanford_Online_Products",)
 LISTS = {

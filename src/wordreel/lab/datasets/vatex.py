@@ -14,7 +14,7 @@ from wordreel.lab.datasets.annotation_files import (
 from wordreel.lab.datasets.json_fields import require_dict, require_field, require_list, require_name
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.lab.datasets.types import Split
-from wordreel.text_files import read_json
+from wordreel.util.text_files import read_json
 
 SUBFOLDERS = ("vatex_data",)
 ALL_CAPTIONS = AnnotationFile(

@@ -22,8 +22,8 @@ import numpy as np
 
 from wordreel.errors import HubnessError, NextStep, UnsafePickle, WordreelError
 from wordreel.retrieval.caption_ranks import row_blocks
+from wordreel.runtime.torch_files import safe_pickle, torch_file
 from wordreel.types import Array
-from wordreel.weights import safe_pickle, torch_file
 
 MATRIX_KEYS = ("sims", "t2v_sims", "similarities", "sim_matrix")
 MASK_KEYS = ("query_masks", "query_mask", "masks", "mask")

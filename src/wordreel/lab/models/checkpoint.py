@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wordreel.atomic import atomic_write, make_dir
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.lab.models.appearance.config import config_from_json
 from wordreel.lab.models.appearance.picture_text import PictureText
@@ -34,8 +33,9 @@ from wordreel.lab.models.joint_embedding import JointEmbedding
 from wordreel.lab.models.text.tokenizers import CaptionTokenizer, external_text, open_tokenizer, text_files
 from wordreel.models.base import CheckpointModel, Explanation
 from wordreel.models.pooling import words_in
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
-from wordreel.weights.store import WeightStore
+from wordreel.util.atomic import atomic_write, make_dir
 
 WEIGHTS, FACTS, KEY = "model.safetensors", "model.json", "wordreel"
 FORMAT = 1

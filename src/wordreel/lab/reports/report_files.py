@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from wordreel import __version__
-from wordreel.checksum import file_sha256
 from wordreel.errors import EvaluationError, NextStep
 from wordreel.lab.evaluate.runs import EvaluationRun
 from wordreel.lab.reports.report_analysis import QueryGroup
 from wordreel.lab.reports.tables import entry_of, latex, markdown, rows_of
 from wordreel.types import Array, Float64, Int64
+from wordreel.util.checksum import file_sha256
 
 FORMAT = "wordreel result 1"
 

@@ -1,7 +1,7 @@
 """Prepared training data in one small file, to train where there are no libraries, media or weight store.
 
 A safetensors file. Features and the sentence encoder's matrices are bytes with a scale per row
-(`weights/quantise.py`), word vectors float16, token numbers and captions exact. Experts that a model
+(`runtime/quantise.py`), word vectors float16, token numbers and captions exact. Experts that a model
 pools into segments are packed as segments.
 """
 
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.atomic import atomic_write
 from wordreel.errors import NextStep, TrainingError
 from wordreel.lab.datasets.types import Caption
 from wordreel.lab.models.config import ExpertConfig, to_json
@@ -26,8 +25,9 @@ from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.state import differences
 from wordreel.lab.training.training_data import TrainingData
+from wordreel.runtime.quantise import dequantise, quantise
 from wordreel.types import Float32
-from wordreel.weights.quantise import dequantise, quantise
+from wordreel.util.atomic import atomic_write
 
 FORMAT, KEY = 1, "wordreel.pack"
 SCALES, COUNTS, TIMES = "/scales", "/counts", "/times"

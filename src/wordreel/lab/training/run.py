@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wordreel.atomic import make_dir
 from wordreel.errors import TrainingError
 from wordreel.lab.training.interrupt import StopRequest, TrainingInterrupted
 from wordreel.lab.training.logs import LogRow, TensorBoardLog, draw_curves, write_logs
@@ -22,6 +21,7 @@ from wordreel.lab.training.progress import StepTimer, TrainCallback, TrainProgre
 from wordreel.lab.training.session import Session
 from wordreel.lab.training.state import differences, load_state
 from wordreel.lab.training.state import save_state as write_state
+from wordreel.util.atomic import make_dir
 
 EpochCallback = Callable[[LogRow], None]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from wordreel.atomic import make_dir
 from wordreel.errors import LibraryBusy, LibraryError, NextStep, TrainingError
 from wordreel.library.lock import writer_lock
+from wordreel.util.atomic import make_dir
 
 LOCK_FILE = "lock"
 WRITE_ERRORS = (

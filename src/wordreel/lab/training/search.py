@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.atomic import make_dir, sync_dir
 from wordreel.errors import TrainingError
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.search_space import as_overrides, suggest
 from wordreel.lab.training.trial_locks import TrialLocks
+from wordreel.util.atomic import make_dir, sync_dir
 
 ReportScore = Callable[[int, float], None]
 TrainTrial = Callable[[Recipe, Path, ReportScore], float]

@@ -16,8 +16,8 @@ from wordreel.lab.models.joint_embedding import JointEmbedding
 from wordreel.lab.models.text.pretrained import load_pretrained
 from wordreel.lab.training.settings import StartSettings
 from wordreel.models.model_store import find_checkpoint
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Float32
-from wordreel.weights.store import WeightStore
 
 NUMBERED = re.compile(r"(project|scaling|video\.units|text\.units|pooling\.pools)\.(\d+)\.(.+)")
 STACKED = re.compile(r"^(text|mixture)\.|\.gates\.|attention_norms")

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wordreel.atomic import atomic_write, make_dir
 from wordreel.errors import NextStep, TrainingError
 from wordreel.lab.training.optimisers.radam import RAdam
+from wordreel.util.atomic import atomic_write, make_dir
 
 FILE, KEY, FORMAT = "state.safetensors", "wordreel", 1
 START_AGAIN = NextStep("start again, or name another folder", "train … --overwrite")

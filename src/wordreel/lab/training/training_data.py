@@ -23,8 +23,8 @@ from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.start import text_folder
 from wordreel.lab.training.teachers import Teachers
 from wordreel.progress import ProgressCallback
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Float32
-from wordreel.weights.store import WeightStore
 
 SENTENCES = TextConfig("bert", MINILM.hidden, "sentence", network=MINILM, max_tokens=32)
 

@@ -19,9 +19,9 @@ import numpy as np
 from wordreel.errors import NextStep, WeightsCorrupt
 from wordreel.models.joint.text_tower import DIM, FOLDER
 from wordreel.models.pooling import unit
+from wordreel.runtime.mapped_arrays import map_safetensors
+from wordreel.runtime.stamped_hash import sha256_of
 from wordreel.types import Float32
-from wordreel.weights.mapped_arrays import map_safetensors
-from wordreel.weights.stamped_hash import sha256_of
 
 FILE = FOLDER / "joint.safetensors"
 CARD = "card"  # key of the metadata

@@ -17,8 +17,8 @@ from importlib.resources import files
 import numpy as np
 
 from wordreel.models.joint.text_tower import FOLDER, TextTower
+from wordreel.runtime.array_cache import cached_arrays
 from wordreel.types import Float32, Int64
-from wordreel.weights.array_cache import cached_arrays
 
 VOCABULARY, REFERENCE = "concepts.txt", "reference.npy"
 SHOWN = 3.0  # deviations above a concept's mean from which on a moment shows it

@@ -17,9 +17,9 @@ from wordreel.models.joint.concepts import Concepts, read_concepts
 from wordreel.models.joint.other_rows import LINES, ROWS, OtherRows
 from wordreel.models.joint.text_tower import DIM, FOLDER, TextTower
 from wordreel.models.pooling import clip_mean, rows_in, unit
+from wordreel.runtime.stamped_hash import STAMPS
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track
-from wordreel.weights.stamped_hash import STAMPS
-from wordreel.weights.store import WeightStore
 
 NAME = "joint"
 EYES = "clip"  # the expert whose frames the first row reads

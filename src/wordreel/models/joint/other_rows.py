@@ -18,9 +18,9 @@ from wordreel.experts.sound import CARD as SOUND_CARD
 from wordreel.models.base import Evidence, Explanation
 from wordreel.models.joint.text_tower import DIM, TextTower
 from wordreel.models.pooling import clip_mean, shares, unit
+from wordreel.runtime.array_cache import cached_arrays
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool, Clip, Float32, Float64, Track
-from wordreel.weights.array_cache import cached_arrays
-from wordreel.weights.store import WeightStore
 
 LINES = ("speech", "ocr")
 SOUND = "sound"

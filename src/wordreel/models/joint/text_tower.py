@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from wordreel.errors import NextStep, WeightsCorrupt
-from wordreel.lru_cache import LRUCache
-from wordreel.nets.runtime import Network
+from wordreel.runtime.sessions import Network
+from wordreel.runtime.stamped_hash import STAMPS, sha256_of
 from wordreel.types import Float32
-from wordreel.weights.stamped_hash import STAMPS, sha256_of
+from wordreel.util.lru_cache import LRUCache
 
 FOLDER = Path(__file__).parent
 NETWORK, TOKENIZER = "text_tower.onnx", "tokenizer.json"

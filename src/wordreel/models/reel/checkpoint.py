@@ -1,6 +1,6 @@
 """The default model's weights for the NumPy runtime: from a training's folder, or from the exported file.
 
-The exported file is one safetensors file, matrices as bytes with a scale per row (`weights/quantise.py`), the
+The exported file is one safetensors file, matrices as bytes with a scale per row (`runtime/quantise.py`), the
 rest as float16. Parts: `tower.…` (both sides), `encoder.…` (the layers of the sentence encoder that were
 trained further), and `scale.…` (mean and deviation of each expert's rows). The header says what it was
 trained on.
@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.atomic import atomic_write
-from wordreel.checksum import file_sha256
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.lab.models.config import MINILM, ReelConfig, from_json, to_json
 from wordreel.lab.models.registry import reel
+from wordreel.runtime.mapped_arrays import map_safetensors
+from wordreel.runtime.quantise import dequantise, quantise
 from wordreel.types import Float32
-from wordreel.weights.mapped_arrays import map_safetensors
-from wordreel.weights.quantise import dequantise, quantise
+from wordreel.util.atomic import atomic_write
+from wordreel.util.checksum import file_sha256
 
 FORMAT = 1
 BYTES, SCALES = "/bytes", "/scales"

@@ -16,8 +16,8 @@ import numpy as np
 from wordreel.experts import registry
 from wordreel.experts.base import Recogniser
 from wordreel.models.bridge import softmax
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Float32, Track
-from wordreel.weights.store import WeightStore
 
 SUFFIX = "-classes"
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.cores import cores
 from wordreel.experts.base import Recogniser
 from wordreel.lab.models.registry import reel
 from wordreel.models.base import CheckpointModel, EmbeddedClip, Evidence, Explanation
@@ -28,11 +27,12 @@ from wordreel.models.reel.own_words import OwnWords
 from wordreel.models.reel.runtime import ROW, embed_sentences, embed_videos
 from wordreel.models.reel.segments import overlapping, scaled, segments
 from wordreel.models.reel.text_encoder import text_encoder
-from wordreel.nets.runtime import threads
-from wordreel.nets.sentences import SentenceEncoder
+from wordreel.runtime.sentences import SentenceEncoder
+from wordreel.runtime.sessions import threads
+from wordreel.runtime.stamped_hash import STAMPS, sha256_of
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track
-from wordreel.weights.stamped_hash import STAMPS, sha256_of
-from wordreel.weights.store import WeightStore
+from wordreel.util.cores import cores
 
 VERSION = 2  # raise it when any embedding would change
 WEIGHTS = {ROW: 1.0, "appearance": 0.3, "motion": 0.5, "sound": 0.3, "speech": 0.3, "ocr": 0.2}

@@ -7,9 +7,9 @@ import hashlib
 import numpy as np
 
 from wordreel.models.reel.checkpoint import TUNED, ReelCheckpoint
-from wordreel.nets.sentences import SentenceEncoder
-from wordreel.weights.array_cache import write_shared
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.array_cache import write_shared
+from wordreel.runtime.sentences import SentenceEncoder
+from wordreel.runtime.store import WeightStore
 
 
 def text_encoder(store: WeightStore, checkpoint: ReelCheckpoint) -> SentenceEncoder:
@@ -17,7 +17,7 @@ def text_encoder(store: WeightStore, checkpoint: ReelCheckpoint) -> SentenceEnco
     path = store.root / "derived" / f"reel-{network_name(checkpoint)}.onnx"
     if not path.exists():
         from wordreel.lab.models.text.minilm import minilm_weights
-        from wordreel.nets.bert import HEADS, build
+        from wordreel.runtime.nets.bert import HEADS, build
 
         write_shared(path, build({**minilm_weights(store), **checkpoint.encoder}, HEADS).SerializeToString())
     return SentenceEncoder(store, path, checkpoint.digest)

@@ -6,8 +6,8 @@ import csv
 import io
 from collections.abc import Sequence
 
-from wordreel.printable import printable_text
 from wordreel.search.hit_lists.moments import ListedMoment
+from wordreel.util.printable import printable_text
 
 COLUMNS = ("rank", "name", "path", "start", "end", "confidence", "score", "reason", "kind", "content")
 FORMULA = ("=", "+", "-", "@", "|", "%")

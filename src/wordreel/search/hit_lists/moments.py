@@ -10,8 +10,8 @@ from pathlib import Path, PurePath
 
 from wordreel.library.paths import is_imported
 from wordreel.library.store import LibraryStore
-from wordreel.printable import printable_text
 from wordreel.search.hits import Hit, SequenceHit
+from wordreel.util.printable import printable_text
 
 STILL = 5.0  # seconds for which a picture is shown
 UNKNOWN_RATE = Fraction(25)

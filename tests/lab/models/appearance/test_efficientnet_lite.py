@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from wordreel.lab.models.appearance.efficientnet_lite import EfficientNetLite, InvertedBottleneck
-from wordreel.nets.efficientnet_lite import LITE2, build, fold
-from wordreel.nets.runtime import Network
+from wordreel.runtime.nets.efficientnet_lite import LITE2, build, fold
+from wordreel.runtime.sessions import Network
 
 
 def randomised(module):

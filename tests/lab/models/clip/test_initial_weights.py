@@ -9,12 +9,12 @@ from tests.lab.models.clip.tiny import captions, frames, shake  # noqa: E402
 from tests.lab.models.clip.tiny_config import tiny_clip  # noqa: E402
 from tests.tiny_backbone import write_clip  # noqa: E402
 
+from wordreel.backbones.layouts import to_openai  # noqa: E402
+from wordreel.backbones.read_backbone import read_backbone  # noqa: E402
 from wordreel.errors import WeightsError  # noqa: E402
 from wordreel.lab.models.clip.build import build_video_text  # noqa: E402
 from wordreel.lab.models.clip.config import Clip4ClipConfig, small_clip  # noqa: E402
 from wordreel.lab.models.clip.initial_weights import init_from_backbone  # noqa: E402
-from wordreel.nets.clip.layouts import to_openai  # noqa: E402
-from wordreel.nets.clip.read_backbone import read_backbone  # noqa: E402
 
 
 def test_from_a_huggingface_folder(tmp_path):

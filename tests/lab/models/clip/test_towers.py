@@ -10,10 +10,10 @@ from tests.lab.models.clip import slow_clip as slow  # noqa: E402
 from tests.lab.models.clip.tiny import arrays, captions, frames, real_frames, shake  # noqa: E402
 from tests.lab.models.clip.tiny_config import DEPTH, HEADS, tiny_clip  # noqa: E402
 
+from wordreel.backbones.config import TextTowerConfig, VisionTowerConfig  # noqa: E402
 from wordreel.errors import WeightsError  # noqa: E402
 from wordreel.lab.models.clip.config import VIT_B_16, VIT_B_32  # noqa: E402
 from wordreel.lab.models.clip.towers import ACTIVATIONS, BatchFirstAttention, ClipTowers, end_states  # noqa: E402
-from wordreel.nets.clip.config import TextTowerConfig, VisionTowerConfig  # noqa: E402
 
 
 def towers(**options) -> ClipTowers:

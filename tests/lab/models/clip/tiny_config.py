@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from wordreel.backbones.config import BackboneConfig
 from wordreel.lab.models.clip.config import small_clip
-from wordreel.nets.clip.config import BackboneConfig
 
 HEADS, DEPTH, END = 2, 2, 59
 

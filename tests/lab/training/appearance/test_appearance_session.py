@@ -7,6 +7,7 @@ from tests.lab.training.appearance.tiny import MODEL, data, recipe, start
 from torch.nn.functional import log_softmax, normalize
 
 from wordreel.errors import TrainingError, WordreelError
+from wordreel.experts.appearance_file import AppearanceFile
 from wordreel.lab.models.appearance.config import PictureTextConfig, parameter_counts
 from wordreel.lab.models.appearance.picture_text import PictureText
 from wordreel.lab.models.checkpoint import load_picture_text
@@ -20,10 +21,9 @@ from wordreel.lab.training.distributed import World
 from wordreel.lab.training.interrupt import TrainingInterrupted
 from wordreel.lab.training.loop import train
 from wordreel.models.model_store import open_checkpoint
-from wordreel.nets.efficientnet_lite import fold
 from wordreel.retrieval.caption_ranks import Captions, text_to_video
-from wordreel.weights.appearance_file import AppearanceFile
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.nets.efficientnet_lite import fold
+from wordreel.runtime.store import WeightStore
 
 CPU = torch.device("cpu")
 STILL = PictureSettings(crop=1.0, aspect=0.0, flip=0.0, brightness=0.0, contrast=0.0, saturation=0.0)

@@ -8,13 +8,13 @@ import shutil
 import pytest
 from tests.lab.training.tune.test_tune import QUICK, _few_everyday_queries, captions, made  # noqa: F401
 
-from wordreel import atomic
 from wordreel.api import Library
 from wordreel.lab.training.tune import tune as tuning
 from wordreel.library import LibraryStore, embeddings
 from wordreel.models import model_store
 from wordreel.search import use as using
 from wordreel.search.embedding import embedding_cache
+from wordreel.util import atomic
 
 WORDS = ("a zorp", "a wug", "the sea")
 

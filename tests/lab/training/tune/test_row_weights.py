@@ -21,10 +21,10 @@ from wordreel.media.types import FrameNeed
 from wordreel.models.similarity import mixture
 from wordreel.models.weighted import WeightedZeroShot, read_weights, write_weights
 from wordreel.models.zero_shot import WEIGHTS
-from wordreel.nets.sentences import SentenceEncoder
+from wordreel.runtime.sentences import SentenceEncoder
+from wordreel.runtime.store import WeightStore
 from wordreel.search.embedding import embed_library
 from wordreel.types import Track
-from wordreel.weights.store import WeightStore
 
 THINGS = """
     harbour kitchen volcano piano library desert tractor circus hospital glacier airport bakery cathedral

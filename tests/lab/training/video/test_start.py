@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch")
 from tests.lab.models.clip.tiny import shake  # noqa: E402
 from tests.tiny_backbone import write_clip  # noqa: E402
 
+from wordreel.backbones.read_backbone import read_backbone  # noqa: E402
 from wordreel.errors import TrainingError, WeightsError  # noqa: E402
 from wordreel.lab.checkpoints.video_text import save_published  # noqa: E402
 from wordreel.lab.models import checkpoint  # noqa: E402
@@ -14,7 +15,6 @@ from wordreel.lab.models.clip.build import build_video_text  # noqa: E402
 from wordreel.lab.models.clip.config import Clip4ClipConfig, small_clip  # noqa: E402
 from wordreel.lab.training.video.settings import VideoStartSettings  # noqa: E402
 from wordreel.lab.training.video.start import init_video_text  # noqa: E402
-from wordreel.nets.clip.read_backbone import read_backbone  # noqa: E402
 
 CLIP = small_clip("small", size=8, patch=4, width=64, depth=2, dim=64, vocabulary=60, length=20)
 CONFIG = Clip4ClipConfig(CLIP, "transformer", layers=1, max_frames=6, max_words=8)

@@ -12,7 +12,7 @@ import numpy as np
 from wordreel.errors import DatasetError, NextStep, UnsafePickle
 from wordreel.lab.datasets.trees.hdf5 import MAGIC
 from wordreel.lab.datasets.trees.hickle import read_hickle
-from wordreel.weights import safe_pickle
+from wordreel.runtime.torch_files import safe_pickle
 
 MAX_BYTES = 32 * 2**30  # word features of a whole dataset are this large
 REFUSED_STEP = NextStep("get the file again with plain arrays and text only, from a source you trust")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from wordreel.errors import WeightsError
-from wordreel.nets.efficientnet_lite import CLASSES, FEATURES, HALVING, LITE2, STEM
+from wordreel.runtime.nets.efficientnet_lite import CLASSES, FEATURES, HALVING, LITE2, STEM
 
 
 @dataclass(frozen=True)

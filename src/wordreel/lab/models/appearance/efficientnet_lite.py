@@ -1,6 +1,6 @@
 """EfficientNet-Lite as a torch module that can be trained, under the published names.
 
-The same network as `wordreel.nets.efficientnet_lite` builds for inference: a state dict of this module is
+The same network as `runtime.nets.efficientnet_lite` builds for inference: a state dict of this module is
 what that converter reads, so whatever is trained here runs there.
 """
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from wordreel.nets.efficientnet_lite import CLASSES, EPSILON, FEATURES, HALVING, LITE2, STEM
+from wordreel.runtime.nets.efficientnet_lite import CLASSES, EPSILON, FEATURES, HALVING, LITE2, STEM
 
 MOMENTUM = 0.01  # of the batch norms, as published
 

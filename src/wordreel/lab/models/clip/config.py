@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from wordreel.errors import NextStep, WeightsError
-from wordreel.models.conversion import Mode
-from wordreel.nets.clip.config import (
+from wordreel.backbones.config import (
     BackboneConfig,
     ImageTransform,
     TextTowerConfig,
     TokenizerConfig,
     VisionTowerConfig,
 )
+from wordreel.errors import NextStep, WeightsError
+from wordreel.models.conversion import Mode
 
 Head = Literal["mean", "lstm", "transformer", "tight"]
 Clip4ClipMode = Literal["paper", "released", "released-2021"]

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from wordreel.backbones.layouts import to_openai
+from wordreel.backbones.read_backbone import read_backbone
 from wordreel.errors import WeightsError
 from wordreel.lab.models.clip.video_text import VideoTextModel
-from wordreel.nets.clip.layouts import to_openai
-from wordreel.nets.clip.read_backbone import read_backbone
 
 
 def init_from_backbone(model: VideoTextModel, path: Path) -> None:

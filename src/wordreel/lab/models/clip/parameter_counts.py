@@ -5,9 +5,9 @@ A block of width w and mlp m has 4w² + 4w (attention), 2wm + m + w (mlp) and 4w
 
 from __future__ import annotations
 
+from wordreel.backbones.config import BackboneConfig
 from wordreel.lab.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, TS2NetConfig, VideoTextConfig
 from wordreel.lab.models.parameter_counts import layer, linear
-from wordreel.nets.clip.config import BackboneConfig
 
 
 def image_tower(config: BackboneConfig) -> int:

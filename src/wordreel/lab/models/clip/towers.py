@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
+from wordreel.backbones.config import Activation, BackboneConfig, TextTowerConfig, VisionTowerConfig
 from wordreel.errors import WeightsError
-from wordreel.nets.clip.config import Activation, BackboneConfig, TextTowerConfig, VisionTowerConfig
 
 MAX_LOGIT_SCALE = math.log(100)
 FIRST_LOGIT_SCALE = math.log(1 / 0.07)

@@ -13,9 +13,9 @@ import numpy as np
 
 from wordreel.errors import WeightsError
 from wordreel.lab.models.config import MINILM
-from wordreel.nets.sentences import WEIGHTS
+from wordreel.runtime.sentences import WEIGHTS
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Float32
-from wordreel.weights.store import WeightStore
 
 PER_LAYER = (
     "attention.self.query.weight", "attention.self.query.bias",

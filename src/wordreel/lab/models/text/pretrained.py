@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from wordreel.errors import WeightsError, WeightsMissing
 from wordreel.lab.models.config import TransformerConfig
+from wordreel.runtime.store import WeightStore
+from wordreel.runtime.torch_files.torch_file import read_state_dict
 from wordreel.types import Float32
-from wordreel.weights.store import WeightStore
-from wordreel.weights.torch_file import read_state_dict
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 TextNetwork = Literal["bert", "gpt", "gpt2"]

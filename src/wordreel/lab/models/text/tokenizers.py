@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.checksum import file_sha256
 from wordreel.errors import NextStep, WeightsError, WeightsMissing
 from wordreel.lab.models.config import TextConfig
 from wordreel.lab.models.text.preprocess import sentence, without_stop_words
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool
-from wordreel.weights.store import WeightStore
+from wordreel.util.checksum import file_sha256
 
 TokenizeFunction = Callable[[Sequence[str]], list[NDArray[Any]]]
 WordPieceFunction = Callable[[Sequence[str]], tuple[list[NDArray[Any]], tuple[int, int]]]
@@ -81,7 +81,7 @@ def open_tokenizer(
     kind, _, name = text.source.partition(":")
     path = (folder or Path()) / name
     if kind == "minilm-sentence":
-        from wordreel.nets.sentences import SentenceEncoder
+        from wordreel.runtime.sentences import SentenceEncoder
 
         encoder = SentenceEncoder(store)
         return _with_limits(text, lambda texts: list(encoder.encode(texts)[:, None]), encoder.fingerprint)
@@ -146,7 +146,7 @@ class MiniLMTokenizer:
     def __init__(self, store: WeightStore, most: int, batch: int = 64) -> None:
         from tokenizers import Tokenizer
 
-        from wordreel.nets.sentences import WEIGHTS
+        from wordreel.runtime.sentences import WEIGHTS
 
         self._store, self._batch = store, batch
         self.fingerprint = store.source_hash(WEIGHTS)[:16]

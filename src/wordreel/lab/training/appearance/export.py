@@ -11,12 +11,12 @@ import torch
 from torch.nn.functional import cosine_similarity
 
 from wordreel.errors import TrainingError
+from wordreel.experts.appearance_file import AppearanceFile, save_appearance
 from wordreel.lab.models.checkpoint import load_picture_text
 from wordreel.lab.training.appearance import recipe as recipes
 from wordreel.lab.training.appearance.embed import features_of, measure_sources
 from wordreel.lab.training.appearance.pack_file import load_pictures
 from wordreel.lab.training.precision import TrainingPrecision
-from wordreel.weights.appearance_file import AppearanceFile, save_appearance
 
 LICENCE = "Apache-2.0 (the network); the data it was trained further on are for research use"
 FACTS = ("data", "videos", "pictures", "captions", "epoch", "seed", "validation")

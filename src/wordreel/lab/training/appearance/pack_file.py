@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.atomic import atomic_write
 from wordreel.errors import TrainingError
 from wordreel.lab.datasets.types import Caption
 from wordreel.lab.training.appearance.picture_set import AppearanceData, PictureSet
@@ -21,7 +20,8 @@ from wordreel.lab.training.appearance.recipe import AppearanceRecipe
 from wordreel.lab.training.appearance.start import COUNTERS
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.pack_file import Arrays, read_pack
-from wordreel.weights.quantise import dequantise, quantise
+from wordreel.runtime.quantise import dequantise, quantise
+from wordreel.util.atomic import atomic_write
 
 FORMAT, KEY = 1, "wordreel.pictures"
 START = "start."

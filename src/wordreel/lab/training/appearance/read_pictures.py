@@ -28,8 +28,8 @@ from wordreel.lab.training.video.decode_frames import FrameSpec
 from wordreel.lab.training.video.loader import FrameLoader
 from wordreel.lab.training.video.video_pairs import VideoData, VideoPairs
 from wordreel.progress import Progress, ProgressCallback
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Float32
-from wordreel.weights.store import WeightStore
 
 BATCH = 32  # files
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from wordreel.errors import TrainingError
 from wordreel.lab.models.appearance.efficientnet_lite import EfficientNetLite
-from wordreel.weights.store import WeightStore
-from wordreel.weights.torch_file import read_state_dict
+from wordreel.runtime.store import WeightStore
+from wordreel.runtime.torch_files.torch_file import read_state_dict
 
 WEIGHTS = "efficientnet-lite2-checkpoint"
 COUNTERS = "num_batches_tracked"

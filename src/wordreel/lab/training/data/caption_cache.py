@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.atomic import atomic_write, make_dir
 from wordreel.lab.models.config import TextConfig
 from wordreel.lab.models.text.tokenizers import CaptionTokenizer
 from wordreel.lab.training.data.packed import Packed
 from wordreel.lab.training.data.pairs import Pairs
+from wordreel.util.atomic import atomic_write, make_dir
 
 VERSION = 1
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from wordreel.models.reel.checkpoint import is_quantised
 from wordreel.models.reel.own_words import TABLE, added
+from wordreel.runtime.quantise import dequantise, quantise
 from wordreel.types import Float32, Int64
-from wordreel.weights.quantise import dequantise, quantise
 
 NAMES = {
     "straight": "caption.straight.weight",

@@ -30,10 +30,10 @@ from wordreel.models.reel.own_words import LIST, TABLE
 from wordreel.models.weighted import BACKBONE, read_card, write_weights
 from wordreel.models.zero_shot import ZeroShot
 from wordreel.progress import ProgressCallback
+from wordreel.runtime.store import WeightStore
 from wordreel.search.embedding import check_model_fits, embed_library, embedding_cache
 from wordreel.search.searcher import Searcher
 from wordreel.search.use import use
-from wordreel.weights.store import WeightStore
 
 NAME = "reel-tuned"
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from wordreel.backbones.tokenizer import ClipTokenizer, clip_tokenizer
+from wordreel.backbones.tokenizer_files import FILES, TOKENIZER, from_folder
 from wordreel.lab.models.clip.config import VideoTextConfig
 from wordreel.lab.models.clip.video_text import CaptionBatch
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.video.recipe import VideoRecipe
 from wordreel.models.model_store import find_checkpoint
-from wordreel.nets.clip.tokenizer import ClipTokenizer, clip_tokenizer
-from wordreel.nets.clip.tokenizer_files import FILES, TOKENIZER, from_folder
 from wordreel.types import Int64
 
 BLOCK = 4096

@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from wordreel.cores import cores
 from wordreel.lab.training.video.decode_frames import FrameSpec
 from wordreel.lab.training.video.loader import FrameLoader, LoadedFrames
 from wordreel.lab.training.video.recipe import VideoRecipe
 from wordreel.types import Int64
+from wordreel.util.cores import cores
 
 MARGIN = 9 / 8  # frames that are cropped at random are decoded this much larger
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
+from wordreel.backbones.config import ImageTransform
 from wordreel.lab.models.clip.video_text import FrameBatch
 from wordreel.lab.training.video.settings import FrameSettings
-from wordreel.nets.clip.config import ImageTransform
 
 ASPECT = math.log(4 / 3)  # crops are at most this much wider or higher
 

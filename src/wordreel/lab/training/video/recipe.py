@@ -18,6 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from wordreel.backbones.config import BackboneConfig
 from wordreel.errors import NextStep, TrainingError
 from wordreel.lab.models.clip.config import KINDS, VIT_B_16, VIT_B_32, VideoTextConfig, small_clip
 from wordreel.lab.models.clip.registry import VIDEO_TEXT_MODELS
@@ -32,7 +33,6 @@ from wordreel.lab.training.settings import (
 )
 from wordreel.lab.training.toml_file import read_toml
 from wordreel.lab.training.video.settings import FrameSettings, VideoStartSettings
-from wordreel.nets.clip.config import BackboneConfig
 
 SECTIONS = {
     "frames": FrameSettings, "data": DataSettings, "loss": LossSettings, "optimiser": OptimiserSettings,
@@ -132,7 +132,7 @@ def read_video_model(section: Mapping[str, Any], backbone: str = "") -> VideoTex
     if "backbone" in values:
         inherited["backbone"] = _backbone(values.pop("backbone"))
     if backbone:
-        from wordreel.nets.clip.read_backbone import read_backbone
+        from wordreel.backbones.read_backbone import read_backbone
 
         inherited["backbone"] = read_backbone(Path(backbone))[0]
     return from_dict(KINDS[kind], {**inherited, **values}, "model")

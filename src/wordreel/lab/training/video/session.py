@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wordreel.atomic import atomic_write
+from wordreel.backbones.tokenizer_files import TOKENIZER
 from wordreel.lab.models.checkpoint import save
 from wordreel.lab.models.clip.build import build_video_text
 from wordreel.lab.models.clip.video_text import CaptionBatch, FrameBatch, VideoTextModel
@@ -32,8 +32,8 @@ from wordreel.lab.training.video.recipe import VideoRecipe
 from wordreel.lab.training.video.start import init_video_text
 from wordreel.lab.training.video.video_pairs import VideoData, VideoPairs
 from wordreel.lab.training.video.wait_timer import WaitTimer
-from wordreel.nets.clip.tokenizer_files import TOKENIZER
 from wordreel.types import Int64
+from wordreel.util.atomic import atomic_write
 
 
 class VideoBatch(NamedTuple):

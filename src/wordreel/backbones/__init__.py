@@ -1,0 +1,1 @@
+"""CLIP-like backbones: read, converted to ONNX, installed, run."""

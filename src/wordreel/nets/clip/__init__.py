@@ -1,1 +1,0 @@
-"""Joint picture-text models (CLIP, SigLIP, MobileCLIP, PE-Core): towers, tokenizers, picture transforms."""

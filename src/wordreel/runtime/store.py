@@ -25,9 +25,9 @@ from wordreel.util.checksum import file_sha256
 
 MANIFEST = "manifest.json"
 RENAMED = {  # packages as they were called first: their names are part of fingerprints, which stay
-    "wordreel.runtime.nets": "wordreel.runtime.nets",
-    "wordreel.runtime.hub": "wordreel.runtime.hub",
-    "wordreel.backbones": "wordreel.backbones",
+    "wordreel.runtime.nets": "wordreel.nets",
+    "wordreel.runtime.hub": "wordreel.weights.hub",
+    "wordreel.backbones": "wordreel.nets.clip",
 }
 
 

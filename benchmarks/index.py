@@ -7,9 +7,9 @@ video, with more noise. The ten best of each query by a float64 scan are the tru
 
 - exact: `f @ q` and the best of it with NumPy and with torch, and FAISS flat, all over float32;
 - `int8`: certified exact search (`wordreel.index.int8`), whose results must be the truth;
-- `pq`: compressed search (`wordreel.index.pq`): recall, plain and with the bias of an inverted softmax;
-- with `--graphs`: FAISS HNSW and hnswlib at the least `ef` that reaches the recall of `pq` (building them
-  takes minutes).
+- `fastscan`: compressed search (`wordreel.index.fastscan`), plain and with the bias of an inverted softmax;
+- with `--graphs`: FAISS HNSW and hnswlib at the least `ef` that reaches the recall of `fastscan`; building
+  them takes minutes.
 
 Times are medians of rounds in which all take turns, for one query and for a batch of 64; ratios are to the
 fastest exact scan of the same round. FAISS, hnswlib and torch are left out where they are not installed. JSON
@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.hubness import fit_embeddings, make_method
-from wordreel.index import int8, pq
+from wordreel.index import fastscan, int8
 from wordreel.index.base import Correction, Index
 from wordreel.types import Float32
 
@@ -131,7 +131,7 @@ def build(builder: Any, folder: Path, gallery: Float32) -> tuple[Index, dict[str
     folder.mkdir()
     vectors, available = gallery[:, None], np.ones((len(gallery), 1), bool)
     start, busy = time.perf_counter(), time.process_time()
-    builder.build(folder, vectors, available, None)
+    builder.build(folder, vectors, available)
     took, busy = time.perf_counter() - start, time.process_time() - busy
     size = sum(path.stat().st_size for path in folder.iterdir()) / len(gallery)
     return builder.open(folder, vectors, available), {
@@ -260,7 +260,7 @@ def measure(folder: Path, items: int, dim: int, given: argparse.Namespace) -> di
         exact["faiss_flat"] = flat_search(gallery)
     report: dict[str, Any] = {"items": items, "dim": dim, "queries": len(queries), "cores": os.cpu_count()}
     work: dict[str, Callable[[Float32], Any]] = dict(exact)
-    for builder in (int8.BUILDER, *((pq.BUILDER,) if find_spec("faiss") else ())):
+    for builder in (int8.BUILDER, *((fastscan.BUILDER,) if find_spec("faiss") else ())):
         index, facts = build(builder, folder / builder.name, gallery)
         work[builder.name] = ours(index)
         work[f"{builder.name}_corrected"] = ours(index, correction)
@@ -285,7 +285,7 @@ def measure(folder: Path, items: int, dim: int, given: argparse.Namespace) -> di
         rounds({name: batch(search) for name, search in work.items()}, max(1, given.rounds // 3)), list(exact)
     )
     if given.graphs:
-        wanted = report["pq"]["recall_at_10"]["plain"] if "pq" in report else 0.999
+        wanted = report["fastscan"]["recall_at_10"]["plain"] if "fastscan" in report else 0.999
         report["graphs"] = graphs(gallery, queries, true["plain"], wanted)
     return report
 

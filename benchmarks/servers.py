@@ -53,7 +53,7 @@ def embedded(folder: Path, vectors: np.ndarray, available: np.ndarray) -> Index:
     builder = builder_for(vectors)
     if builder is None:
         return ExactIndex(vectors, available)
-    builder.build(folder, vectors, available, None)
+    builder.build(folder, vectors, available)
     return builder.open(folder, vectors, available)
 
 

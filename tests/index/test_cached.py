@@ -31,7 +31,7 @@ class Builder:
     name = "rough"
     built = 0
 
-    def build(self, folder, vectors, available, queries, on_progress=None):
+    def build(self, folder, vectors, available, on_progress=None):
         self.built += 1
         (folder / "rows.bin").write_bytes(len(vectors).to_bytes(8, "little"))
 

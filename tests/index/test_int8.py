@@ -6,7 +6,7 @@ from wordreel.index import groups, int8, int8_bounds
 
 
 def built(folder, case):
-    int8.BUILDER.build(folder, case[0], case[1], None)
+    int8.BUILDER.build(folder, case[0], case[1])
     return int8.BUILDER.open(folder, case[0], case[1])
 
 

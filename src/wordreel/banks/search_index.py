@@ -1,4 +1,4 @@
-"""Build the index that a library of its size is searched with, guided by its queries, and measure its recall.
+"""Build the index that a library of its size is searched with, and measure its recall.
 
 Queries are words and items are video, so recall is measured on words (the queries of the largest bank, or
 everyday ones) and on look-alikes apart.
@@ -22,8 +22,7 @@ from wordreel.search.embedding import embedding_cache
 from wordreel.search.snapshot import index_cache
 from wordreel.util.even_sample import even_sample
 
-GUIDING = 1_024  # queries, at most
-MEASURED = 64
+MEASURED = 64  # queries, at most
 
 
 def index_is_stale(store: LibraryStore, model: Model) -> bool:
@@ -45,17 +44,16 @@ def build_index(
     from wordreel.index.recall import MeasuredRecall, measure_recall
 
     with store.writing():
-        texts = text_sample(store, model)
         try:
-            built = cache.build(builder, gallery.vectors, gallery.available, texts, on_progress)
+            built = cache.build(builder, gallery.vectors, gallery.available, on_progress)
         except OSError as error:
             raise disk_error(cache.folder, error) from error
         index = cache.open(builder, gallery.vectors, gallery.available)
         if index is not None and not index.exact:
             exact = ExactIndex(gallery.vectors, gallery.available)
             recall: dict[str, MeasuredRecall] = {
-                kind: measure_recall(index, exact, spread(queries), gallery.live)
-                for kind, queries in (("text", texts), ("look-alike", look_alikes(model, gallery)))
+                "text": measure_recall(index, exact, text_sample(store, model), gallery.live),
+                "look-alike": measure_recall(index, exact, look_alikes(model, gallery), gallery.live),
             }
             cache.state_recall(built, recall)
     return cache.read(builder.name)
@@ -65,14 +63,14 @@ def text_sample(store: LibraryStore, model: Model) -> QuerySample:
     """Queries of the largest bank; everyday ones where there is none."""
     from wordreel.banks import everyday
 
-    if sample := bank_sample(store, model, GUIDING):
+    if sample := bank_sample(store, model):
         return sample
     texts = everyday.queries()
-    queries = model.encode([texts[number] for number in even_sample(len(texts), GUIDING).tolist()])
+    queries = model.encode([texts[number] for number in even_sample(len(texts), MEASURED).tolist()])
     return QuerySample(np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries]))
 
 
-def bank_sample(store: LibraryStore, model: Model, most: int) -> QuerySample | None:
+def bank_sample(store: LibraryStore, model: Model, most: int = MEASURED) -> QuerySample | None:
     """At most so many queries of the largest bank; None where there is no bank."""
     from wordreel.banks.query_embeddings import embed_queries
 
@@ -81,7 +79,7 @@ def bank_sample(store: LibraryStore, model: Model, most: int) -> QuerySample | N
         return None
     bank = read_bank(store, max(banks, key=lambda row: (row.size, row.name)).name)
     embedded = embed_queries(store, model, bank)
-    return spread(QuerySample(embedded.vectors, embedded.weights), most)
+    return _spread(QuerySample(embedded.vectors, embedded.weights), most)
 
 
 def look_alikes(model: Model, gallery: Gallery) -> QuerySample:
@@ -92,7 +90,7 @@ def look_alikes(model: Model, gallery: Gallery) -> QuerySample:
     return QuerySample(np.asarray(gallery.vectors[rows]), weights.astype(np.float32))
 
 
-def spread(queries: QuerySample, most: int = MEASURED) -> QuerySample:
+def _spread(queries: QuerySample, most: int) -> QuerySample:
     """At most so many queries, evenly spread over all."""
     some = even_sample(len(queries.vectors), most)
     return QuerySample(queries.vectors[some], queries.weights[some])

@@ -144,7 +144,7 @@ class Index(ABC):
 
 @dataclass(frozen=True, eq=False)
 class QuerySample:
-    """Queries like those to come, such as a bank's: they may guide the construction of an index."""
+    """Queries like those to come, such as a bank's, on which recall is measured."""
 
     vectors: Float32  # [q, experts, dim]
     weights: Float32  # [q, experts]
@@ -164,7 +164,6 @@ class IndexBuilder(Protocol):
         folder: Path,
         vectors: Float32,
         available: Bool,
-        queries: QuerySample | None,
         on_progress: ProgressCallback | None = None,
     ) -> None:
         """Write the index of memory-mapped `vectors [n, experts, dim]`, zeros where not `available`."""

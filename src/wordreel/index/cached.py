@@ -15,7 +15,7 @@ import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from wordreel.index.base import Index, IndexBuilder, PartedIndex, QuerySample
+from wordreel.index.base import Index, IndexBuilder, PartedIndex
 from wordreel.index.exact import ExactIndex
 from wordreel.index.recall import MeasuredRecall
 from wordreel.progress import ProgressCallback
@@ -86,7 +86,6 @@ class IndexCache:
         builder: IndexBuilder,
         vectors: Float32,
         available: Bool,
-        queries: QuerySample | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> BuiltIndex:
         """Build the index of all rows; readers use the old one until this is complete."""
@@ -95,7 +94,7 @@ class IndexCache:
         fresh = self.folder / f"{name}.new"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
-        builder.build(fresh, vectors, available, queries, on_progress)
+        builder.build(fresh, vectors, available, on_progress)
         write_checksums(fresh)  # for `verify`: reading all of it here again would make opening slow
         for path in fresh.rglob("*"):
             sync_file(path)

@@ -2,8 +2,8 @@
 
 A scan of float32 vectors reads some 8 GB a second: up to `EXACT_BYTES` it answers in about 30 ms and needs no
 files. Above, an index is built beside the embeddings (`cached`): 8-bit codes, exact all the same, up to
-`INT8_BYTES`, and 4-bit codes with re-ranking beyond, where FAISS is installed: of 100,000 items, 920 MB, they
-answer in a quarter of the time of 8-bit codes.
+`INT8_BYTES`, and the 4-bit codes of FAISS with re-ranking beyond, where it is installed: they answer in a
+quarter of the time of 8-bit codes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EXACT_BYTES = 256 * 2**20
 INT8_BYTES = 512 * 2**20
 LARGER: tuple[tuple[float, str], ...] = (
     (INT8_BYTES if find_spec("faiss") else float("inf"), "wordreel.index.int8"),
-    (float("inf"), "wordreel.index.pq"),
+    (float("inf"), "wordreel.index.fastscan"),
 )
 """Back ends with files, each with the bytes of vectors up to which it is chosen and the module of its
 `BUILDER`."""

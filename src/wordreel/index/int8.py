@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.index.base import Index, QuerySample
+from wordreel.index.base import Index
 from wordreel.index.groups import (
     DirectItems,
     FullVectors,
@@ -61,7 +61,6 @@ class _Builder:
         folder: Path,
         vectors: Float32,
         available: Bool,
-        queries: QuerySample | None,
         on_progress: ProgressCallback | None = None,
     ) -> None:
         write_groups(folder, available)

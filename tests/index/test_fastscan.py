@@ -4,29 +4,27 @@ import numpy as np
 import pytest
 from tests.index.naive import check_search, correction_of, unit_vectors, whole_numbers
 
-from wordreel.index import groups, pq, pq_codes, pq_items
+from wordreel.index import fastscan, groups
 from wordreel.index.base import Correction
 from wordreel.index.exact import ExactIndex
 
-faiss = pytest.importorskip("faiss")
+pytest.importorskip("faiss")
 
 
 def built(folder, case):
-    pq.BUILDER.build(folder, case[0], case[1], None)
-    return pq.BUILDER.open(folder, case[0], case[1])
+    fastscan.BUILDER.build(folder, case[0], case[1])
+    return fastscan.BUILDER.open(folder, case[0], case[1])
 
 
 @pytest.fixture
 def small(monkeypatch):
     """Sizes at which a few hundred items fill several groups, chunks and shards."""
-    monkeypatch.setattr(pq, "FEW", 70)
-    monkeypatch.setattr(pq.int8, "FEW", 20)
+    monkeypatch.setattr(fastscan, "FEW", 20)
     monkeypatch.setattr(groups, "FEW", 4)
-    monkeypatch.setattr(pq, "CHUNK", 64)
-    monkeypatch.setattr(pq_codes, "CHUNK", 64)
-    monkeypatch.setattr(pq_items, "SHARD", 96)
-    monkeypatch.setattr(pq_items, "FIRST", 8)
-    monkeypatch.setattr(pq_items, "DEPTH", 30)
+    monkeypatch.setattr(fastscan, "CHUNK", 64)
+    monkeypatch.setattr(fastscan, "ONE_SHARD", 96)
+    monkeypatch.setattr(fastscan, "FIRST", 8)
+    monkeypatch.setattr(fastscan, "CANDIDATES", 150)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -36,7 +34,7 @@ def test_with_enough_candidates_searches_equal_the_definition(seed, kind, small,
     case = unit_vectors(rng, int(rng.integers(400, 600)))
     index = built(tmp_path, case)
     assert not index.exact
-    assert len({type(group.items) for group in index._groups}) == 3, "compressed, 8-bit and direct"
+    assert len({type(group.items) for group in index._groups}) == 2, "compressed and direct"
     correction = correction_of(kind, rng, case[4])
     check_search(index, case, 5, rng.random(len(case[0])) < 0.8, correction)
     check_search(index, case, 5, None, correction)
@@ -60,7 +58,6 @@ def gallery():
 
 @pytest.fixture
 def index(gallery, small, tmp_path, monkeypatch):
-    monkeypatch.setattr(pq_items, "SHARD", 1_024)
     return built(tmp_path, gallery)
 
 
@@ -83,10 +80,9 @@ def test_recall_holds_plain_corrected_and_after_another_correction(index, galler
 def test_a_bias_is_part_of_the_scan(index, gallery, monkeypatch):
     """Candidates of a plain scan do not hold the corrected best, so re-ranking them would not do."""
     correction = Correction((0.4 * np.random.default_rng(1).random(3_000)).astype(np.float32))
-    monkeypatch.setattr(pq_items, "DEPTH", 10)
-    monkeypatch.setattr(pq_items, "DEEPEST", 20)
+    pack = fastscan.FastScanItems._pack
     with monkeypatch.context() as plain:
-        plain.setattr(pq_items.PqItems, "_write_bias", lambda self, bias: setattr(self, "_bias", bias))
+        plain.setattr(fastscan.FastScanItems, "_pack", lambda self, bias: pack(self, np.zeros_like(bias)))
         without = recall(index, gallery, correction=correction)
     assert without < 0.9
     assert recall(index, gallery, correction=Correction(correction.bias.copy())) > without
@@ -100,7 +96,7 @@ def test_filters_keep_their_recall(index, gallery, share):
 
 def test_a_filter_against_the_query_keeps_its_recall(index, gallery, monkeypatch):
     """Only items that the queries rank last are allowed."""
-    monkeypatch.setattr(pq_items, "DEEPEST", 600)
+    monkeypatch.setattr(fastscan, "DEEPEST", 600)
     items, available, queries, weights, _ = gallery
     scores = ExactIndex(items, available).scores(queries, weights, slice(None)).max(axis=0)
     allowed = scores <= np.quantile(scores, 0.3)
@@ -125,40 +121,31 @@ def test_threads_with_different_corrections_do_not_disturb_each_other(index, gal
     assert min(results) > 0.97
 
 
-def test_interleaved_codes_are_those_that_faiss_makes():
-    rng = np.random.default_rng(0)
-    items = rng.normal(size=(100, 16)).astype(np.float32)
-    theirs = faiss.IndexPQFastScan(16, 8, 4, faiss.METRIC_INNER_PRODUCT)
-    theirs.train(items)
-    theirs.add(items)
-    packed = faiss.rev_swig_ptr(theirs.codes.get(), theirs.codes.size())
-    np.testing.assert_array_equal(pq_codes.interleave(theirs.pq.compute_codes(items)).ravel(), packed)
-
-
-@pytest.mark.parametrize("name", ["pq.bin", "centroids.bin", "maps.bin", "quantisers.json"])
+@pytest.mark.parametrize("name", ["codes.bin", "centroids.bin", "directions.bin"])
 def test_files_that_were_cut_are_refused(name, index, gallery, tmp_path):
     path = tmp_path / name
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(ValueError):
-        pq.BUILDER.open(tmp_path, gallery[0], gallery[1])
+        fastscan.BUILDER.open(tmp_path, gallery[0], gallery[1])
 
 
 def test_a_search_scores_more_items_the_less_its_codes_tell():
     """Approximate scores are off by more and more."""
     rng = np.random.default_rng(0)
     true = np.sort(rng.random(4_000).astype(np.float32) * 0.1)[::-1].copy()
+    full = groups.FullVectors(true[:, None], np.arange(4_000), None)
+    nothing = np.zeros((1, 1), np.float32)
+    items = fastscan.FastScanItems(full, nothing.astype(np.uint8), nothing, nothing)
     counts = []
     for noise in (0.0001, 0.005, 0.02):
         near = true + noise * rng.standard_normal(4_000).astype(np.float32)
         order = np.argsort(-near)
-        full = groups.FullVectors(true[:, None], np.arange(4_000), None)
-        scan = pq_items._Scan(order, near[order], -np.inf)
-        search = pq_items._Search(full, np.ones(1, np.float32), 10, None, -np.inf, [scan])
-        pq_items._finish([search])
-        assert search.complete
-        assert set(search.best()[:10].tolist()) == set(range(10))
-        counts.append(len(search._scores[0]))
-    assert counts[0] == pq_items.FIRST + 10
+        bounds = np.append(near[order], -np.inf)
+        scores, rest = items._candidates(np.ones(1, np.float32), order, bounds, 10, None)
+        assert set(range(10)) <= set(order[: len(scores)].tolist())
+        assert true[order[len(scores) :]].max(initial=-np.inf) <= rest.most
+        counts.append(len(scores))
+    assert counts[0] == fastscan.FIRST + 10
     assert counts[0] < counts[1] < counts[2]
 
 

@@ -37,7 +37,8 @@ except MemoryError:
 COMMAND = """
 from wordreel.cli.app import app
 from wordreel.cli import qbnorm
-from wordreel.lab.evaluate import matrices, rankings
+from wordreel.lab.evaluate import matrices
+from wordreel.retrieval import rankings
 import safetensors
 limit()
 app(["qbnorm", "--bank", sys.argv[1], "--test", sys.argv[2], "--json"])

@@ -70,7 +70,7 @@ def test_nearest_neighbours(k):
             atol=2 * given.near,
         ), seed
         assert np.allclose(
-            scores(make_method("nnn", k=k, alpha=0.6, reserve=0), given),
+            scores(make_method("nnn", k=k, alpha=0.6), given),
             naive.nnn(given.rows, given.bank, k, 0.6),
             rtol=0,
             atol=given.near,

@@ -46,8 +46,6 @@ def test_shapes_and_types():
         (lambda: method.apply(np.zeros(3), state), "must be a matrix"),
         (lambda: method.apply(np.zeros((2, 4)), state), "transpose"),
         (lambda: state.add(np.zeros((2, 4))), "4 columns"),
-        (lambda: state.drop(good), "leaves no bank"),
-        (lambda: state.drop(np.full((1, 3), 0.3)), "not in the bank"),
         (lambda: state.extend(np.zeros((2, 1))), "2 rows"),
         (lambda: state.remove(np.array([3])), "from 0 to 2"),
         (lambda: state.remove(np.arange(3)), "leaves no gallery"),

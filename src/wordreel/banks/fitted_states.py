@@ -1,8 +1,8 @@
 """Methods fitted to a bank and a library's items: cached, and updated rather than fitted again.
 
-New videos cost one pass over the bank, new bank queries one pass over the items; what left is taken out. A
-state that has followed few changes is written again when there are more.
-Where a state cannot follow (Sinkhorn, or most of the items are new), it is fitted from the start.
+New videos cost one pass over the bank, new bank queries one pass over the items. A state that has followed
+few changes is written again when there are more. Where a state cannot follow (a bank query was removed, most
+of the items are new, Sinkhorn), it is fitted from the start.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def update_or_fit(
         same = np.array_equal(before.items, items) or np.array_equal(np.sort(before.items), np.sort(items))
         if same and np.array_equal(np.sort(before.queries), np.sort(wanted)):
             return before
-        if method.streaming:
-            with suppress(KeyError, HubnessError):  # a query left with its embedding, say: fit again
+        if method.streaming and np.isin(before.queries, wanted).all():
+            with suppress(KeyError, HubnessError):  # too much has changed: fit again
                 return _Follower(vectors, gallery).follow(before, wanted)
     state = (fit or fit_queries)(wanted, vectors, gallery, method)
     return FittedState(state, gallery.live_ids, wanted)
@@ -183,10 +183,6 @@ class _Follower:
         rows = find_ids(self.gallery.ids, items)
         return mixtures(some.vectors, some.weights, self.gallery.vectors[rows], self.gallery.available[rows])
 
-    def block(self, queries: Int64, items: Int64) -> Float32:
-        source = self.sims(queries, items)
-        return np.asarray(source.read(0, len(queries)), np.float32)
-
     def follow(self, before: FittedState, wanted: Int64) -> FittedState:
         items = self.gallery.live_ids
         gone = find_ids(items, before.items) < 0
@@ -196,11 +192,7 @@ class _Follower:
         now = before
         if gone.any():
             left = before.items[~gone]
-            state = now.state.remove(
-                np.flatnonzero(gone), refit=lambda rows: self.block(before.queries[rows], left)
-            )
-            now = FittedState(state, left, before.queries)
-        now = self._without(now, np.flatnonzero(~np.isin(now.queries, wanted)))
+            now = FittedState(now.state.remove(np.flatnonzero(gone)), left, before.queries)
         new = wanted[~np.isin(wanted, now.queries)]
         if len(new):
             state = now.state.add(self.sims(new, now.items))
@@ -209,16 +201,7 @@ class _Follower:
             some = fresh[start : start + AT_ONCE]
             state = now.state.extend(self.sims(now.queries, some))
             now = FittedState(state, np.concatenate([now.items, some]), now.queries)
-        now.state.check_fresh()
         return now
-
-    def _without(self, now: FittedState, at: Int64) -> FittedState:
-        if not len(at):
-            return now
-        left = np.delete(now.queries, at)
-        refit: Callable[[Int64], SimilaritySource] = lambda columns: self.sims(left, now.items[columns])  # noqa: E731
-        state = now.state.drop(self.block(now.queries[at], now.items), at=at, refit=refit)
-        return FittedState(state, now.items, left)
 
 
 def file_name(method: Method) -> str:

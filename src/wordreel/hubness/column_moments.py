@@ -6,43 +6,30 @@ The pivot is the item's first similarity, so that a constant column has sums of 
 another pivot follow from the binomial formula, which is how two banks are merged and how moments about the
 mean are found. Everything is float64: similarities of 1e30, the largest allowed, have sixth powers of 1e180.
 Cost of a block: six products per similarity, O(rows · items).
-
-Dropping a query subtracts its powers. Where less than a billionth of the largest sum so far is left, rounding
-could show: the column is stale until it is fitted again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import comb
 
 import numpy as np
 
-from wordreel.hubness.blocks import SimilarityBlock, check, cut
+from wordreel.hubness.blocks import SimilarityBlock
 from wordreel.hubness.statistic import ItemStatistic
-from wordreel.types import Array, Bool, Float64, Int64
+from wordreel.types import Array, Float64
 
 ORDER = 6
-LEFT = 1e-9
 
 
 @dataclass(frozen=True)
 class ColumnMoments(ItemStatistic):
-    """`pivot [items]`, `sums [items, 6]` over `size` queries, and the largest `peak [items]` of the sixth."""
+    """`pivot [items]` and `sums [items, 6]` over `size` queries."""
 
     size: int
     pivot: Float64
     sums: Float64
-    peak: Float64
-
-    @property
-    def items(self) -> int:
-        return len(self.pivot)
-
-    @property
-    def stale(self) -> Bool:
-        return np.asarray(self._about_mean < LEFT * self.peak)
 
     @cached_property
     def _about_mean(self) -> Float64:
@@ -59,33 +46,7 @@ class ColumnMoments(ItemStatistic):
 
     def merge(self, other: ColumnMoments) -> ColumnMoments:
         theirs = moved(other.sums, other.size, other.pivot - self.pivot)
-        peak = self.peak + np.maximum(other.peak, theirs[:, -1])
-        return ColumnMoments(self.size + other.size, self.pivot, self.sums + theirs, peak)
-
-    def drop(self, block: SimilarityBlock, at: Int64 | None) -> ColumnMoments:
-        sums = self.sums - powers(block.values, self.pivot)
-        return replace(self, size=self.size - len(block), sums=sums)
-
-    def extend(self, columns: Array) -> ColumnMoments:
-        new = _fresh(columns)
-        return ColumnMoments(
-            self.size,
-            np.concatenate([self.pivot, new.pivot]),
-            np.concatenate([self.sums, new.sums]),
-            np.concatenate([self.peak, new.peak]),
-        )
-
-    def select(self, mask: Bool) -> ColumnMoments:
-        return ColumnMoments(self.size, self.pivot[mask], self.sums[mask], self.peak[mask])
-
-    def refit(self, at: Int64, columns: Array) -> ColumnMoments:
-        new = _fresh(columns)
-        pivot, sums, peak = self.pivot.copy(), self.sums.copy(), self.peak.copy()
-        pivot[at], sums[at], peak[at] = new.pivot, new.sums, new.peak
-        return ColumnMoments(self.size, pivot, sums, peak)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"pivot": self.pivot, "sums": self.sums, "peak": self.peak}
+        return ColumnMoments(self.size + other.size, self.pivot, self.sums + theirs)
 
 
 class ColumnMomentsBuilder:
@@ -111,7 +72,7 @@ class ColumnMomentsBuilder:
     def build(self) -> ColumnMoments:
         assert self._pivot is not None  # noqa: S101 - a builder saw a block
         assert self._sums is not None  # noqa: S101
-        return ColumnMoments(self._size, self._pivot, self._sums, self._sums[:, -1].copy())
+        return ColumnMoments(self._size, self._pivot, self._sums)
 
 
 def powers(values: Array, pivot: Float64) -> Float64:
@@ -136,10 +97,3 @@ def _moved_sum(sums: Float64, size: int, by: Float64, order: int) -> Float64:
         total *= by
         total += comb(order, j) * sums[:, j - 1]
     return total
-
-
-def _fresh(columns: Array) -> ColumnMoments:
-    builder = ColumnMomentsBuilder()
-    for piece in cut(columns):
-        builder.update(check(piece))
-    return builder.build()

@@ -22,10 +22,8 @@ needs its scores with the sample and the best videos, not with every item.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,7 +69,7 @@ class Rivals:
 
 @dataclass(frozen=True, eq=False)
 class Confidence:
-    """A fitted bank. Frozen: a change of the bank or the gallery gives a new one (see `State`)."""
+    """A fitted bank. Frozen."""
 
     state: State
     calibration: Calibration = CHECKED
@@ -94,7 +92,6 @@ class Confidence:
 
     @cached_property
     def _levels(self) -> tuple[Float64, Float64]:
-        self.state.check_fresh()
         return levels(self.state)
 
     @cached_property
@@ -183,47 +180,6 @@ class Confidence:
             known = self.rivals(part, at) if rivals is None else rivals.some(rows)
             confidences[rows] = probabilities(self.features(part, at, known), self.calibration)
         return confidences.reshape(scores.shape)
-
-    def add(self, rows: Similarities) -> Confidence:
-        """With more queries in the bank."""
-        return replace(self, state=self.state.add(rows))
-
-    def merge(self, other: Confidence) -> Confidence:
-        """Both banks together, over the same gallery; the calibration stays."""
-        return replace(self, state=self.state.merge(other.state))
-
-    def drop(self, rows: Array, refit: Callable[[Int64], Similarities] | None = None) -> Confidence:
-        """Without some queries, given the rows they were fitted with."""
-        return replace(self, state=self.state.drop(rows, refit=refit))
-
-    def extend(self, columns: Similarities) -> Confidence:
-        """With new gallery items at the end, given `[bank, new]` similarities."""
-        return replace(self, state=self.state.extend(columns))
-
-    def remove(self, columns: Int64) -> Confidence:
-        """Without some gallery items."""
-        return replace(self, state=self.state.remove(columns))
-
-    def refit_columns(self, columns: Int64, blocks: Similarities) -> Confidence:
-        """Fit items that went stale again, from `[bank, len(columns)]` similarities."""
-        return replace(self, state=self.state.refit_columns(columns, blocks))
-
-    def save(self, path: Path) -> None:
-        """Write one safetensors file, as a whole or not at all."""
-        from wordreel.hubness.state_file import save_state
-
-        numbers = np.array(astuple(self.calibration))
-        save_state(self.state, path, {"calibration": numbers})
-
-    @staticmethod
-    def load(path: Path) -> Confidence:
-        """Read what `save` wrote. Nothing in the file is executed."""
-        from wordreel.hubness.state_file import load_state, read_extra
-
-        state, numbers = load_state(path), read_extra(path).get("calibration", np.empty(0))
-        if not isinstance(state.method, StandardScore) or numbers.shape != (5,):
-            raise HubnessError(f"{path} is not a confidence; fit the bank again")
-        return Confidence(state, Calibration(*numbers.tolist()))
 
     def _items(self, items: Int64, shape: tuple[int, ...]) -> Int64:
         at = np.asarray(items)

@@ -7,7 +7,7 @@ r(v) is the mean similarity of v to its K nearest bank queries, r(q) that of q t
 items (all of them where there are fewer than K). r(q) is the same for every item, so it never changes a
 ranking; it makes scores of different queries comparable.
 
-Fit O(bank · gallery) partitions, state O(gallery · (K + reserve)), apply O(gallery) per query. Ties: which of
+Fit O(bank · gallery) partitions, state O(gallery · K), apply O(gallery) per query. Ties: which of
 several equal neighbours counts does not matter to a mean. Scores are float32 (float64 for float64 rows).
 """
 
@@ -32,14 +32,12 @@ class CSLS(Method):
 
     name: ClassVar[str] = "csls"
     k: int = 10
-    reserve: int = 8  # values kept beyond k, so that queries can be dropped
 
     def __post_init__(self) -> None:
         check_count("k", self.k, 1)
-        check_count("reserve", self.reserve, 0)
 
     def builders(self, bank: str) -> dict[str, StatisticBuilder]:
-        return {"best": TopKBuilder(self.k, self.reserve)}
+        return {"best": TopKBuilder(self.k)}
 
     def offset(self, state: State) -> Float64:
         return cast(TopK, state.banks[QUERIES].statistics["best"]).mean() / 2

@@ -66,7 +66,6 @@ class DualDynamicInvertedSoftmax(Method):
 
     def activation(self, state: State) -> Bool:
         """Items that open either gate."""
-        state.check_fresh()
         return np.asarray(self.gates(state).any(axis=0))
 
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:

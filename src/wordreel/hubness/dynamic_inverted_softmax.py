@@ -62,7 +62,6 @@ class DynamicInvertedSoftmax(Method):
 
     def counts(self, state: State) -> Int64:
         """`[items]`: how many bank queries have each item among their k best."""
-        state.check_fresh()
         return cast(ActivationSet, state.banks[QUERIES].statistics["winners"]).counts
 
     def activation(self, state: State) -> Bool:

@@ -7,9 +7,6 @@ so nothing overflows. The mean instead of the sum moves every bᵥ by log(m)/β,
 keeps bᵥ between the mean (β → 0) and the maximum (β → ∞) of the column. Exponentials are taken in float32
 for float32 input with β ≥ 0.1 (an error of about 1e-7/β in bᵥ) and in float64 otherwise; sums are float64,
 of float32 sums of few rows.
-
-Dropping a query subtracts its term. Where less than a thousandth of the largest sum so far is left, rounding
-could show: the column is stale until it is fitted again.
 """
 
 from __future__ import annotations
@@ -18,34 +15,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wordreel.hubness.blocks import SimilarityBlock, check, cut
+from wordreel.hubness.blocks import SimilarityBlock
 from wordreel.hubness.exponential import exponential
 from wordreel.hubness.statistic import ItemStatistic
-from wordreel.types import Array, Bool, Float64, Int64
+from wordreel.types import Array, Float64
 
 SAFE_EXPONENT = 30.0  # exp(±30) and sums of such terms are far from the limits of float32
 SMALL_BETA = 0.1
 FEW_ROWS = 32  # whose float32 sum loses nothing that shows
-LEFT = 1e-3
 
 
 @dataclass(frozen=True)
 class LogSumExp(ItemStatistic):
-    """`shift`, `total` and the largest `peak` the total has had, each `[items]`."""
+    """`shift` and `total`, each `[items]`."""
 
     beta: float
     size: int
     shift: Float64
     total: Float64
-    peak: Float64
-
-    @property
-    def items(self) -> int:
-        return len(self.shift)
-
-    @property
-    def stale(self) -> Bool:
-        return np.asarray(self.total < LEFT * self.peak)
 
     def soft_mean(self) -> Float64:
         """bᵥ, `[items]`."""
@@ -56,41 +43,7 @@ class LogSumExp(ItemStatistic):
         mine = np.exp(self.beta * (self.shift - shift))
         yours = np.exp(self.beta * (other.shift - shift))
         total = self.total * mine + other.total * yours
-        peak = np.maximum(self.peak * mine + other.peak * yours, total)
-        return LogSumExp(self.beta, self.size + other.size, shift, total, peak)
-
-    def drop(self, block: SimilarityBlock, at: Int64 | None) -> LogSumExp:
-        gone = LogSumExpBuilder(self.beta)
-        gone.update(block)
-        other = gone.build()
-        with np.errstate(over="ignore"):
-            total = self.total - other.total * np.exp(self.beta * (other.shift - self.shift))
-        # What rounding pushed to zero or below is stale; it stays positive so that its logarithm exists.
-        total = np.maximum(total, self.peak * 1e-30)
-        return replace(self, size=self.size - len(block), total=total)
-
-    def extend(self, columns: Array) -> LogSumExp:
-        new = self._fresh(columns)
-        shift, total = np.concatenate([self.shift, new.shift]), np.concatenate([self.total, new.total])
-        return replace(self, shift=shift, total=total, peak=np.concatenate([self.peak, new.peak]))
-
-    def select(self, mask: Bool) -> LogSumExp:
-        return replace(self, shift=self.shift[mask], total=self.total[mask], peak=self.peak[mask])
-
-    def refit(self, at: Int64, columns: Array) -> LogSumExp:
-        new = self._fresh(columns)
-        shift, total, peak = self.shift.copy(), self.total.copy(), self.peak.copy()
-        shift[at], total[at], peak[at] = new.shift, new.total, new.peak
-        return replace(self, shift=shift, total=total, peak=peak)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"shift": self.shift, "total": self.total, "peak": self.peak}
-
-    def _fresh(self, columns: Array) -> LogSumExp:
-        builder = LogSumExpBuilder(self.beta)
-        for piece in cut(columns):
-            builder.update(check(piece))
-        return builder.build()
+        return LogSumExp(self.beta, self.size + other.size, shift, total)
 
 
 class LogSumExpBuilder:
@@ -115,14 +68,14 @@ class LogSumExpBuilder:
             return
         shift = block.values.max(axis=0)
         total = self._sum_exp(block.values, shift)
-        one = LogSumExp(self._beta, len(block), shift.astype(np.float64), total, total)
+        one = LogSumExp(self._beta, len(block), shift.astype(np.float64), total)
         self._shifted = one if self._shifted is None else self._shifted.merge(one)
 
     def build(self) -> LogSumExp:
         sums = [] if self._shifted is None else [self._shifted]
         if self._plain is not None:
             zeros = np.zeros(len(self._plain))
-            sums.append(LogSumExp(self._beta, 0, zeros, self._plain, self._plain))
+            sums.append(LogSumExp(self._beta, 0, zeros, self._plain))
         one = sums[0] if len(sums) == 1 else sums[0].merge(sums[1])
         return replace(one, size=self._size)
 

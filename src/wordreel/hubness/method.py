@@ -31,7 +31,7 @@ class Method:
     transductive: ClassVar[bool] = False  # the bank is the test queries themselves
     gated: ClassVar[bool] = False  # corrects only the queries whose best item the bank retrieved
     double: ClassVar[bool] = False  # scores are always float64
-    streaming: ClassVar[bool] = True  # the bank can grow and shrink
+    streaming: ClassVar[bool] = True  # queries and items can be added
     single_pass: ClassVar[bool] = True  # fitted in one pass over its banks, which other methods can share
     gpu: ClassVar[bool] = True  # can be fitted on a GPU
     banks: ClassVar[tuple[str, ...]] = (QUERIES,)
@@ -141,7 +141,6 @@ class Method:
     def check_state(self, state: State) -> None:
         if state.method != self:
             raise HubnessError(f"the state was fitted by {state.method}, not by {self}; fit it again")
-        state.check_fresh()
 
 
 def _number(value: object) -> str:

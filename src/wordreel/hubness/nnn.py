@@ -6,7 +6,7 @@ multimodal retrieval", EMNLP 2024, arXiv 2410.24114.
 CSLS without the term that is constant per query, and with a weight. k = 128 and α = 0.75 are what the authors
 recommend; the mean is over the whole bank where that is smaller than k.
 
-Fit O(bank · gallery) partitions, state O(gallery · (k + reserve)), apply one subtraction per score. Equal
+Fit O(bank · gallery) partitions, state O(gallery · k), apply one subtraction per score. Equal
 scores stay equal.
 """
 
@@ -29,15 +29,13 @@ class NNN(Method):
     name: ClassVar[str] = "nnn"
     k: int = 128
     alpha: float = 0.75
-    reserve: int = 16
 
     def __post_init__(self) -> None:
         check_count("k", self.k, 1)
-        check_count("reserve", self.reserve, 0)
         check_number("alpha", self.alpha, 0, 1e3)
 
     def builders(self, bank: str) -> dict[str, StatisticBuilder]:
-        return {"best": TopKBuilder(self.k, self.reserve)}
+        return {"best": TopKBuilder(self.k)}
 
     def offset(self, state: State) -> Float64:
         return self.alpha * cast(TopK, state.banks[QUERIES].statistics["best"]).mean()

@@ -13,15 +13,14 @@ gallery items, [bank, items + extra], so that a small or odd gallery is balanced
 items; only the gallery's potentials are stored.
 
 Fit: `rounds` passes over the bank, O(rounds · bank · gallery), in float64; so the bank must be an array or a
-source that can be read again. State O(gallery + bank). Queries cannot be added or dropped (every number
-depends on all of them). A new item gets its g from the stored f; the others stay, so the state is
-then marked not exact. Equal scores stay equal.
+source that can be read again. State O(gallery + bank). Every number depends on all queries and items, so a
+state cannot change. Equal scores stay equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import numpy as np
@@ -30,7 +29,6 @@ from wordreel.errors import HubnessError
 from wordreel.hubness.accumulate import warn_if_logits
 from wordreel.hubness.blocks import (
     Similarities,
-    SimilarityBlock,
     SimilaritySource,
     as_source,
     blocks_of,
@@ -40,47 +38,20 @@ from wordreel.hubness.blocks import (
 from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, check_beta, check_count
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
-from wordreel.hubness.statistic import DurableStatistic, StatisticBuilder
-from wordreel.types import Array, Bool, Float64, Int64
+from wordreel.hubness.statistic import ItemStatistic, StatisticBuilder
+from wordreel.types import Array, Float64
 
 
 @dataclass(frozen=True)
-class Potentials(DurableStatistic):
+class Potentials(ItemStatistic):
     """`g [items]` and `f [bank]`."""
 
     beta: float
     g: Float64
     f: Float64
-    exact: bool = True
-
-    @property
-    def items(self) -> int:
-        return len(self.g)
 
     def merge(self, other: Potentials) -> Potentials:
         raise HubnessError("Sinkhorn potentials cannot be merged; fit the whole bank from the start")
-
-    def drop(self, block: SimilarityBlock, at: Int64 | None) -> Potentials:
-        raise HubnessError("Sinkhorn potentials cannot lose queries; fit the whole bank from the start")
-
-    def extend(self, columns: Array) -> Potentials:
-        return replace(self, g=np.concatenate([self.g, self._fresh(columns)]), exact=False)
-
-    def select(self, mask: Bool) -> Potentials:
-        return replace(self, g=self.g[mask], exact=False)
-
-    def refit(self, at: Int64, columns: Array) -> Potentials:
-        g = self.g.copy()
-        g[at] = self._fresh(columns)
-        return replace(self, g=g, exact=False)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"g": self.g, "f": self.f}
-
-    def _fresh(self, columns: Array) -> Float64:
-        builder = LogSumExpBuilder(self.beta)
-        builder.update(check(columns.astype(np.float64) + self.f[:, None]))
-        return -builder.build().soft_mean()
 
 
 @dataclass(frozen=True)

@@ -13,21 +13,17 @@ import numpy as np
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import SimilarityBlock
-from wordreel.hubness.statistic import DurableStatistic
-from wordreel.types import Array, Bool, Float64, Int64
+from wordreel.hubness.statistic import ItemStatistic
+from wordreel.types import Array, Float64, Int64
 
 
 @dataclass(frozen=True)
-class SortedColumns(DurableStatistic):
+class SortedColumns(ItemStatistic):
     """`sorted [items, size]`, or `[items, levels]`, ascending."""
 
     size: int
     sorted: Array
     levels: int | None = None
-
-    @property
-    def items(self) -> int:
-        return len(self.sorted)
 
     @property
     def exact(self) -> bool:
@@ -51,32 +47,8 @@ class SortedColumns(DurableStatistic):
         both = np.concatenate([self.sorted, other.sorted], axis=1)
         return compress(SortedColumns(self.size + other.size, np.sort(both, axis=1), self.levels))
 
-    def drop(self, block: SimilarityBlock, at: Int64 | None) -> SortedColumns:
-        self._must_be_exact()
-        values = self.sorted.copy()
-        everywhere = np.arange(self.items)
-        for row in block.values:
-            position = np.abs(values - row[:, None]).argmin(axis=1)
-            if (np.abs(values[everywhere, position] - row) > 1e-6 * np.maximum(1, np.abs(row))).any():
-                raise HubnessError("a query to drop is not in the bank; pass the rows it was fitted with")
-            values[everywhere, position] = np.inf
-        left = np.sort(values, axis=1)[:, : self.size - len(block)]
-        return replace(self, size=self.size - len(block), sorted=np.ascontiguousarray(left))
-
-    def extend(self, columns: Array) -> SortedColumns:
-        new = compress(SortedColumns(len(columns), np.sort(columns.T, axis=1), self.levels))
-        return replace(self, sorted=np.concatenate([self.sorted, new.sorted.astype(self.sorted.dtype)]))
-
-    def select(self, mask: Bool) -> SortedColumns:
-        return replace(self, sorted=self.sorted[mask])
-
-    def refit(self, at: Int64, columns: Array) -> SortedColumns:
-        values = self.sorted.copy()
-        values[at] = compress(SortedColumns(len(columns), np.sort(columns.T, axis=1), self.levels)).sorted
-        return replace(self, sorted=values)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"sorted": self.sorted}
+    def extend(self, other: SortedColumns) -> SortedColumns:
+        return super().extend(compress(replace(other, levels=self.levels)))
 
     def _must_be_exact(self) -> None:
         if not self.exact:

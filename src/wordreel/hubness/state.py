@@ -1,16 +1,13 @@
 """What a method keeps of its bank: O(gallery) numbers that can be added to, merged, cut and saved.
 
-A state is frozen: every change gives a new one. Changes of the bank (`add`, `drop`, `merge`) and of the
-gallery (`extend`, `remove`) give what a fit from the start would give. Where that needs similarities that
-were not stored, `stale` names the gallery items and `stale_rows` the bank queries to give again, or a `refit`
-callback brings them at once.
+A state is frozen: every change gives a new one. Queries that come (`add`, `merge`) and items that come and go
+(`extend`, `remove`) give what a fit from the start would give. A bank that loses queries is fitted again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +15,9 @@ import numpy as np
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.accumulate import accumulate
-from wordreel.hubness.blocks import Similarities, as_source, check, matrix, widen
+from wordreel.hubness.blocks import Similarities
 from wordreel.hubness.statistic import Statistic
-from wordreel.types import Array, Bool, Float32, Float64, Int64
+from wordreel.types import Bool, Float32, Float64, Int64
 
 if TYPE_CHECKING:
     from wordreel.hubness.method import Method
@@ -51,25 +48,12 @@ class State:
 
     @property
     def exact(self) -> bool:
-        """False where something is approximate: compressed columns, or a Sinkhorn gallery that changed."""
+        """False where columns are compressed, so that ranks are estimates."""
         return all(
-            getattr(p, "exact", True) for bank in self.banks.values() for p in bank.statistics.values()
+            getattr(statistic, "exact", True)
+            for bank in self.banks.values()
+            for statistic in bank.statistics.values()
         )
-
-    @cached_property
-    def stale(self) -> Bool:
-        """`[items]`: gallery items whose numbers were lost; give them to `refit_columns`."""
-        lost = np.zeros(self.items, bool)
-        for bank in self.banks.values():
-            for statistic in bank.statistics.values():
-                lost |= statistic.stale
-        return lost
-
-    def stale_rows(self, bank: str = QUERIES) -> Int64:
-        """Bank queries whose winners were lost; give their rows to `refit_rows`."""
-        stale = [statistic.stale_rows for statistic in self.banks[bank].statistics.values()]
-        lost = np.concatenate(stale) if stale else np.empty(0, np.int64)
-        return np.unique(lost) if len(lost) else lost  # `unique` imports numpy.ma, which takes a while
 
     @cached_property
     def offset(self) -> Float64:
@@ -78,7 +62,6 @@ class State:
             raise HubnessError(
                 f"{self.method.name!r} cannot be written as one number per item; score rows with apply()"
             )
-        self.check_fresh()
         return np.asarray(self.method.offset(self), np.float64)
 
     def bias(self) -> Float32:
@@ -94,20 +77,6 @@ class State:
     def activation(self) -> Bool:
         """`[items]`: whether an item is among the k best of any bank query (gated methods only)."""
         return self.method.activation(self)
-
-    def check_fresh(self) -> None:
-        """Refuse to answer from lost numbers."""
-        if self.stale.any():
-            raise HubnessError(
-                f"{int(self.stale.sum())} gallery items are stale after queries were dropped; pass their "
-                "bank similarities to refit_columns(numpy.flatnonzero(state.stale), blocks)"
-            )
-        for name in self.banks:
-            if len(self.stale_rows(name)):
-                raise HubnessError(
-                    f"{len(self.stale_rows(name))} queries of bank {name!r} lost their best item when it was "
-                    "removed; pass their rows to refit_rows(state.stale_rows(), rows)"
-                )
 
     def add(self, rows: Similarities, bank: str = QUERIES) -> State:
         """With more queries in the bank, at its end. Cost O(rows · items)."""
@@ -136,63 +105,42 @@ class State:
             state = state._with(name, BankState(mine.size + bank.size, statistics))
         return state
 
-    def drop(
-        self,
-        rows: Array,
-        at: Int64 | None = None,
-        bank: str = QUERIES,
-        refit: Callable[[Int64], Similarities] | None = None,
-    ) -> State:
-        """Without some queries, given the rows they were fitted with; the others keep their order.
-
-        `at` are their positions in the bank; gated methods need them where two queries look the same.
-        `refit(columns)` returns the similarities `[remaining bank, len(columns)]` of items that went stale.
-        """
-        self._changeable("drop queries from")
-        rows = matrix(rows, "the rows to drop", self.items)
-        if len(rows) == 0:
-            return self
-        old = self._bank(bank)
-        if len(rows) >= old.size:
-            raise HubnessError(f"dropping {len(rows)} of {old.size} queries leaves no bank; fit a new one")
-        if at is not None:
-            at = np.asarray(at, np.int64)
-            if len(np.unique(at)) != len(rows) or at.min() < 0 or at.max() >= old.size:
-                raise HubnessError(f"`at` must name {len(rows)} different queries of {old.size}")
-        block = check(rows)
-        left = {name: statistic.drop(block, at) for name, statistic in old.statistics.items()}
-        state = self._with(bank, BankState(old.size - len(rows), left))
-        lost = np.flatnonzero(state.stale)
-        return state.refit_columns(lost, refit(lost), bank) if refit is not None and len(lost) else state
-
     def extend(self, columns: Similarities, gallery: Similarities | None = None) -> State:
         """With new gallery items at the end, given `[bank, new]` similarities, in the bank's order.
 
         Methods with two banks take those of the second bank in `gallery`. Cost O(bank · new).
         """
+        self._changeable("add items to")
         given = {QUERIES: columns} | ({} if gallery is None else {GALLERY: gallery})
         if set(given) != set(self.banks):
             raise HubnessError(f"{self.method.name!r} needs the new items' similarities to {set(self.banks)}")
-        state, new = self, 0
+        banks, new = {}, None
         for name, blocks in given.items():
-            block = self._column_block(blocks, name, None)
-            if new and block.shape[1] != new:
-                raise HubnessError(f"one bank sees {new} new items, the other {block.shape[1]}")
-            new = block.shape[1]
+            fresh = accumulate(blocks, partial(self.method.builders, name), new)
+            new, bank = fresh.items, self.banks[name]
+            if fresh.size != bank.size:
+                raise HubnessError(
+                    f"the block has {fresh.size} rows but bank {name!r} has {bank.size} queries"
+                )
             statistics = {
-                key: statistic.extend(block) for key, statistic in self.banks[name].statistics.items()
+                key: statistic.extend(fresh.statistics[key]) for key, statistic in bank.statistics.items()
             }
-            state = state._with(name, BankState(self.banks[name].size, statistics))
-        return replace(state, items=self.items + new)
+            banks[name] = BankState(bank.size, statistics)
+        return State(self.method, self.items + (new or 0), banks)
 
-    def remove(self, columns: Int64, refit: Callable[[Int64], Array] | None = None) -> State:
+    def remove(self, columns: Int64) -> State:
         """Without some gallery items; the others keep their order.
 
-        `refit(bank_rows)` returns the rows `[len(bank_rows), remaining items]` of bank queries that lost
-        their best item (gated methods only).
+        Raises:
+            HubnessError: Fit the bank again: no item would be left, the numbers depend on all items, or a
+                bank query of a gated method loses its best item.
         """
+        self._changeable("remove items from")
+        at = np.atleast_1d(np.asarray(columns))
+        if at.size and (at.dtype.kind not in "iu" or at.min() < 0 or at.max() >= self.items):
+            raise HubnessError(f"columns must be item numbers from 0 to {self.items - 1}")
         mask = np.ones(self.items, bool)
-        mask[self._columns(columns)] = False
+        mask[at.astype(np.int64)] = False
         if not mask.any():
             raise HubnessError("removing every item leaves no gallery; fit a new state")
         banks = {
@@ -201,32 +149,7 @@ class State:
             )
             for name, bank in self.banks.items()
         }
-        state = State(self.method, int(mask.sum()), banks)
-        lost = state.stale_rows()
-        return state.refit_rows(lost, refit(lost)) if refit is not None and len(lost) else state
-
-    def refit_columns(self, columns: Int64, blocks: Similarities, bank: str = QUERIES) -> State:
-        """Fit some gallery items again from `[bank, len(columns)]` similarities."""
-        at = self._columns(columns)
-        block = self._column_block(blocks, bank, len(at))
-        old = self._bank(bank)
-        return self._with(
-            bank,
-            BankState(
-                old.size, {name: statistic.refit(at, block) for name, statistic in old.statistics.items()}
-            ),
-        )
-
-    def refit_rows(self, at: Int64, rows: Array, bank: str = QUERIES) -> State:
-        """Find the best items of bank queries `at` again from their rows `[len(at), items]`."""
-        rows = matrix(rows, "the rows", self.items)
-        if len(rows) != len(at):
-            raise HubnessError(f"{len(rows)} rows were given for {len(at)} bank queries")
-        old = self._bank(bank)
-        statistics = {
-            name: statistic.refit_rows(at, check(rows)) for name, statistic in old.statistics.items()
-        }
-        return self._with(bank, BankState(old.size, statistics))
+        return State(self.method, int(mask.sum()), banks)
 
     def save(self, path: Path) -> None:
         """Write one safetensors file whose header holds the method, its parameters and the sizes."""
@@ -245,7 +168,7 @@ class State:
         if not self.method.streaming:
             raise HubnessError(
                 f"cannot {what} a {self.method.name!r} state: its numbers depend on the whole bank at once; "
-                "fit the new bank from the start"
+                "fit again from the start"
             )
 
     def _bank(self, name: str) -> BankState:
@@ -255,20 +178,3 @@ class State:
 
     def _with(self, name: str, bank: BankState) -> State:
         return replace(self, banks={**self.banks, name: bank})
-
-    def _columns(self, columns: Int64) -> Int64:
-        at = np.atleast_1d(np.asarray(columns))
-        if at.size and (at.dtype.kind not in "iu" or at.min() < 0 or at.max() >= self.items):
-            raise HubnessError(f"columns must be item numbers from 0 to {self.items - 1}")
-        return at.astype(np.int64)
-
-    def _column_block(self, blocks: Similarities, bank: str, columns: int | None) -> Array:
-        source = as_source(blocks)
-        rows = source.read(0, source.shape[0]) if source is not None else np.concatenate(list(blocks))  # type: ignore[arg-type]
-        rows = matrix(rows, "the block of columns", columns)
-        if len(rows) != self._bank(bank).size:
-            raise HubnessError(
-                f"the block has {len(rows)} rows but bank {bank!r} has {self._bank(bank).size} queries"
-            )
-        check(rows)
-        return widen(rows)

@@ -22,18 +22,18 @@ from wordreel.types import Array
 from wordreel.util.atomic import atomic_write
 from wordreel.util.checksum import array_checksum
 
-FORMAT = 1
+FORMAT = 2
 FIELDS = {
-    "logsum": {"shift", "total", "peak"},
+    "logsum": {"shift", "total"},
     "winners": {"ids", "scores"},
-    "best": {"values", "floor"},
+    "best": {"values"},
     "mean": {"total"},
     "columns": {"sorted"},
     "potentials": {"g", "f"},
-    "moments": {"pivot", "sums", "peak"},
+    "moments": {"pivot", "sums"},
 }
 EXTRA = "notes"
-PADDED = {"scores", "values", "floor"}  # lists that are padded with -inf
+PADDED = {"scores", "values"}  # lists that are padded with -inf
 
 
 def save_state(state: State, path: Path, extra: Mapping[str, Array] | None = None) -> None:
@@ -164,4 +164,4 @@ def _statistic(
         return SortedColumns(size, arrays["sorted"], parameters.levels)
     from wordreel.hubness.sinkhorn import Potentials
 
-    return Potentials(method.inverse_temperature(bank), arrays["g"], arrays["f"], exact)
+    return Potentials(method.inverse_temperature(bank), arrays["g"], arrays["f"])

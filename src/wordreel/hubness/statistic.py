@@ -5,12 +5,13 @@ A statistic is frozen; every change returns a new one. A builder accumulates one
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from wordreel.hubness.blocks import SimilarityBlock
-from wordreel.types import Array, Bool, Int64
+from wordreel.types import Array, Bool
 
 
 class Statistic(Protocol):
@@ -19,38 +20,20 @@ class Statistic(Protocol):
     @property
     def items(self) -> int: ...
 
-    @property
-    def stale(self) -> Bool:
-        """`[items]`: columns whose value a drop has lost."""
-        ...
-
-    @property
-    def stale_rows(self) -> Int64:
-        """Bank queries whose entry a removal has lost."""
-        ...
-
     def merge(self, other: Any) -> Statistic:
-        """The statistic of both banks together, `other`'s queries last."""
+        """Return the statistic of both banks together, `other`'s queries last."""
         ...
 
-    def drop(self, block: SimilarityBlock, at: Int64 | None) -> Statistic:
-        """Without some bank queries, given their rows and, if known, their positions."""
-        ...
-
-    def extend(self, columns: Array) -> Statistic:
-        """With new gallery items at the end, given their similarities `[bank, new]`."""
+    def extend(self, other: Any) -> Statistic:
+        """Return the statistic of both galleries together, `other`'s items last."""
         ...
 
     def select(self, mask: Bool) -> Statistic:
-        """Only the gallery items of `mask [items]`."""
-        ...
+        """Keep only the gallery items of `mask [items]`.
 
-    def refit(self, at: Int64, columns: Array) -> Statistic:
-        """Recompute columns `at`, given `[bank, len(at)]`."""
-        ...
-
-    def refit_rows(self, at: Int64, block: SimilarityBlock) -> Statistic:
-        """Recompute bank queries `at`, given their rows."""
+        Raises:
+            HubnessError: The others have taken a bank query's best item with them.
+        """
         ...
 
     def arrays(self) -> dict[str, Array]:
@@ -72,23 +55,23 @@ class StatisticBuilder(Protocol):
 
 
 class ItemStatistic:
-    """Base of statistics that hold numbers per item and none per bank query."""
-
-    @property
-    def stale_rows(self) -> Int64:
-        return np.empty(0, np.int64)
-
-    def refit_rows(self, at: Int64, block: SimilarityBlock) -> Self:
-        return self
-
-
-class DurableStatistic(ItemStatistic):
-    """Base of statistics that no drop can make stale."""
+    """Base of dataclasses whose arrays hold numbers for each item."""
 
     @property
     def items(self) -> int:
-        raise NotImplementedError
+        return len(next(iter(self.arrays().values())))
 
-    @property
-    def stale(self) -> Bool:
-        return np.zeros(self.items, bool)
+    def extend(self, other: Self) -> Self:
+        theirs = other.arrays()
+        return self._with({name: np.concatenate([own, theirs[name]]) for name, own in self.arrays().items()})
+
+    def select(self, mask: Bool) -> Self:
+        return self._with({name: own[mask] for name, own in self.arrays().items()})
+
+    def arrays(self) -> dict[str, Array]:
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
+        return {name: value for name, value in values if isinstance(value, np.ndarray)}
+
+    def _with(self, arrays: dict[str, Array]) -> Self:
+        changed: Self = replace(self, **arrays)  # type: ignore[type-var]
+        return changed

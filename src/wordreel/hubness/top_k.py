@@ -1,104 +1,42 @@
 """The largest bank similarities of each gallery item, for the means of k nearest queries.
 
-Each column keeps its `k + reserve` largest values and a floor: everything it does not keep is at most the
-floor. Dropping a stored value eats into the reserve; when fewer than k are left, the column is stale until
-it is fitted again. Cost of a block: one partition, O(rows · items), for the first few hundred rows; after
+Cost of a block: one partition, O(rows · items), for the first few hundred rows; after
 that one comparison per similarity, for the few that still reach a list.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from wordreel.hubness.blocks import SimilarityBlock, check, cut
+from wordreel.hubness.blocks import SimilarityBlock
 from wordreel.hubness.statistic import ItemStatistic
-from wordreel.types import Array, Bool, Float64, Int64
+from wordreel.types import Array, Float64, Int64
 
 FOLD = 256  # rows gathered before the lists are merged
 
 
 @dataclass(frozen=True)
 class TopK(ItemStatistic):
-    """`values [items, k + reserve]`, largest first, -inf past the end; `floor [items]`, -inf if complete."""
+    """`values [items, k]`, largest first, -inf past the end of a bank of fewer than k queries."""
 
     k: int
     size: int
     values: Array
-    floor: Array
-
-    @property
-    def items(self) -> int:
-        return len(self.values)
-
-    @property
-    def held(self) -> Int64:
-        return np.asarray((self.values > -np.inf).sum(axis=1))
-
-    @property
-    def stale(self) -> Bool:
-        return np.asarray(self.held < min(self.k, self.size))
 
     def mean(self) -> Float64:
         """The mean of the k largest, of all where the bank is smaller than k, `[items]`."""
         top = self.values[:, : min(self.k, self.size)]
-        # Stale columns must not be averaged; the state refuses them before.
-        return np.asarray(np.where(top > -np.inf, top, 0).mean(axis=1, dtype=np.float64))
+        return np.asarray(top.mean(axis=1, dtype=np.float64))
 
     def merge(self, other: TopK) -> TopK:
-        floor = np.maximum(self.floor, other.floor)
         values = np.concatenate([self.values, other.values], axis=1)
-        return _trim(self.k, self.size + other.size, values, floor, self.values.shape[1])
-
-    def drop(self, block: SimilarityBlock, at: Int64 | None) -> TopK:
-        values, floor = self.values.copy(), self.floor
-        everywhere = np.arange(self.items)
-        for row in block.values:
-            near = 1e-6 * np.maximum(1, np.abs(row))
-            apart = np.abs(values - row[:, None])
-            position = apart.argmin(axis=1)
-            hit = apart[everywhere, position] <= near
-            values[everywhere[hit], position[hit]] = -np.inf
-            # Neither stored nor below the floor: it was not fitted with this value, so nothing is sure.
-            values[~hit & (row > floor + near)] = -np.inf
-        left = self.size - len(block)
-        # A list that holds all that is left has nothing below its floor.
-        complete = (values > -np.inf).sum(axis=1) >= left
-        floor = np.where(complete, np.asarray(-np.inf, floor.dtype), floor)
-        return replace(self, size=left, values=-np.sort(-values, axis=1), floor=floor)
-
-    def extend(self, columns: Array) -> TopK:
-        new = self._fresh(columns)
-        values = np.concatenate([self.values, new.values])
-        return replace(self, values=values, floor=np.concatenate([self.floor, new.floor]))
-
-    def select(self, mask: Bool) -> TopK:
-        return replace(self, values=self.values[mask], floor=self.floor[mask])
-
-    def refit(self, at: Int64, columns: Array) -> TopK:
-        new = self._fresh(columns)
-        values, floor = self.values.copy(), self.floor.copy()
-        values[at], floor[at] = new.values, new.floor
-        return replace(self, values=values, floor=floor)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"values": self.values, "floor": self.floor}
-
-    def _fresh(self, columns: Array) -> TopK:
-        builder = TopKBuilder(self.k, self.values.shape[1] - self.k)
-        for piece in cut(columns):
-            builder.update(check(piece))
-        return builder.build()
+        return TopK(self.k, self.size + other.size, _largest_first(values)[:, : self.k])
 
 
-def _trim(k: int, size: int, values: Array, floor: Array, width: int) -> TopK:
-    """Sort candidates, forget those under the floor, keep `width` and raise the floor to what is left out."""
-    values = -np.sort(-values, axis=1)
-    values = np.where(values >= floor[:, None], values, np.asarray(-np.inf, values.dtype))
-    if values.shape[1] > width:
-        floor = np.maximum(floor, values[:, width])
-    return TopK(k, size, np.ascontiguousarray(values[:, :width]), floor)
+def _largest_first(values: Array) -> Array:
+    return np.asarray(-np.sort(-values, axis=1))
 
 
 class TopKBuilder:
@@ -108,11 +46,10 @@ class TopKBuilder:
     the one before.
     """
 
-    def __init__(self, k: int, reserve: int) -> None:
-        self._k, self._width = k, k + reserve
+    def __init__(self, k: int) -> None:
+        self._k = k
         self._size = 0
-        self._kept: Array | None = None  # [items, <= width]
-        self._floor: Array | None = None
+        self._kept: Array | None = None  # [items, <= k]
         self._bound: Array | None = None  # [items], once the lists are full
         self._waiting: list[Array] = []  # whole rows, transposed
         self._hits: list[tuple[Int64, Array]] = []  # items and values
@@ -120,7 +57,7 @@ class TopKBuilder:
 
     @property
     def key(self) -> tuple[object, ...]:
-        return ("best", self._k, self._width)
+        return ("best", self._k)
 
     def update(self, block: SimilarityBlock) -> None:
         self._size += len(block)
@@ -132,11 +69,7 @@ class TopKBuilder:
             at = np.flatnonzero(block.values > self._bound)
             self._hits.append((at % items if len(block) > 1 else at, block.values.ravel()[at]))
             self._found += len(at)
-        if (
-            self._rows >= max(FOLD, self._width)
-            if self._bound is None
-            else self._found >= self._width * items
-        ):
+        if self._rows >= max(FOLD, self._k) if self._bound is None else self._found >= self._k * items:
             self._fold()
 
     def _fold(self) -> None:
@@ -144,15 +77,9 @@ class TopKBuilder:
         hits = [self._columns()] if self._hits else []
         values = np.concatenate(lists + self._waiting + hits, axis=1)
         self._waiting, self._hits, self._rows, self._found = [], [], 0, 0
-        if self._floor is None:
-            self._floor = np.full(len(values), -np.inf, values.dtype)
-        if self._bound is not None:  # what did not reach the bound was left out
-            self._floor = np.maximum(self._floor, self._bound)
-        surplus = values.shape[1] - self._width
+        surplus = values.shape[1] - self._k
         if surplus > 0:
-            values = np.partition(values, surplus - 1, axis=1)
-            self._floor = np.maximum(self._floor, values[:, surplus - 1])
-            values = values[:, surplus:]
+            values = np.partition(values, surplus, axis=1)[:, surplus:]
         self._kept = values
         self._bound = values.min(axis=1) if surplus >= 0 else None
 
@@ -172,10 +99,9 @@ class TopKBuilder:
         if self._waiting or self._bound is not None:
             self._fold()
         assert self._kept is not None  # noqa: S101 - a builder saw a block
-        assert self._floor is not None  # noqa: S101
-        short = self._width - self._kept.shape[1]
-        values = np.pad(self._kept, ((0, 0), (0, short)), constant_values=-np.inf)
-        return _trim(self._k, self._size, values, self._floor, self._width)
+        short = self._k - self._kept.shape[1]
+        values = np.pad(_largest_first(self._kept), ((0, 0), (0, short)), constant_values=-np.inf)
+        return TopK(self._k, self._size, values)
 
 
 def _by_item(items: Int64) -> Int64:

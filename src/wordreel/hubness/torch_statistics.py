@@ -30,7 +30,7 @@ class _LogSumExp:
 
     def build(self, size: int) -> Statistic:
         shift, total = to_numpy(self.shift), to_numpy(self.total)
-        return LogSumExp(self.beta, size, shift, total, total)
+        return LogSumExp(self.beta, size, shift, total)
 
 
 class _ActivationSet:
@@ -58,23 +58,18 @@ class _ActivationSet:
 
 
 class _TopK:
-    def __init__(self, k: int, width: int) -> None:
-        self.k, self.width = k, width
+    def __init__(self, k: int) -> None:
+        self.k = k
         self.top: Any = None
-        self.floor: Any = None
 
     def update(self, torch: Any, block: Any) -> None:
         every: Any = block.T if self.top is None else torch.cat([self.top, block.T], dim=1)
-        floor: Any = torch.full_like(every[:, 0], -torch.inf) if self.floor is None else self.floor
-        top = every.topk(min(self.width + 1, every.shape[1]), dim=1).values
-        if top.shape[1] > self.width:
-            floor = torch.maximum(floor, top[:, self.width])
-        self.top, self.floor = top[:, : self.width].contiguous(), floor
+        self.top = every.topk(min(self.k, every.shape[1]), dim=1).values
 
     def build(self, size: int) -> Statistic:
         values = to_numpy(self.top)
-        values = np.pad(values, ((0, 0), (0, self.width - values.shape[1])), constant_values=-np.inf)
-        return TopK(self.k, size, values, to_numpy(self.floor))
+        missing = ((0, 0), (0, self.k - values.shape[1]))
+        return TopK(self.k, size, np.pad(values, missing, constant_values=-np.inf))
 
 
 class _ColumnMean:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -31,7 +31,6 @@ class ModelListing:
     experts: list[str]
     parameters: int
     get: list[str]
-    parts: dict[str, int] = field(default_factory=dict)
     megabytes: float = 0.0  # of a backbone: to download, or on this disk
     speed: str = ""
     licence: str = ""
@@ -39,7 +38,6 @@ class ModelListing:
 
 
 def models(
-    parts: Annotated[bool, typer.Option("--parts", help="Show the parts that make up each size.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List every model with its size, paper and how to get it; of backbones also speed and licence.
@@ -61,8 +59,6 @@ def models(
             typer.echo(f"  {listing.name:<{width}}  {listing.parameters:>13,}  {listing.title}{paper}")
             if kind == "model":
                 typer.echo(f"  {'':<{width}}  {'':>13}    {' | '.join(listing.get)}")
-            for part, count in listing.parts.items() if parts else ():
-                typer.echo(f"  {'':<{width}}  {count:>13,}    {part}")
 
 
 def _built_in() -> list[ModelListing]:
@@ -134,27 +130,25 @@ def _published() -> list[ModelListing]:
 
 def _video_text() -> list[ModelListing]:
     from wordreel.lab.models.clip.config import searchable
-    from wordreel.lab.models.clip.parameter_counts import video_text_parameters
     from wordreel.lab.models.clip.registry import VIDEO_TEXT_MODELS
+    from wordreel.lab.models.parameters import parameters
 
     rows = []
     for name, entry in VIDEO_TEXT_MODELS.items():
         config = entry.make()
-        sizes = {part: count for part, count in video_text_parameters(config).items() if count}
         use = "wordreel use CHECKPOINT.bin"
         if not searchable(config):
             use = "wordreel convert CHECKPOINT.bin --out FOLDER"
         get = [use, f'wordreel train RECIPE.toml with base = "{name}"']
         experts = [config.backbone.name]
-        rows.append(
-            ModelListing("model", name, entry.title, entry.paper, experts, sum(sizes.values()), get, sizes)
-        )
+        size = parameters()["models"][name]
+        rows.append(ModelListing("model", name, entry.title, entry.paper, experts, size, get))
     return rows
 
 
 def _recipes() -> list[ModelListing]:
     from wordreel.lab.models.appearance.config import parameter_counts
-    from wordreel.lab.models.clip.parameter_counts import video_text_parameters
+    from wordreel.lab.models.parameters import parameters
     from wordreel.lab.training import recipe as recipes
     from wordreel.lab.training.appearance import recipe as appearance
     from wordreel.lab.training.video import recipe as video_recipes
@@ -166,22 +160,20 @@ def _recipes() -> list[ModelListing]:
     ]
     for name in video_recipes.names():
         recipe = video_recipes.load(name)
-        sizes = {part: count for part, count in video_text_parameters(recipe.model).items() if count}
         get, experts = [f"wordreel train {name}"], [recipe.model.backbone.name]
-        rows.append(
-            ModelListing("recipe", name, recipe.title, recipe.paper, experts, sum(sizes.values()), get, sizes)
-        )
+        size = parameters()["recipes"][name]
+        rows.append(ModelListing("recipe", name, recipe.title, recipe.paper, experts, size, get))
     pictures = appearance.load()
     sizes, get = parameter_counts(pictures.model), [f"wordreel train {appearance.NAME}"]
     total = sum(sizes.values())
-    rows.append(ModelListing("recipe", appearance.NAME, pictures.title, "", [], total, get, sizes))
+    rows.append(ModelListing("recipe", appearance.NAME, pictures.title, "", [], total, get))
     return rows
 
 
 def _listing(
     kind: str, name: str, title: str, paper: str, config: ModelConfig, get: list[str]
 ) -> ModelListing:
-    from wordreel.lab.models.parameter_counts import parameters_by_part
+    from wordreel.lab.models.parameters import parameters
 
-    sizes = {part: count for part, count in parameters_by_part(config).items() if count}
-    return ModelListing(kind, name, title, paper, list(config.names), sum(sizes.values()), get, sizes)
+    size = parameters()["recipes" if kind == "recipe" else "models"][name]
+    return ModelListing(kind, name, title, paper, list(config.names), size, get)

@@ -3,38 +3,17 @@
 import pytest
 
 from wordreel.errors import TrainingError
-from wordreel.lab.models import parameter_counts
 from wordreel.lab.training import recipe as recipes
 from wordreel.lab.training.video.recipe import is_video_recipe
 from wordreel.lab.training.video.recipe import load as load_video
 
-SIZES = {
-    "ce-msrvtt-full": 183_448_607,
-    "ce-msrvtt-1k-a": 183_448_607,
-    "moee-msrvtt-full": 400_410_129,
-    "ce-queryd": 30_821_146,
-    "ce-audiocaps": 21_864_536,
-    "ce-plus-msrvtt-full": 262_731_071,
-    "tt-ce-plus-msrvtt-full": 262_731_071,
-    "mmt-msrvtt-1k-a": 133_357_063,
-    "mmt-activitynet": 127_346_434,
-}
 
-
-def test_published_sizes():
-    assert {name: parameter_counts.count_parameters(recipes.load(name).model) for name in SIZES} == SIZES
-
-
-@pytest.mark.parametrize("name", recipes.names())
-def test_every_recipe_builds(name):
+def size_of(name, changes):
     torch = pytest.importorskip("torch")
     from wordreel.lab.models.build import build
 
-    recipe = recipes.load(name)
-    assert recipe.title
     with torch.device("meta"):
-        module = build(recipe.model)
-    assert sum(p.numel() for p in module.parameters()) == parameter_counts.count_parameters(recipe.model)
+        return sum(p.numel() for p in build(recipes.load(name, changes).model).parameters())
 
 
 @pytest.mark.parametrize(
@@ -226,9 +205,9 @@ def test_sizes_as_experts_are_added():
     for many, size in enumerate(sizes.values(), 1):
         gating = str(many > 1).lower()
         changes = [f"model.experts={sorted(names[:many])!r}", f"model.gating={gating}"]
-        assert parameter_counts.count_parameters(recipes.load("ce-msrvtt-full", changes).model) == size
+        assert size_of("ce-msrvtt-full", changes) == size
     for name, size in (("ce-queryd", 57_745_690), ("ce-audiocaps", 8_903_512)):
-        assert parameter_counts.count_parameters(recipes.load(name, ["model.kind=moee"]).model) == size
+        assert size_of(name, ["model.kind=moee"]) == size
 
 
 def test_any_value_can_be_overridden():

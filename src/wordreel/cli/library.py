@@ -129,10 +129,10 @@ def remove(
     if not paths and not missing:
         raise typer.BadParameter("name files or folders, or give --missing")
     with Library(library, create=False) as opened:
-        for path in paths or ():
-            if not opened.remove(path, dry_run=True):
+        for named in paths or ():
+            if not opened.remove(named, dry_run=True):
                 raise LibraryError(
-                    f"{printable(path)} is not in the library", NextStep("see what is", command="list")
+                    f"{printable(named)} is not in the library", NextStep("see what is", command="list")
                 )
         absent = opened.missing() if missing else None
         asked = opened.remove(*(paths or ()), dry_run=True) + (absent.gone if absent else [])

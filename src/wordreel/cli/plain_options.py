@@ -15,6 +15,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from wordreel.cli.help_examples import example_lines, split_examples
 from wordreel.cli.usage_errors import expected, unknown_options_named
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,15}", re.ASCII)
@@ -28,6 +29,18 @@ class PlainCommand(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """All options, `--help` among them."""
         return convert_plainly(super().get_params(ctx))
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what the verb does, and each of its examples on a line of its own."""
+        prose, commands = split_examples(self.help or "")
+        with formatter.indentation():
+            formatter.write_paragraph()
+            formatter.write_text(prose)
+            if commands:
+                formatter.write_paragraph()
+                indent = formatter.current_indent
+                for line in example_lines(commands, formatter.width - indent):
+                    formatter.write(f"{'':{indent}}{line}\n")
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse options and arguments; an error says what to write instead."""

@@ -74,8 +74,14 @@ def everything(searcher, text, limit, moments, norm, least):
     scores = plain - norm.correction.bias if opened else plain
     if norm.rescore is not None:
         scores = norm.rescore(plain[None], np.arange(count))[0]
+    own = np.array(scores)
+    literal = [row for row in range(count) if holds(searcher, row, text)]
+    guesses = [row for row in range(count) if row not in literal and confident[row] < text_search.SURE]
+    scores = np.array(own)
+    if literal and guesses:
+        scores[literal] = np.maximum(own[literal], own[guesses].max())
     chosen, seen = [], set()
-    for row in sorted(range(count), key=lambda row: (-scores[row], row)):
+    for row in sorted(range(count), key=lambda row: (-scores[row], row not in literal, -own[row], row)):
         item = snapshot.items[row]
         if confident[row] < least or (moments and item.whole and len(snapshot.rows(item.content)) > 1):
             continue
@@ -84,9 +90,20 @@ def everything(searcher, text, limit, moments, norm, least):
             chosen.append((item.content, pytest.approx(scores[row], abs=1e-6), row))
     chosen, lowest = chosen[:limit], 1.0
     for place, (content, score, row) in enumerate(chosen):
-        lowest = min(lowest, float(confident[row]))  # no hit is surer than the one above it
+        below = [confident[other] for _, _, other in chosen[place:] if scores[row] > own[row]]
+        lowest = min(lowest, float(max([confident[row], *below])))  # no hit is surer than the one above it
         chosen[place] = (content, score, pytest.approx(lowest))
     return chosen, norm.label if opened or norm.rescore is not None else "none"
+
+
+def holds(searcher, row, text):
+    """Whether all words of a text are said in a moment, in order."""
+    item = searcher.snapshot.items[row]
+    if item.whole and len(searcher.snapshot.rows(item.content)) > 1:
+        return False
+    lines = searcher.store.words(item.content)
+    inside = [line for line in lines if item.whole or (line.start < item.end and line.end > item.start)]
+    return any(f" {text} " in f" {line.text} " for line in inside)
 
 
 @pytest.mark.parametrize("block", [exact.BLOCK, 7])
@@ -144,7 +161,7 @@ def test_the_best_videos_are_those_of_a_search_of_their_own(searcher, filters, m
         for text, limit in (("red", 2), ("nothing named here", 2), ("dogs", 3)):
             search = text_search.TextSearch(searcher, searcher.encode_texts([text])[0], Scoring(norm))
             alone = replace(search, _plain_best={}).rivals
-            search.rank(searcher.snapshot.passing(filters), Query(text, limit=limit, filters=filters))
+            search.rank(searcher.snapshot.passing(filters).allowed, Query(text, limit=limit, filters=filters))
             searches.clear()
             np.testing.assert_array_equal(search.rivals.best, alone.best)
             reused.add(not searches)

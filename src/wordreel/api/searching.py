@@ -61,7 +61,7 @@ class SearchMethods(LibraryHandle):
         from wordreel.library.passes import note_returned
 
         quick = [hit.content for hit in results if hit.analysis == "quick"]
-        if quick and self._note_hits and not self.is_replica:
+        if quick and not self.is_replica:
             with suppress(LibraryError):  # busy or full: the order of a later pass is not worth an error
                 note_returned(self.store, quick)
 
@@ -140,7 +140,10 @@ class SearchMethods(LibraryHandle):
         if file is None:
             step = NextStep("add it", command=f"add {fspath(video)}", page="Library")
             raise LibraryError(f"{fspath(video)} is not in the library", step)
-        return self.searcher().where(file.content, Query(text, norm=norm, bank=bank, beta=beta))
+        from wordreel.search.query_terms import resolve_terms
+
+        query = resolve_terms(self.store, Query(text, norm=norm, bank=bank, beta=beta))
+        return self.searcher().where(file.content, query)
 
     def like(
         self,

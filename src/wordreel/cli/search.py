@@ -27,11 +27,10 @@ from wordreel.cli.common import (
 from wordreel.cli.filters import ANY_FILE, FilterOptions
 from wordreel.cli.hit_lines import print_comparison, print_hits
 from wordreel.cli.option_groups import expand_options
-from wordreel.errors import NextStep, QueryError, WordreelError
+from wordreel.errors import NextStep, WordreelError
 
 if TYPE_CHECKING:
     from wordreel.api import Library
-    from wordreel.search.filters import Filters
     from wordreel.search.hits import Hit, Results
 
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 def search(
     library: LibraryOption,
     words: Annotated[
-        list[str] | None,
+        str | None,
         typer.Argument(
             help="What to look for, in your own words; a prompt asks if there are none.", show_default=False
         ),
@@ -83,6 +82,8 @@ def search(
 ) -> None:
     """Find videos, and the second in them, with words.
 
+    Words in double quotes must be said or shown; -word and "without a word" leave moments out.
+
     Examples:
 
       wordreel search "somebody plays the guitar" --in ~/Videos/2024 --limit 3
@@ -100,10 +101,7 @@ def search(
     with paused_collector():
         from wordreel.api import Library
 
-    text = " ".join(words) if words else None
-    if text is None and image is None:
-        if as_json or form is not None or not _at_a_terminal():
-            raise QueryError('say what to look for: `wordreel search "a dog on a beach"`, or --image FILE')
+    if words is None and image is None and not as_json and form is None and _at_a_terminal():
         with Library(library, create=False, index=index) as opened:
             chosen = dict(filters.chosen(), moments=moments, norm=norm, bank=bank, limit=limit)
             _prompt(opened, every, preview, chosen)
@@ -111,7 +109,7 @@ def search(
     from wordreel.search.query import Query
 
     query = Query.build(
-        text,
+        words,
         then=then,
         image=image,
         limit=limit,
@@ -128,10 +126,11 @@ def search(
         _check_preview()
     with paused_collector(), Library(library, create=False, index=index) as opened:
         results = opened.search(query, on_progress=counter("queries of the bank embedded"))
-        nothing = "" if results else why_nothing(opened, query.filters, min_confidence)
+        files = bool(results or opened.store.files())
         listed = None if form is None else opened.export_hits(results, form)
     if results.note and (bank is not None or compare):
         typer.echo(str(results.note), err=True)
+    _print_notices(results)
     if listed is not None:
         typer.echo(listed, nl=False)
     elif as_json:
@@ -139,7 +138,7 @@ def search(
     elif compare and (results or results.plain):
         print_comparison(results)
     elif not results:
-        typer.echo(nothing)
+        print_nothing(files, min_confidence)
     else:
         print_hits(results, every, _preview_of if preview else None)
     if open_best and results:
@@ -164,17 +163,17 @@ def _at_a_terminal() -> bool:
 def _prompt(library: Library, every: bool, preview: bool, chosen: dict[str, Any]) -> None:
     """Answer one query after another."""
     from wordreel.cli.prompt import ask
-    from wordreel.search.query import Query
 
     last: list[Hit] = []
 
     def search(words: str) -> None:
         results = library.search(words, **chosen)
+        _print_notices(results)
         last[:] = results
         if results:
             print_hits(results, every, _preview_of if preview else None)
         else:
-            typer.echo(why_nothing(library, Query.build(words, **chosen).filters, 0.0))
+            print_nothing(bool(library.store.files()), 0.0)
 
     def play(rank: int) -> None:
         found = next((hit for hit in last if hit.rank == rank), None)
@@ -185,6 +184,11 @@ def _prompt(library: Library, every: bool, preview: bool, chosen: dict[str, Any]
     if preview:
         _check_preview()
     ask(search, play)
+
+
+def _print_notices(results: Results[Hit]) -> None:
+    for notice in results.notices:
+        typer.echo(f"note: {printable(notice)}", err=True)
 
 
 def _check_preview() -> None:
@@ -211,21 +215,14 @@ def as_plain(results: Results[Hit]) -> Any:
     return {"norm": results.norm, "plain": [asdict(hit) for hit in results.plain], "normalised": hits}
 
 
-def why_nothing(library: Library, filters: Filters, min_confidence: float) -> str:
+def print_nothing(files: bool, min_confidence: float) -> None:
     """Say why there are no hits, and what to do."""
-    from wordreel.search.filters import Filters
-
-    if not library.store.files():
-        return "Nothing to show: the library is empty. Add videos: `wordreel add FOLDER`."
-    if filters.expert is not None and filters.expert not in (known := library.store.expert_names()):
-        there = ", ".join(sorted(known))
-        return f"Nothing to show: no file has features by an expert {filters.expert!r}; there are {there}."
-    inside = Filters(folder=filters.folder).conditions
-    if filters.folder is not None and not library.store.passing_contents(inside):
-        return f"Nothing to show: no file of the library is in {printable(str(filters.folder))}."
-    if min_confidence > 0:
-        return f"Nothing to show: no hit is {min_confidence:.0%} sure; lower --min-confidence."
-    return "Nothing to show: no file in the library passes these filters."
+    if not files:
+        typer.echo("Nothing to show: the library is empty. Add videos: `wordreel add FOLDER`.")
+    elif min_confidence > 0:
+        typer.echo(f"Nothing to show: no hit is {min_confidence:.0%} sure; lower --min-confidence.")
+    else:
+        typer.echo("Nothing to show: no file in the library passes these filters.")
 
 
 def player(hit: Hit) -> list[str]:

@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from wordreel.search.searcher import EncodedText, Searcher
 
 
-def explain_items(searcher: Searcher, rows: Sequence[int], text: EncodedText) -> list[tuple[Reason, ...]]:
-    """Of each item, every expert's reason and the quoted words with their bonus, strongest first."""
+def explain_items(
+    searcher: Searcher, rows: Sequence[int], text: EncodedText, lifts: Sequence[float] = ()
+) -> list[tuple[Reason, ...]]:
+    """Of each item, every expert's reason and the quoted words with their bonus, strongest first.
+
+    `lifts` are what the ranking added to the score of each item for a full match of the words.
+    """
     model, gallery = searcher.model, searcher.snapshot.gallery
     at = np.array(rows, np.int64)
     available = np.asarray(gallery.available)[at]
@@ -28,7 +33,7 @@ def explain_items(searcher: Searcher, rows: Sequence[int], text: EncodedText) ->
     )
     recognised = model.explain_all(text.embedding, evidence_of(searcher, rows))
     explained = []
-    bonus = text.lexical.of(at).tolist()
+    bonus = (text.lexical.of(at) + (np.array(lifts, np.float32) if len(lifts) else 0)).tolist()
     of_experts = expert_reasons(model, text.embedding, cosines, available, recognised)
     for row, share, reasons in zip(rows, bonus, of_experts, strict=True):
         if share and (line := text.lexical.best_line(searcher.snapshot, row)) is not None:

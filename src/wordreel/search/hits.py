@@ -104,6 +104,7 @@ class Results(Sequence[H], Generic[H]):
         hits: The hits.
         norm: The label of the normalisation that was chosen: "none", or the query bank and its method.
         note: Why the ranking is plain, where that may surprise.
+        notices: What of the words was not understood, in sentences.
         total: How many videos pass the filters.
         weights: The query's mixture weight of each expert, in the model's order; None for look-alikes.
         plain: With `compare`, the hits of plain ranking.
@@ -112,6 +113,7 @@ class Results(Sequence[H], Generic[H]):
     hits: tuple[H, ...]
     norm: str = "none"
     note: Note | None = None
+    notices: tuple[str, ...] = ()
     total: int = 0
     weights: tuple[float, ...] | None = None
     plain: tuple[H, ...] | None = None

@@ -4,7 +4,8 @@
     bonus(q, clip)    = strength · coverage · (1 − e^(−matched / 1.5))
 
 The last factor gives one common word, matched by chance, half the weight of three matched together. Cost: one
-full-text lookup per term; a snapshot caches the lines of the last ones (`LibrarySnapshot.term_matches`).
+full-text lookup per term and one for all words in order; a snapshot caches the lines of the last ones
+(`LibrarySnapshot.term_matches`).
 """
 
 from __future__ import annotations
@@ -46,8 +47,22 @@ def terms_of(text: str) -> list[str]:
     >>> terms_of("Which platform does the train to Vienna leave from?")
     ['platform', 'train', 'vienna', 'leave']
     """
-    words = re.findall(r"[^\W_]+", text.lower())
-    return list(dict.fromkeys(word for word in words if word not in STOP_WORDS))
+    return list(dict.fromkeys(word for word in _words(text) if word not in STOP_WORDS))
+
+
+def literal_phrase(text: str) -> str:
+    """All words of a query in order, without the stop words around them unless there are no others.
+
+    >>> literal_phrase("the train to Vienna"), literal_phrase("To be, or not to be")
+    ('train to vienna', 'to be or not to be')
+    """
+    words = _words(text)
+    telling = [place for place, word in enumerate(words) if word not in STOP_WORDS] or [0, len(words) - 1]
+    return " ".join(words[telling[0] : telling[-1] + 1])
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower())
 
 
 def bonus(terms: Mapping[str, int], matched: Iterable[str], videos: int) -> float:
@@ -91,12 +106,14 @@ class TermMatches:
 class LexicalMatches:
     """Each query term with the lines that contain it, and the bonus that they give to items.
 
-    `items` are the gallery rows that have a bonus, in order, and `values` their bonus.
+    `items` are the gallery rows that have a bonus, in order, and `values` their bonus; `literal` are the
+    lines that hold all words of the query in order.
     """
 
     terms: Mapping[str, TermMatches]
     items: Int64
     values: Float32
+    literal: TermMatches
 
     def of(self, rows: Int64) -> Float32:
         """The bonus of each of these gallery rows, 0 where there is none."""
@@ -108,7 +125,8 @@ class LexicalMatches:
     def best_line(self, snapshot: LibrarySnapshot, row: int) -> WordRow | None:
         """The line of an item that contains the most query terms; None if it is gone since."""
         video = snapshot.video[row]
-        counts = Counter(line for term in self.terms.values() for line in term.ids[term.of == video].tolist())
+        matches = [*self.terms.values(), self.literal]
+        counts = Counter(line for term in matches for line in term.ids[term.of == video].tolist())
         item, lines = snapshot.items[row], snapshot.store.read_lines(list(counts))
         inside = [line for line in lines if _overlaps(item, lines[line])]
         return lines[max(inside, key=lambda line: (counts[line], -lines[line].start))] if inside else None
@@ -116,8 +134,9 @@ class LexicalMatches:
 
 def lexical_matches(snapshot: LibrarySnapshot, text: str) -> LexicalMatches:
     """Where the terms of a query are spoken or on screen."""
+    phrase = literal_phrase(text)
     terms = snapshot.term_matches(terms_of(text))
-    return LexicalMatches(terms, *item_bonus(snapshot, terms))
+    return LexicalMatches(terms, *item_bonus(snapshot, terms), snapshot.term_matches([phrase])[phrase])
 
 
 def item_bonus(snapshot: LibrarySnapshot, terms: Mapping[str, TermMatches]) -> tuple[Int64, Float32]:

@@ -15,6 +15,7 @@ from wordreel.search.filters import Filters
 from wordreel.search.scoring import AUTO, check_norm
 
 LONGEST_QUERY = 10_000  # characters
+WORDS = ("phrases", "then_phrases", "without")
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,9 @@ class QueryArguments(FilterArguments, total=False):
     """The fields of `Query` but its text, and those of its filters, as keyword arguments."""
 
     then: str | None
+    phrases: Sequence[str]
+    then_phrases: Sequence[str]
+    without: Sequence[str]
     like: VideoMoment | str | PathLike[str] | None
     image: str | PathLike[str] | None
     filters: Filters
@@ -81,6 +85,9 @@ class Query:
     Args:
         text: Words.
         then: Words for what happens later in the same video; needs `text`.
+        phrases: Words that must be said or shown in the moment; `"…"` in a text adds one.
+        then_phrases: The same for the moment of `then`.
+        without: What the moments must not show or say; `-word` and "without a word" in a text add one.
         like: A video or a moment in one, to find similar ones.
         image: A picture file to find look-alikes of.
         filters: Which videos may be returned.
@@ -104,6 +111,9 @@ class Query:
 
     text: str | None = None
     then: str | None = None
+    phrases: Sequence[str] = ()
+    then_phrases: Sequence[str] = ()
+    without: Sequence[str] = ()
     like: VideoMoment | str | PathLike[str] | None = None
     image: str | PathLike[str] | None = None
     filters: Filters = field(default_factory=Filters)
@@ -121,6 +131,9 @@ class Query:
         for name in ("text", "then"):
             if (words := getattr(self, name)) is not None:
                 object.__setattr__(self, name, check_text(words, name))
+        for name in WORDS:
+            given = getattr(self, name)
+            object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
         if self.like is not None and not isinstance(self.like, VideoMoment):
             object.__setattr__(self, "like", VideoMoment(self.like))
         check_norm(self.norm)
@@ -136,6 +149,8 @@ class Query:
         given = [name for name in ("text", "image", "like") if getattr(self, name) is not None]
         if len(given) != 1:
             raise QueryError("ask with exactly one of text, image and like", field="text")
+        if self.text is None and any(getattr(self, name) for name in WORDS):
+            raise QueryError("words that must or must not be there need a text", field="text")
         if self.then is not None and self.text is None:
             raise QueryError("`then` needs `text`: say what comes first", field="then")
         if self.then is not None and self.moments:
@@ -164,7 +179,12 @@ class Query:
 
     @property
     def texts(self) -> list[str]:
-        """The texts to encode: none, one, or with `then` two."""
+        """The texts to encode: what to find, and what must not be there."""
+        return [*self.wanted, *self.without]
+
+    @property
+    def wanted(self) -> list[str]:
+        """The texts to find: none, one, or with `then` two."""
         return [words for words in (self.text, self.then) if words is not None]
 
     @property

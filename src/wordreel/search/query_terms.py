@@ -1,4 +1,5 @@
-"""Filters that are written among the words of a query: `tag:beach`, `person:"Anna Lee"`, and names of people.
+"""Filters that are written among the words of a query: `tag:beach`, `person:"Anna Lee"`, names of people,
+quoted words and excluded ones (`query_words`).
 
 A name that the owner gave to a person is a filter wherever it stands in the words, unless it is in quotes: a
 search for Anna dancing looks for dancing in the moments that show Anna.
@@ -10,10 +11,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from wordreel.errors import NextStep, QueryError
 from wordreel.library.annotations import compared
 from wordreel.library.people import check_on, find_person, known_names
 from wordreel.library.store import LibraryStore
 from wordreel.search.query import Query
+from wordreel.search.query_words import split_words
 
 TERM = re.compile(r'(?<!\S)(tag|person):(?:"([^"]*)"|(\S+))', re.IGNORECASE)
 QUOTED = re.compile(r'("[^"]*")')
@@ -25,26 +28,44 @@ def resolve_terms(store: LibraryStore, query: Query) -> Query:
 
     Raises:
         LibraryError: People are turned off, or nobody has the name.
+        QueryError: The words say only what must not be there.
     """
     _check_people(store, query.filters.people)
     if query.text is None:
         return query
     names = known_names(store)
-    tags, people = list(query.filters.tags), list(query.filters.people)
-    texts: list[str | None] = []
-    for text in (query.text, query.then):
+    tags, people, without = list(query.filters.tags), list(query.filters.people), list(query.without)
+    texts: dict[str, str] = {}
+    phrases = {"text": list(query.phrases), "then": list(query.then_phrases)}
+    for name, text in (("text", query.text), ("then", query.then)):
         if text is None:
-            texts.append(None)
             continue
         rest, more_tags, more_people = split_terms(text, names)
-        tags += [tag for tag in more_tags if tag not in tags]
-        people += [name for name in more_people if name not in people]
-        texts.append(rest or " ".join(more_tags) or (SOMEBODY if more_people else text))
-    if tags == list(query.filters.tags) and people == list(query.filters.people):
-        return replace(query, text=texts[0], then=texts[1]) if texts != [query.text, query.then] else query
+        words = split_words(rest)
+        tags += more_tags
+        people += more_people
+        phrases[name] += words.phrases
+        without += words.without
+        texts[name] = words.text or " ".join(more_tags) or (SOMEBODY if more_people else "")
+        if not texts[name] and words.without:
+            step = NextStep("say also what to look for, such as `animals -dog`")
+            raise QueryError("the query says only what must not be there", step, field=name)
+        texts[name] = texts[name] or text
     _check_people(store, people)
-    filters = replace(query.filters, tags=tags, people=people)
-    return replace(query, text=texts[0], then=texts[1], filters=filters)
+    filters = replace(query.filters, tags=_once(tags), people=_once(people))
+    return replace(
+        query,
+        text=texts["text"],
+        then=texts.get("then"),
+        phrases=_once(phrases["text"]),
+        then_phrases=_once(phrases["then"]),
+        without=_once(without),
+        filters=filters,
+    )
+
+
+def _once(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))
 
 
 def _check_people(store: LibraryStore, names: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,6 +28,7 @@ from wordreel.search.scoring import AUTO, PLAIN, FittedNorm, Scoring
 from wordreel.search.segments import Scores
 from wordreel.search.snapshot import LibrarySnapshot
 from wordreel.search.text_search import search_text
+from wordreel.search.understanding import Understanding, understand
 from wordreel.types import QueryEmbedding
 from wordreel.util.lru_cache import LRUCache
 from wordreel.util.server_address import ServerAddress
@@ -78,8 +80,14 @@ def refuse_file(path: Path, model: Model) -> ExtractedFile:
 class EncodedText:
     """A text query: its embedding, and the items in which its words are spoken or on screen."""
 
+    text: str
     embedding: QueryEmbedding
     lexical: LexicalMatches
+
+    @cached_property
+    def understanding(self) -> Understanding:
+        """What the model makes of the words."""
+        return understand(self.text, [term for term, found in self.lexical.terms.items() if found.videos])
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +231,7 @@ class Searcher:
                     NextStep("check its weights", "doctor"),
                 )
         return [
-            EncodedText(embedding, lexical_matches(self.snapshot, text))
+            EncodedText(text, embedding, lexical_matches(self.snapshot, text))
             for embedding, text in zip(embeddings, texts, strict=True)
         ]
 
@@ -236,7 +244,8 @@ class Searcher:
     # Scores of everything, for evaluations
 
     def scores(self, texts: Sequence[str], norm: FittedNorm = PLAIN) -> Scores:
-        """`[texts, videos]`: each video as good as its best item, just as `search` ranks them."""
+        """`[texts, videos]`: each video as good as its best item, as `search` ranks them before it puts full
+        matches of the words first."""
         return self.encoded_scores(self.encode_texts(texts), norm)
 
     def encoded_scores(self, encoded: Sequence[EncodedText], norm: FittedNorm = PLAIN) -> Scores:

@@ -134,6 +134,14 @@ class LibrarySnapshot:
         clips = rows[self.columns.clips["whole"][rows] == 0]
         return clips if len(clips) else rows
 
+    def moment_places(self, rows: Int64) -> Int64:
+        """Where among some rows the moments are: clips, and whole videos that have no clips."""
+        whole, video = self.columns.clips["whole"][rows], self.video[rows]
+        chosen = whole == 0
+        for at in np.flatnonzero(~chosen).tolist():
+            chosen[at] = len(self.video_rows(int(video[at]))) == 1
+        return np.flatnonzero(chosen)
+
     def video_count(self) -> int:
         """How many videos can be found."""
         return len(self._by_video[2])

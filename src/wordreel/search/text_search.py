@@ -7,6 +7,8 @@ that could reach the results by what the index says of all others (`index.base.R
 
 A `FittedNorm` corrects the ranking by a query bank: inside the index where the method allows it, otherwise by
 scoring the plain best `CANDIDATES` again. Confidences compare a hit with a sample of the videos (`sample`).
+
+A moment in which all words are said or shown in order comes before every other one that is less than SURE.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from wordreel.search.filters import PassingVideos
 from wordreel.search.hits import Hit, Results, hit_of
 from wordreel.search.query import Query, needs_confidence
 from wordreel.search.scoring import PLAIN, RivalScores, Scoring
-from wordreel.search.segments import first_places, segment_argmax, take_segments
+from wordreel.search.segments import Scores, first_places, segment_argmax, take_segments
+from wordreel.search.word_filters import allowed_items
 from wordreel.types import Bool, Float32, Int64
 
 if TYPE_CHECKING:
@@ -35,15 +38,17 @@ if TYPE_CHECKING:
 ROUNDING = 1e-5  # that a float32 score may be off by
 ALL_AT_ONCE = 16_384  # items that are compared once, for ranking, confidences and moments alike
 AT_ONCE = 2_048  # items with a bonus that are scored together
+SURE = 0.5  # confidence of what is better than a guess
 CANDIDATES = 1_000  # items that a rescoring method sees, or that are searched for confident ones at first
 
 
 @dataclass(frozen=True)
 class _Scored:
-    """An item and the score that ranks it."""
+    """An item and the score that ranks it, `lift` of which puts a full match of the words above guesses."""
 
     row: int
     score: float
+    lift: float = 0.0
 
 
 def search_text(
@@ -53,25 +58,32 @@ def search_text(
     if query.min_confidence > 0 and scoring.confidence is None:
         raise needs_confidence()
     passing = searcher.snapshot.passing(query.filters)
-    (text,) = encoded
+    text, *without = (TextSearch(searcher, one, scoring) for one in encoded)
     hits: tuple[Hit, ...] = ()
     if passing.count:
-        hits = tuple(_hits(TextSearch(searcher, text, scoring), query, passing))
-    weights = tuple(text.embedding.weights.tolist())
-    return Results(hits, scoring.norm.label, scoring.note, passing.count, weights)
+        hits = tuple(_hits(text, without, query, passing))
+    weights = tuple(text.text.embedding.weights.tolist())
+    notices = text.text.understanding.notices
+    return Results(hits, scoring.norm.label, scoring.note, notices, passing.count, weights)
 
 
-def _hits(search: TextSearch, query: Query, passing: PassingVideos) -> list[Hit]:
-    ranked, corrected = search.rank(passing, query)
+def _hits(
+    search: TextSearch, without: Sequence[TextSearch], query: Query, passing: PassingVideos
+) -> list[Hit]:
+    ranked, corrected = search.rank(allowed_items(search, query.phrases, without, passing), query)
     displayed, snapshot = ranked[query.offset :], search.searcher.snapshot
     contents = [snapshot.items[scored.row].content for scored in displayed]
     records = passing.records(contents)
     label = search.scoring.norm.label if corrected else PLAIN.label
-    sure = never_rising(search.confidences(np.array([scored.row for scored in ranked], np.int64)))
+    sure = search.confidences(np.array([scored.row for scored in ranked], np.int64))
+    if sure is not None:
+        lifted = np.array([scored.lift > 0 for scored in ranked], bool)
+        sure = never_rising(np.where(lifted, np.maximum.accumulate(sure[::-1])[::-1], sure))
     confidences = None if sure is None else sure[query.offset :].tolist()
     there = [number for number, content in enumerate(contents) if content in records]  # not removed since
     rows = [displayed[number].row for number in there]
-    reasons, moments = explain_items(search.searcher, rows, search.text), search.moments(rows)
+    lifts = [displayed[number].lift for number in there]
+    reasons, moments = explain_items(search.searcher, rows, search.text, lifts), search.moments(rows)
     return [
         hit_of(
             Hit,
@@ -87,7 +99,7 @@ def _hits(search: TextSearch, query: Query, passing: PassingVideos) -> list[Hit]
     ]
 
 
-def never_rising(confidences: Float32 | None) -> Float32 | None:
+def never_rising(confidences: Float32) -> Float32:
     """Confidences in the order of a ranking, each at most that of the hit above it.
 
     A hit is there because nothing below it fits better, so what is sure of a lower one is not more than this.
@@ -95,7 +107,7 @@ def never_rising(confidences: Float32 | None) -> Float32 | None:
     >>> never_rising(np.array([0.5, 0.2, 0.4], np.float32)).round(1).tolist()
     [0.5, 0.20000000298023224, 0.20000000298023224]
     """
-    return None if confidences is None else np.minimum.accumulate(confidences)
+    return np.minimum.accumulate(confidences)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +232,7 @@ class TextSearch:
         """What the last of the `wanted` best videos (or moments) among some items scores; −inf if there are
         fewer."""
         order = np.lexsort((rows, -scores))
-        chosen = self._moments(rows[order]) if moments else self._videos(rows[order])
+        chosen = self.searcher.snapshot.moment_places(rows[order]) if moments else self._videos(rows[order])
         return float(scores[order[chosen[wanted - 1]]]) if len(chosen) >= wanted else -np.inf
 
     def _plain_words(self, at: Int64) -> Float32:
@@ -240,41 +252,81 @@ class TextSearch:
         return there[some]
 
     def confidences(self, rows: Int64) -> Float32 | None:
-        """How sure each of these items is by itself; None without a query bank that can tell."""
+        """How sure each of these items is by itself; None without a query bank that can tell.
+
+        Of a query that the model does not understand, only its words can make anything sure.
+        """
         if self.scoring.confidence is None:
             return None
-        return self.scoring.confidence(self.plain(rows), rows, self.rivals)
+        confidences = self.scoring.confidence(self.plain(rows), rows, self.rivals)
+        if self.text.understanding.any:
+            return confidences
+        worded = (self.text.lexical.of(rows) > 0) | np.isin(rows, self.literal)
+        return np.where(worded, confidences, np.float32(0))
 
-    def rank(self, passing: PassingVideos, query: Query) -> tuple[list[_Scored], bool]:
+    @cached_property
+    def literal(self) -> Int64:
+        """The moments in which all words are said or shown in order."""
+        items = self.text.lexical.literal.items
+        return items[self.searcher.snapshot.moment_places(items)]
+
+    def rank(self, allowed: Bool | None, query: Query) -> tuple[list[_Scored], bool]:
         """The best item of each video (or the best moments), searching deeper until there are enough, and
         whether the norm held for this query.
 
         With a minimum confidence, the search ends where three quarters of what it saw are too uncertain.
         """
         norm, snapshot, limit = self.scoring.norm, self.searcher.snapshot, query.offset + query.limit
-        allowed = passing.allowed
+        every = query.filters.conditions.empty and not query.phrases and not query.without
         many = norm.rescore is not None or query.min_confidence > 0
         depth = max(CANDIDATES, 4 * limit) if many else 4 * limit
         while True:
             k = min(depth, len(snapshot.columns))
             best = self.search(k, allowed, norm.correction)
-            if best.plain is not None and passing.passed is None:
+            if best.plain is not None and every:
                 self._plain_best[k] = best.plain
             bias = None if norm.correction is None or not best.corrected[0] else norm.correction.bias
             found = int((best.rows[0] >= 0).sum())
             rows, scores = self._joined(best, allowed, bias, None if many else limit, query.moments)
+            rows, scores = self._with_literal(rows, scores, allowed, bias)
             if norm.rescore is not None and len(rows):
                 scores = norm.rescore(scores[None], rows)[0]
-            order = np.lexsort((rows, -scores))
-            rows, scores = rows[order], scores[order]
+            own, scores = scores, self._lifted(rows, scores)
+            order = np.lexsort((rows, -own, ~self._among(rows, self.literal), -scores))
+            rows, scores, lifts = rows[order], scores[order], (scores - own)[order]
             sure = self._confident(rows, query.min_confidence)
-            chosen = self._moments(rows[sure]) if query.moments else self._videos(rows[sure])
+            chosen = snapshot.moment_places(rows[sure]) if query.moments else self._videos(rows[sure])
             last = slice(-1, None) if query.min_confidence <= 0 else slice(len(rows) // 4, None)
             if len(chosen) >= limit or found < depth or not sure[last].any():
                 picked = np.flatnonzero(sure)[chosen[:limit]]
-                pairs = zip(rows[picked].tolist(), scores[picked].tolist(), strict=True)
-                return [_Scored(*pair) for pair in pairs], norm.rescore is not None or bool(best.corrected[0])
+                found_items = zip(*(some[picked].tolist() for some in (rows, scores, lifts)), strict=True)
+                ranked = [_Scored(*item) for item in found_items]
+                return ranked, norm.rescore is not None or bool(best.corrected[0])
             depth *= 4
+
+    def _with_literal(
+        self, rows: Int64, scores: Float32, allowed: Bool | None, bias: Float32 | None
+    ) -> tuple[Int64, Float32]:
+        """The candidates and the full matches of the words, each once."""
+        new = self.literal[~self._among(self.literal, rows)]
+        if allowed is not None:
+            new = new[allowed[new]]
+        if not len(new):
+            return rows, scores
+        gained = self.plain(new) if bias is None else self.plain(new) - bias[new]
+        return np.concatenate([rows, new]), np.concatenate([scores, gained])
+
+    def _lifted(self, rows: Int64, scores: Scores) -> Scores:
+        """Scores of candidates, those of full matches of the words at least that of the best guess."""
+        literal = self._among(rows, self.literal)
+        if not literal.any() or literal.all():
+            return scores
+        guesses = ~literal
+        sure = self.confidences(rows)
+        if sure is not None:
+            guesses &= sure < SURE
+        level = scores[guesses].max(initial=-np.inf)
+        return np.where(literal, np.maximum(scores, level), scores)
 
     def _confident(self, rows: Int64, least: float) -> Bool:
         """Which of these items are sure enough."""
@@ -286,15 +338,6 @@ class TextSearch:
     def _videos(self, rows: Int64) -> Int64:
         """Where in a ranking the best item of each video is."""
         return first_places(self.searcher.snapshot.columns.video[rows])
-
-    def _moments(self, rows: Int64) -> Int64:
-        """Where in a ranking the moments are: clips, and whole videos that have no clips."""
-        snapshot = self.searcher.snapshot
-        whole, video = snapshot.columns.clips["whole"][rows], snapshot.columns.video[rows]
-        kept = whole == 0
-        for at in np.flatnonzero(~kept).tolist():
-            kept[at] = len(snapshot.video_rows(int(video[at]))) == 1
-        return np.flatnonzero(kept)
 
     def moments(self, rows: Sequence[int]) -> list[StoredClip]:
         """What to display of each item: itself, and of a whole video its best clip."""

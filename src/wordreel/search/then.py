@@ -17,13 +17,13 @@ import numpy as np
 
 from wordreel.index.base import Best
 from wordreel.search.explain import explain_items
-from wordreel.search.filters import PassingVideos
 from wordreel.search.hits import Hit, Results, SequenceHit, hit_of
 from wordreel.search.query import Query, needs_confidence
 from wordreel.search.scoring import Scoring
 from wordreel.search.segments import Scores, segment_argmax, take_segments
 from wordreel.search.snapshot import LibrarySnapshot
 from wordreel.search.text_search import CANDIDATES, TextSearch, never_rising
+from wordreel.search.word_filters import allowed_items
 from wordreel.types import Bool, Float32, Float64, Int64
 
 if TYPE_CHECKING:
@@ -51,11 +51,17 @@ def search_sequence(
     snapshot = searcher.snapshot
     passing = snapshot.passing(query.filters)
     weights = tuple(encoded[0].embedding.weights.tolist())
+    notices = tuple(dict.fromkeys(notice for text in encoded for notice in text.understanding.notices))
     if not passing.count:
-        return Results((), scoring.norm.label, scoring.note, 0, weights)
-    parts = [_Part.of(TextSearch(searcher, text, scoring)) for text in encoded]
-    ranked = _ranked_pairs(parts, query, passing)[: query.offset + query.limit]
-    sure = never_rising(_confidences(parts, ranked))
+        return Results((), scoring.norm.label, scoring.note, notices, 0, weights)
+    texts = [TextSearch(searcher, text, scoring) for text in encoded]
+    parts = [
+        _Part.of(text, allowed_items(text, phrases, texts[2:], passing))
+        for text, phrases in zip(texts, (query.phrases, query.then_phrases), strict=False)
+    ]
+    ranked = _ranked_pairs(parts, query, snapshot)[: query.offset + query.limit]
+    sure = _confidences(parts, ranked)
+    sure = None if sure is None else never_rising(sure)
     pairs = ranked[query.offset :]
     records = passing.records([snapshot.items[pair.first].content for pair in pairs])
     there = [  # not removed since the snapshot
@@ -81,28 +87,32 @@ def search_sequence(
                 then_score=float(parts[1].scores(np.array([pair.second]))[0]),
             )
         )
-    return Results(tuple(hits), scoring.norm.label, scoring.note, passing.count, weights)
+    return Results(tuple(hits), scoring.norm.label, scoring.note, notices, passing.count, weights)
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """One of the two texts: `bias` is what the norm subtracts for it, if it does."""
+    """One of the two texts: `bias` is what the norm subtracts for it, if it does, and `allowed [rows]` are
+    the clips that may be its moment."""
 
     search: TextSearch
     bias: Float32 | None
+    allowed: Bool
 
     @classmethod
-    def of(cls, search: TextSearch) -> _Part:
+    def of(cls, search: TextSearch, allowed: Bool | None) -> _Part:
         correction, snapshot = search.scoring.norm.correction, search.searcher.snapshot
+        clips = snapshot.columns.clips["whole"] == 0
+        allowed = clips & (snapshot.live if allowed is None else allowed)
         if correction is None:
-            return cls(search, None)
+            return cls(search, None, allowed)
         live = snapshot.live if len(snapshot.columns.dead) else None
         held = snapshot.index.search(search.vectors, search.weights, 1, live, correction).corrected[0]
-        return cls(search, correction.bias if held else None)
+        return cls(search, correction.bias if held else None, allowed)
 
-    def best(self, depth: int, allowed: Bool) -> Best:
+    def best(self, depth: int) -> Best:
         index = self.search.searcher.snapshot.index
-        return index.best(self.search.vectors, self.search.weights, depth, allowed, self.bias)
+        return index.best(self.search.vectors, self.search.weights, depth, self.allowed, self.bias)
 
     def scores(self, rows: Int64) -> Float64:
         """The scores that rank a search."""
@@ -119,32 +129,31 @@ def _confidences(parts: Sequence[_Part], pairs: Sequence[ClipPair]) -> Float32 |
     return None if first is None or second is None else np.minimum(first, second)
 
 
-def _ranked_pairs(parts: Sequence[_Part], query: Query, passing: PassingVideos) -> list[ClipPair]:
+def _ranked_pairs(parts: Sequence[_Part], query: Query, snapshot: LibrarySnapshot) -> list[ClipPair]:
     """The best pair of each video, best first.
 
     Only videos with a clip among the best of either text, or with its words, are paired. The two last scores
     seen bound those of all other videos, so the search goes deeper until the bound is passed (the threshold
     algorithm of Fagin et al., 2001). A norm that rescores has no bound: it sees the first candidates.
     """
-    snapshot = passing.snapshot
-    clips = snapshot.columns.clips["whole"] == 0
-    allowed = clips & (snapshot.live if passing.allowed is None else passing.allowed)
     limit, depth, before = query.offset + query.limit, max(CANDIDATES, 4 * query.limit), -1
     while True:
         k = min(depth, len(snapshot.columns))
-        found = [part.best(k, allowed) for part in parts]
+        found = [part.best(k) for part in parts]
         seen = [best.rows[0][best.rows[0] >= 0] for best in found]
         seen += [part.search.text.lexical.items for part in parts]
         videos = np.unique(snapshot.columns.video[np.concatenate(seen)])
         at = np.searchsorted(snapshot.video_numbers, videos)
         rows, _ = take_segments(*snapshot.segments, at)
-        rows = rows[allowed[rows]]
+        allowed = np.stack([part.allowed[rows] for part in parts])
+        rows, allowed = rows[allowed.any(axis=0)], allowed[:, allowed.any(axis=0)]
         scores = np.stack([part.scores(rows) for part in parts])
-        sure = np.ones(scores.shape, bool)
         if query.min_confidence > 0:
             known = [part.search.confidences(rows) for part in parts]
-            sure = np.stack([some >= query.min_confidence for some in known if some is not None])
-        pairs = sorted(best_pairs(snapshot, rows, scores, sure), key=lambda pair: (-pair.score, pair.first))
+            allowed &= np.stack([some >= query.min_confidence for some in known if some is not None])
+        pairs = sorted(
+            best_pairs(snapshot, rows, scores, allowed), key=lambda pair: (-pair.score, pair.first)
+        )
         bound = sum(float(best.scores[0, -1]) if k else -np.inf for best in found)
         certain = len(pairs) >= limit and pairs[limit - 1].score >= bound
         barren = query.min_confidence > 0 and len(pairs) == before  # deeper, and no pair more

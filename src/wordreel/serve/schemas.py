@@ -181,9 +181,10 @@ class HitModel(BaseModel):
 
 
 class TimingModel(BaseModel):
-    """Milliseconds: waiting for a free thread, and all together."""
+    """`search_ms` holds the time spent waiting for a free thread, which is `queue_ms`."""
 
-    queue_ms: float
+    search_ms: float
+    queue_ms: float = 0.0
     total_ms: float
 
 
@@ -191,6 +192,7 @@ class SearchResponse(BaseModel):
     query: dict[str, Any]
     norm: str
     note: str = Field(description="why the ranking is what it is, where that may surprise")
+    notices: list[str] = Field(description="what of the words was not understood, in sentences")
     took: TimingModel
     total_estimate: int = Field(description="videos that pass the filters")
     hits: list[HitModel]
@@ -201,6 +203,7 @@ class CompareResponse(BaseModel):
     normalised: list[HitModel]
     norm: str
     note: str
+    notices: list[str]
     took: TimingModel
 
 

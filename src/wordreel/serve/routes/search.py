@@ -11,6 +11,7 @@ from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.examples import example_queries
 from wordreel.library import banks as bank_store
 from wordreel.serve import search_handlers
+from wordreel.serve.query_parameters import QueryModelRoute
 from wordreel.serve.routes import Served, client_of, errors
 from wordreel.serve.schemas import (
     CompareResponse,
@@ -24,7 +25,7 @@ from wordreel.serve.schemas import (
 from wordreel.serve.schemas_library import ExamplesResponse
 from wordreel.serve.service import Service
 
-router = APIRouter(tags=["search"])
+router = APIRouter(tags=["search"], route_class=QueryModelRoute)
 
 
 class CompareParameters(FilterFields, RankFields):
@@ -50,14 +51,12 @@ async def search_post(body: SearchRequest, service: Served, request: Request) ->
 
 @router.get("/api/compare", response_model=CompareResponse, responses=errors(409))
 async def compare(
-    parameters: Annotated[CompareParameters, Query()], service: Served, http_request: Request
+    parameters: Annotated[CompareParameters, Query()], service: Served, request: Request
 ) -> Response:
     """The same question ranked plainly and with a query bank, side by side."""
-    request = SearchRequest.model_construct(**parameters.model_dump())
+    query = search_handlers.query_of(service, SearchRequest.model_construct(**parameters.model_dump()))
     timer = search_handlers.RequestTimer()
-    return _json(
-        await service.search_pool(search_handlers.compare, service, request, client_of(http_request), timer)
-    )
+    return _json(await service.search_pool(search_handlers.compare, service, query, timer))
 
 
 @router.get("/api/examples", response_model=ExamplesResponse, responses=errors())
@@ -79,10 +78,15 @@ def _examples(service: Service) -> list[str]:
     )
 
 
-async def _search(service: Service, body: SearchRequest, request: Request) -> Response:
-    pool = search_handlers.pool_of(service, search_handlers.query_of(body))
+async def _search(service: Service, search_request: SearchRequest, request: Request) -> Response:
     timer = search_handlers.RequestTimer()
-    return _json(await pool(search_handlers.search, service, body, client_of(request), timer))
+    query = search_handlers.query_of(service, search_request)
+    if query.offset == 0:
+        for text in query.wanted:
+            service.query_log.record(client_of(request), text)
+    # A picture is decoded and analysed first: that belongs to the slow work.
+    pool = service.analysis_pool if query.image is not None else service.search_pool
+    return _json(await pool(search_handlers.search, service, search_request, query, timer))
 
 
 def _json(body: bytes) -> Response:

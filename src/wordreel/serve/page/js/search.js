@@ -5,7 +5,7 @@ import { compare } from "./compare.js";
 import { button, h, replace } from "./dom.js";
 import { exportMenu } from "./exports.js";
 import { filterFields } from "./filters.js";
-import { plural, readable, took } from "./format.js";
+import { plural, readable, sentence, took } from "./format.js";
 import { grid } from "./grid.js";
 import { keep } from "./hits.js";
 import { home } from "./home.js";
@@ -105,11 +105,16 @@ async function hitsOf(route, app, signal) {
   keep(found.hits);
   if (!found.hits.length) {
     say("Nothing was found");
-    return [nothing(route)];
+    return [...notices(found), nothing(route)];
   }
   const list = grid(found.hits, route);
   say(`${plural(found.hits.length, "moment")} found`);
-  return [h("div", { class: "summary" }, summary(found, route, app)), list.element, found.hits.length === PAGE && more(list, route, found.hits)];
+  return [h("div", { class: "summary" }, summary(found, route, app)), ...notices(found), list.element, found.hits.length === PAGE && more(list, route, found.hits)];
+}
+
+/** What of the words was not understood. */
+function notices(found) {
+  return found.notices.map((text) => h("p", { class: "hint", role: "note" }, sentence(text)));
 }
 
 function summary(found, route, app) {
@@ -128,7 +133,7 @@ async function comparison(route, app, signal) {
   const found = await api.compare({ ...filters, text: route.q, norm, bank, limit: 12 }, signal);
   keep(found.normalised);
   say("Two rankings are shown side by side");
-  return [compare(found, route)];
+  return [...notices(found), compare(found, route)];
 }
 
 function more(list, route, hits) {

@@ -1,19 +1,16 @@
-"""How fast a server answers: a library, a number of clients at once, and where the time goes.
+"""How fast a server answers: a library and a number of clients at once.
 
     python benchmarks/serve.py LIBRARY [--seconds 10] [--limit 24] [--workers N] [--before SRC] [--rounds 1]
 
 Starts `wordreel serve` on the library and asks it for some seconds at each of 1, 16 and 64 clients, first
-with words that it has not met, then with a hundred queries again and again.
-Each number of clients first asks for some seconds that do not count: caches fill, and the server starts
-workers where it chooses their number by itself, as it does by default. `--workers` fixes the number; it may
-be given several times, and `--before` names the `src` folder of another version, measured with its default:
-all take turns, round by round, and the report has the median of each figure over the rounds.
-Every client keeps its connection and asks as soon as it is answered. Latencies are the client's; `search` is
-what the server says of each request (waiting for a free search thread belongs to it and is also given as
-`queue`); `rest` is what remains: HTTP, JSON, the framework, and the client on the same machine. `cpu_ms` is
-the server's processor time an answer, and `per_second_of_cpu` what all cores could answer at best if they did
-nothing else: other work on the machine moves it far less than `per_second`.
-`memory_mb` is what the server and its workers hold, pages that they share counted once.
+with words that it has not met (every query is encoded), then with a hundred queries again and again
+(cached). Each number of clients first asks for some seconds that do not count, until caches are full.
+`--workers` may be given several times, and `--before` names the `src` folder of another version, measured
+with its default: all take turns, round by round, and the report has the median of each figure over the
+rounds. Every client keeps its connection and asks as soon as it is answered. `cpu_ms` is the server's
+processor time an answer, and `per_second_of_cpu` what all cores could answer at best if they did nothing
+else: other work on the machine moves it far less than `per_second`. `memory_mb` is what the server's
+processes hold, pages that they share counted once.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ import numpy as np
 from wordreel.banks.everyday import queries
 
 CLIENTS = (1, 16, 64)
-WARMUP = 9.0  # seconds
+WARMUP = 3.0  # seconds
 DEFAULT = "default"  # number of workers
 
 
@@ -79,9 +76,7 @@ def served(library: str, source: Path | None = None, workers: str = DEFAULT) -> 
     if source is not None:
         env["PYTHONPATH"] = str(source)
     more = ["--workers", workers] if workers != DEFAULT else []
-    process = subprocess.Popen(
-        [*command, "--port", str(port), "--search-rate", "0", *more], stdout=subprocess.DEVNULL, env=env
-    )
+    process = subprocess.Popen([*command, "--port", str(port), *more], stdout=subprocess.DEVNULL, env=env)
     try:
         for _ in range(600):
             with socket.socket() as probe:
@@ -107,18 +102,16 @@ async def ask(
     return int(lines[0].split()[1]), await reader.readexactly(length)
 
 
-async def client(port: int, texts: Iterator[str], limit: int, until: float) -> list[tuple[float, ...]]:
-    """(latency, search, queue) of each answer, in milliseconds."""
+async def client(port: int, texts: Iterator[str], limit: int, until: float) -> list[float]:
+    """The latency of each answer, in milliseconds."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**22)
-    took: list[tuple[float, ...]] = []
+    took: list[float] = []
     while time.perf_counter() < until:
         path = "/api/search?" + urlencode({"text": next(texts), "limit": limit})
         began = time.perf_counter()
         status, body = await ask(reader, writer, port, path)
-        latency = (time.perf_counter() - began) * 1e3
+        took.append((time.perf_counter() - began) * 1e3)
         assert status == 200, body[:300]
-        told = json.loads(body[body.index(b'"took":') + 7 : body.index(b"}", body.index(b'"took":')) + 1])
-        took.append((latency, told["search_ms"], told["queue_ms"]))
     writer.close()
     return took
 
@@ -130,9 +123,8 @@ async def load(
     began, cpu = time.perf_counter(), cpu_seconds(process)
     found = await asyncio.gather(*(client(port, texts, limit, began + seconds) for _ in range(clients)))
     elapsed, cpu = time.perf_counter() - began, cpu_seconds(process) - cpu
-    took = np.array([row for one in found for row in one])
-    p50, p95, p99 = np.percentile(took[:, 0], [50, 95, 99]).round(1).tolist()
-    latency, search, queue = took.mean(axis=0).round(2).tolist()
+    took = np.concatenate(found)
+    p50, p95, p99 = np.percentile(took, [50, 95, 99]).round(1).tolist()
     return {
         "clients": clients,
         "answers": len(took),
@@ -142,13 +134,6 @@ async def load(
         "p50_ms": p50,
         "p95_ms": p95,
         "p99_ms": p99,
-        "mean_ms": {
-            "latency": latency,
-            "search": search,
-            "of_which_queue": queue,
-            "rest": round(latency - search, 2),
-        },
-        "search_share": round(search / latency, 3),
     }
 
 
@@ -166,11 +151,10 @@ def measure(
     report: dict[str, list[dict[str, Any]]] = {}
     with served(given.library, source, workers) as server:
         first, others, again = fresh(seed), fresh(seed + 1), cycle(queries()[:100])
-        for clients in given.clients:  # a rising number: one client has the server before workers are started
+        for clients in given.clients:
             asyncio.run(load(server, clients, first, given.limit, WARMUP))
             for name, texts in (("new", others), ("repeated", again)):
                 row = asyncio.run(load(server, clients, texts, given.limit, given.seconds))
-                row["workers"] = len(family(server[1])) - 1
                 report.setdefault(name, []).append({**row, "memory_mb": memory_mb(server[1])})
     return report
 

@@ -154,7 +154,7 @@ def served(library: Library) -> Iterator[int]:
     from wordreel.serve.options import Options
     from wordreel.serve.service import Service
 
-    server = build_server(Service(library, Options(port=0, search_rate=0.0)))
+    server = build_server(Service(library, Options(port=0)))
     sock = server.config.bind_socket()
     thread = threading.Thread(target=server.run, args=([sock],), daemon=True)
     thread.start()

@@ -61,12 +61,6 @@ def commands_of_app() -> dict[tuple[str, ...], Any]:
 
 COMMANDS = commands_of_app()
 VERBS = {verbs[0] for verbs in COMMANDS if verbs}
-OPTIONS = {"--help"} | {
-    option
-    for command in COMMANDS.values()
-    for parameter in command.params
-    for option in (*parameter.opts, *parameter.secondary_opts)
-}
 
 
 def read(page: str) -> str:
@@ -118,7 +112,7 @@ def resolve(line: str) -> tuple[tuple[str, ...], list[str]]:
     command = COMMANDS[verbs]
     if hasattr(command, "commands") and words and not words[0].startswith("-"):
         return verbs, [f"`wordreel {line}`: `{verbs[0]}` has no command {words[0]!r}"]
-    known = {"--help"}.union(*((*parameter.opts, *parameter.secondary_opts) for parameter in command.params))
+    known = options_of(verbs)
     given = [
         option for word in words if re.match(r"--?[A-Za-z]", word) for option in word.split("=")[0].split("/")
     ]
@@ -129,10 +123,27 @@ def command_problems(text: str) -> list[str]:
     return [problem for line in command_lines(text) for problem in resolve(line)[1]]
 
 
+def options_of(verbs: tuple[str, ...]) -> set[str]:
+    """The options of a command, or of all commands of a group."""
+    return {"--help"} | {
+        option
+        for known, command in COMMANDS.items()
+        if known[: len(verbs)] == verbs
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+
+
 def option_problems(text: str) -> list[str]:
-    """Options in inline code that no command has."""
+    """Options in inline code that no command has which the page names."""
+    named = {resolve(line)[0] for line in command_lines(text)} | {(s,) for s in spans(text) if s in VERBS}
+    known = {option for verbs in named if verbs for option in options_of(verbs)}
     words = [word for span in spans(text) if span.startswith("--") for word in re.split(r"[ =/]", span)]
-    return [f"{word}: no command has it" for word in words if word.startswith("--") and word not in OPTIONS]
+    return [
+        f"{word}: no command of this page has it"
+        for word in words
+        if word.startswith("--") and word not in known
+    ]
 
 
 def link_problems(text: str, folder: Path) -> list[str]:
@@ -278,7 +289,10 @@ def test_a_wrong_command_is_noticed(text: str) -> None:
 
 
 def test_other_mistakes_are_noticed() -> None:
-    assert option_problems("Set `--limit 3` and `--limt`.") == ["--limt: no command has it"]
+    assert option_problems("`wordreel search` takes `--limit 3`, `--limt` and `--folder`.") == [
+        "--limt: no command of this page has it",
+        "--folder: no command of this page has it",
+    ]
     assert link_problems("[here](README.md) [there](nowhere.md) [web](https://x.org/y)", ROOT) == [
         "nowhere.md"
     ]

@@ -50,7 +50,7 @@ def test_200_queries_have_one_answer_on_every_surface(library):
     with (
         Library(library) as python,
         Library(library) as served,
-        serving(Service(served, Options(port=0, search_rate=0.0))) as site,
+        serving(Service(served, Options(port=0))) as site,
     ):
         for number, text in enumerate(asked):
             moments = bool(number % 2)

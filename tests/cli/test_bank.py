@@ -64,6 +64,14 @@ def test_check_needs_enough_captions(shell, tmp_path):
         shell("bank", "check", "everyday", "--captions", str(captions))
 
 
+def test_a_check_with_the_captions_of_the_bank_says_so(shell, tmp_path):
+    captions = tmp_path / "captions.json"
+    captions.write_text(json.dumps({"bakery": ["a bakery opens"], "station": ["to Vienna"]}))
+    shell("bank", "build", "mine", "--captions", str(captions))
+    with pytest.raises(BankError, match="all 2 captions are queries of the bank 'mine'"):
+        shell("bank", "check", "mine", "--captions", str(captions))
+
+
 def test_adding_and_removing_videos_keeps_the_bank_current(shell, media):
     before = shell.json("search", "a train station", "--norm", "is", "--beta", "20")
     shell("remove", str(media / "station.mp4"))

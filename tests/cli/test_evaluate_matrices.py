@@ -33,6 +33,12 @@ def test_figures_are_those_of_the_library(sims, v2t, how):
     assert (videos["protocol"], videos["figures"]["MnR"]) == (v2t, other.mean_rank)
 
 
+def test_how_a_matrix_is_read_is_said_where_it_is_assumed(sims):
+    assumed = "60 rows and 20 columns are read as 3 captions of each video"
+    assert assumed in shell("evaluate", sims / "a.npy").stderr
+    assert shell("evaluate", sims / "a.npy", "--captions-per-video", 3).stderr == ""
+
+
 def test_one_direction_and_a_bank(sims):
     facts = shell_json(
         "evaluate", sims / "a.npy", "--direction", "t2v", "--bank", sims / "bank.npy", "--method", "is"

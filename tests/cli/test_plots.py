@@ -13,6 +13,8 @@ def drawn(path):
 def test_plots(sims):
     facts = shell_json("hubness", sims / "a.npy", "--plot", sims / "one.svg")
     assert f"skewness {facts['skewness']:.2f}" in drawn(sims / "one.svg")
+    said = shell("hubness", sims / "a.npy", "--plot", sims / "one.svg").stderr
+    assert said == f"chart written to {sims / 'one.svg'}\n"
     facts = shell_json(
         "qbnorm", "--bank", sims / "bank.npy", "--test", sims / "a.npy", "--plot", sims / "two.svg"
     )

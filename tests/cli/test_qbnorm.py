@@ -226,6 +226,11 @@ def test_hubness_of_some_neighbours(files):
     assert "skewness                 0.707" in text
 
 
+def test_hubness_of_as_many_neighbours_as_items_is_refused(files):
+    (path,) = files(sims=np.eye(3))
+    assert "retrieves all 3 items" in shell("hubness", path, "--k", "3", code=2).stderr
+
+
 def test_saved_scores_rank_as_the_figures_say(files, tmp_path):
     bank, test, _ = synthetic(12, bank=8)
     paths = files(bank=bank, test=test)
@@ -396,9 +401,3 @@ def test_two_banks(files, method):
     ranks = 1 + (scores > own[:, None]).sum(axis=1) + ((scores == own[:, None]).sum(axis=1) - 1) / 2
     assert facts["after"]["MdR"] == pytest.approx(np.median(ranks))
     assert facts["after"]["R1"] == pytest.approx(100 * np.mean(ranks == 1))
-
-
-@pytest.mark.parametrize("verb", ["qbnorm", "hubness"])
-def test_help_has_an_example(verb):
-    text = shell(verb, "--help").stdout
-    assert f"\n  Example: wordreel {verb} " in text

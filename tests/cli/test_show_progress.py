@@ -49,6 +49,12 @@ def test_a_script_gets_a_line_every_ten_seconds(clock: Clock, capsys: pytest.Cap
     ]
 
 
+def test_there_is_no_rate_before_the_first_file_is_done() -> None:
+    sizes = {"bytes_done": 1.0, "bytes_total": 40}
+    now = AddProgress("adding files", 0, 4, media_seconds=0.0, seconds=12.0, **sizes)
+    assert describe(now).note == "0/4 files"
+
+
 def test_short_work_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with show_progress(False) as on_progress:
         on_progress(Progress("embedding clips", 1, 1))

@@ -232,22 +232,6 @@ def test_a_search_loads_only_what_it_needs(built):
     assert len([name for name in loaded if name.startswith("wordreel")]) <= 160
 
 
-@pytest.mark.parametrize(
-    "verb",
-    [
-        *("add", "search", "list", "show", "remove", "verify", "reindex", "doctor", "experts"),
-        *("like", "caption", "use", "evaluate", "compare", "results", "qbnorm", "hubness", "demo"),
-    ],
-)
-def test_every_verb_has_help_with_an_example(verb):
-    from typer.testing import CliRunner
-
-    from wordreel.cli.app import app
-
-    shown = CliRunner().invoke(app, [verb, "--help"]).stdout
-    assert re.search(f"Examples?: wordreel {verb}", " ".join(shown.split()))
-
-
 def test_opening_starts_a_player_at_the_moment(shell, tmp_path, monkeypatch):
     said = tmp_path / "said"
     player = tmp_path / "bin" / "mpv"

@@ -23,6 +23,10 @@ def run(*words):
     return result.stdout
 
 
+def test_list_is_what_weights_alone_prints(store):
+    assert run("list") == run()
+
+
 def test_backbones_are_listed_with_source_hash_and_size_and_removed(store, tmp_path):
     source = write_clip(tmp_path / "mine")
     assert "Backbones" not in run()

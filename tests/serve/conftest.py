@@ -197,7 +197,7 @@ def library(ready, tmp_path):
 def running(path: Path, work=None, **options):
     """A server on a free port."""
     library = opened(path)
-    chosen = Options(port=0, search_rate=options.pop("search_rate", 0.0), **options)
+    chosen = Options(port=0, **options)
     fence = Fence()
 
     def analyse(file, model):

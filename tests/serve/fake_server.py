@@ -375,7 +375,7 @@ class Fake:
                 one.update(
                     confidence=None, like=alike, identical=one["rank"] == 1, score=1 - one["rank"] / 100
                 )
-        took = {"search_ms": 6.0, "total_ms": 9.0}
+        took = {"queue_ms": 1.0, "total_ms": 9.0}
         return {
             "query": body.get("text"),
             "norm": "none",

@@ -1,6 +1,5 @@
 """Searching over HTTP gives what searching from Python gives."""
 
-import asyncio
 import hashlib
 import json
 from urllib.parse import quote
@@ -10,10 +9,7 @@ import pytest
 from tests.serve.conftest import opened, running
 
 from wordreel.search.scoring import PLAIN
-from wordreel.search.searcher import Searcher
 from wordreel.serve import schemas
-from wordreel.serve.answer_cache import SECONDS, AnswerCache, ForgetAnswers
-from wordreel.serve.search_answer import SearchAnswer
 
 
 def test_hits_are_those_of_the_library(site, library):
@@ -28,7 +24,7 @@ def test_hits_are_those_of_the_library(site, library):
         assert [hit["score"] for hit in found["hits"]] == pytest.approx([hit.score for hit in expected])
         assert found["total_estimate"] == len(expected) == 4
         took = found["took"]
-        assert 0 <= took["queue_ms"] <= took["search_ms"] <= took["total_ms"]
+        assert 0 <= took["queue_ms"] <= took["total_ms"]
         hit = found["hits"][0]
         assert 0 <= hit["start"] < hit["end"] <= hit["duration"]
         assert sum(hit["weights"].values()) == pytest.approx(1, abs=1e-3)
@@ -344,50 +340,3 @@ def test_the_head_of_every_address(site):
         assert head.headers["content-length"] == got.headers["content-length"], path
     assert site.ask("HEAD", "/api/status").status == 200
     assert site.ask("HEAD", "/api/search?text=red").headers["content-type"] == "application/json"
-
-
-class LibraryState:
-    """Stands for a state of the library."""
-
-
-def test_an_answer_is_given_again_until_something_changes():
-    clock = [0.0]
-    answers = AnswerCache(lambda: clock[0])
-    state, answer = LibraryState(), SearchAnswer(b"{}")
-    answers.put(state, "dog", answer)
-    assert answers.get(state, "dog") is answer
-    assert answers.get(state, "cat") is None
-    assert answers.get(LibraryState(), "dog") is None  # the library has changed
-    clock[0] = SECONDS + 0.1
-    assert answers.get(state, "dog") is None
-    answers.put(state, "dog", answer)
-    answers.clear()
-    assert answers.get(state, "dog") is None
-
-
-def test_a_question_asked_again_gets_the_same_answer(site, monkeypatch):
-    path = "/api/search?text=red&limit=3"
-    first = site.get(path).json
-    monkeypatch.setattr(Searcher, "search", None)  # nothing is searched again
-    again = site.get(path).json
-    assert again.pop("took").keys() == first.pop("took").keys()
-    assert again == first
-    assert site.post("/api/search", {"text": "red", "limit": 3}).json["hits"] == first["hits"]
-    monkeypatch.undo()
-    assert site.get("/api/search?text=red&limit=2").json["hits"] == first["hits"][:2]
-
-
-@pytest.mark.parametrize(("method", "path", "forgotten"), [
-    ("GET", "/api/videos", False), ("POST", "/api/search", False),
-    ("POST", "/api/folders", True), ("DELETE", "/api/videos/1", True),
-])  # fmt: skip
-def test_requests_that_may_change_something_forget_answers(method, path, forgotten):
-    answers, state = AnswerCache(), LibraryState()
-
-    async def app(scope, receive, send):
-        answers.put(state, "meanwhile", SearchAnswer(b"{}"))
-
-    answers.put(state, "before", SearchAnswer(b"{}"))
-    asyncio.run(ForgetAnswers(app, answers)({"type": "http", "method": method, "path": path}, None, None))
-    found = [answers.get(state, question) for question in ("before", "meanwhile")]
-    assert [one is None for one in found] == [forgotten] * 2

@@ -7,7 +7,7 @@ none of them calls another's.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from os import PathLike
@@ -53,6 +53,8 @@ class LibraryHandle:
         self.weights = weights or WeightStore()
         self._model, self._index = model, index
         self._searcher: Searcher | None = None
+        self._live_searcher: Callable[[], Searcher] | None = None
+        self._note_hits = True
 
     def close(self) -> None:
         """Close the library's files. Leaving a `with` block does it too."""
@@ -132,6 +134,8 @@ class LibraryHandle:
 
     def searcher(self) -> Searcher:
         """The searcher over the library as it is now; another one after a change through this object."""
+        if self._live_searcher is not None:
+            return self._live_searcher()
         from wordreel.banks.choose_scoring import choose_scoring
         from wordreel.search.embedding import check_model_fits, outdated_error
         from wordreel.search.searcher import Searcher
@@ -145,6 +149,13 @@ class LibraryHandle:
                 self.store, self.model, choose_scoring, self._analyse, self.index_server()
             )
         return self._searcher
+
+    def search_with(self, searcher: Callable[[], Searcher], note_hits: bool) -> None:
+        """Search with what `searcher` returns: a server swaps it while it answers.
+
+        Without `note_hits`, a search writes nothing to the library.
+        """
+        self._live_searcher, self._note_hits = searcher, note_hits
 
     @property
     def is_replica(self) -> bool:

@@ -61,7 +61,7 @@ class SearchMethods(LibraryHandle):
         from wordreel.library.passes import note_returned
 
         quick = [hit.content for hit in results if hit.analysis == "quick"]
-        if quick and not self.is_replica:
+        if quick and self._note_hits and not self.is_replica:
             with suppress(LibraryError):  # busy or full: the order of a later pass is not worth an error
                 note_returned(self.store, quick)
 

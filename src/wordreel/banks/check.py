@@ -23,7 +23,7 @@ from wordreel.banks.confidence_check import table as confidence_table
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.fitted_states import fit_all
 from wordreel.banks.gc_rescorer import GCRescorer
-from wordreel.errors import BankError
+from wordreel.errors import BankError, NextStep
 from wordreel.hubness import METHODS, Method, make_method
 from wordreel.hubness.beta import GRID
 from wordreel.hubness.globally_corrected import GloballyCorrected
@@ -104,6 +104,11 @@ def check_bank(
         for name, texts in captions.items()
     }
     in_bank = sum(map(len, captions.values())) - sum(map(len, fresh.values()))
+    if in_bank and not any(fresh.values()):
+        raise BankError(
+            f"all {in_bank} captions are queries of the bank {embedded.bank.name!r}",
+            NextStep("check it with captions that it was not built from"),
+        )
     queries = caption_queries(embedded.searcher, fresh)
     first = np.array([_first_half(content) for content in queries.contents])[queries.right]
     if min(first.sum(), (~first).sum()) < FEWEST:

@@ -126,13 +126,17 @@ def describe(now: Progress) -> Shown:
 
 
 def files_note(now: AddProgress) -> str:
-    """Files done, the rate, and the time left."""
-    left = f", {long_time(now.seconds_left)} left" if now.seconds_left is not None else ""
-    failed = f", {now.failures} failed" if now.failures else ""
-    return (
-        f"{now.done}/{now.total} files, {now.files_per_minute:.0f}/min, "
-        f"{now.times_real_time:.1f}× real time{left}{failed}"
-    )
+    """Files done; from the first one on, the rate and the time left."""
+    parts = [f"{now.done}/{now.total} files"]
+    if now.done:
+        parts.append(f"{now.files_per_minute:.0f}/min")
+    if now.done and now.media_seconds:
+        parts.append(f"{now.times_real_time:.1f}× real time")
+    if now.done and now.seconds_left is not None:
+        parts.append(f"{long_time(now.seconds_left)} left")
+    if now.failures:
+        parts.append(f"{now.failures} failed")
+    return ", ".join(parts)
 
 
 def summarise(report: AddReport, library: Library) -> None:

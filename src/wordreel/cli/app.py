@@ -122,6 +122,9 @@ def _command(verb: str, where: str) -> Any:
     module, _, name = where.partition(":")
     target = getattr(import_module(f"wordreel.cli.{module}"), name)
     if isinstance(target, typer.Typer):
+        target.info.cls = PlainGroup
+        for inner in target.registered_commands:
+            inner.cls = PlainCommand
         command = get_command(target)
         command.name = verb
         return command

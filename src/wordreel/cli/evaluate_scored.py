@@ -85,6 +85,12 @@ def read_scored(path: Path, grouping: GroupingOptions, bank: BankOptions) -> tup
 
     sims, masks, note = read_captioned(path, grouping.key, grouping.mask)
     counts = caption_counts(grouping.captions_per_video, grouping.counts, sims.shape[1])
+    texts, videos = sims.shape
+    if counts is None and masks is None and texts > videos and texts % videos == 0:
+        note = (
+            f"{texts} rows and {videos} columns are read as {texts // videos} captions of each video, those "
+            "of one video next to each other; say otherwise with --captions-per-video or --counts"
+        )
     captions = arrange(sims.shape[1], sims.shape[0], counts, masks)
     banks = {
         direction: QueryBank(read_matrix(file, grouping.key), file.name, file.samefile(path))

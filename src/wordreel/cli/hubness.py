@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordreel.cli.common import JsonOption, print_json
+from wordreel.cli.common import JsonOption, print_json, printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,9 +46,13 @@ def hubness(
 
     check_plot(plot)
     matrix = read_matrix(sims, key)
+    if k >= matrix.shape[1]:
+        raise typer.BadParameter(
+            f"--k {k} retrieves all {matrix.shape[1]} items for every query, which says nothing; take fewer"
+        )
     measures = asdict(measure_hubness(matrix, k))
     if plot:
-        draw(plot, {"plain": k_occurrence(matrix, min(k, matrix.shape[1]))}, k)
+        draw(plot, {"plain": k_occurrence(matrix, k)}, k)
     if as_json:
         print_json({"queries": matrix.shape[0], "items": matrix.shape[1], **measures})
         return
@@ -80,6 +84,7 @@ def draw(path: Path, counts: Mapping[str, NDArray[Any]], k: int, items: str = "i
         path.write_text(occurrence_chart(counts, k, items=items) + "\n", encoding="utf-8")
     except OSError as error:
         raise HubnessError(f"{path} cannot be written: {error.strerror or error}") from None
+    typer.echo(f"chart written to {printable(path)}", err=True)
 
 
 def formatted(value: float) -> str:

@@ -12,6 +12,7 @@ import typer
 
 from wordreel.cli.common import JsonOption, LibraryOption, clock, count_of, long_time, print_json, printable
 from wordreel.cli.terminal import linked, padded
+from wordreel.errors import LibraryError, NextStep
 
 MOST_CLIPS = 12  # listed line by line
 FEW = 5  # files that are removed without a question
@@ -128,6 +129,11 @@ def remove(
     if not paths and not missing:
         raise typer.BadParameter("name files or folders, or give --missing")
     with Library(library, create=False) as opened:
+        for named in paths or ():
+            if not opened.remove(named, dry_run=True):
+                raise LibraryError(
+                    f"{printable(named)} is not in the library", NextStep("see what is", command="list")
+                )
         absent = opened.missing() if missing else None
         asked = opened.remove(*(paths or ()), dry_run=True) + (absent.gone if absent else [])
         listed = list(dict.fromkeys(asked))

@@ -1,8 +1,8 @@
 """Convert plain values of options without pydantic, whose import takes longer than a search.
 
 typer builds a pydantic validator for each option of a command that it runs. Text, numbers and paths without
-conditions do not need one; whatever is not plain, a number out of its range for example, still goes to typer,
-which words the error.
+conditions do not need one; whatever is not plain, a number out of its range for example, still goes to typer.
+What it refuses is worded by `usage_errors`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
+
+from wordreel.cli.help_examples import example_lines, split_examples
+from wordreel.cli.usage_errors import expected, unknown_options_named
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,15}", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{0,15})?", re.ASCII)
@@ -26,6 +30,27 @@ class PlainCommand(TyperCommand):
         """All options, `--help` among them."""
         return convert_plainly(super().get_params(ctx))
 
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what the verb does, and each of its examples on a line of its own."""
+        prose, commands = split_examples(self.help or "")
+        with formatter.indentation():
+            formatter.write_paragraph()
+            formatter.write_text(prose)
+            if commands:
+                formatter.write_paragraph()
+                indent = formatter.current_indent
+                for line in example_lines(commands, formatter.width - indent):
+                    formatter.write(f"{'':{indent}}{line}\n")
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse options and arguments; an error says what to write instead."""
+        ctx.allow_extra_args = True
+        with unknown_options_named():
+            rest = super().parse_args(ctx, args)
+        if rest and not ctx.resilient_parsing:
+            ctx.fail(f"unexpected {' '.join(rest)!r}; put a value of several words in quotes")
+        return rest
+
 
 class PlainGroup(TyperGroup):
     """A group of commands whose own options are converted here first."""
@@ -33,6 +58,11 @@ class PlainGroup(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """All options, `--help` among them."""
         return convert_plainly(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse options; an error says what to write instead."""
+        with unknown_options_named():
+            return super().parse_args(ctx, args)
 
 
 def convert_plainly(params: list[Any]) -> list[Any]:
@@ -58,13 +88,21 @@ class _PlainOption:
             return plain
         from typer._coercion import build_runtime_param
 
-        return build_runtime_param(self._descriptor).coerce(value, param=param, ctx=ctx)
+        try:
+            return build_runtime_param(self._descriptor).coerce(value, param=param, ctx=ctx)
+        except typer.BadParameter as error:
+            if error.__cause__ is None or info.parser is not None or (wanted := expected(kind, info)) is None:
+                raise
+            given = value if isinstance(value, str) else " ".join(map(str, value))
+            raise typer.BadParameter(f"{given!r} is not {wanted}", ctx=ctx, param=param) from None
 
 
 def plain_value(value: Any, kind: Any, info: Any) -> Any:
     """The value as `kind`; None where only typer can tell."""
     if kind is str and isinstance(value, str):
         return value
+    if kind == list[str] and isinstance(value, tuple):
+        return list(value)
     if kind is Path and isinstance(value, str | Path):
         conditions = any(getattr(info, name) for name in _PATH_CONDITIONS)
         readable = os.access(value, os.R_OK) or not os.path.lexists(value)

@@ -89,16 +89,16 @@ def run(
 
     from wordreel.api import Library
     from wordreel.cli.hit_lines import print_hits
-    from wordreel.cli.search import as_plain, print_nothing
+    from wordreel.cli.search import as_plain, why_nothing
 
     with Library(library, create=False) as opened:
         query = replace(opened.saved.get(name).query, limit=limit)
         results = opened.search(query)
-        files = bool(opened.store.files())
+        nothing = "" if results else why_nothing(opened, query.filters, query.min_confidence)
     if as_json:
         print_json(as_plain(results))
     elif not results:
-        print_nothing(files, query.min_confidence)
+        typer.echo(nothing)
     else:
         print_hits(results)
 

@@ -27,10 +27,11 @@ from wordreel.cli.common import (
 from wordreel.cli.filters import ANY_FILE, FilterOptions
 from wordreel.cli.hit_lines import print_comparison, print_hits
 from wordreel.cli.option_groups import expand_options
-from wordreel.errors import NextStep, WordreelError
+from wordreel.errors import NextStep, QueryError, WordreelError
 
 if TYPE_CHECKING:
     from wordreel.api import Library
+    from wordreel.search.filters import Filters
     from wordreel.search.hits import Hit, Results
 
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 def search(
     library: LibraryOption,
     words: Annotated[
-        str | None,
+        list[str] | None,
         typer.Argument(
             help="What to look for, in your own words; a prompt asks if there are none.", show_default=False
         ),
@@ -101,7 +102,10 @@ def search(
     with paused_collector():
         from wordreel.api import Library
 
-    if words is None and image is None and not as_json and form is None and _at_a_terminal():
+    text = " ".join(words) if words else None
+    if text is None and image is None:
+        if as_json or form is not None or not _at_a_terminal():
+            raise QueryError('say what to look for: `wordreel search "a dog on a beach"`, or --image FILE')
         with Library(library, create=False, index=index) as opened:
             chosen = dict(filters.chosen(), moments=moments, norm=norm, bank=bank, limit=limit)
             _prompt(opened, every, preview, chosen)
@@ -109,7 +113,7 @@ def search(
     from wordreel.search.query import Query
 
     query = Query.build(
-        words,
+        text,
         then=then,
         image=image,
         limit=limit,
@@ -126,7 +130,7 @@ def search(
         _check_preview()
     with paused_collector(), Library(library, create=False, index=index) as opened:
         results = opened.search(query, on_progress=counter("queries of the bank embedded"))
-        files = bool(results or opened.store.files())
+        nothing = "" if results else why_nothing(opened, query.filters, min_confidence)
         listed = None if form is None else opened.export_hits(results, form)
     if results.note and (bank is not None or compare):
         typer.echo(str(results.note), err=True)
@@ -138,7 +142,7 @@ def search(
     elif compare and (results or results.plain):
         print_comparison(results)
     elif not results:
-        print_nothing(files, min_confidence)
+        typer.echo(nothing)
     else:
         print_hits(results, every, _preview_of if preview else None)
     if open_best and results:
@@ -163,6 +167,7 @@ def _at_a_terminal() -> bool:
 def _prompt(library: Library, every: bool, preview: bool, chosen: dict[str, Any]) -> None:
     """Answer one query after another."""
     from wordreel.cli.prompt import ask
+    from wordreel.search.query import Query
 
     last: list[Hit] = []
 
@@ -173,7 +178,7 @@ def _prompt(library: Library, every: bool, preview: bool, chosen: dict[str, Any]
         if results:
             print_hits(results, every, _preview_of if preview else None)
         else:
-            print_nothing(bool(library.store.files()), 0.0)
+            typer.echo(why_nothing(library, Query.build(words, **chosen).filters, 0.0))
 
     def play(rank: int) -> None:
         found = next((hit for hit in last if hit.rank == rank), None)
@@ -215,14 +220,21 @@ def as_plain(results: Results[Hit]) -> Any:
     return {"norm": results.norm, "plain": [asdict(hit) for hit in results.plain], "normalised": hits}
 
 
-def print_nothing(files: bool, min_confidence: float) -> None:
+def why_nothing(library: Library, filters: Filters, min_confidence: float) -> str:
     """Say why there are no hits, and what to do."""
-    if not files:
-        typer.echo("Nothing to show: the library is empty. Add videos: `wordreel add FOLDER`.")
-    elif min_confidence > 0:
-        typer.echo(f"Nothing to show: no hit is {min_confidence:.0%} sure; lower --min-confidence.")
-    else:
-        typer.echo("Nothing to show: no file in the library passes these filters.")
+    from wordreel.search.filters import Filters
+
+    if not library.store.files():
+        return "Nothing to show: the library is empty. Add videos: `wordreel add FOLDER`."
+    if filters.expert is not None and filters.expert not in (known := library.store.expert_names()):
+        there = ", ".join(sorted(known))
+        return f"Nothing to show: no file has features by an expert {filters.expert!r}; there are {there}."
+    inside = Filters(folder=filters.folder).conditions
+    if filters.folder is not None and not library.store.passing_contents(inside):
+        return f"Nothing to show: no file of the library is in {printable(str(filters.folder))}."
+    if min_confidence > 0:
+        return f"Nothing to show: no hit is {min_confidence:.0%} sure; lower --min-confidence."
+    return "Nothing to show: no file in the library passes these filters."
 
 
 def player(hit: Hit) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -16,9 +17,6 @@ from wordreel.errors import NextStep, WordreelError
 if TYPE_CHECKING:
     from wordreel.api import Library
     from wordreel.serve.options import Options
-
-AUTO = "auto"
-MOST_WORKERS = 64
 
 
 def serve(
@@ -49,17 +47,9 @@ def serve(
     name: Annotated[
         list[str] | None, typer.Option(help="Another name of this server, as of a proxy; needs a token.")
     ] = None,
-    search_rate: Annotated[
-        float, typer.Option(min=0.0, help="Searches a second and client; 0 for no limit.")
-    ] = 50.0,
     workers: Annotated[
-        str,
-        typer.Option(
-            metavar="N|auto",
-            help="Processes that search; with 1, the server itself does. auto starts one for each core while "
-            "many search at once.",
-        ),
-    ] = AUTO,
+        int, typer.Option(min=1, max=64, help="Processes that serve; one for each core suits many users.")
+    ] = 1,
     max_upload: Annotated[int, typer.Option(min=1, help="The largest upload, in MiB.")] = 4096,
     certificate: Annotated[Path | None, typer.Option(help="Serve https with this certificate (PEM).")] = None,
     key: Annotated[Path | None, typer.Option(help="The certificate's key (PEM).")] = None,
@@ -81,9 +71,6 @@ def serve(
     from wordreel.serve.access import tokens
     from wordreel.serve.options import Options, is_loopback
 
-    processes = _workers(workers)
-    if processes is not None and processes > 1 and index is not None:
-        raise typer.BadParameter("--workers search the library's own files; leave it out with --index.")
     if new_token and remove_token:
         raise typer.BadParameter("--new-token replaces the token by itself; leave out --remove-token.")
     _check_certificate(certificate, key)
@@ -120,22 +107,12 @@ def serve(
         roots=tuple(Path(os.path.realpath(path)) for path in roots),
         read_only=read_only or opened.store.read_only or opened.is_replica,
         token=token_hash,
-        search_rate=search_rate,
         max_upload=max_upload * 2**20,
-        workers=processes,
+        workers=workers,
         certificate=certificate,
         key=key,
     )
-    _stay(opened, options, open_page, follow)
-
-
-def _workers(text: str) -> int | None:
-    """The number of processes; None for as many as the load needs."""
-    if text == AUTO:
-        return None
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_WORKERS:
-        raise typer.BadParameter(f"--workers is a number from 1 to {MOST_WORKERS} or auto, not {text!r}.")
-    return int(text)
+    _stay(opened, options, open_page, follow, index)
 
 
 def _check_certificate(certificate: Path | None, key: Path | None) -> None:
@@ -160,19 +137,17 @@ def _exit_normally(number: int, frame: FrameType | None) -> None:
     raise SystemExit(0)
 
 
-def _stay(library: Library, options: Options, open_page: bool, follow: str | None) -> None:
+def _stay(library: Library, options: Options, open_page: bool, follow: str | None, index: str | None) -> None:
     """Serve until interrupted."""
     import webbrowser
 
-    from wordreel.serve.app import build_server
     from wordreel.serve.follower import Follower
-    from wordreel.serve.service import Service
+    from wordreel.serve.processes import free_port
 
-    server = build_server(Service(library, options))
-    listening = server.config.bind_socket()  # says why and exits where the address is taken
-    port = listening.getsockname()[1]
+    if options.port == 0:
+        options = replace(options, port=free_port(options.host))
     host = f"[{options.host}]" if ":" in options.host else options.host
-    address = f"{'https' if options.certificate else 'http'}://{host}:{port}/"
+    address = f"{'https' if options.certificate else 'http'}://{host}:{options.port}/"
     signal.signal(signal.SIGTERM, _exit_normally)
     typer.echo(f"{printable(library.path)} at {address} (stop with Ctrl-C)")
     if open_page:
@@ -181,7 +156,18 @@ def _stay(library: Library, options: Options, open_page: bool, follow: str | Non
     if follower is not None:
         follower.start()
     try:
-        server.run([listening])
+        _run(library, options, index)
     finally:
         if follower is not None:
             follower.stop()
+
+
+def _run(library: Library, options: Options, index: str | None) -> None:
+    from wordreel.serve.app import build_server
+    from wordreel.serve.processes import run_processes
+    from wordreel.serve.service import Service
+
+    if options.workers > 1:
+        run_processes(library, index, options)
+    else:
+        build_server(Service(library, options)).run()

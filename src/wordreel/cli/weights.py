@@ -23,13 +23,17 @@ app = typer.Typer(
 
 
 @app.callback()
-def list_weights(context: typer.Context, as_json: JsonOption = False) -> None:
+def weights(context: typer.Context, as_json: JsonOption = False) -> None:
+    if context.invoked_subcommand is None:
+        list_weights(as_json)
+
+
+@app.command("list")
+def list_weights(as_json: JsonOption = False) -> None:
     """List all weights and whether they are installed, and the installed backbones.
 
-    Example: wordreel weights
+    Example: wordreel weights list
     """
-    if context.invoked_subcommand is not None:
-        return
     from wordreel.backbones import installed as backbones
     from wordreel.runtime import registry
     from wordreel.runtime.store import WeightStore

@@ -80,6 +80,12 @@ def unfinished_jobs(store: LibraryStore) -> list[Job]:
     return [_job(row) for row in rows]
 
 
+def last_ended_job(store: LibraryStore) -> int | None:
+    """The id of the job that ended last."""
+    row = store.catalogue.one("SELECT id FROM jobs WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT 1")
+    return row[0] if row else None
+
+
 def claim_job(store: LibraryStore, server: str) -> Job | None:
     """Start the oldest job that nobody runs; None where there is none or another server runs one.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -13,7 +14,7 @@ from wordreel import __version__
 from wordreel.serve import problems
 from wordreel.serve.access.guard import Guard
 from wordreel.serve.access.headers import SecurityHeaders
-from wordreel.serve.answer_cache import ForgetAnswers
+from wordreel.serve.options import Options
 from wordreel.serve.page_files import page_files
 from wordreel.serve.routes import (
     about,
@@ -30,9 +31,9 @@ from wordreel.serve.routes import (
     videos,
 )
 from wordreel.serve.service import Service
-from wordreel.serve.slow_clients import bounded_protocol
 
 KEEP_ALIVE = 15  # seconds
+MAX_REQUESTS = 512  # connections and requests of one process at the same time
 ABOUT = (
     "Find the moment in your videos with words. Every error is "
     '`{"error": {"code", "message", "field", "next_step"}}`; the message says what to do next.'
@@ -65,28 +66,30 @@ def build_app(service: Service) -> ASGIApp:
     for part in (search, videos, media, exports, tags, saved, people, jobs, banks, models, about, login):
         app.include_router(part.router)
     app.mount("/", page_files())
-    guard = Guard(ForgetAnswers(app, service.answers), service.options, service.sessions, service.metrics)
+    guard = Guard(app, service.options, service.sessions, service.metrics)
     app.state.verifier = guard.verifier
     return SecurityHeaders(guard)
 
 
 def build_server(service: Service) -> uvicorn.Server:
     """A uvicorn server for a service, not yet started."""
-    options = service.options
-    config = uvicorn.Config(
-        build_app(service),
-        host=options.host,
-        port=options.port,
-        http=bounded_protocol(),
-        ws="none",
-        lifespan="on",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=5,
-        ssl_certfile=options.certificate,
-        ssl_keyfile=options.key,
-    )
-    return uvicorn.Server(config)
+    return uvicorn.Server(uvicorn.Config(build_app(service), **uvicorn_settings(service.options)))
+
+
+def uvicorn_settings(options: Options) -> dict[str, Any]:
+    """The arguments of uvicorn for these options."""
+    return {
+        "host": options.host,
+        "port": options.port,
+        "ws": "none",
+        "lifespan": "on",
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "limit_concurrency": MAX_REQUESTS,
+        "timeout_keep_alive": KEEP_ALIVE,
+        "timeout_graceful_shutdown": 5,
+        "ssl_certfile": options.certificate,
+        "ssl_keyfile": options.key,
+    }

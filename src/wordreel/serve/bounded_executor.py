@@ -16,25 +16,19 @@ MAX_WAITING = 256  # requests for one executor; more are refused
 
 
 class BoundedExecutor:
-    """A thread pool with a bound on how many calls may wait for it, and for how long.
+    """A thread pool with a bound on how many calls may wait for it, and for how long."""
 
-    `on_load` is called in the event loop, whenever it changes, with how many calls wait or run.
-    """
-
-    def __init__(
-        self, name: str, threads: int, timeout: float, on_load: Callable[[int], None] = lambda calls: None
-    ) -> None:
+    def __init__(self, name: str, threads: int, timeout: float) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._timeout, self._on_load = timeout, on_load
-        self.load = 0
+        self._timeout, self._calls = timeout, 0
 
     async def __call__(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` in a thread; a `Problem` where too many wait or it takes too long."""
-        if self.load >= MAX_WAITING:
+        if self._calls >= MAX_WAITING:
             raise Problem(
                 503, "too_busy", "too many requests at once; try again", headers={"retry-after": "1"}
             )
-        self._change_load(1)
+        self._calls += 1
         try:
             async with asyncio.timeout(self._timeout):
                 return await asyncio.get_running_loop().run_in_executor(
@@ -48,11 +42,7 @@ class BoundedExecutor:
                 headers={"retry-after": "5"},
             ) from None
         finally:
-            self._change_load(-1)
-
-    def _change_load(self, by: int) -> None:
-        self.load += by
-        self._on_load(self.load)
+            self._calls -= 1
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

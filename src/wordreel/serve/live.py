@@ -37,7 +37,6 @@ class LiveState:
     problem: WordreelError | Problem | None = None
     missing: int = 0
     outdated: WordreelError | None = None
-    version: tuple[int, int] = (0, 0)  # how often the library was opened, and banks changed since the start
     _values: LRUCache[tuple[str, ...], object] = field(default_factory=lambda: LRUCache(CACHED))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -73,10 +72,7 @@ class LiveSearcher:
         self._read_only, self._index_server = read_only, index_server
         self._lock = threading.Lock()
         self._version_opened: object = None
-        self._opened = self._banks = 0
         self.opened_at = 0.0
-        self.on_change: Callable[[LiveState], None] = lambda state: None
-        """Called with each new state."""
         self.now: LiveState = self.reopen()
 
     def reopen(self) -> LiveState:
@@ -89,14 +85,12 @@ class LiveSearcher:
             )
             missing = len(embedding_cache(self._store, model).missing())
             problem, outdated = self._problem(searcher, missing), outdated_error(self._store, model)
-            self._opened += 1
-            state = LiveState(searcher, problem, missing, outdated, (self._opened, self._banks))
+            state = LiveState(searcher, problem, missing, outdated)
             if state.problem is None and len(searcher):
                 # So that the first search does not wait for the bank, nor for what a model loads lazily.
                 searcher.search(Query("anything", limit=1))
             self.now = state
             self.opened_at = time.monotonic()
-        self.on_change(state)
         return state
 
     def changed(self) -> bool:
@@ -109,11 +103,8 @@ class LiveSearcher:
     def banks_changed(self) -> None:
         """Choose scorings again: the banks have changed, the videos have not."""
         with self._lock:
-            now, self._banks = self.now, self._banks + 1
-            version = (self._opened, self._banks)
-            state = LiveState(now.searcher.with_new_banks(), now.problem, now.missing, now.outdated, version)
-            self.now = state
-        self.on_change(state)
+            now = self.now
+            self.now = LiveState(now.searcher.with_new_banks(), now.problem, now.missing, now.outdated)
 
     def _version(self, model: Model) -> object:
         return self._store.data_version(), read_manifest(embedding_cache(self._store, model).folder)

@@ -12,7 +12,7 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class Options:
-    """Rates are per client and second; 0 is no limit."""
+    """What `wordreel serve` was started with."""
 
     host: str = "127.0.0.1"
     port: int = 8010
@@ -20,13 +20,13 @@ class Options:
     roots: tuple[Path, ...] = ()  # folders from which files may be added
     read_only: bool = False
     token: str | None = None  # its salted hash; None: no login
-    search_rate: float = 50.0
     max_upload: int = 4 * 2**30  # bytes
     max_json: int = 16 * 2**20
     certificate: Path | None = None  # with its key: serve https
     key: Path | None = None
-    workers: int | None = 1  # processes that search; 1 is the server itself, None as many as the load needs
-    timeout: float = 30.0  # seconds: for a request to arrive, a search to answer, a reader to read
+    workers: int = 1  # processes that serve
+    scratch: Path | None = None  # the folder that they share; None: the one process makes its own
+    timeout: float = 30.0  # seconds for a search to answer
 
     @property
     def loopback(self) -> bool:

@@ -28,16 +28,23 @@ class QueryLog:
         self._lock = threading.Lock()
         self._typing: dict[str, tuple[str, float]] = {}
         self._settled: list[str] = []
-        self.on = store.setting(SWITCH) == "1"
-        self.bank = store.setting(BANK) or "asked"
+
+    @property
+    def on(self) -> bool:
+        """Whether queries are logged; another process of the server may have changed it."""
+        return self._store.setting(SWITCH) == "1"
+
+    @property
+    def bank(self) -> str:
+        """The bank that they are logged into."""
+        return self._store.setting(BANK) or "asked"
 
     def set(self, on: bool, bank: str) -> None:
         """Turn the log on or off; turning it off drops the queries that are not saved yet."""
         self._store.set_setting(SWITCH, "1" if on else "0")
         self._store.set_setting(BANK, bank)
-        with self._lock:
-            self.on, self.bank = on, bank
-            if not on:
+        if not on:
+            with self._lock:
                 self._typing.clear()
                 self._settled.clear()
 
@@ -59,12 +66,13 @@ class QueryLog:
             for client in late:
                 self._settle(self._typing.pop(client)[0])
             texts, self._settled = self._settled, []
-        if not texts:
+        if not texts or not self.on:
             return 0
+        bank = self.bank
         try:
-            if any(row.name == self.bank for row in banks.list_banks(self._store)):
-                return banks.add_queries(self._store, self.bank, texts, SOURCE)
-            return len(banks.create_bank(self._store, self.bank, texts, SOURCE))
+            if any(row.name == bank for row in banks.list_banks(self._store)):
+                return banks.add_queries(self._store, bank, texts, SOURCE)
+            return len(banks.create_bank(self._store, bank, texts, SOURCE))
         except NOT_WRITABLE:
             with self._lock:
                 self._settled = [*texts, *self._settled][:MOST]

@@ -181,10 +181,9 @@ class HitModel(BaseModel):
 
 
 class TimingModel(BaseModel):
-    """`search_ms` holds the time spent waiting for a free thread, which is `queue_ms`."""
+    """Milliseconds: waiting for a free thread, and all together."""
 
-    search_ms: float
-    queue_ms: float = 0.0
+    queue_ms: float
     total_ms: float
 
 

@@ -22,13 +22,13 @@ from wordreel.library.uploads import delete_upload_name, save_upload_name
 from wordreel.media.types import MediaInfo
 from wordreel.serve.display import safe_name
 from wordreel.serve.problems import Problem, problem_of, read_only, too_large
+from wordreel.serve.scratch import MEMORY
 
 FOLDER = "uploads"
 QUERIES = "asked"  # below the cache: uploads that are only queries
 PASSING = "passing-"  # how files start that are being written
 ABANDONED_AFTER = 3600.0  # seconds without a write
 MAX_QUERIES = 50
-MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory
 MAX_MEMORY_QUERIES, MAX_MEMORY_BYTES = 8, 64 * 2**20  # of a read-only server; bytes of each
 CHECK_EVERY = 64 * 2**20  # bytes between two checks of the free disk space
 SPARE = 2**30  # bytes of disk space that stay free
@@ -54,18 +54,12 @@ class StoredUpload:
 class Uploads:
     """`<library>/uploads/<sha256>` for files to add, `<library>/cache/asked/<sha256>` for queries."""
 
-    def __init__(self, store: LibraryStore, fence: Prober, read_only: bool = False) -> None:
-        self._store, self._fence, self._read_only = store, fence, read_only
+    def __init__(self, store: LibraryStore, fence: Prober, scratch: Path | None = None) -> None:
+        """A read-only server, which writes nothing to the library, gives the folder for queries."""
+        self._store, self._fence, self._read_only = store, fence, scratch is not None
         self.folder = store.path / FOLDER
-        self.queries = store.cache / QUERIES
-        if read_only:  # nothing is written to the library: queries stay in memory
-            self.queries = MEMORY / f"wordreel-{os.getpid()}-{secrets.token_hex(8)}"
-        self._max_queries = MAX_MEMORY_QUERIES if read_only else MAX_QUERIES
-
-    def close(self) -> None:
-        """Delete the queries that were held in memory."""
-        if self._read_only:
-            shutil.rmtree(self.queries, ignore_errors=True)
+        self.queries = (scratch or store.cache) / QUERIES
+        self._max_queries = MAX_MEMORY_QUERIES if self._read_only else MAX_QUERIES
 
     async def take(self, chunks: AsyncIterator[bytes], name: str, add: bool) -> StoredUpload:
         """Write the bytes as they arrive, probe them, and store the file or delete it."""

@@ -127,9 +127,7 @@ def http_session(folder: Path) -> Session:
     fence.close = lambda: None  # type: ignore[attr-defined]
     fence.run = no_pictures  # type: ignore[attr-defined]
     library = Library(folder / "library", model=ColourModel())
-    options = Options(
-        port=0, roots=(films,), search_rate=0.0, timeout=20.0, max_json=1 << 16, max_upload=1 << 20
-    )
+    options = Options(port=0, roots=(films,), timeout=20.0, max_json=1 << 16, max_upload=1 << 20)
     service = Service(
         library,
         options,

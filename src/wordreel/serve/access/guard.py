@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
 import re
 import time
-from collections import Counter
 from urllib.parse import urlsplit
 
 import anyio.to_thread
@@ -14,36 +11,26 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wordreel.serve.access.disconnect import run_until_disconnect
-from wordreel.serve.access.limits import LimitedBody, TokenBuckets
 from wordreel.serve.access.sessions import COOKIE, Sessions
 from wordreel.serve.access.tokens import TokenVerifier
 from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
 from wordreel.serve.problems import Problem, read_only, too_large
-from wordreel.serve.slow_clients import abort_connection
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 OPEN = ("/healthz", "/api/login", "/api/openapi.json")  # without login
 UPLOADS = "/api/uploads"
 READ_ONLY_POSTS = re.compile(r"/api/(search|login|logout|uploads|videos/[^/]+/captions)")
 """What a read-only server accepts: queries, sessions, and uploads, where all but queries are refused."""
-SEARCHES = ("/api/search", "/api/compare", "/api/export")
-LOGIN_RATE, LOGIN_BURST = 0.2, 5.0
-MAX_REQUESTS, MAX_REQUESTS_PER_CLIENT = 512, 384  # at the same time
-CLIENT_CLOSED = 499  # counted, never sent: the client closed its connection before the response began
 MARK = "x-wordreel"
 
 
 class Guard:
-    """Hosts, origins, login, read-only, rates and sizes; then the application."""
+    """Hosts, origins, login, read-only and sizes; then the application."""
 
     def __init__(self, app: ASGIApp, options: Options, sessions: Sessions, metrics: Metrics) -> None:
         self._app, self._options, self._sessions, self._metrics = app, options, sessions, metrics
         self.verifier = None if options.token is None else TokenVerifier(options.token)
-        self._active = Counter[str]()  # requests that are being answered, by client
-        self._logins = TokenBuckets(LOGIN_RATE, LOGIN_BURST)
-        self._searches = TokenBuckets(options.search_rate, 4 * options.search_rate)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -52,11 +39,9 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        client = scope["client"][0] if scope.get("client") else "local"
-        scope.setdefault("state", {})["client"] = client
+        scope.setdefault("state", {})["client"] = scope["client"][0] if scope.get("client") else "local"
         began = time.perf_counter()
         status, started = 500, False
-        self._active[client] += 1
         inner = scope
         if scope["method"] == "HEAD" and not scope["path"].startswith("/media/"):
             inner = {**scope, "method": "GET"}  # the server sends the head only
@@ -65,54 +50,35 @@ class Guard:
             nonlocal status, started
             if message["type"] == "http.response.start":
                 status, started = message["status"], True
-            try:
-                async with asyncio.timeout(self._options.timeout):  # for the client to read what came before
-                    await send(message)
-            except TimeoutError:
-                abort_connection(scope)
+            await send(message)
 
         try:
-            self._check_busy(client)
-            body = await self._check(scope, receive, client)
-            await run_until_disconnect(self._app, inner, body, noted)
-            if not started:
-                status = CLIENT_CLOSED
+            most = await self._check(scope)
+            await self._app(inner, limited_body(receive, most), noted)
         except Problem as problem:
             if started:
                 raise
             self._metrics.refused.labels(problem.code).inc()
             await problem.response()(scope, receive, noted)
         finally:
-            self._active[client] -= 1
-            if not self._active[client]:
-                del self._active[client]
             route = getattr(inner.get("route"), "path", "other")
             self._metrics.requests.labels(route, _method(scope), str(status)).inc()
             self._metrics.request_seconds.labels(route).observe(time.perf_counter() - began)
 
-    async def _check(self, scope: Scope, receive: Receive, client: str) -> Receive:
-        """The body to read on with; raises a `Problem` where the request is refused."""
+    async def _check(self, scope: Scope) -> int:
+        """How large the body may be; raises a `Problem` where the request is refused."""
         headers, path, method = Headers(scope=scope), str(scope["path"]), str(scope["method"])
         self._check_host(headers)
         self._check_origin(headers, path, method)
-        await self._check_login(headers, path, method, client)
+        await self._check_login(headers, path, method)
         if method not in SAFE:
             self._check_change(path, method, headers)
-        if path == "/api/login":
-            self._slow_down(self._logins, client)
-        elif path in SEARCHES or path.endswith(("/match", "/like", "/captions")):
-            self._slow_down(self._searches, client)
         most = self._options.max_upload if path == UPLOADS else self._options.max_json
         if not headers.get("content-length", "0").isdecimal():
             raise Problem(400, "bad_request", "Content-Length is not a number")
         if int(headers.get("content-length", "0")) > most:
             raise too_large(most)
-        return LimitedBody(receive, most, self._options.timeout)
-
-    def _check_busy(self, client: str) -> None:
-        if self._active.total() > MAX_REQUESTS or self._active[client] > MAX_REQUESTS_PER_CLIENT:
-            headers = {"retry-after": "1", "connection": "close"}
-            raise Problem(503, "too_busy", "too many requests at once; try again", headers=headers)
+        return most
 
     def _check_host(self, headers: Headers) -> None:
         if len(headers.getlist("host")) > 1:
@@ -136,15 +102,14 @@ class Guard:
         if site == "none" and method not in SAFE:
             raise Problem(403, "foreign_origin", "only the page itself may change something")
 
-    async def _check_login(self, headers: Headers, path: str, method: str, client: str) -> None:
+    async def _check_login(self, headers: Headers, path: str, method: str) -> None:
         browser = "origin" in headers or "sec-fetch-site" in headers
         if self.verifier is not None and needs_login(path):
             scheme, _, token = headers.get("authorization", "").partition(" ")
             if scheme.lower() == "bearer":
-                if not self.verifier.is_cached(token):
-                    self._slow_down(self._logins, client)
-                    if not await anyio.to_thread.run_sync(self.verifier.verify, token):
-                        raise Problem(401, "wrong_token", "that is not the token of this server")
+                known = self.verifier.is_cached(token)
+                if not known and not await anyio.to_thread.run_sync(self.verifier.verify, token):
+                    raise Problem(401, "wrong_token", "that is not the token of this server")
                 return
             cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
             if not self._sessions.valid(cookie):
@@ -166,11 +131,20 @@ class Guard:
         if has_body and path != UPLOADS and kind != "application/json":
             raise Problem(415, "wrong_type", "send the body as application/json")
 
-    def _slow_down(self, buckets: TokenBuckets, client: str) -> None:
-        waits = buckets.wait(client)
-        if waits > 0:
-            after = {"retry-after": str(math.ceil(waits))}
-            raise Problem(429, "too_many_requests", f"too fast; try again in {waits:.1f} s", headers=after)
+
+def limited_body(receive: Receive, most: int) -> Receive:
+    """`receive`, which refuses a body of more than so many bytes while it arrives."""
+    size = 0
+
+    async def limited() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > most:
+            raise too_large(most)
+        return message
+
+    return limited
 
 
 def needs_login(path: str) -> bool:

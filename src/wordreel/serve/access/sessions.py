@@ -1,45 +1,43 @@
-"""Login sessions, in memory: a restart logs everybody out."""
+"""Login sessions: one empty file for each, in the folder that the server's processes share.
+
+A restart logs everybody out.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 
 COOKIE = "wordreel"
 LASTS = 30 * 86400.0  # seconds
-MOST = 1000
 
 
 class Sessions:
     """Sessions by the hash of what stands in the cookie."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._until: OrderedDict[bytes, float] = OrderedDict()
+    def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
+        self._folder, self._now = folder, now
+        folder.mkdir(mode=0o700, exist_ok=True)
 
     def open(self) -> str:
-        """A new session; the oldest goes where there are too many."""
+        """Return the cookie of a new session."""
         cookie = secrets.token_urlsafe(32)
-        self._until[_hash(cookie)] = self._now() + LASTS
-        while len(self._until) > MOST:
-            self._until.popitem(last=False)
+        self._file(cookie).touch()
         return cookie
 
     def valid(self, cookie: str) -> bool:
         """Looking a hash up tells nothing about the cookie through the time it takes."""
-        key = _hash(cookie)
-        until = self._until.get(key)
-        if until is not None and until <= self._now():
-            self._until.pop(key, None)
+        try:
+            opened = self._file(cookie).stat().st_mtime
+        except FileNotFoundError:
             return False
-        return until is not None
+        return self._now() - opened < LASTS
 
     def close(self, cookie: str) -> None:
-        self._until.pop(_hash(cookie), None)
+        self._file(cookie).unlink(missing_ok=True)
 
-
-def _hash(cookie: str) -> bytes:
-    return hashlib.sha256(cookie.encode("utf-8", "replace")).digest()
+    def _file(self, cookie: str) -> Path:
+        return self._folder / hashlib.sha256(cookie.encode("utf-8", "replace")).hexdigest()

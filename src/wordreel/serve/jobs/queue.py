@@ -20,11 +20,14 @@ from wordreel.library import jobs as table
 from wordreel.library.jobs import Job
 from wordreel.library.store import LibraryStore
 from wordreel.serve.problems import INTERNAL, Problem, page_message
+from wordreel.serve.scratch import JobSignals
 
 log = logging.getLogger("wordreel.serve")
 
 SAVE_EVERY = 1.0  # seconds between two writes of a job's progress
 RENEW_EVERY = 1.0  # seconds between two renewals of the claim of a running job
+LOOK_EVERY = 0.1  # seconds between two looks at whether a running job has to give way
+GIVE_WAY_SECONDS = 10.0  # until a request that writes no longer waits for a thorough pass to stop
 MAX_WAITING = 100
 
 ReportProgress = Callable[[dict[str, Any]], None]
@@ -49,19 +52,18 @@ class JobQueue:
         self,
         store: LibraryStore,
         runner: JobRunner,
+        signals: JobSignals,
         on_progress: Callable[[Job], None] = lambda job: None,
         on_end: Callable[[Job], None] = lambda job: None,
     ) -> None:
         self._store, self._runner, self._on_progress, self._on_end = store, runner, on_progress, on_end
+        self.signals = signals
         self._wake = threading.Condition()
         self._current: Job | None = None
         self._stop = threading.Event()
         self._cancelled = False
         self._closing = False
-        self.paused = False
-        self._writers = 0  # that wait for the running job, or write themselves
         self.server = f"{os.getpid()}-{secrets.token_hex(8)}"  # who claims the jobs
-        self._left_alone: int | None = None
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
 
     def start(self) -> None:
@@ -84,9 +86,6 @@ class JobQueue:
                     429, "too_many_jobs", f"{MAX_WAITING} tasks are waiting; try again when some are done"
                 )
             job = table.add_job(self._store, kind, title, request)
-            running = self._current
-            if running is not None and running.kind == table.THOROUGH and kind != table.THOROUGH:
-                self._stop.set()  # it resumes after this one
             self._wake.notify_all()
         return job
 
@@ -96,17 +95,13 @@ class JobQueue:
 
         Any other job goes on, and keeps the library to itself.
         """
-        with self._wake:
-            self._writers += 1
-            while self._current is not None and self._current.kind == table.THOROUGH and not self._closing:
-                self._stop.set()
-                self._wake.wait(1.0)
-        try:
+
+        def runs() -> bool:
+            job = self.running()
+            return job is not None and job.kind == table.THOROUGH
+
+        with self.signals.writing(runs, GIVE_WAY_SECONDS):
             yield
-        finally:
-            with self._wake:
-                self._writers -= 1
-                self._wake.notify_all()
 
     def get(self, number: int) -> Job:
         """A job as it is now; raises a `Problem` where there is none."""
@@ -142,10 +137,8 @@ class JobQueue:
 
     def pause(self, paused: bool) -> None:
         """Let no job run until it is resumed; the running one stops and waits with the others."""
+        self.signals.paused = paused
         with self._wake:
-            self.paused = paused
-            if paused and self._current is not None:
-                self._stop.set()
             self._wake.notify_all()
 
     def waiting(self) -> int:
@@ -170,30 +163,37 @@ class JobQueue:
             self._run_job(job)
 
     def _next(self) -> Job | None:
-        """Claim the next job; say which one is left to another server."""
-        if self.paused or self._writers or not self.waiting():
+        """Claim the next job, unless another server runs one."""
+        if self.signals.paused or self.signals.writers or not self.waiting():
             return None
-        other = table.job_of_another_server(self._store, self.server)
-        if other is None:
-            self._left_alone = None
-            return table.claim_job(self._store, self.server)
-        if other != self._left_alone:
-            self._left_alone = other
-            log.warning(
-                "another server of this library runs job %d; this one runs no jobs until it has ended", other
-            )
-        return None
+        return table.claim_job(self._store, self.server)
 
     def _keep_claim(self, job: Job, ended: threading.Event) -> None:
-        """Renew the claim of a running job; stop the job where it was cancelled at another server."""
-        while not ended.wait(RENEW_EVERY):
+        """Renew the claim of a running job; stop the job where it was cancelled, or has to give way."""
+        renewed = time.monotonic()
+        while not ended.wait(LOOK_EVERY):
             try:
+                if self._gives_way(job):
+                    self._stop.set()
+                if time.monotonic() - renewed < RENEW_EVERY:
+                    continue
+                renewed = time.monotonic()
                 if not table.renew_claim(self._store, job.id, self.server):
                     self._cancelled = table.is_claimed_by(self._store, job.id, self.server)
                     self._stop.set()
                     return
             except WordreelError as error:
                 log.warning("the claim of job %d is not renewed: %s", job.id, error)
+
+    def _gives_way(self, job: Job) -> bool:
+        """Whether a running job has to stop for now: it resumes later."""
+        if self.signals.paused:
+            return True
+        if job.kind != table.THOROUGH:
+            return False
+        return self.signals.writers or any(
+            other.kind != table.THOROUGH for other in table.unfinished_jobs(self._store)
+        )
 
     def _run_job(self, job: Job) -> None:
         saved_at = 0.0

@@ -33,7 +33,7 @@ async def health() -> OkResponse:
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(service: Served) -> Response:
     """Counters and histograms for Prometheus."""
-    text = await service.search_pool(service.metrics.text)
+    text = await service.search_pool(service.metrics_text)
     return Response(text, headers={"content-type": CONTENT_TYPE})
 
 

@@ -17,13 +17,12 @@ from starlette.responses import StreamingResponse
 from wordreel.media.clip_file import TOLERANCE
 from wordreel.media.cut_report import CutReport, CutStopped, Watch
 from wordreel.media.cut_request import CutRequest
-from wordreel.search.hit_lists.formats import FORMATS, write_hits
+from wordreel.search.hit_lists.formats import FORMATS
 from wordreel.serve import search_handlers
 from wordreel.serve.display import display_name, safe_name
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import ContentPath, Served, client_of, errors
 from wordreel.serve.schemas import RequestModel, SearchParameters, Seconds
-from wordreel.serve.search_answer import check_stored
 from wordreel.serve.service import Service
 
 router = APIRouter(tags=["exports"])
@@ -32,6 +31,7 @@ LONGEST_CLIP = 600.0  # seconds
 LARGEST_CLIP = 2**30  # bytes
 ENDINGS = {"mp4": (".mp4", "video/mp4", "mp4"), "mkv": (".mkv", "video/x-matroska", "matroska")}
 BLOCK = 1 << 18
+LOOK_EVERY = 0.5  # seconds between two looks at whether the client still waits
 
 
 class ExportParameters(SearchParameters):
@@ -63,22 +63,15 @@ async def export(
     parameters: Annotated[ExportParameters, Query()], service: Served, request: Request
 ) -> Response:
     """The hits of a search as a list for a spreadsheet, an editor or a player. Paths are the server's."""
-    search = parameters.request()
-    query = search_handlers.query_of(service, search)
-    if query.offset == 0:
-        for text in query.wanted:
-            service.query_log.record(client_of(request), text)
+    query, client = search_handlers.query_of(parameters.request()), client_of(request)
 
     def work() -> bytes:
-        searcher = service.live.now.check()
-        if search.like is not None:
-            check_stored(service.store, search.like.content)
-        hits = searcher.search(query).hits
-        return write_hits(service.store, hits, parameters.format).encode()
+        hits = search_handlers.find(service, query, client)
+        return service.library.export_hits(hits, parameters.format).encode()
 
-    pool = service.analysis_pool if query.image is not None else service.search_pool
     form = FORMATS[parameters.format]
     headers = {"content-disposition": attachment(f"hits{form.ending}")}
+    pool = search_handlers.pool_of(service, query)
     return Response(await pool(work), media_type=form.media_type, headers=headers)
 
 
@@ -95,7 +88,7 @@ async def export(
     },
 )
 async def clip(
-    content: ContentPath, parameters: Annotated[ClipParameters, Query()], service: Served
+    content: ContentPath, parameters: Annotated[ClipParameters, Query()], service: Served, request: Request
 ) -> Response:
     """A moment as a file of its own. Nothing is encoded if a key frame is near enough.
 
@@ -107,20 +100,24 @@ async def clip(
         raise Problem(404, "not_found", "there is no such file in the library (any more)")
     end = min(parameters.end, info.duration) if info.duration > parameters.start else parameters.end
     ending, kind, container = ENDINGS[parameters.format]
-    request = CutRequest(parameters.start, end, parameters.tolerance, container, parameters.playable)
+    wanted = CutRequest(parameters.start, end, parameters.tolerance, container, parameters.playable)
     gone = threading.Event()
     target = tempfile.TemporaryFile(prefix="wordreel-clip-")  # noqa: SIM115 - the response closes it
 
     def work() -> CutReport:
         watch = Watch(LARGEST_CLIP, gone.is_set)
         try:
-            return service.fence.cut(service.files.path(content), request, target.fileno(), watch)
+            return service.fence.cut(service.files.path(content), wanted, target.fileno(), watch)
         except BaseException:
             target.close()
             raise
 
     try:
-        report = await service.clip_pool(work)
+        cutting = asyncio.ensure_future(service.clip_pool(work))
+        while not (await asyncio.wait([cutting], timeout=LOOK_EVERY))[0]:
+            if await request.is_disconnected():
+                gone.set()
+        report = await cutting
     except (asyncio.CancelledError, Problem):
         gone.set()  # a cut that nobody waits for ends with its next piece
         raise

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as InPath
+from starlette.datastructures import UploadFile
 from starlette.responses import StreamingResponse
 
 from wordreel.library.jobs import Job
@@ -18,7 +19,6 @@ from wordreel.library.uploads import upload_names
 from wordreel.serve import schemas
 from wordreel.serve.display import display_path
 from wordreel.serve.folders import allowed_path, list_folder
-from wordreel.serve.multipart import FormFile
 from wordreel.serve.problems import Problem, read_only
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.schemas import JobResponse
@@ -40,6 +40,7 @@ JobId = Annotated[int, InPath(ge=1, le=2**62)]
 LOOK_EVERY = 0.25  # seconds
 HEARTBEAT = 15.0  # seconds without news after which a sign of life is sent
 MAX_LISTENERS = 64
+CHUNK = 2**20  # bytes
 BODY = {"schema": {"type": "string", "format": "binary"}}
 FORM = {"schema": {"type": "object", "required": ["file"], "properties": {"file": BODY["schema"]}}}
 EVENT = {
@@ -115,9 +116,11 @@ async def upload(
     if purpose == "add" and service.options.read_only:
         raise read_only()
     if request.headers.get("content-type", "").lower().startswith("multipart/"):
-        form = FormFile(request.stream(), request.headers["content-type"])
-        await form.open()
-        arrived = await service.uploads.take(form.blocks(), name or form.filename, purpose == "add")
+        async with request.form(max_files=1) as form:
+            file = form.get("file")
+            if not isinstance(file, UploadFile):
+                raise Problem(422, "invalid", "the form has no file; send one in the field `file`", "file")
+            arrived = await service.uploads.take(_chunks(file), name or file.filename or "", purpose == "add")
     else:
         arrived = await service.uploads.take(request.stream(), name, purpose == "add")
     job = None
@@ -138,11 +141,16 @@ async def upload(
     )
 
 
+async def _chunks(file: UploadFile) -> AsyncIterator[bytes]:
+    while chunk := await file.read(CHUNK):
+        yield chunk
+
+
 @router.get("/api/jobs", response_model=JobsResponse, responses=errors())
 async def jobs(service: Served) -> JobsResponse:
     """The latest jobs, newest first."""
     latest = await asyncio.to_thread(service.jobs.latest)
-    return JobsResponse(jobs=[job_model(job) for job in latest], paused=service.jobs.paused)
+    return JobsResponse(jobs=[job_model(job) for job in latest], paused=service.jobs.signals.paused)
 
 
 @router.put("/api/jobs", response_model=JobsResponse, responses=errors())

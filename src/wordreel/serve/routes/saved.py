@@ -15,7 +15,7 @@ from wordreel.serve.problems import Problem
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.schemas import SearchRequest
 from wordreel.serve.schemas_library import OkResponse
-from wordreel.serve.search_answer import as_written
+from wordreel.serve.search_handlers import query_of
 
 router = APIRouter(tags=["saved"])
 
@@ -42,7 +42,7 @@ async def saved(service: Served) -> SavedResponse:
 @router.put("/api/saved/{name}", response_model=SavedModel, responses=errors(409))
 async def save(name: Name, body: SearchRequest, service: Served) -> SavedModel:
     """Save a search under a name, or replace the one of that name. Its limit and offset are not saved."""
-    made = await asyncio.to_thread(service.library.saved.save, name, as_written(body), True)
+    made = await asyncio.to_thread(service.library.saved.save, name, query_of(body), True)
     return _model(made)
 
 

@@ -11,7 +11,6 @@ from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.examples import example_queries
 from wordreel.library import banks as bank_store
 from wordreel.serve import search_handlers
-from wordreel.serve.query_parameters import QueryModelRoute
 from wordreel.serve.routes import Served, client_of, errors
 from wordreel.serve.schemas import (
     CompareResponse,
@@ -25,7 +24,7 @@ from wordreel.serve.schemas import (
 from wordreel.serve.schemas_library import ExamplesResponse
 from wordreel.serve.service import Service
 
-router = APIRouter(tags=["search"], route_class=QueryModelRoute)
+router = APIRouter(tags=["search"])
 
 
 class CompareParameters(FilterFields, RankFields):
@@ -51,12 +50,14 @@ async def search_post(body: SearchRequest, service: Served, request: Request) ->
 
 @router.get("/api/compare", response_model=CompareResponse, responses=errors(409))
 async def compare(
-    parameters: Annotated[CompareParameters, Query()], service: Served, request: Request
+    parameters: Annotated[CompareParameters, Query()], service: Served, http_request: Request
 ) -> Response:
     """The same question ranked plainly and with a query bank, side by side."""
-    query = search_handlers.query_of(service, SearchRequest.model_construct(**parameters.model_dump()))
+    request = SearchRequest.model_construct(**parameters.model_dump())
     timer = search_handlers.RequestTimer()
-    return _json(await service.search_pool(search_handlers.compare, service, query, timer))
+    return _json(
+        await service.search_pool(search_handlers.compare, service, request, client_of(http_request), timer)
+    )
 
 
 @router.get("/api/examples", response_model=ExamplesResponse, responses=errors())
@@ -78,15 +79,10 @@ def _examples(service: Service) -> list[str]:
     )
 
 
-async def _search(service: Service, search_request: SearchRequest, request: Request) -> Response:
+async def _search(service: Service, body: SearchRequest, request: Request) -> Response:
+    pool = search_handlers.pool_of(service, search_handlers.query_of(body))
     timer = search_handlers.RequestTimer()
-    query = search_handlers.query_of(service, search_request)
-    if query.offset == 0:
-        for text in query.wanted:
-            service.query_log.record(client_of(request), text)
-    # A picture is decoded and analysed first: that belongs to the slow work.
-    pool = service.analysis_pool if query.image is not None else service.search_pool
-    return _json(await pool(search_handlers.search, service, search_request, query, timer))
+    return _json(await pool(search_handlers.search, service, body, client_of(request), timer))
 
 
 def _json(body: bytes) -> Response:

@@ -18,7 +18,7 @@ from wordreel.search.caption import rank_captions as rank
 from wordreel.search.describe import describe
 from wordreel.search.query_terms import resolve_terms
 from wordreel.serve.display import display_name, display_path, media_url, preview_url, thumb_url
-from wordreel.serve.hit_json import hit_objects, reason_objects
+from wordreel.serve.hit_json import reason_objects
 from wordreel.serve.live import LiveState
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import ContentPath, Served, errors
@@ -38,8 +38,7 @@ from wordreel.serve.schemas_library import (
     VideosResponse,
     VideoSummary,
 )
-from wordreel.serve.search_answer import check_stored, filters_of, moment_of
-from wordreel.serve.search_handlers import RequestTimer
+from wordreel.serve.search_handlers import RequestTimer, check_stored, filters_of, hits_json, moment_of
 from wordreel.serve.service import Service
 
 router = APIRouter(tags=["videos"])
@@ -99,12 +98,12 @@ async def like(
     timer = RequestTimer()
 
     def work() -> LikeResponse:
-        timer.queue = timer.lap()
-        searcher = service.live.now.searcher
-        check_stored(service.store, content)
+        timer.leave_queue()
+        check_stored(service, content)
         moment = moment_of(content, parameters.start, parameters.end)
         query = queries.Query(like=moment, limit=parameters.limit, filters=filters_of(parameters))
-        hits = hit_objects(searcher, searcher.search(query).hits, None, service.uploaded)
+        results = service.library.search(query)
+        hits = hits_json(service, results.hits, results)
         return LikeResponse.model_validate({"hits": hits, "took": timer.finish(service)})
 
     return await service.search_pool(work)
@@ -127,7 +126,7 @@ async def rank_captions(content: ContentPath, body: CaptionsRequest, service: Se
 
     def work() -> RankedCaptions:
         searcher = service.live.now.searcher
-        check_stored(service.store, content)
+        check_stored(service, content)
         video = searcher.encode_video(moment_of(content))
         ranked = rank(searcher, video, body.captions, body.limit, body.norm, body.beta)
         captions = [{**vars(one), "why": reason_objects(one.why)} for one in ranked]

@@ -45,7 +45,7 @@ test-reference: $(REFERENCE)/.ready
 # WORDREEL_TEST_VIDEOS=FOLDER adds real videos.
 test-ray: $(RAY)/.ready
 	$(RAY)/bin/wordreel weights fetch
-	$(RAY)/bin/python -m pytest -m slow tests/scale tests/library/test_track_objects.py tests/cli/test_train_faults.py
+	$(RAY)/bin/python -m pytest -m slow tests/workers tests/catalogue/test_track_objects.py tests/cli/test_train_faults.py
 
 # A real PostgreSQL and a real Milvus on this machine, killed and restarted, in an environment of its own.
 test-servers: $(SERVERS)/.ready

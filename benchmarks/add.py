@@ -42,9 +42,9 @@ def cpu_seconds() -> float:
 
 def add_once(folder: Path, library: Path) -> dict[str, Any]:
     """Add a folder with whatever checkout this process has imported, and store the tracks beside it."""
+    from wordreel.catalogue.store import LibraryStore
     from wordreel.experts import registry
-    from wordreel.library import LibraryStore, add
-    from wordreel.library.ingest import default_jobs
+    from wordreel.ingest.add import add, default_jobs
     from wordreel.media import Fence
     from wordreel.runtime.sessions import shared_by
 
@@ -147,10 +147,10 @@ def words_in_common(ours: dict[str, list[str]], theirs: dict[str, list[str]]) ->
 
 def profile(files: list[Path]) -> tuple[float, dict[str, dict[str, float]]]:
     """The seconds of media, and processor and wall seconds of each stage alone, one thread a network."""
+    from wordreel.catalogue.tracks.track_files import encode
     from wordreel.experts import ocr_reader, registry
-    from wordreel.library.expert_runner import ExpertLane, ExpertRunner
-    from wordreel.library.extract import content_hash
-    from wordreel.library.tracks import encode
+    from wordreel.ingest.expert_runner import ExpertLane, ExpertRunner
+    from wordreel.ingest.extract import content_hash
     from wordreel.media import Fence
     from wordreel.media.types import FrameNeed
     from wordreel.runtime.sessions import shared_by

@@ -19,11 +19,11 @@ from pathlib import Path
 import av
 import numpy as np
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.demo.audio import speak
 from wordreel.demo.film import HEIGHT, RATE, WIDTH, title_card, write_film
 from wordreel.experts import registry
-from wordreel.library import LibraryStore, add
-from wordreel.library.ingest import default_jobs
+from wordreel.ingest.add import add, default_jobs
 from wordreel.media import Fence
 from wordreel.runtime.sessions import shared_by
 from wordreel.runtime.store import WeightStore

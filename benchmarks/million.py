@@ -37,10 +37,10 @@ from wordreel.banks.choose_scoring import choose_scoring, method_for
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.fitted_states import fit_all
 from wordreel.banks.search_index import build_index
+from wordreel.catalogue.banks import create_bank, list_banks, read_bank
 from wordreel.index.base import Correction
 from wordreel.index.exact import ExactIndex
 from wordreel.lab.plots.charts import Series, line_chart
-from wordreel.library.banks import create_bank, list_banks, read_bank
 from wordreel.search.query import Query
 from wordreel.search.sample import draw_sample
 from wordreel.search.scoring import RivalScores

@@ -29,7 +29,7 @@ from typing import Any
 from footage import assemble
 
 from wordreel import Library
-from wordreel.library.passes import Pass
+from wordreel.catalogue.passes import Pass
 from wordreel.util.cores import cores
 
 

@@ -27,15 +27,17 @@ from typing import Any
 import ray
 from ray.cluster_utils import Cluster
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.experts import registry
-from wordreel.library import LibraryStore, add, verify
+from wordreel.ingest.add import add
+from wordreel.ingest.on_workers import add_on
+from wordreel.ingest.worker_extractor import ExtractSetup, LoadFrom
+from wordreel.maintain.verify import verify
 from wordreel.media import Fence
 from wordreel.runtime.sessions import shared_by
 from wordreel.runtime.store import WeightStore
-from wordreel.scale.add import add_on
-from wordreel.scale.executor import Executor
-from wordreel.scale.extraction import ExtractSetup, LoadFrom
-from wordreel.scale.ray_worker import ray_executor
+from wordreel.workers.executor import Executor
+from wordreel.workers.ray_worker import ray_executor
 
 STORE_MEMORY = 100 * 2**20
 
@@ -140,7 +142,7 @@ def _time_calls(executor: Executor, busy: list[float]) -> None:
 
 
 def _load(setup: ExtractSetup, number: int) -> None:
-    from wordreel.scale.extraction import _fingerprints
+    from wordreel.ingest.worker_extractor import _fingerprints
 
     _fingerprints(setup)
     time.sleep(3.0)  # so that the next worker takes the next call

@@ -37,7 +37,8 @@ import numpy as np
 from soak_clients import Load, playback_clients, search_clients, writer
 from soak_server import JOB, PROMPT, VIDEOS, WORDREEL, Server, clip, served
 
-from wordreel.library import LibraryStore, verify
+from wordreel.catalogue.store import LibraryStore
+from wordreel.maintain.verify import verify
 from wordreel.runtime.sentences import CACHED
 
 SHAPE = {"code", "message", "field", "next_step"}

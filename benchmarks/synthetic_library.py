@@ -14,16 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.library.add_task import AddTask, ProcessedFile
-from wordreel.library.clips import ClipBounds
-from wordreel.library.extractor import ExpertResult
-from wordreel.library.record_file import record_file
-from wordreel.library.scan import FileStamp
-from wordreel.library.store import LibraryStore
-from wordreel.library.tracks import StagedTrack
+from wordreel.catalogue.clips import ClipBounds
+from wordreel.catalogue.store import LibraryStore
+from wordreel.catalogue.tracks.track_files import StagedTrack
+from wordreel.embed.embed_library import embed_library, embedding_cache
+from wordreel.ingest.extractor import ExpertResult
+from wordreel.ingest.record_file import record_file
+from wordreel.ingest.scan import FileStamp
+from wordreel.ingest.task import AddTask, ProcessedFile
 from wordreel.media.types import MediaInfo
 from wordreel.models.base import Model
-from wordreel.search.embedding import embed_library, embedding_cache
 from wordreel.types import Absent, Bool, Float32
 
 CLIPS = 10  # of a video, its whole among them

@@ -20,10 +20,11 @@ import numpy as np
 from common import T2V, V2T, progress
 
 from wordreel.banks.caption_queries import caption_queries
+from wordreel.catalogue.records import MatchedLines, StoredClip, StoredFile, TrackRow
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import embed_library
 from wordreel.hubness import Direction
 from wordreel.lab.evaluate.library import similarities
-from wordreel.library.records import MatchedLines, StoredClip, StoredFile, TrackRow
-from wordreel.library.store import LibraryStore
 from wordreel.models.base import Explanation, Model, mixture_weights
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel import checkpoint
@@ -32,7 +33,6 @@ from wordreel.models.reel.runtime import embed_sentences
 from wordreel.models.reel.text_encoder import text_encoder
 from wordreel.retrieval.caption_ranks import Captions
 from wordreel.runtime.store import WeightStore
-from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 from wordreel.types import Absent, Bool, Clip, Float32, QueryEmbedding, Track
 

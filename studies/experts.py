@@ -36,7 +36,7 @@ from common import (
 from engines import Encoded, View, ask, searcher_of
 from experts_text import plots_of, text_of
 
-from wordreel.library.store import LibraryStore
+from wordreel.catalogue.store import LibraryStore
 from wordreel.models.reel.model import Reel
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool

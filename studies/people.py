@@ -26,18 +26,18 @@ from typing import Any
 
 import numpy as np
 
+from wordreel.catalogue.people import EXPERT
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import WordreelError
-from wordreel.library import LibraryStore
-from wordreel.library.face_groups import THRESHOLD, group_faces
-from wordreel.library.face_spans import centred, face_mean, face_spans
-from wordreel.library.group_people import seen_together
-from wordreel.library.people import EXPERT
+from wordreel.people.face_groups import THRESHOLD, group_faces
+from wordreel.people.face_spans import centred, face_mean, face_spans
+from wordreel.people.group_people import seen_together
 from wordreel.types import Float32, Int64, Track
 from wordreel.util.atomic import atomic_write
 
 LABELS = Path(__file__).with_name("people_labels.json")
 OUT = Path(__file__).parents[1] / "results" / "people"
-MEAN = Path(__file__).parents[1] / "src" / "wordreel" / "library" / "face_mean.npy"
+MEAN = Path(__file__).parents[1] / "src" / "wordreel" / "people" / "face_mean.npy"
 THRESHOLDS = (0.30, 0.34, 0.38, 0.42, THRESHOLD, 0.52, 0.56)
 UNKNOWN, SHARED = "-", "P"
 NOBODY: Int64 = np.zeros((0, 2), np.int64)

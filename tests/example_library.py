@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from tests.library.fakes import Colour, FakeFence, Talk, write_media
+from tests.fakes import Colour, FakeFence, Talk, write_media
 from tests.search.conftest import ColourModel
 
-from wordreel.library import LibraryStore, add
-from wordreel.search.embedding import embed_library
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import embed_library
+from wordreel.ingest.add import add
 
 __all__ = ["ColourModel", "build"]
 

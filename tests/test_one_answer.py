@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 from tests.cli.invoke import shell, shell_json
-from tests.library.media_files import video
+from tests.media_files import video
 
 from wordreel import Library
 from wordreel.banks.everyday import queries

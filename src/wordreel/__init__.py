@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from wordreel.api import Library
     from wordreel.banks.check import BankCheck
     from wordreel.banks.manager import BankManager
+    from wordreel.catalogue.annotation_manager import AnnotationManager
+    from wordreel.catalogue.annotations import Annotation, TagCount
+    from wordreel.catalogue.banks import Bank
+    from wordreel.catalogue.people import Person, PersonFace
+    from wordreel.catalogue.records import Video
+    from wordreel.embed.use import ModelRow, UseResult
     from wordreel.errors import (
         BankError,
         BrokenMedia,
@@ -47,19 +53,14 @@ if TYPE_CHECKING:
         WeightsMissing,
         WordreelError,
     )
+    from wordreel.ingest.add_report import AddProgress, AddReport
     from wordreel.lab.training.tune.tune import TuneResult
-    from wordreel.library.add_report import AddProgress, AddReport
-    from wordreel.library.annotation_manager import AnnotationManager
-    from wordreel.library.annotations import Annotation, TagCount
-    from wordreel.library.banks import Bank
-    from wordreel.library.people import Person, PersonFace
-    from wordreel.library.people_manager import PeopleManager
-    from wordreel.library.publication import PublicationReport
-    from wordreel.library.records import Video
+    from wordreel.maintain.publication import PublicationReport
     from wordreel.media.clip_file import cut_clip
     from wordreel.media.cut_report import CutReport
     from wordreel.models.base import Model
     from wordreel.models.conversion import ConversionOptions
+    from wordreel.people.people_manager import PeopleManager
     from wordreel.progress import Progress
     from wordreel.search.filters import Filters
     from wordreel.search.hits import (
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
     from wordreel.search.saved import SavedSearch, SavedSearches
     from wordreel.search.searcher import Searcher
     from wordreel.search.server_index import IndexStatus
-    from wordreel.search.use import ModelRow, UseResult
     from wordreel.search.video_query import VideoQuery
     from wordreel.types import QueryEmbedding
 
@@ -109,14 +109,14 @@ _MODULES = {
         "WeightsMissing",
         "WordreelError",
     ),
-    "library.add_report": ("AddProgress", "AddReport"),
-    "library.annotation_manager": ("AnnotationManager",),
-    "library.annotations": ("Annotation", "TagCount"),
-    "library.banks": ("Bank",),
-    "library.people": ("Person", "PersonFace"),
-    "library.people_manager": ("PeopleManager",),
-    "library.publication": ("PublicationReport",),
-    "library.records": ("Video",),
+    "ingest.add_report": ("AddProgress", "AddReport"),
+    "catalogue.annotation_manager": ("AnnotationManager",),
+    "catalogue.annotations": ("Annotation", "TagCount"),
+    "catalogue.banks": ("Bank",),
+    "catalogue.people": ("Person", "PersonFace"),
+    "people.people_manager": ("PeopleManager",),
+    "maintain.publication": ("PublicationReport",),
+    "catalogue.records": ("Video",),
     "media.clip_file": ("cut_clip",),
     "media.cut_report": ("CutReport",),
     "models.base": ("Model",),
@@ -128,7 +128,7 @@ _MODULES = {
     "search.saved": ("SavedSearch", "SavedSearches"),
     "search.searcher": ("Searcher",),
     "search.server_index": ("IndexStatus",),
-    "search.use": ("ModelRow", "UseResult"),
+    "embed.use": ("ModelRow", "UseResult"),
     "search.video_query": ("VideoQuery",),
     "lab.training.tune.tune": ("TuneResult",),
     "types": ("QueryEmbedding",),

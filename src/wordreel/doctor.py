@@ -10,16 +10,16 @@ from pathlib import Path
 from shutil import disk_usage
 from typing import TYPE_CHECKING
 
+from wordreel.catalogue.connection import NAME
+from wordreel.embed.embedding_cache import Gallery
 from wordreel.errors import LibraryError, MediaError, NextStep, WordreelError
 from wordreel.experts import registry
-from wordreel.library.catalogue import NAME
-from wordreel.library.embeddings import Gallery
+from wordreel.maintain.degenerate_embeddings import degenerate_embeddings
 from wordreel.media.hw_devices import DEVICES, VARIABLE, process_devices
 from wordreel.media.types import Limits
 from wordreel.media.worker_process import WorkerProcess
 from wordreel.runtime import registry as weights
 from wordreel.runtime.store import WeightStore
-from wordreel.search.degenerate_embeddings import degenerate_embeddings
 
 if TYPE_CHECKING:
     from wordreel.api import Library
@@ -140,8 +140,8 @@ def _sentences(store: WeightStore) -> Iterator[Finding]:
 def _library(path: Path, weight_store: WeightStore) -> Iterator[Finding]:
     from wordreel.api import Library
     from wordreel.banks.search_index import index_is_stale
-    from wordreel.library.integrity import verify
-    from wordreel.search.embedding import embedding_cache
+    from wordreel.embed.embed_library import embedding_cache
+    from wordreel.maintain.verify import verify
     from wordreel.search.snapshot import index_cache, open_index
 
     if not (path / NAME).is_file():

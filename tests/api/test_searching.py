@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import wordreel
+from wordreel.catalogue.lock import writer_lock
 from wordreel.demo.film import title_card, write_film
 from wordreel.errors import LibraryError, QueryError
-from wordreel.library.lock import writer_lock
 
 EXPERTS = ("ocr", "shots")
 

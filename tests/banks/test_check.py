@@ -6,10 +6,10 @@ import pytest
 from wordreel.banks import check as check_module
 from wordreel.banks.check import check_bank
 from wordreel.banks.embedded_bank import EmbeddedBank
+from wordreel.catalogue.banks import create_bank
+from wordreel.embed.embed_library import embed_library
 from wordreel.errors import BankError
-from wordreel.library.banks import create_bank
 from wordreel.retrieval.rankings import Ranking
-from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 
 BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue", "nothing at all"]

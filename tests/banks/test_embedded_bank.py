@@ -4,10 +4,10 @@ import pytest
 from wordreel.banks.choose_scoring import choose_scoring
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.query_embeddings import bank_cache_dir, embed_queries
+from wordreel.catalogue.banks import add_queries, create_bank, read_bank, remove_queries, save_check
+from wordreel.embed.embed_library import embed_library
 from wordreel.errors import BankError
 from wordreel.hubness import make_method
-from wordreel.library.banks import add_queries, create_bank, read_bank, remove_queries, save_check
-from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 
 BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue", "nothing at all"]

@@ -5,8 +5,8 @@ import pytest
 from wordreel.banks.choose_scoring import choose_scoring
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.examples import LEAST, example_queries
-from wordreel.library.banks import create_bank
-from wordreel.search.embedding import embed_library
+from wordreel.catalogue.banks import create_bank
+from wordreel.embed.embed_library import embed_library
 from wordreel.search.query import Query
 from wordreel.search.searcher import Searcher
 

@@ -6,10 +6,10 @@ import pytest
 from wordreel.banks import fitted_states
 from wordreel.banks.fitted_states import fit_all, update_or_fit
 from wordreel.banks.query_embeddings import BankEmbeddings
+from wordreel.catalogue.banks import Bank
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embedding_cache import Gallery
 from wordreel.hubness import HubnessError, make_method, mixtures
-from wordreel.library.banks import Bank
-from wordreel.library.embeddings import Gallery
-from wordreel.library.store import LibraryStore
 
 NAMES = ["is", "dis", "csls", "nnn", "cent", "sinkhorn"]
 

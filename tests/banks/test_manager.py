@@ -1,9 +1,9 @@
 """Banks of a library that loses its videos."""
 
-from tests.library.fakes import Colour, FakeFence, Talk
+from tests.fakes import Colour, FakeFence, Talk
 
 from wordreel.api import Library
-from wordreel.library import add
+from wordreel.ingest.add import add
 
 
 def test_a_bank_outlives_the_last_video(store, films, model):

@@ -6,9 +6,9 @@ from tests.index.test_cached import Builder
 from tests.search.helpers import find
 
 from wordreel.banks.search_index import build_index, index_is_stale, text_sample
+from wordreel.catalogue.banks import create_bank
+from wordreel.embed.embed_library import embed_library
 from wordreel.index import choose
-from wordreel.library.banks import create_bank
-from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 
 BUILDER = Builder()  # the module is named as a back end below

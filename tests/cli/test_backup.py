@@ -2,9 +2,10 @@ import json
 
 import pytest
 from tests.cli.invoke import invoke
-from tests.library.fakes import FakeFence, experts, write_media
+from tests.fakes import FakeFence, experts, write_media
 
-from wordreel.library import LibraryStore, add
+from wordreel.catalogue.store import LibraryStore
+from wordreel.ingest.add import add
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from tests.tiny_backbone import write_clip
 from typer.testing import CliRunner
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.cli.app import app
 from wordreel.demo.collection import DemoQuery
-from wordreel.library import LibraryStore
 from wordreel.models import model_store
 from wordreel.runtime.store import default_root
 

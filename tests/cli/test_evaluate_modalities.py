@@ -5,12 +5,13 @@ import json
 import numpy as np
 import pytest
 from tests.cli.invoke import shell, shell_json
-from tests.library.fakes import Colour, FakeFence, Talk, write_media
+from tests.fakes import Colour, FakeFence, Talk, write_media
 from tests.search.conftest import ColourModel
 
 from wordreel.api import Library
-from wordreel.library import LibraryStore, add
-from wordreel.search.embedding import embed_library
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import embed_library
+from wordreel.ingest.add import add
 from wordreel.search.searcher import Searcher
 
 WORDS = ("red", "green", "blue")

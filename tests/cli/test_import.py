@@ -24,8 +24,9 @@ from tests.lab.datasets.trees.published import (
     write_teachtext,
 )
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import DatasetError, QueryError, UnsafePickle, WordreelError
-from wordreel.library import LibraryStore, verify
+from wordreel.maintain.verify import verify
 from wordreel.types import Absent, Track
 
 
@@ -134,8 +135,8 @@ def test_search_without_a_model_for_these_features_says_what_to_do(wordreel, tmp
 
 
 def test_search_shows_the_id_where_a_model_fits(wordreel, opened, tmp_path):
+    from wordreel.embed.embed_library import check_model_fits, embed_library
     from wordreel.models.base import Model
-    from wordreel.search.embedding import check_model_fits, embed_library
     from wordreel.search.query import Query
     from wordreel.search.searcher import Searcher
     from wordreel.types import QueryEmbedding

@@ -13,8 +13,8 @@ import pytest
 
 from wordreel.api import Library
 from wordreel.demo.film import title_card, write_film
-from wordreel.library import verify
-from wordreel.search.embedding import embedding_cache
+from wordreel.embed.embed_library import embedding_cache
+from wordreel.maintain.verify import verify
 
 KILLS = 50
 EXPERTS = "appearance,faces,ocr,shots,sound"

@@ -1,8 +1,8 @@
 """`wordreel people`."""
 
-from tests.library.face_tracks import put_faces
+from tests.face_tracks import put_faces
 
-from wordreel.library import LibraryStore
+from wordreel.catalogue.store import LibraryStore
 
 
 def test_people_are_grouped_named_found_and_forgotten(shell, media):

@@ -10,7 +10,7 @@ import pytest
 from wordreel.cli import show_progress as module
 from wordreel.cli.add import describe
 from wordreel.cli.show_progress import show_progress, shown
-from wordreel.library.add_report import AddProgress
+from wordreel.ingest.add_report import AddProgress
 from wordreel.progress import Progress
 
 

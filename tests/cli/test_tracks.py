@@ -5,7 +5,7 @@ import uuid
 
 from tests.cli.invoke import invoke
 
-from wordreel.library import LibraryStore
+from wordreel.catalogue.store import LibraryStore
 
 
 def test_shows_and_moves(tmp_path):

@@ -8,12 +8,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.library.fakes import Colour, FakeFence, write_media  # noqa: E402
+from tests.fakes import Colour, FakeFence, write_media  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
+from wordreel.catalogue.store import LibraryStore  # noqa: E402
 from wordreel.cli.app import app  # noqa: E402
 from wordreel.errors import TrainingError  # noqa: E402
-from wordreel.library import LibraryStore, add  # noqa: E402
+from wordreel.ingest.add import add  # noqa: E402
 
 OWN = """
 [model]

@@ -8,18 +8,19 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tests.fakes import Colour, FakeFence, Talk, write_media  # noqa: E402
 from tests.lab.datasets.trees.published import dump, numbers, write_list, write_teachtext  # noqa: E402
-from tests.library.fakes import Colour, FakeFence, Talk, write_media  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
+from wordreel.catalogue.store import LibraryStore  # noqa: E402
 from wordreel.cli.app import app  # noqa: E402
 from wordreel.errors import TrainingError  # noqa: E402
+from wordreel.ingest.add import add  # noqa: E402
 from wordreel.lab.models.checkpoint import read_facts  # noqa: E402
 from wordreel.lab.training import recipe as recipes  # noqa: E402
 from wordreel.lab.training.data import from_library  # noqa: E402
 from wordreel.lab.training.open_data import LibrarySource, open_libraries, open_published  # noqa: E402
 from wordreel.lab.training.teachers import from_models  # noqa: E402
-from wordreel.library import LibraryStore, add  # noqa: E402
 
 RECIPE = """
 [model]

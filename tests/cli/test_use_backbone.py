@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from tests.library.media_files import video
+from tests.media_files import video
 from tests.tiny_backbone import write_clip, write_siglip
 from typer.testing import CliRunner
 

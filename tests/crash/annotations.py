@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.crash.library_state import open_library
 from tests.crash.operations import Operation, Place, base
-from tests.library.face_tracks import put_faces
+from tests.face_tracks import put_faces
 
 import wordreel
-from wordreel.library import people
+from wordreel.catalogue import people
 from wordreel.search.query import Query
 
 

@@ -12,7 +12,7 @@ from tests.crash.run import ROOT
 
 from wordreel.util.atomic import atomic_write, make_dir
 
-CODE = ("src/wordreel", "tests/crash", "tests/library", "tests/search")  # what the trials run
+CODE = ("src/wordreel", "tests/crash", "tests/ingest", "tests/search")  # what the trials run
 SUFFIXES = (".py", ".c", ".sql")
 
 

@@ -9,12 +9,12 @@ from typing import Any
 from tests.search.conftest import ColourModel
 
 import wordreel
-from wordreel.library import verify
-from wordreel.library.backup import IDENTITY
-from wordreel.library.catalogue import NAME
-from wordreel.library.jobs import latest_jobs
-from wordreel.library.store import LibraryStore
-from wordreel.search.recompute import recompute_embeddings
+from wordreel.catalogue.connection import NAME
+from wordreel.catalogue.jobs import latest_jobs
+from wordreel.catalogue.store import LibraryStore
+from wordreel.maintain.backup import IDENTITY
+from wordreel.maintain.recompute import recompute_embeddings
+from wordreel.maintain.verify import verify
 
 QUERY = "blue and red"
 DRAWN = (IDENTITY,)  # settings that are drawn at random

@@ -15,22 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.catalogue.test_migrations import at_version
 from tests.crash.library_state import library_state, open_library
+from tests.fakes import Colour, FakeFence, Shots, Talk, write_media
 from tests.lab.datasets.trees.published import write_ce
-from tests.library.fakes import Colour, FakeFence, Shots, Talk, write_media
-from tests.library.test_migrations import at_version
 from tests.search.conftest import ColourModel
 
 import wordreel
 from wordreel.banks.search_index import build_index
+from wordreel.catalogue import jobs
+from wordreel.catalogue.connection import NAME
+from wordreel.embed.embed_library import embedding_cache
+from wordreel.embed.use import switch
 from wordreel.index import choose
+from wordreel.ingest.add import add
 from wordreel.lab.datasets.trees.detect import open_tree
 from wordreel.lab.datasets.trees.importer import import_tree
-from wordreel.library import add, jobs
-from wordreel.library.backup import restore
-from wordreel.library.catalogue import NAME
-from wordreel.search.embedding import embedding_cache
-from wordreel.search.use import switch
+from wordreel.maintain.backup import restore
 
 FILMS = {"meadow": (12.0, 482), "sea": (25.0, 4060)}
 WORDS = ("red x", "green y", "blue z", "red and blue", "nothing")

@@ -14,8 +14,8 @@ from tests.crash.operations import Operation, Place, add_all, base, film, grow_b
 from tests.crash.server import address
 
 import wordreel
-from wordreel.library.follow import follow
-from wordreel.library.store import REPLICA, LibraryStore
+from wordreel.catalogue.store import REPLICA, LibraryStore
+from wordreel.maintain.follow import follow
 from wordreel.util.server_address import parse_published
 
 FIRST_PUSH, SECOND_PUSH, FIRST_PULL, SECOND_PULL = "first_push", "second_push", "first_pull", "second_pull"

@@ -12,7 +12,7 @@ import pytest
 
 from wordreel.experts import speech
 from wordreel.experts.speech import is_speech, phrases
-from wordreel.library.chunks import SoundChunker
+from wordreel.ingest.chunks import SoundChunker
 from wordreel.media.types import Frames, Sound
 from wordreel.runtime.sessions import threads
 from wordreel.runtime.store import WeightStore

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.library.fakes import write_media
+from tests.fakes import write_media
 from tests.properties.player import Player, fakes
 from tests.properties.second_process import SecondProcess
 
 from wordreel.errors import BankError, LibraryBusy
-from wordreel.library.integrity import LEFTOVERS
+from wordreel.maintain.verify import LEFTOVERS
 
 NAMES = ["a.mp4", "b.mp4", "x/c.mp4", "x/d.mp4", "x/y/e.mp3", "f.png"]
 BANKS = {"small": ["red", "green dogs"], "dull": ["grey", "blue", "blue sea"]}

@@ -10,19 +10,19 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from tests.library.fakes import Colour, FakeFence, Shots, Talk
+from tests.fakes import Colour, FakeFence, Shots, Talk
 from tests.search.conftest import ColourModel
 
 import wordreel.media
 from wordreel.api import Library
 from wordreel.banks import manager
 from wordreel.banks.sources import BankQueries
+from wordreel.embed.embed_library import embedding_cache
 from wordreel.experts import registry
 from wordreel.index import choose
-from wordreel.library import verify
-from wordreel.library.backup import restore
+from wordreel.maintain.backup import restore
+from wordreel.maintain.verify import verify
 from wordreel.models import model_store
-from wordreel.search.embedding import embedding_cache
 from wordreel.types import QueryEmbedding
 
 EXPERTS = {"colour": Colour, "talk": Talk, "shots": Shots}

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.library.fakes import Colour, FakeFence, Talk, write_media
+from tests.fakes import Colour, FakeFence, Talk, write_media
 
-from wordreel.library import LibraryStore, add
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import embed_library
+from wordreel.ingest.add import add
 from wordreel.models.base import Model
-from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 from wordreel.types import QueryEmbedding
 

@@ -4,16 +4,16 @@ import json
 
 import numpy as np
 import pytest
-from tests.library.fakes import Colour, FakeFence, Talk, write_media
+from tests.fakes import Colour, FakeFence, Talk, write_media
 
+from wordreel.embed.embed_library import tracks_of
 from wordreel.errors import DatasetError, QueryError
 from wordreel.hubness import make_method
-from wordreel.library.extract import extract_file
+from wordreel.ingest.extract import extract_file
 from wordreel.search import caption as module
 from wordreel.search.caption import NORMS
 from wordreel.search.caption import rank_captions as caption
 from wordreel.search.caption_files import read_texts
-from wordreel.search.embedding import tracks_of
 from wordreel.search.query import VideoMoment
 from wordreel.search.searcher import Searcher
 from wordreel.search.video_query import encode_video

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from tests.search.conftest import ColourModel
 
+from wordreel.embed.embed_library import embed_library, embedding_cache
 from wordreel.errors import WeightsCorrupt, WeightsError
-from wordreel.library import verify
-from wordreel.search.degenerate_embeddings import degenerate_embeddings
-from wordreel.search.embedding import embed_library, embedding_cache
+from wordreel.maintain.degenerate_embeddings import degenerate_embeddings
+from wordreel.maintain.recompute import recompute_embeddings
+from wordreel.maintain.verify import verify
 from wordreel.search.query import Query
-from wordreel.search.recompute import recompute_embeddings
 from wordreel.search.searcher import Searcher
 
 

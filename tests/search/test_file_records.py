@@ -1,6 +1,6 @@
 """What hits say of files is what the catalogue says, read once until somebody writes."""
 
-from wordreel.library.file_conditions import FileConditions
+from wordreel.catalogue.file_conditions import FileConditions
 from wordreel.search.file_records import FileRecord, FileRecords
 
 

@@ -7,10 +7,11 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from tests.library.fakes import Colour, FakeFence, Talk, write_media
+from tests.fakes import Colour, FakeFence, Talk, write_media
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import QueryError
-from wordreel.library import LibraryStore, add
+from wordreel.ingest.add import add
 from wordreel.search.filters import Filters
 
 

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.library.fakes import Colour, FakeFence, Shots, Talk, write_media
+from tests.fakes import Colour, FakeFence, Shots, Talk, write_media
 from tests.search.helpers import like
 
+from wordreel.embed.embed_library import tracks_of
 from wordreel.errors import LibraryError, MediaError, QueryError
 from wordreel.experts import registry
-from wordreel.library import add
-from wordreel.library.extract import extract_file
+from wordreel.ingest.add import add
+from wordreel.ingest.extract import extract_file
 from wordreel.models.base import mixture_weights
 from wordreel.models.similarity import alike
 from wordreel.search import like as like_module
-from wordreel.search.embedding import tracks_of
 from wordreel.search.filters import Filters
 from wordreel.search.query import VideoMoment
 from wordreel.search.video_query import VideoQuery, encode_video, experts_for

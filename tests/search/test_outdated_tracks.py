@@ -2,21 +2,21 @@
 
 import numpy as np
 import pytest
-from tests.library.fakes import Colour, FakeFence, Talk
+from tests.fakes import Colour, FakeFence, Talk
 
 from wordreel.api import Library
-from wordreel.errors import QueryError
-from wordreel.experts.appearance import SUPERSEDED
-from wordreel.library import add
-from wordreel.models.bridge import Bridge
-from wordreel.models.reel.model import Reel
-from wordreel.search.embedding import (
+from wordreel.embed.embed_library import (
     check_model_fits,
     embed_library,
     embedding_cache,
     outdated_error,
     tracks_of,
 )
+from wordreel.errors import QueryError
+from wordreel.experts.appearance import SUPERSEDED
+from wordreel.ingest.add import add
+from wordreel.models.bridge import Bridge
+from wordreel.models.reel.model import Reel
 
 OLD = "0" * 16
 

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from tests.library.fakes import Colour, FakeFence, Talk, write_media
+from tests.fakes import Colour, FakeFence, Talk, write_media
 
+from wordreel.embed.embed_library import embed_library, embedding_cache
 from wordreel.errors import WordreelError
-from wordreel.library import add, repair, verify
-from wordreel.search.embedding import embed_library, embedding_cache
-from wordreel.search.recompute import recompute_embeddings, recompute_tracks
+from wordreel.ingest.add import add
+from wordreel.maintain.recompute import recompute_embeddings, recompute_tracks
+from wordreel.maintain.repair import repair
+from wordreel.maintain.verify import verify
 from wordreel.types import Track
 
 

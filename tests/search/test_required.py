@@ -1,13 +1,13 @@
 """Tags and words of notes in searches: moments, not only videos, and the reason is given."""
 
 import pytest
-from tests.library.face_tracks import put_faces
-from tests.library.fakes import FakeFence, experts, write_media
+from tests.face_tracks import put_faces
+from tests.fakes import FakeFence, experts, write_media
 from tests.search.conftest import ColourModel
 
 from wordreel.api import Library
 from wordreel.errors import LibraryError, QueryError
-from wordreel.library import add
+from wordreel.ingest.add import add
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query, VideoMoment
 from wordreel.search.query_json import query_from_json, query_to_json

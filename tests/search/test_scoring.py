@@ -8,10 +8,10 @@ import pytest
 from tests.search.helpers import find
 
 from wordreel.banks.embedded_bank import EmbeddedBank
+from wordreel.catalogue.banks import create_bank
 from wordreel.hubness import METHODS, make_method, mixtures
 from wordreel.hubness.gated import ranking_scores
 from wordreel.index.base import Best, Rest
-from wordreel.library.banks import create_bank
 from wordreel.search import lexical
 from wordreel.search.scoring import PLAIN, SEARCHABLE
 from wordreel.search.text_search import TextSearch

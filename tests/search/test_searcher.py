@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.library.lines import lines_with
+from tests.lines import lines_with
 from tests.search.helpers import find
 
 from wordreel.banks.choose_scoring import choose_scoring
+from wordreel.embed.embed_library import embed_library
+from wordreel.embed.embedding_cache import EmbeddingCache
 from wordreel.errors import QueryError
-from wordreel.library.embeddings import EmbeddingCache
 from wordreel.search import lexical
-from wordreel.search.embedding import embed_library
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query
 from wordreel.search.searcher import Searcher
@@ -144,9 +144,9 @@ def test_embedding_embeds_only_what_is_missing(store, model):
 
 
 def test_two_paths_of_one_content_are_one_hit(store, model, tmp_path):
-    from tests.library.fakes import Colour, FakeFence, Talk
+    from tests.fakes import Colour, FakeFence, Talk
 
-    from wordreel.library import add
+    from wordreel.ingest.add import add
 
     original = Path(store.files()[0].path)
     twin = original.with_name("twin.mp4")

@@ -7,9 +7,9 @@ from tests.example_library import ColourModel, build
 from tests.index.fake_vector_server import FakeServer
 
 import wordreel
+from wordreel.catalogue.store import REPLICA
 from wordreel.errors import IndexServerError, LibraryError, WordreelError
 from wordreel.index import server as server_module
-from wordreel.library.store import REPLICA
 from wordreel.search import server_index
 
 ADDRESS = "postgresql://me:secret@db.example.org/films"

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from tests.search.helpers import find
 
+from wordreel.embed.embedding_cache import Gallery
 from wordreel.index import exact
 from wordreel.index.base import Correction
-from wordreel.library.embeddings import Gallery
 from wordreel.search import explain, sample, text_search
 from wordreel.search.filters import Filters
 from wordreel.search.lexical import lexical_matches
@@ -170,7 +170,7 @@ def test_the_best_videos_are_those_of_a_search_of_their_own(searcher, filters, m
 
 def test_removed_videos_leave_no_trace_in_a_search(store, model, films):
     """Rows of removed clips stay among the embeddings; searches equal those over embeddings without them."""
-    from wordreel.search.embedding import embed_library, embedding_cache
+    from wordreel.embed.embed_library import embed_library, embedding_cache
     from wordreel.search.searcher import Searcher
 
     embed_library(store, model)

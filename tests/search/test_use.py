@@ -11,18 +11,20 @@ import time
 
 import numpy as np
 import pytest
-from tests.library.fakes import Colour, FakeFence, Talk, write_media
+from tests.fakes import Colour, FakeFence, Talk, write_media
 from tests.search.conftest import ColourModel
 
 from wordreel.api import Library
+from wordreel.catalogue.lock import writer_lock
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed import embed_library as embedding_module
+from wordreel.embed.embed_library import embed_library, embedding_cache
+from wordreel.embed.use import models, switch
 from wordreel.errors import LibraryBusy, LibraryError, WeightsError, WordreelError
-from wordreel.library import LibraryStore, add, verify
-from wordreel.library.lock import writer_lock
+from wordreel.ingest.add import add
+from wordreel.maintain.verify import verify
 from wordreel.models import model_store
 from wordreel.runtime.store import WeightStore
-from wordreel.search import embedding as embedding_module
-from wordreel.search.embedding import embed_library, embedding_cache
-from wordreel.search.use import models, switch
 
 SLOW = "fedcba9876543210"
 

@@ -8,22 +8,23 @@ import time
 import numpy as np
 import pytest
 from tests.fake_backbone import ColourBackbone
-from tests.library.fakes import Colour
-from tests.library.media_files import video
+from tests.fakes import Colour
+from tests.media_files import video
 from tests.search.conftest import ColourModel
 
 from wordreel.api import Library
 from wordreel.backbones import installed as backbones
 from wordreel.backbones.installed import InstalledBackbone, InstallPlan
+from wordreel.catalogue.lock import writer_lock
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import embed_library, embedding_cache
+from wordreel.embed.use import models, use
 from wordreel.errors import LibraryBusy, LibraryError, QueryError, WeightsMissing
-from wordreel.library import LibraryStore, add
-from wordreel.library.add_report import AddProgress
-from wordreel.library.lock import writer_lock
+from wordreel.ingest.add import add
+from wordreel.ingest.add_report import AddProgress
 from wordreel.media import Fence
 from wordreel.models import model_store
 from wordreel.runtime.store import WeightStore
-from wordreel.search.embedding import embed_library, embedding_cache
-from wordreel.search.use import models, use
 
 NAME = "colours"
 

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.library.fakes import Colour, Talk
-from tests.library.media_files import video
+from tests.fakes import Colour, Talk
+from tests.media_files import video
 from tests.search.conftest import ColourModel
 
 from wordreel.api import Library
-from wordreel.library import LibraryStore, add
-from wordreel.library.extract import extract_file
-from wordreel.library.ingest import add_with
-from wordreel.library.passes import waiting_files
-from wordreel.library.quick import QuickExperts, QuickExtractor
+from wordreel.catalogue.passes import waiting_files
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import embed_library
+from wordreel.ingest.add import add, add_with
+from wordreel.ingest.extract import extract_file
+from wordreel.ingest.quick import QuickExperts, QuickExtractor
 from wordreel.media import Fence
-from wordreel.search.embedding import embed_library
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")

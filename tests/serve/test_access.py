@@ -54,7 +54,7 @@ def test_scripts_send_the_token(closed):
 
 
 def test_tokens_are_kept_hashed(tmp_path, library):
-    from wordreel.library import LibraryStore
+    from wordreel.catalogue.store import LibraryStore
 
     token = tokens.new_token()
     assert len(token) > 40

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from wordreel.banks.embedded_bank import EmbeddedBank
+from wordreel.catalogue.banks import read_bank
+from wordreel.catalogue.store import LibraryStore
 from wordreel.hubness.measures import skewness
-from wordreel.library import LibraryStore
-from wordreel.library.banks import read_bank
 from wordreel.serve.query_log import SETTLED, QueryLog
 from wordreel.serve.schemas import CompareResponse
 

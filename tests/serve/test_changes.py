@@ -8,10 +8,10 @@ import pytest
 from tests.serve.conftest import Model, opened, running
 
 from wordreel.api import Library
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import embed_library, embedding_cache
+from wordreel.embed.use import switch
 from wordreel.errors import NextStep, WordreelError
-from wordreel.library import LibraryStore
-from wordreel.search.embedding import embed_library, embedding_cache
-from wordreel.search.use import switch
 from wordreel.serve import current_model
 from wordreel.serve import service as timing
 

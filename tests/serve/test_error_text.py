@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import wordreel
+from wordreel.catalogue.banks import BUILD_A_BANK
 from wordreel.errors import BankError, LibraryError, NextStep, QueryError
-from wordreel.library.banks import BUILD_A_BANK
 from wordreel.serve.problems import problem_of
 
 SOURCE = Path(wordreel.__file__).parent

@@ -77,7 +77,7 @@ def test_work_pauses_and_resumes(library, home, ready):
 
 
 def test_states_of_files(library, tmp_path):
-    from wordreel.library import LibraryStore
+    from wordreel.catalogue.store import LibraryStore
 
     with LibraryStore.open(library) as store:
         film = next(f for f in store.files() if f.path.endswith("film0.mp4"))

@@ -8,14 +8,16 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.library.fakes import Colour, Talk
-from tests.library.media_files import video
+from tests.fakes import Colour, Talk
+from tests.media_files import video
 from tests.serve.conftest import Model, ThreadWork, running, wait
 
+from wordreel.catalogue import jobs
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import embed_library
 from wordreel.errors import LibraryError
-from wordreel.library import LibraryStore, add, jobs
+from wordreel.ingest.add import add
 from wordreel.media import Fence
-from wordreel.search.embedding import embed_library
 from wordreel.serve.jobs.process import JobProcess
 from wordreel.serve.jobs.queue import JobStopped
 

@@ -139,7 +139,7 @@ def test_pictures_of_moments(site, film):
 
 def test_files_that_are_no_longer_what_was_added(ready, library, tmp_path):
     """A path that was swapped for a link to something else gives nothing away."""
-    from wordreel.library import LibraryStore
+    from wordreel.catalogue.store import LibraryStore
 
     own = tmp_path / "own.mp4"
     secret = tmp_path / "secret.mp4"

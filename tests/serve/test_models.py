@@ -4,10 +4,10 @@ import pytest
 from tests.serve.conftest import MARK, Model, running
 
 from wordreel.backbones.installed import NAMED
-from wordreel.library import LibraryStore
-from wordreel.library.add_report import AddProgress
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.use import switch
+from wordreel.ingest.add_report import AddProgress
 from wordreel.progress import Progress
-from wordreel.search.use import switch
 from wordreel.serve import current_model
 from wordreel.serve.jobs.tasks import run_job
 
@@ -97,7 +97,7 @@ def test_the_job_passes_consent_and_progress_on(download):
             sizes = {"bytes_done": 1.0, "bytes_total": 4, "media_seconds": 1.0, "seconds": 1.0}
             on_progress(Progress("downloading", 1, 2))
             on_progress(AddProgress("adding files", 1, 4, **sizes))
-            from wordreel.search.use import UseResult
+            from wordreel.embed.use import UseResult
 
             return UseResult(model, "f" * 16, int(confirm_download(None)))
 

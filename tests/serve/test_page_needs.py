@@ -1,7 +1,7 @@
 """Sharp thumbnails, pictures of questions, and addresses that lead nowhere."""
 
 import numpy as np
-from tests.library.media_files import video
+from tests.media_files import video
 
 
 def test_thumbnails_come_in_the_sizes_of_screens(site, library, tmp_path, ready):

@@ -1,11 +1,11 @@
 """The quick pass is a job, the thorough one another that gives way; hits say which a file has had."""
 
 import pytest
-from tests.library.media_files import video
+from tests.media_files import video
 from tests.serve.conftest import Model, ThreadWork, running, wait
 
-from wordreel.library import LibraryStore
-from wordreel.library.passes import latest_returned
+from wordreel.catalogue.passes import latest_returned
+from wordreel.catalogue.store import LibraryStore
 
 
 @pytest.fixture

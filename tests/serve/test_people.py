@@ -3,11 +3,11 @@
 import cv2
 import numpy as np
 import pytest
-from tests.library.face_tracks import LOOKS, put_faces
+from tests.face_tracks import LOOKS, put_faces
 from tests.serve.conftest import MARK, running
 
 from wordreel.experts.face_detection import DetectedFaces
-from wordreel.library.face_spans import centred
+from wordreel.people.face_spans import centred
 from wordreel.serve.face_crops import FaceCrops, around, cut_face
 
 

@@ -13,10 +13,11 @@ import time
 from pathlib import Path
 
 from tests.example_library import build
-from tests.library.media_files import video
+from tests.media_files import video
 from tests.serve.conftest import MARK, running
 
-from wordreel.library import LibraryStore, verify
+from wordreel.catalogue.store import LibraryStore
+from wordreel.maintain.verify import verify
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,9 +4,9 @@ import pytest
 from tests.serve.test_access import HASH
 from typer.testing import CliRunner
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.cli import serve as command
 from wordreel.cli.app import app
-from wordreel.library import LibraryStore
 from wordreel.serve.access import tokens
 
 

@@ -15,14 +15,15 @@ from pathlib import Path
 
 import pytest
 from tests.example_library import ColourModel, build
-from tests.library.fakes import Colour, FakeFence, Talk, write_media
+from tests.fakes import Colour, FakeFence, Talk, write_media
 from tests.servers.real_servers import free_port
 
 import wordreel
+from wordreel.embed.embed_library import embed_library
 from wordreel.errors import IndexServerError, LibraryError
-from wordreel.library import add, publish
-from wordreel.library.publication import PublicationReport
-from wordreel.search.embedding import embed_library
+from wordreel.ingest.add import add
+from wordreel.maintain import publish
+from wordreel.maintain.publication import PublicationReport
 
 pytestmark = pytest.mark.slow
 

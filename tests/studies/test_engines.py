@@ -4,17 +4,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from engines import Encoded, Kept, View, ask, contents_of, scores, searcher_of
-from tests.library.lines import lines_with
+from tests.lines import lines_with
 from tests.search.conftest import ColourModel, store  # noqa: F401 - the fixture
 
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import embed_library
 from wordreel.errors import WeightsMissing
 from wordreel.lab.evaluate.library import score
-from wordreel.library import LibraryStore
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel import checkpoint
 from wordreel.models.reel.model import Reel
 from wordreel.runtime.store import WeightStore
-from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 from wordreel.types import Track
 

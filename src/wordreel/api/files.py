@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordreel.api.handle import LibraryHandle
-from wordreel.library.passes import Pass
-from wordreel.library.remove import MissingFiles, files_below, missing_files
+from wordreel.catalogue.passes import Pass
+from wordreel.catalogue.remove import MissingFiles, files_below, missing_files
 from wordreel.progress import ProgressCallback
 
 if TYPE_CHECKING:
-    from wordreel.adding import RunPass
-    from wordreel.library.add_report import AddProgress, AddReport
-    from wordreel.library.backup import BackupReport
-    from wordreel.library.records import Video
-    from wordreel.scale.executor import Executor
+    from wordreel.catalogue.records import Video
+    from wordreel.ingest.add_passes import RunPass
+    from wordreel.ingest.add_report import AddProgress, AddReport
+    from wordreel.maintain.backup import BackupReport
+    from wordreel.workers.executor import Executor
 
 CHECKED_EMBEDDINGS = 2_000  # after each `add`
 EMBED_EVERY = 30.0  # seconds of adding after which new videos become searchable
@@ -68,10 +68,10 @@ class FileMethods(LibraryHandle):
         >>> library.add(folder / "new films", experts=["shots"]).added
         []
         """
-        from wordreel.adding import AddRequest, choose_passes, quick_pass, thorough_pass
-        from wordreel.library.add_report import QuickReport, merge_passes
-        from wordreel.library.passes import quick_contents, waiting_files
-        from wordreel.search.degenerate_embeddings import degenerate_embeddings
+        from wordreel.catalogue.passes import quick_contents, waiting_files
+        from wordreel.ingest.add_passes import AddRequest, choose_passes, quick_pass, thorough_pass
+        from wordreel.ingest.add_report import QuickReport, merge_passes
+        from wordreel.maintain.degenerate_embeddings import degenerate_embeddings
 
         self._refuse_replica()
         chosen = choose_passes(passes, bool(paths), on)
@@ -123,7 +123,7 @@ class FileMethods(LibraryHandle):
         return report
 
     def _embed_content(self, content: str) -> None:
-        from wordreel.search.embedding import embed_content
+        from wordreel.embed.embed_library import embed_content
 
         embed_content(self.store, self.model, content)
 
@@ -206,7 +206,7 @@ class FileMethods(LibraryHandle):
         >>> library.move_tracks("folder") == tracks
         True
         """
-        from wordreel.library.move_tracks import move_tracks
+        from wordreel.maintain.move_tracks import move_tracks
 
         self._searcher = None
         return move_tracks(self.store, address, on_progress)
@@ -230,7 +230,7 @@ class FileMethods(LibraryHandle):
         >>> library.backup(tempfile.mkdtemp()).damaged
         ()
         """
-        from wordreel.library.backup import backup
+        from wordreel.maintain.backup import backup
 
         return backup(self.store, Path(folder), on_progress)
 

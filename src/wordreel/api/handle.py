@@ -15,23 +15,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NOT_WRITABLE, LibraryBusy, LibraryReadOnly, NextStep
-from wordreel.library.store import LibraryStore
 from wordreel.progress import ProgressCallback
 from wordreel.runtime.store import WeightStore
 
 if TYPE_CHECKING:
+    from wordreel.banks.library_workers import LibraryWorkers
     from wordreel.banks.manager import BankManager
-    from wordreel.library.annotation_manager import AnnotationManager
-    from wordreel.library.extract import ExtractedFile
-    from wordreel.library.people_manager import PeopleManager
+    from wordreel.catalogue.annotation_manager import AnnotationManager
+    from wordreel.ingest.extract import ExtractedFile
     from wordreel.models.base import Model
-    from wordreel.scale.executor import Executor
-    from wordreel.scale.library_workers import LibraryWorkers
+    from wordreel.people.people_manager import PeopleManager
     from wordreel.search.saved import SavedSearches
     from wordreel.search.searcher import Searcher
     from wordreel.search.video_query import FileAnalyser
     from wordreel.util.server_address import ServerAddress
+    from wordreel.workers.executor import Executor
 
 log = logging.getLogger("wordreel")
 
@@ -104,7 +104,7 @@ class LibraryHandle:
         >>> library.annotations.remove(tagged.id).text
         'beach'
         """
-        from wordreel.library.annotation_manager import AnnotationManager
+        from wordreel.catalogue.annotation_manager import AnnotationManager
 
         return AnnotationManager(self.store)
 
@@ -115,7 +115,7 @@ class LibraryHandle:
         >>> library.people.on, library.people.list()
         (False, [])
         """
-        from wordreel.library.people_manager import PeopleManager
+        from wordreel.people.people_manager import PeopleManager
 
         return PeopleManager(self.store)
 
@@ -137,7 +137,7 @@ class LibraryHandle:
         if self._live_searcher is not None:
             return self._live_searcher()
         from wordreel.banks.choose_scoring import choose_scoring
-        from wordreel.search.embedding import check_model_fits, outdated_error
+        from wordreel.embed.embed_library import check_model_fits, outdated_error
         from wordreel.search.searcher import Searcher
 
         if self._searcher is None:
@@ -164,7 +164,7 @@ class LibraryHandle:
         >>> library.is_replica
         False
         """
-        from wordreel.library.publication import is_replica
+        from wordreel.maintain.publication import is_replica
 
         return is_replica(self.store)
 
@@ -188,7 +188,7 @@ class LibraryHandle:
     ) -> int:
         """Embed the clips that are not embedded yet, on workers if there are any; returns how many."""
         from wordreel.banks.search_index import build_index
-        from wordreel.search.embedding import embed_library
+        from wordreel.embed.embed_library import embed_library
 
         self._searcher = None
         embed_videos = None if workers is None else workers.embed_videos
@@ -199,7 +199,7 @@ class LibraryHandle:
     def _embed_missing(self) -> None:
         """Embed what is missing, unless that cannot be written now: then search what there is."""
         from wordreel.banks.search_index import index_is_stale
-        from wordreel.search.embedding import embedding_cache
+        from wordreel.embed.embed_library import embedding_cache
 
         missing = embedding_cache(self.store, self.model).missing()
         if missing or index_is_stale(self.store, self.model):
@@ -226,7 +226,7 @@ class LibraryHandle:
         if on is None:
             yield None
             return
-        from wordreel.scale.open_executor import open_executor
+        from wordreel.workers.open_executor import open_executor
 
         with open_executor(on, count) as executor:
             yield executor
@@ -234,6 +234,6 @@ class LibraryHandle:
     def _workers(self, executor: Executor | None) -> LibraryWorkers | None:
         if executor is None:
             return None
-        from wordreel.scale.library_workers import LibraryWorkers
+        from wordreel.banks.library_workers import LibraryWorkers
 
         return LibraryWorkers.of(executor, self.store, self.weights, self.model)

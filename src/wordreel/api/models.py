@@ -12,11 +12,11 @@ from wordreel.search.query import VideoMoment
 
 if TYPE_CHECKING:
     from wordreel.backbones.installed import Precision
+    from wordreel.embed.use import ModelRow, UseResult
+    from wordreel.embed.use_backbone import ConfirmDownload
     from wordreel.lab.training.tune.tune import TuneResult
     from wordreel.models.base import Model
     from wordreel.models.conversion import ConversionOptions
-    from wordreel.search.use import ModelRow, UseResult
-    from wordreel.search.use_backbone import ConfirmDownload
     from wordreel.search.video_query import VideoQuery
     from wordreel.types import QueryEmbedding
 
@@ -33,7 +33,7 @@ class ModelMethods(LibraryHandle):
         >>> [row.name for row in library.models()][:2]
         ['reel', 'bridge']
         """
-        from wordreel.search.use import models
+        from wordreel.embed.use import models
 
         return models(self.store, self.weights)
 
@@ -69,7 +69,7 @@ class ModelMethods(LibraryHandle):
         Traceback (most recent call last):
         wordreel.errors.LibraryError: there is no model 'no such model'...
         """
-        from wordreel.search.use import use
+        from wordreel.embed.use import use
 
         self._model, used = use(
             self.store,
@@ -163,7 +163,7 @@ class ModelMethods(LibraryHandle):
         >>> library.reindex() == len(library.store.clip_ids())
         True
         """
-        from wordreel.search.embedding import embedding_cache
+        from wordreel.embed.embed_library import embedding_cache
 
         embedding_cache(self.store, self.model).clear()
         return self.embed(on_progress, on=on)

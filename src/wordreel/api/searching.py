@@ -58,7 +58,7 @@ class SearchMethods(LibraryHandle):
 
     def _note_returned(self, results: Results[Hit]) -> None:
         """Let the thorough pass take the files first that a search returned after a quick look."""
-        from wordreel.library.passes import note_returned
+        from wordreel.catalogue.passes import note_returned
 
         quick = [hit.content for hit in results if hit.analysis == "quick"]
         if quick and self._note_hits and not self.is_replica:

@@ -8,7 +8,7 @@ from wordreel.api.handle import LibraryHandle
 from wordreel.progress import ProgressCallback
 
 if TYPE_CHECKING:
-    from wordreel.library.publication import PublicationReport
+    from wordreel.maintain.publication import PublicationReport
     from wordreel.search.server_index import IndexStatus
 
 RECALL_QUERIES = 100  # of a bank
@@ -88,7 +88,7 @@ class ServerMethods(LibraryHandle):
             LibraryError: Another library is published under the name.
             IndexServerError: The server cannot be reached, or refuses.
         """
-        from wordreel.library.publish import publish
+        from wordreel.maintain.publish import publish
         from wordreel.util.server_address import parse_published
 
         return publish(self.store, parse_published(address), on_progress)
@@ -107,7 +107,7 @@ class ServerMethods(LibraryHandle):
             LibraryError: Nothing is published there, or this folder holds a library of its own.
             IndexServerError: The server cannot be reached, or refuses.
         """
-        from wordreel.library.follow import follow
+        from wordreel.maintain.follow import follow
         from wordreel.util.server_address import parse_published
 
         report = follow(self.store, parse_published(address), on_progress)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wordreel.catalogue.named_contents import NamedContents
 from wordreel.errors import NextStep, QueryError
-from wordreel.library.named_contents import NamedContents
 from wordreel.search.searcher import Searcher
 from wordreel.types import Int64
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from wordreel.catalogue.banks import BUILD_A_BANK, BankRow, SavedCheck, list_banks, read_bank, read_check
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import BankError, NextStep
-from wordreel.library.banks import BUILD_A_BANK, BankRow, SavedCheck, list_banks, read_bank, read_check
-from wordreel.library.store import LibraryStore
 from wordreel.progress import ProgressCallback
 from wordreel.search.scoring import AUTO, Note, Scoring, check_norm
 from wordreel.search.searcher import Searcher

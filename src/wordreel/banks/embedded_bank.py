@@ -8,12 +8,12 @@ import numpy as np
 
 from wordreel.banks.fitted_states import FitBank, FittedState, load_or_fit
 from wordreel.banks.query_embeddings import BankEmbeddings, bank_cache_dir, embed_queries
+from wordreel.catalogue.banks import Bank
+from wordreel.embed.embedding_cache import Gallery
 from wordreel.hubness.confidence import CHECKED, Confidence
 from wordreel.hubness.method import Method
 from wordreel.hubness.standard_score import StandardScore
 from wordreel.index.base import Correction
-from wordreel.library.banks import Bank
-from wordreel.library.embeddings import Gallery
 from wordreel.progress import ProgressCallback
 from wordreel.search.scoring import PLAIN, FittedNorm, RivalScores, check_norm
 from wordreel.search.searcher import Searcher

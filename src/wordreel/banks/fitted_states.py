@@ -17,14 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.banks.query_embeddings import BankEmbeddings
+from wordreel.catalogue.banks import Bank
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embedding_cache import Gallery
 from wordreel.errors import NOT_WRITABLE, HubnessError
 from wordreel.hubness.blocks import SimilaritySource
 from wordreel.hubness.method import Method
 from wordreel.hubness.state import State
 from wordreel.hubness.state_file import load_state, read_extra, save_state
-from wordreel.library.banks import Bank
-from wordreel.library.embeddings import Gallery
-from wordreel.library.store import LibraryStore
 from wordreel.types import Bool, Float32, Int64
 from wordreel.util.atomic import make_dir
 

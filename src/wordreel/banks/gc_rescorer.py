@@ -8,11 +8,11 @@ from typing import cast
 import numpy as np
 
 from wordreel.banks.query_embeddings import BankEmbeddings
+from wordreel.embed.embedding_cache import Gallery
 from wordreel.hubness.embeddings import mixtures
 from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.hubness.sorted_columns import SortedColumns
 from wordreel.hubness.state import QUERIES
-from wordreel.library.embeddings import Gallery
 from wordreel.types import Float32, Float64, Int64
 
 MOST_CACHED = 50_000_000  # similarities, 200 MB

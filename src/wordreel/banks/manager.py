@@ -14,11 +14,11 @@ from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.fitted_states import FitBank
 from wordreel.banks.query_embeddings import FOLDER, bank_cache_dir
 from wordreel.banks.sources import builtin
+from wordreel.catalogue import banks as bank_store
+from wordreel.catalogue.banks import Bank, BankRow, SavedCheck
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import HubnessError
 from wordreel.hubness import State
-from wordreel.library import banks as bank_store
-from wordreel.library.banks import Bank, BankRow, SavedCheck
-from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.progress import ProgressCallback
 from wordreel.search.searcher import Searcher

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wordreel.catalogue.banks import Bank
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NOT_WRITABLE
-from wordreel.library.banks import Bank
-from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.runtime.mapped_arrays import map_safetensors

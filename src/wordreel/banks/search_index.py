@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from wordreel.catalogue.banks import list_banks, read_bank
+from wordreel.catalogue.connection import disk_error
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import embedding_cache
+from wordreel.embed.embedding_cache import Gallery
 from wordreel.index.base import QuerySample
 from wordreel.index.cached import BuiltIndex
 from wordreel.index.choose import builder_for
 from wordreel.index.exact import ExactIndex
-from wordreel.library.banks import list_banks, read_bank
-from wordreel.library.catalogue import disk_error
-from wordreel.library.embeddings import Gallery
-from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model, mixture_weights
 from wordreel.progress import ProgressCallback
-from wordreel.search.embedding import embedding_cache
 from wordreel.search.snapshot import index_cache
 from wordreel.util.even_sample import even_sample
 

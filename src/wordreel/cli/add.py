@@ -25,8 +25,8 @@ from wordreel.cli.show_progress import Shown, show_progress
 
 if TYPE_CHECKING:
     from wordreel.api import Library
-    from wordreel.library.add_report import AddProgress, AddReport
-    from wordreel.library.passes import Pass
+    from wordreel.catalogue.passes import Pass
+    from wordreel.ingest.add_report import AddProgress, AddReport
     from wordreel.progress import Progress
 
 
@@ -117,7 +117,7 @@ def run(
 
 def describe(now: Progress) -> Shown:
     """Files by their bytes, clips by their number."""
-    from wordreel.library.add_report import AddProgress
+    from wordreel.ingest.add_report import AddProgress
 
     if isinstance(now, AddProgress):
         heading = "Quick look" if now.analysis == "quick" else "Adding"

@@ -11,7 +11,7 @@ import typer
 from wordreel.cli.common import JsonOption, LibraryOption, count_of, counter, print_json, printable
 
 if TYPE_CHECKING:
-    from wordreel.library.backup import BackupReport
+    from wordreel.maintain.backup import BackupReport
 
 
 def backup(
@@ -44,7 +44,7 @@ def restore(
 
     Example: wordreel restore /media/usb/wordreel -L ~/library
     """
-    from wordreel.library.backup import restore as bring_back
+    from wordreel.maintain.backup import restore as bring_back
 
     report = bring_back(folder, library, counter("tracks restored"))
     _print(report, as_json, "restored to")

@@ -26,7 +26,7 @@ from wordreel.cli.terminal import padded
 if TYPE_CHECKING:
     from wordreel.banks.check import BankCheck, BankCheckRow
     from wordreel.banks.manager import BankManager
-    from wordreel.library.banks import Bank
+    from wordreel.catalogue.banks import Bank
 
 app = typer.Typer(
     add_completion=False,

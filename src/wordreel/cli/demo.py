@@ -39,8 +39,8 @@ def demo(
     from wordreel.cli.weights import fetch_all
     from wordreel.demo.collection import build_collection
     from wordreel.demo.samples import download_samples
+    from wordreel.embed.use import check_name
     from wordreel.runtime.store import WeightStore
-    from wordreel.search.use import check_name
 
     def echo(line: str) -> None:
         if not as_json:

@@ -90,8 +90,8 @@ def _encoder(opened: Library, on: str | None) -> Iterator[EncodeBlocks | None]:
     if on is None:
         yield None
         return
-    from wordreel.scale.library_workers import LibraryWorkers
-    from wordreel.scale.open_executor import open_executor
+    from wordreel.banks.library_workers import LibraryWorkers
+    from wordreel.workers.open_executor import open_executor
 
     with redirect_stdout(sys.stderr), open_executor(on) as executor:  # Ray prints
         yield LibraryWorkers.of(executor, opened.store, opened.weights, opened.model).encode

@@ -20,9 +20,9 @@ from wordreel.cli.show_progress import Shown, show_progress
 from wordreel.progress import Progress
 
 if TYPE_CHECKING:
+    from wordreel.catalogue.store import LibraryStore
     from wordreel.lab.datasets.trees.import_writers import ImportReport
     from wordreel.lab.datasets.trees.tree import Tree
-    from wordreel.library.store import LibraryStore
 
 MAX_PRINTED_FAILURES = 20  # --json lists all
 

@@ -19,7 +19,7 @@ from wordreel.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from wordreel.library.people import Person
+    from wordreel.catalogue.people import Person
 
 app = typer.Typer(
     add_completion=False,

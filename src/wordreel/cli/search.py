@@ -239,7 +239,7 @@ def why_nothing(library: Library, filters: Filters, min_confidence: float) -> st
 
 def player(hit: Hit) -> list[str]:
     """The command that plays a hit: at its moment with a known player, else as the desktop would."""
-    from wordreel.library.paths import is_imported
+    from wordreel.catalogue.paths import is_imported
 
     if is_imported(hit.path):
         raise WordreelError(f"{hit.path} was imported as features; there is no file to play")

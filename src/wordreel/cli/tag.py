@@ -13,7 +13,7 @@ from wordreel.cli.cut import seconds_of
 from wordreel.cli.json_files import read_json_list
 
 if TYPE_CHECKING:
-    from wordreel.library.annotations import Annotation
+    from wordreel.catalogue.annotations import Annotation
 
 app = typer.Typer(
     add_completion=False,

@@ -71,8 +71,8 @@ def train(
     if run.on is None:
         _train_here(recipe, out, data, changes, run, pack, as_json)
         return
-    from wordreel.scale.open_executor import open_executor
-    from wordreel.scale.world import run_world
+    from wordreel.workers.open_executor import open_executor
+    from wordreel.workers.world import run_world
 
     first = replace(run, on=None, workers=None)
     again = replace(first, resume=True, overwrite=False)

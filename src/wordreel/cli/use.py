@@ -17,8 +17,8 @@ from wordreel.progress import Progress
 if TYPE_CHECKING:
     from wordreel.api import Library
     from wordreel.backbones.installed import InstallPlan, Precision
+    from wordreel.embed.use import UseResult
     from wordreel.models.conversion import ConversionOptions
-    from wordreel.search.use import UseResult
 
 
 def use(
@@ -135,7 +135,7 @@ def use_with_progress(
 def describe(now: Progress) -> Shown:
     """Frames as `add` shows them, downloads by their size."""
     from wordreel.cli.add import files_note
-    from wordreel.library.add_report import AddProgress
+    from wordreel.ingest.add_report import AddProgress
 
     if isinstance(now, AddProgress):
         return Shown("Embedding frames", now.bytes_done, now.bytes_total, files_note(now))

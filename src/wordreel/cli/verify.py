@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from wordreel.api import Library
     from wordreel.experts.base import Expert
-    from wordreel.library import LibraryProblem
+    from wordreel.maintain.library_problem import LibraryProblem
 
 
 def verify(
@@ -37,8 +37,8 @@ def verify(
     Example: wordreel verify --repair
     """
     from wordreel.api import Library
-    from wordreel.library import repair as repair_problems
-    from wordreel.library import verify as check
+    from wordreel.maintain.repair import repair as repair_problems
+    from wordreel.maintain.verify import verify as check
 
     if quick and deep:
         raise typer.BadParameter("--quick and --deep contradict each other: give one.")
@@ -63,7 +63,7 @@ def verify(
 def _embeddings(opened: Library) -> list[LibraryProblem]:
     """Embeddings that cannot be right; none where the model cannot be opened, which `doctor` reports."""
     from wordreel.errors import WordreelError
-    from wordreel.search.degenerate_embeddings import degenerate_embeddings
+    from wordreel.maintain.degenerate_embeddings import degenerate_embeddings
 
     try:
         return [problem for _, problem in degenerate_embeddings(opened.store, opened.model)]
@@ -73,8 +73,8 @@ def _embeddings(opened: Library) -> list[LibraryProblem]:
 
 def _recompute(opened: Library, sample: int) -> list[LibraryProblem]:
     from wordreel.experts import registry
+    from wordreel.maintain.recompute import recompute_embeddings, recompute_tracks
     from wordreel.media import Fence
-    from wordreel.search.recompute import recompute_embeddings, recompute_tracks
 
     def load(name: str) -> Expert:
         return registry.load(name, opened.weights)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordreel.catalogue.store import MODEL_SETTING, SOURCE_SETTING, LibraryStore
 from wordreel.errors import LibraryError, NextStep, WeightsCorrupt, WeightsMissing, WordreelError
-from wordreel.library.store import MODEL_SETTING, SOURCE_SETTING, LibraryStore
 from wordreel.models.base import CheckpointModel, Model
 from wordreel.models.laboratory import open_trained
 from wordreel.runtime.store import WeightStore

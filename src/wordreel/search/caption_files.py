@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from wordreel.catalogue.banks import normalize_queries
 from wordreel.errors import DatasetError
-from wordreel.library.banks import normalize_queries
 from wordreel.util import json_address
 from wordreel.util.text_files import column_indices, pick_cells, read_lines, read_rows
 

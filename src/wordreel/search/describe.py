@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from wordreel.catalogue.records import TrackRow
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import LibraryError, NextStep
 from wordreel.experts import registry
-from wordreel.library.records import TrackRow
-from wordreel.library.store import LibraryStore
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Track
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordreel.embed.embed_library import tracks_of_all
 from wordreel.models.base import EmbeddedClip, Evidence, Explanation, Model
-from wordreel.search.embedding import tracks_of_all
 from wordreel.search.hits import Reason
 from wordreel.types import Bool, Float32, QueryEmbedding
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from wordreel.util.lru_cache import LRUCache
 
 if TYPE_CHECKING:
-    from wordreel.library.file_conditions import FileConditions
-    from wordreel.library.passes import Pass
-    from wordreel.library.store import LibraryStore
+    from wordreel.catalogue.file_conditions import FileConditions
+    from wordreel.catalogue.passes import Pass
+    from wordreel.catalogue.store import LibraryStore
 
 CACHED = 4_096  # records, of some 500 bytes
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordreel.catalogue.annotations import compared
+from wordreel.catalogue.file_conditions import FileConditions
+from wordreel.catalogue.paths import is_imported
+from wordreel.embed.columns import damaged_columns
 from wordreel.errors import QueryError
-from wordreel.library.annotations import compared
-from wordreel.library.columns import damaged_columns
-from wordreel.library.file_conditions import FileConditions
-from wordreel.library.paths import is_imported
 from wordreel.search.file_records import FileRecord, FileRecords
 from wordreel.search.overlaps import overlapping_rows, video_numbers
 from wordreel.types import Bool

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 if TYPE_CHECKING:
-    from wordreel.library.passes import Pass
-    from wordreel.library.records import StoredClip
+    from wordreel.catalogue.passes import Pass
+    from wordreel.catalogue.records import StoredClip
     from wordreel.search.file_records import FileRecord
     from wordreel.search.scoring import Note
 

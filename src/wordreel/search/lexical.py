@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.library.records import StoredClip, WordRow
+from wordreel.catalogue.records import StoredClip, WordRow
 from wordreel.search.overlaps import overlapping_rows, video_numbers
 from wordreel.search.segments import distinct
 from wordreel.types import Float32, Int64

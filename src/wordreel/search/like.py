@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordreel.embed.embed_library import tracks_of
 from wordreel.models.base import mixture_weights
 from wordreel.models.similarity import alike
-from wordreel.search.embedding import tracks_of
 from wordreel.search.explain import strongest_first
 from wordreel.search.hits import Hit, Match, Reason, Results, hit_of
 from wordreel.search.query import Query

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordreel.catalogue.paths import VERIFY
 from wordreel.errors import LibraryError
-from wordreel.library.paths import VERIFY
 from wordreel.search.segments import distinct, take_segments
 from wordreel.types import Int64
 

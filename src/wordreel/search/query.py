@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from wordreel.catalogue.banks import BUILD_A_BANK
 from wordreel.errors import QueryError
-from wordreel.library.banks import BUILD_A_BANK
 from wordreel.search.filters import Filters
 from wordreel.search.scoring import AUTO, check_norm
 

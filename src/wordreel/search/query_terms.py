@@ -11,10 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from wordreel.catalogue.annotations import compared
+from wordreel.catalogue.people import check_on, find_person, known_names
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NextStep, QueryError
-from wordreel.library.annotations import compared
-from wordreel.library.people import check_on, find_person, known_names
-from wordreel.library.store import LibraryStore
 from wordreel.search.query import Query
 from wordreel.search.query_words import split_words
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wordreel.library.file_conditions import MomentRow
-from wordreel.library.store import LibraryStore
+from wordreel.catalogue.file_conditions import MomentRow
+from wordreel.catalogue.store import LibraryStore
 from wordreel.search.hits import Hit, Reason, Results
 from wordreel.search.query import Query
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from wordreel.catalogue.saved_searches import check_name, delete_saved, read_saved, write_saved
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import LibraryError, QueryError
-from wordreel.library.saved_searches import check_name, delete_saved, read_saved, write_saved
-from wordreel.library.store import LibraryStore
 from wordreel.search.query import Query
 from wordreel.search.query_json import query_from_json, query_to_json
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from wordreel.catalogue.banks import BUILD_A_BANK
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import BankError, NextStep, QueryError, WeightsCorrupt
-from wordreel.library.banks import BUILD_A_BANK
-from wordreel.library.store import LibraryStore
 from wordreel.models.base import Evidence, Model
 from wordreel.progress import ProgressCallback
 from wordreel.search.hits import Hit, MatchTimeline, Results
@@ -34,7 +34,7 @@ from wordreel.util.lru_cache import LRUCache
 from wordreel.util.server_address import ServerAddress
 
 if TYPE_CHECKING:
-    from wordreel.library.extract import ExtractedFile
+    from wordreel.ingest.extract import ExtractedFile
     from wordreel.search.video_query import VideoQuery
 
 CACHED_SCORINGS = 32

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import embedding_cache
+from wordreel.embed.embedding_cache import Gallery
 from wordreel.errors import NextStep, WordreelError
-from wordreel.library.embeddings import Gallery
-from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.progress import ProgressCallback
-from wordreel.search.embedding import embedding_cache
 from wordreel.types import Int64
 from wordreel.util.server_address import POSTGRESQL, ServerAddress, parse_address
 
@@ -60,7 +60,7 @@ def remember_server(store: LibraryStore, address: ServerAddress | None) -> None:
 def connect(address: ServerAddress, store: LibraryStore, model: Model) -> VectorServer:
     """The table of a library and a model on a server; nothing is sent yet."""
     from wordreel.index.vector_server import Layout
-    from wordreel.library.backup import identity
+    from wordreel.maintain.backup import identity
 
     layout = Layout.of(identity(store), model.fingerprint, len(model.experts), model.dim)
     if address.scheme == POSTGRESQL:

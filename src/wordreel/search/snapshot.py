@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
+from wordreel.catalogue.file_conditions import FileConditions
+from wordreel.catalogue.records import StoredClip
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.columns import ClipColumns
+from wordreel.embed.embed_library import embedding_cache
+from wordreel.embed.embedding_cache import Gallery
 from wordreel.index.base import Index
 from wordreel.index.cached import BuiltIndex, IndexCache
 from wordreel.index.choose import builder_for
 from wordreel.index.exact import ExactIndex
-from wordreel.library.columns import ClipColumns
-from wordreel.library.embeddings import Gallery
-from wordreel.library.file_conditions import FileConditions
-from wordreel.library.records import StoredClip
-from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
-from wordreel.search.embedding import embedding_cache
 from wordreel.search.filters import Filters, PassingVideos
 from wordreel.search.lexical import TermMatches
 from wordreel.search.sample import VideoSample, draw_sample

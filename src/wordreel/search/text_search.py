@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordreel.catalogue.records import StoredClip
 from wordreel.index.base import Best, Correction, IndexResult
 from wordreel.index.exact import ExactIndex, search_scores
-from wordreel.library.records import StoredClip
 from wordreel.search.explain import explain_items
 from wordreel.search.filters import PassingVideos
 from wordreel.search.hits import Hit, Results, hit_of

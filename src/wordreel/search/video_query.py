@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
+from wordreel.catalogue.clips import SHOTS_EXPERT
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import tracks_of
 from wordreel.errors import MediaError, QueryError
 from wordreel.experts import registry
 from wordreel.experts.base import Expert
-from wordreel.library.clips import SHOTS_EXPERT
-from wordreel.library.extract import ExtractedFile, content_hash, extract_file
-from wordreel.library.store import LibraryStore
+from wordreel.ingest.extract import ExtractedFile, content_hash, extract_file
 from wordreel.media import Fence
 from wordreel.media.types import FrameNeed
 from wordreel.models.base import Model
 from wordreel.runtime.store import WeightStore
-from wordreel.search.embedding import tracks_of
 from wordreel.search.query import VideoMoment
 from wordreel.types import Bool, Clip, Float32, Track
 from wordreel.util.lru_cache import LRUCache

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import WordreelError
-from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.models.model_store import in_use, open_model
 from wordreel.runtime.store import WeightStore

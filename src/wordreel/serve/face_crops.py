@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from wordreel.errors import BrokenMedia
 from wordreel.experts.face_detection import DetectedFaces, align_face
-from wordreel.library.extract import closable
-from wordreel.library.face_spans import centred
+from wordreel.ingest.extract import closable
 from wordreel.media.types import FrameNeed, Frames
 from wordreel.media.window_reader import StreamRequest
+from wordreel.people.face_spans import centred
 from wordreel.serve.thumbnails import Decoder, jpeg
 from wordreel.types import Float32, Float64
 from wordreel.util.lru_cache import LRUCache

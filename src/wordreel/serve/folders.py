@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from wordreel.library.scan import EXTENSIONS
+from wordreel.ingest.scan import EXTENSIONS
 from wordreel.serve.display import display_path
 from wordreel.serve.problems import Problem
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wordreel.api import Library
 from wordreel.errors import WordreelError
-from wordreel.library.follow import published_generation
+from wordreel.maintain.follow import published_generation
 from wordreel.runtime.store import WeightStore
 from wordreel.util.server_address import parse_published
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from wordreel.banks.choose_scoring import choose_scoring
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import check_model_fits, embedding_cache, outdated_error
+from wordreel.embed.embedding_cache import read_manifest
 from wordreel.errors import NextStep, WordreelError
-from wordreel.library.embeddings import read_manifest
-from wordreel.library.store import LibraryStore
 from wordreel.models.base import Model
 from wordreel.models.model_store import in_use
-from wordreel.search.embedding import check_model_fits, embedding_cache, outdated_error
 from wordreel.search.query import Query
 from wordreel.search.searcher import AnalyseFile, Searcher, refuse_file
 from wordreel.util.lru_cache import LRUCache

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 
 from wordreel.banks.sources import LONGEST
+from wordreel.catalogue import banks
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NOT_WRITABLE
-from wordreel.library import banks
-from wordreel.library.store import LibraryStore
 
 SWITCH, BANK = "serve.log_queries", "serve.log_bank"
 SOURCE = "the server's query log"

@@ -11,14 +11,14 @@ from typing import Any
 
 from wordreel.api import Library
 from wordreel.banks.search_index import index_is_stale
+from wordreel.catalogue.jobs import DONE, THOROUGH, Job, last_ended_job, unfinished_jobs
+from wordreel.catalogue.passes import waiting_files
+from wordreel.catalogue.uploads import upload_names
+from wordreel.embed.embed_library import embedding_cache
 from wordreel.errors import WordreelError
 from wordreel.experts.faces import load as load_faces
-from wordreel.library.jobs import DONE, THOROUGH, Job, last_ended_job, unfinished_jobs
-from wordreel.library.passes import waiting_files
-from wordreel.library.uploads import upload_names
 from wordreel.media import Fence
 from wordreel.models.base import Model
-from wordreel.search.embedding import embedding_cache
 from wordreel.search.searcher import AnalyseFile
 from wordreel.search.video_query import FileAnalyser
 from wordreel.serve.access.sessions import Sessions

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import BrokenMedia, NotMedia
-from wordreel.library.extract import closable
+from wordreel.ingest.extract import closable
 from wordreel.media.types import FrameNeed, Frames, Window
 from wordreel.media.window_reader import StreamRequest
 from wordreel.serve.disk_cache import DiskCache

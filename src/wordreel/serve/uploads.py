@@ -16,9 +16,9 @@ from typing import Protocol
 
 import anyio.to_thread
 
+from wordreel.catalogue.store import LibraryStore
+from wordreel.catalogue.uploads import delete_upload_name, save_upload_name
 from wordreel.errors import MediaError
-from wordreel.library.store import LibraryStore
-from wordreel.library.uploads import delete_upload_name, save_upload_name
 from wordreel.media.types import MediaInfo
 from wordreel.serve.display import safe_name
 from wordreel.serve.problems import Problem, problem_of, read_only, too_large

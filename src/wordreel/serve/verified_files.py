@@ -11,12 +11,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from wordreel.catalogue.paths import is_imported
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import MediaError
-from wordreel.library.extract import content_hash
-from wordreel.library.listing import files_of
-from wordreel.library.paths import is_imported
-from wordreel.library.scan import FileStamp, resolves_within
-from wordreel.library.store import LibraryStore
+from wordreel.ingest.extract import content_hash
+from wordreel.ingest.listing import files_of
+from wordreel.ingest.scan import FileStamp, resolves_within
 from wordreel.media.files import OpenFile, open_media
 from wordreel.media.types import Limits
 from wordreel.serve.problems import Problem

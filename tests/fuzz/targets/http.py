@@ -15,9 +15,9 @@ from random import Random
 from typing import Any
 
 from tests.example_library import ColourModel
+from tests.fakes import Colour, FakeFence, Talk, write_media
 from tests.fuzz.engine import Broken, Session, Target
 from tests.fuzz.mutations import WORDS, mutate_bytes, mutate_json, mutate_text
-from tests.library.fakes import Colour, FakeFence, Talk, write_media
 
 from wordreel.errors import BrokenMedia
 
@@ -109,9 +109,10 @@ def no_pictures(path: Path, request: object) -> object:
 
 def http_session(folder: Path) -> Session:
     from wordreel.api import Library
-    from wordreel.library import LibraryStore, add
-    from wordreel.library.extract import extract_file
-    from wordreel.search.embedding import embed_library
+    from wordreel.catalogue.store import LibraryStore
+    from wordreel.embed.embed_library import embed_library
+    from wordreel.ingest.add import add
+    from wordreel.ingest.extract import extract_file
     from wordreel.serve.app import build_server
     from wordreel.serve.options import Options
     from wordreel.serve.service import Service

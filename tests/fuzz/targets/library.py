@@ -21,16 +21,16 @@ from tests.fuzz.engine import Broken, Session, Target
 from tests.fuzz.mutations import NUMBERS, VALUES, mutate_json
 
 from wordreel import Library
+from wordreel.catalogue.connection import NAME
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import embed_library
 from wordreel.errors import WordreelError
 from wordreel.index.base import QuerySample
 from wordreel.index.cached import IndexCache
 from wordreel.index.exact import ExactIndex
 from wordreel.index.int8 import BUILDER
-from wordreel.library import LibraryStore
-from wordreel.library.catalogue import NAME
-from wordreel.library.integrity import verify
-from wordreel.library.repair_library import repair
-from wordreel.search.embedding import embed_library
+from wordreel.maintain.repair import repair
+from wordreel.maintain.verify import verify
 from wordreel.util.checksum import damaged_files
 
 QUERIES = {"red": "none", "blue dogs": "is"}  # words, and how their hits are normalised

@@ -12,7 +12,7 @@ from typing import Any
 from tests.example_library import ColourModel, build
 from tests.fuzz.engine import Broken, Session, Target
 from tests.fuzz.mutations import WORDS, mutate_text
-from tests.library.lines import lines_with
+from tests.lines import lines_with
 
 from wordreel import Library
 from wordreel.search.query import Query

@@ -16,10 +16,10 @@ import numpy as np
 from tests.fuzz.engine import Broken, Session, Target
 from tests.fuzz.mutations import mutate_bytes, mutate_pickle, mutate_safetensors
 
+from wordreel.catalogue.tracks.track_files import decode_named, encode
 from wordreel.experts.appearance_file import FORMAT, HEAD, KEY, AppearanceFile
 from wordreel.hubness import make_method
 from wordreel.hubness.state_file import load_state, read_extra, save_state
-from wordreel.library.tracks import decode_named, encode
 from wordreel.models.reel import checkpoint as reel
 from wordreel.runtime.array_cache import cached_arrays
 from wordreel.runtime.torch_files import safe_pickle

@@ -6,7 +6,7 @@ import pytest
 from wordreel.errors import HubnessError
 from wordreel.hubness import make_method
 from wordreel.lab.evaluate.fit_on_workers import fit_on
-from wordreel.scale.executor import Executor, Outcome
+from wordreel.workers.executor import Executor, Outcome
 
 
 class HereWorker:

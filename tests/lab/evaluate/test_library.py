@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.search.conftest import ColourModel, store  # noqa: F401 - the fixture
 
+from wordreel.embed.embed_library import embed_library
 from wordreel.errors import QueryError, WordreelError
 from wordreel.lab.datasets import registry
 from wordreel.lab.datasets.json_captions import read_ids
@@ -11,7 +12,6 @@ from wordreel.lab.evaluate.library import score, similarities
 from wordreel.lab.reports.report import ReportRequest, of_library
 from wordreel.lab.reports.report_frames import FrameGrabber, data_url
 from wordreel.retrieval.ranks import ranks_of
-from wordreel.search.embedding import embed_library
 from wordreel.search.searcher import Searcher
 
 

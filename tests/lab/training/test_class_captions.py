@@ -9,13 +9,13 @@ pytest.importorskip("torch")
 
 from tests.lab.training.toys import toy_pairs
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import TrainingError
 from wordreel.experts import registry
 from wordreel.experts.class_head import ClassHead
 from wordreel.lab.training import recipe as recipes
 from wordreel.lab.training.data import from_library
 from wordreel.lab.training.data.class_captions import class_captions, with_class_captions
-from wordreel.library.store import LibraryStore
 from wordreel.types import Absent, Clip, Track
 
 HEADS = {

@@ -8,13 +8,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tests.fakes import Colour, FakeFence, Talk, write_media  # noqa: E402
 from tests.lab.datasets.trees.published import write_audiocaps, write_ce, write_teachtext  # noqa: E402
 from tests.lab.training.toys import toy_recipe  # noqa: E402
-from tests.library.fakes import Colour, FakeFence, Talk, write_media  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
+from wordreel.catalogue.store import LibraryStore  # noqa: E402
 from wordreel.cli.app import app  # noqa: E402
 from wordreel.errors import TrainingError  # noqa: E402
+from wordreel.ingest.add import add  # noqa: E402
 from wordreel.lab.datasets.types import Caption, Item, Split  # noqa: E402
 from wordreel.lab.models.config import TextConfig  # noqa: E402
 from wordreel.lab.training import recipe as recipes  # noqa: E402
@@ -22,7 +24,6 @@ from wordreel.lab.training.data import from_library, from_tree  # noqa: E402
 from wordreel.lab.training.loop import train  # noqa: E402
 from wordreel.lab.training.training_data import prepare  # noqa: E402
 from wordreel.lab.training.video import recipe as video_recipes  # noqa: E402
-from wordreel.library import LibraryStore, add  # noqa: E402
 from wordreel.runtime.store import WeightStore  # noqa: E402
 from wordreel.types import Absent, Track  # noqa: E402
 

@@ -6,13 +6,13 @@ import warnings
 from functools import reduce
 from pathlib import Path
 
+from wordreel.banks.library_workers import has_mergeable_states, spans
 from wordreel.errors import HubnessError, NextStep
 from wordreel.hubness import Method, State
 from wordreel.lab.evaluate.matrices import read_matrix
 from wordreel.lab.evaluate.normalised_rankings import GalleryColumns
-from wordreel.scale.executor import Executor
-from wordreel.scale.library_workers import has_mergeable_states, spans
 from wordreel.types import Bool
+from wordreel.workers.executor import Executor
 
 
 def fit_on(executor: Executor, path: Path, key: str | None, method: Method, columns: Bool | None) -> State:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NextStep, TrainingError
 from wordreel.lab.datasets import caption_rules, json_captions, registry
 from wordreel.lab.datasets.trees import open_tree
@@ -21,7 +22,6 @@ from wordreel.lab.training.data.class_captions import with_class_captions
 from wordreel.lab.training.data.packed import Packed
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.training_data import TrainingData
-from wordreel.library.store import LibraryStore
 from wordreel.models.model_store import find_checkpoint
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from wordreel.catalogue.lock import writer_lock
 from wordreel.errors import LibraryBusy, LibraryError, NextStep, TrainingError
-from wordreel.library.lock import writer_lock
 from wordreel.util.atomic import make_dir
 
 LOCK_FILE = "lock"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import QueryError
-from wordreel.library.store import LibraryStore
 from wordreel.search.hit_lists.csv_table import csv_table
 from wordreel.search.hit_lists.edl import edl
 from wordreel.search.hit_lists.m3u import m3u

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path, PurePath
 
-from wordreel.library.paths import is_imported
-from wordreel.library.store import LibraryStore
+from wordreel.catalogue.paths import is_imported
+from wordreel.catalogue.store import LibraryStore
 from wordreel.search.hits import Hit, SequenceHit
 from wordreel.util.printable import printable_text
 

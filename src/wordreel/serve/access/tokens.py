@@ -9,8 +9,8 @@ import secrets
 import threading
 from pathlib import Path
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NextStep, WordreelError
-from wordreel.library.store import LibraryStore
 
 SETTING = "serve.token"
 N, R, P = 2**14, 8, 1  # scrypt: 16 MiB and some tens of milliseconds

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
+from wordreel.catalogue import jobs as table
+from wordreel.catalogue.jobs import Job
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import WordreelError
-from wordreel.library import jobs as table
-from wordreel.library.jobs import Job
-from wordreel.library.store import LibraryStore
 from wordreel.serve.problems import INTERNAL, Problem, page_message
 from wordreel.serve.scratch import JobSignals
 

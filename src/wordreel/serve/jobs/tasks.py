@@ -8,10 +8,10 @@ from pathlib import PurePath
 from typing import Any
 
 from wordreel.api import Library
+from wordreel.catalogue.jobs import THOROUGH
+from wordreel.catalogue.passes import Pass
 from wordreel.errors import WordreelError
-from wordreel.library.add_report import AddProgress, AddReport, merge_passes
-from wordreel.library.jobs import THOROUGH
-from wordreel.library.passes import Pass
+from wordreel.ingest.add_report import AddProgress, AddReport, merge_passes
 from wordreel.progress import Progress
 
 ReportProgress = Callable[[dict[str, Any]], None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from wordreel import __version__
-from wordreel.library.listing import count_videos, present_experts
-from wordreel.library.passes import quick_contents
+from wordreel.catalogue.passes import quick_contents
+from wordreel.ingest.listing import count_videos, present_experts
 from wordreel.search.scoring import SEARCHABLE
 from wordreel.serve.display import display_path, largest_folders
 from wordreel.serve.metrics import CONTENT_TYPE

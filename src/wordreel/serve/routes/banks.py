@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 
 from wordreel.banks.embedded_bank import EmbeddedBank
-from wordreel.library import banks as bank_store
+from wordreel.catalogue import banks as bank_store
 from wordreel.serve.display import display_name, thumb_url
 from wordreel.serve.k_occurrence import HubCounts, best_of, count_occurrences
 from wordreel.serve.problems import Problem

@@ -14,8 +14,8 @@ from fastapi import Path as InPath
 from starlette.datastructures import UploadFile
 from starlette.responses import StreamingResponse
 
-from wordreel.library.jobs import Job
-from wordreel.library.uploads import upload_names
+from wordreel.catalogue.jobs import Job
+from wordreel.catalogue.uploads import upload_names
 from wordreel.serve import schemas
 from wordreel.serve.display import display_path
 from wordreel.serve.folders import allowed_path, list_folder

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from wordreel.search.model_choices import ModelChoice, model_choices
+from wordreel.embed.model_choices import ModelChoice, model_choices
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.routes.jobs import job_model

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field
 
-from wordreel.library.people import LONGEST_NAME, PersonFace, read_face
+from wordreel.catalogue.people import LONGEST_NAME, PersonFace, read_face
 from wordreel.serve.display import thumb_url
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.schemas import RequestModel

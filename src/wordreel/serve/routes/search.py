@@ -9,7 +9,7 @@ from pydantic import Field
 
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.examples import example_queries
-from wordreel.library import banks as bank_store
+from wordreel.catalogue import banks as bank_store
 from wordreel.serve import search_handlers
 from wordreel.serve.routes import Served, client_of, errors
 from wordreel.serve.schemas import (

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
-from wordreel.library.annotations import (
+from wordreel.catalogue.annotations import (
     LONGEST_NOTE,
     Annotation,
     add_annotation,

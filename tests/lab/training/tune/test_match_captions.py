@@ -2,10 +2,10 @@
 
 import pytest
 
+from wordreel.catalogue.records import StoredFile
 from wordreel.errors import DatasetError
 from wordreel.lab.training.tune import match_captions as module
 from wordreel.lab.training.tune.match_captions import LEAST, match
-from wordreel.library.records import StoredFile
 
 
 def files(count):

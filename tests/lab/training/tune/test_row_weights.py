@@ -5,25 +5,25 @@ from dataclasses import replace as changed
 import numpy as np
 import pytest
 from tests.fake_backbone import ColourBackbone
-from tests.library.fakes import Colour, FakeFence, write_media
+from tests.fakes import Colour, FakeFence, write_media
 from tests.search.test_use_backbone import NAME, put_up
 
 from wordreel.api import Library
 from wordreel.banks import everyday
+from wordreel.catalogue.store import MODEL_SETTING
+from wordreel.embed.embed_library import embed_library
 from wordreel.errors import WeightsCorrupt
 from wordreel.experts.backbone import BackboneExpert, backbone_card
 from wordreel.experts.base import Card, fingerprint
+from wordreel.ingest.add import add
 from wordreel.lab.training.settings import TuneSettings
 from wordreel.lab.training.tune.row_weights import RowData, RowScores, best_weights, choose_row_weights
-from wordreel.library import add
-from wordreel.library.store import MODEL_SETTING
 from wordreel.media.types import FrameNeed
 from wordreel.models.similarity import mixture
 from wordreel.models.weighted import WeightedZeroShot, read_weights, write_weights
 from wordreel.models.zero_shot import WEIGHTS
 from wordreel.runtime.sentences import SentenceEncoder
 from wordreel.runtime.store import WeightStore
-from wordreel.search.embedding import embed_library
 from wordreel.types import Track
 
 THINGS = """

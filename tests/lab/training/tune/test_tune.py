@@ -7,23 +7,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.conftest import Shell
+from tests.fakes import Colour, FakeFence, write_media
 from tests.lab.training.tune.toys import KINDS
-from tests.library.fakes import Colour, FakeFence, write_media
 
 from wordreel.api import Library
 from wordreel.banks import everyday
+from wordreel.catalogue.lock import writer_lock
+from wordreel.embed.embed_library import embedding_cache
 from wordreel.errors import DatasetError, LibraryBusy, LibraryError
 from wordreel.experts.base import fingerprint
+from wordreel.ingest.add import add
 from wordreel.lab.training.settings import TuneSettings
 from wordreel.lab.training.tune import tune as tuning
 from wordreel.lab.training.tune.tune import free_name, tune
-from wordreel.library import add
-from wordreel.library.lock import writer_lock
 from wordreel.media.types import Frames, Window
 from wordreel.models import model_store
 from wordreel.models.reel import checkpoint
 from wordreel.models.reel.text_encoder import network_name
-from wordreel.search.embedding import embedding_cache
 from wordreel.types import Track
 
 EACH = 8

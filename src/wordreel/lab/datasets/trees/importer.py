@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import DatasetError, NextStep
 from wordreel.lab.datasets.trees.import_writers import CaptionWriter, FeatureWriter, ImportItem, ImportReport
 from wordreel.lab.datasets.trees.split_lists import unique_ids
 from wordreel.lab.datasets.trees.tree import Tree
 from wordreel.lab.datasets.types import Item, Missing
-from wordreel.library.store import LibraryStore
 from wordreel.progress import Progress
 
 BATCH_SIZE = 128  # items per commit

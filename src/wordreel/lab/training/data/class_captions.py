@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.experts import registry
 from wordreel.experts.base import Recogniser
 from wordreel.lab.datasets.types import Caption
 from wordreel.lab.training.data.pairs import Pairs
-from wordreel.library.store import LibraryStore
 from wordreel.models.reel.class_inputs import probabilities
 from wordreel.types import Float32, Track
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
+from wordreel.catalogue.named_contents import NamedContents
+from wordreel.catalogue.passes import is_quick_track
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NextStep, TrainingError
 from wordreel.experts.base import Recogniser
 from wordreel.lab.datasets.types import Caption, Split
 from wordreel.lab.models.collate import ExpertRows, clip_rows
 from wordreel.lab.training.data.packed import Packed, pack
 from wordreel.lab.training.data.pairs import Pairs
-from wordreel.library.named_contents import NamedContents
-from wordreel.library.passes import is_quick_track
-from wordreel.library.store import LibraryStore
 from wordreel.models.reel.class_inputs import class_track, recognisers, track_of
 from wordreel.types import Clip, Float32, Track
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wordreel.catalogue.named_contents import NamedContents
+from wordreel.catalogue.records import StoredFile
 from wordreel.errors import DatasetError, NextStep
-from wordreel.library.named_contents import NamedContents
-from wordreel.library.records import StoredFile
 
 LEAST = 20  # captioned videos
 MOST_EACH = 20  # captions of one video that are looked at

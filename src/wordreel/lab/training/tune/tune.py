@@ -15,13 +15,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import check_model_fits, embed_library, embedding_cache
+from wordreel.embed.use import use
 from wordreel.errors import LibraryError, NextStep
 from wordreel.lab.training.settings import TuneSettings
 from wordreel.lab.training.tune.cross_validation import CrossValidation, cross_validate, without_idle_words
 from wordreel.lab.training.tune.match_captions import MatchedCaptions, match
 from wordreel.lab.training.tune.row_weights import RowChoice, choose_row_weights, gather_rows
 from wordreel.lab.training.tune.tune_data import gather
-from wordreel.library.store import LibraryStore
 from wordreel.models import model_store
 from wordreel.models.base import Model
 from wordreel.models.reel.checkpoint import TUNED, export
@@ -31,9 +33,7 @@ from wordreel.models.weighted import BACKBONE, read_card, write_weights
 from wordreel.models.zero_shot import ZeroShot
 from wordreel.progress import ProgressCallback
 from wordreel.runtime.store import WeightStore
-from wordreel.search.embedding import check_model_fits, embed_library, embedding_cache
 from wordreel.search.searcher import Searcher
-from wordreel.search.use import use
 
 NAME = "reel-tuned"
 

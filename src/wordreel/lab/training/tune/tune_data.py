@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from wordreel.banks import everyday
+from wordreel.embed.embed_library import tracks_of
 from wordreel.lab.training.tune.heads import TextInputs
 from wordreel.models.reel.model import Reel
 from wordreel.models.reel.own_words import ids_of, shares, words_of
 from wordreel.models.reel.runtime import first_tokens, text_parts
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.search.embedding import tracks_of
 from wordreel.search.lexical import lexical_matches
 from wordreel.search.searcher import Searcher
 from wordreel.types import Bool, Float32, Int64

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NextStep, TrainingError
 from wordreel.lab.datasets import caption_rules, json_captions, registry
 from wordreel.lab.datasets.types import Caption, Split
 from wordreel.lab.training.data.pairs import Pairs, join
 from wordreel.lab.training.recipe import BaseRecipe
-from wordreel.library.store import LibraryStore
 
 
 @dataclass(frozen=True)

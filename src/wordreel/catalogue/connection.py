@@ -1,0 +1,198 @@
+"""The SQLite connection of a library: one per store, shared by its threads behind one lock."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wordreel.catalogue.migrations import check_version, migrate
+from wordreel.errors import DiskError, LibraryError, NextStep
+from wordreel.util.atomic import sync_file
+
+NAME = "catalogue.sqlite"
+REPAIR = NextStep("repair the library", "verify --repair")
+
+ERRORS = (sqlite3.Error, UnicodeEncodeError, OverflowError)  # the last two of values that no column can hold
+
+Row = tuple[Any, ...]
+
+# Ids, clocks, inodes and file times are left out: they say when and where, not what.
+_DIGEST_QUERIES = (
+    "SELECT path, content, size FROM files ORDER BY path",
+    """SELECT content, size, kind, container, duration, width, height, rotation, frame_rate, video_codec,
+              audio_codec, sample_rate FROM contents ORDER BY content""",
+    "SELECT content, expert, fingerprint, state, hash, reason, rows, dim FROM tracks ORDER BY 1, 2",
+    "SELECT content, start, end, whole, shot FROM clips ORDER BY content, whole DESC, start, end",
+    "SELECT content, expert, start, end, text, score FROM words ORDER BY 1, 2, 3, 4, 5, 6",
+    "SELECT content, dataset, split, text, start, end FROM captions ORDER BY content, dataset, split, id",
+    "SELECT path, size, reason FROM failures ORDER BY path",
+    "SELECT content FROM quick_contents ORDER BY content",
+    "SELECT content, start, end, kind, text FROM annotations ORDER BY content, kind, key, start, end",
+    "SELECT name, query FROM saved_searches ORDER BY name",
+    "SELECT name, edited FROM people ORDER BY key, id",
+    "SELECT content, start, end, rows FROM person_faces ORDER BY content, start, end, id",
+)
+
+
+class Catalogue:
+    """Runs SQL. Outside of `transaction()` each statement commits by itself.
+
+    Write-ahead logging lets readers work while one process writes. `synchronous = FULL` makes a commit
+    survive a power cut: track files are deleted only after the commit that removes their rows, so a
+    commit that came undone would leave rows that point at nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.read_only = path.is_file() and not os.access(path.parent, os.W_OK)
+        self._lock = threading.RLock()
+        self._depth = 0
+        try:
+            self._connection = self._connect_read_only() if self.read_only else self._connect()
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second of a damaged name in a message
+            raise explain(error, path) from error
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = _open(str(self.path))
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        migrate(connection)
+        return connection
+
+    def _connect_read_only(self) -> sqlite3.Connection:
+        """Read a catalogue on a disk that cannot be written, or that belongs to somebody else.
+
+        Where its log still holds something, it is read as well if SQLite can share it.
+        """
+        log = self.path.with_name(f"{NAME}-wal")
+        shared = log.exists() and log.stat().st_size > 0
+        address = self.path.resolve().as_uri() + ("?mode=ro" if shared else "?mode=ro&immutable=1")
+        connection = _open(address, uri=True)
+        check_version(connection)
+        return connection
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def rows(self, sql: str, *values: Any) -> list[Row]:
+        with self._lock:
+            try:
+                return self._connection.execute(sql, values).fetchall()
+            except ERRORS as error:
+                raise explain(error, self.path) from error
+
+    def one(self, sql: str, *values: Any) -> Row | None:
+        rows = self.rows(sql, *values)
+        return rows[0] if rows else None
+
+    def run(self, sql: str, *values: Any) -> int:
+        """Execute one statement; the number of rows it changed."""
+        with self._lock:
+            try:
+                return self._connection.execute(sql, values).rowcount
+            except ERRORS as error:
+                raise explain(error, self.path) from error
+
+    def run_many(self, sql: str, values: Iterable[Row]) -> None:
+        with self._lock:
+            try:
+                self._connection.executemany(sql, values)
+            except ERRORS as error:
+                raise explain(error, self.path) from error
+
+    def changes(self) -> int:
+        """How many rows this connection has changed."""
+        return self._connection.total_changes
+
+    @contextmanager
+    def transaction(self, reading: bool = False) -> Iterator[None]:
+        """Commit everything inside, or nothing. A nested transaction is part of the outer one.
+
+        With `reading`, all statements inside see one snapshot, and no writer has to wait.
+        """
+        with self._lock:
+            if self._depth:
+                yield
+                return
+            self.run("BEGIN" if reading else "BEGIN IMMEDIATE")
+            self._depth = 1
+            try:
+                yield
+                self.run("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:  # a full disk may have rolled it back already
+                    self._connection.execute("ROLLBACK")
+                raise
+            finally:
+                self._depth = 0
+
+    def copy_to(self, path: Path) -> None:
+        """Write the catalogue as of one moment to a file, flushed, while others go on writing."""
+        try:
+            target = sqlite3.connect(path, isolation_level=None)
+            try:
+                with self._lock:
+                    self._connection.backup(target)
+                target.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+            finally:
+                target.close()
+        except sqlite3.Error as error:
+            raise explain(error, path) from error
+        sync_file(path)
+
+    def digest(self) -> str:
+        """A sha256 over all tables but ids, clocks and inodes: equal for two libraries of the same files."""
+        total = hashlib.sha256()
+        with self.transaction(reading=True):  # a snapshot of all tables
+            for query in _DIGEST_QUERIES:
+                total.update(query.encode())
+                for row in self.rows(query):
+                    total.update(repr(row).encode("utf-8", "surrogatepass"))
+        return total.hexdigest()
+
+
+def _open(address: str, uri: bool = False) -> sqlite3.Connection:
+    return sqlite3.connect(
+        address, isolation_level=None, check_same_thread=False, timeout=30.0, cached_statements=256, uri=uri
+    )
+
+
+def explain(error: sqlite3.Error | ValueError | OverflowError, path: Path) -> LibraryError:
+    """Turn an SQLite error into one that says what the user can do."""
+    text = "malformed" if isinstance(error, UnicodeDecodeError) else str(error)
+    if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
+        return LibraryError(f"the catalogue cannot hold or look for such a value: {text}")
+    if "disk is full" in text or "disk I/O" in text:
+        return disk_error(path, text)
+    if "not a database" in text or "malformed" in text:
+        return LibraryError(
+            f"{path} is damaged or is not a wordreel catalogue ({text})",
+            NextStep("restore it from a backup, or delete the library folder and add again", "add FOLDER"),
+        )
+    if "locked" in text:
+        return LibraryError(
+            f"{path} is in use by another program ({text})", NextStep("try again when it is done")
+        )
+    if "readonly" in text or "unable to open" in text:
+        return LibraryError(
+            f"{path} cannot be written ({text})",
+            NextStep("check its permissions, or copy the library to a disk that can be written"),
+        )
+    return LibraryError(f"{path}: {text}", NextStep("check the library", "verify"))
+
+
+def disk_error(path: Path, error: OSError | str) -> DiskError:
+    """The error of a write that failed: for want of space, usually."""
+    why = (error.strerror or str(error)) if isinstance(error, OSError) else error
+    return DiskError(
+        f"cannot write to {path}: {why}; everything added so far is saved",
+        NextStep("free some space, or check the disk, and run the same command again"),
+    )

@@ -1,0 +1,193 @@
+"""The table of jobs. Written outside the writer's lock: a running job holds that lock."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from wordreel.catalogue.store import LibraryStore
+
+QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
+ENDED = (DONE, FAILED, CANCELLED)
+THOROUGH = "thorough"  # the kind of jobs that give way to all others
+MAX_ENDED = 200  # ended jobs that stay listed
+CLAIM_SECONDS = 15.0  # after which a claim that was not renewed is void
+
+_COLUMNS = "id, kind, title, request, state, progress, report, error, made_at, started_at, ended_at"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job; `request` holds all that is needed to run it, or to run it again."""
+
+    id: int
+    kind: str
+    title: str
+    request: dict[str, Any]
+    state: str
+    progress: dict[str, Any] | None
+    report: dict[str, Any] | None
+    error: str | None
+    made_at: float
+    started_at: float | None
+    ended_at: float | None
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+
+def add_job(store: LibraryStore, kind: str, title: str, request: dict[str, Any]) -> Job:
+    """Append a job to the queue and delete the oldest ended ones."""
+    with store.catalogue.transaction():
+        store.catalogue.run(
+            "INSERT INTO jobs (kind, title, request, state, made_at) VALUES (?, ?, ?, ?, ?)",
+            kind,
+            title,
+            json.dumps(request),
+            QUEUED,
+            time.time(),
+        )
+        (number,) = store.catalogue.rows("SELECT last_insert_rowid()")[0]
+        store.catalogue.run(
+            "DELETE FROM jobs WHERE ended_at IS NOT NULL AND id NOT IN "
+            "(SELECT id FROM jobs WHERE ended_at IS NOT NULL ORDER BY id DESC LIMIT ?)",
+            MAX_ENDED,
+        )
+    job = read_job(store, number)
+    assert job is not None  # noqa: S101 - it was just written
+    return job
+
+
+def read_job(store: LibraryStore, number: int) -> Job | None:
+    row = store.catalogue.one(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", number)  # noqa: S608
+    return _job(row) if row else None
+
+
+def latest_jobs(store: LibraryStore, limit: int = MAX_ENDED) -> list[Job]:
+    """Newest first."""
+    rows = store.catalogue.rows(f"SELECT {_COLUMNS} FROM jobs ORDER BY id DESC LIMIT ?", limit)  # noqa: S608
+    return [_job(row) for row in rows]
+
+
+def unfinished_jobs(store: LibraryStore) -> list[Job]:
+    """Oldest first."""
+    rows = store.catalogue.rows(
+        f"SELECT {_COLUMNS} FROM jobs WHERE ended_at IS NULL ORDER BY id"  # noqa: S608
+    )
+    return [_job(row) for row in rows]
+
+
+def last_ended_job(store: LibraryStore) -> int | None:
+    """The id of the job that ended last."""
+    row = store.catalogue.one("SELECT id FROM jobs WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT 1")
+    return row[0] if row else None
+
+
+def claim_job(store: LibraryStore, server: str) -> Job | None:
+    """Start the oldest job that nobody runs; None where there is none or another server runs one.
+
+    Thorough passes come last: they take hours, and everything can be found without them.
+    One transaction, so that two servers never start the same job, nor two jobs at once.
+    """
+    with store.catalogue.transaction():
+        if job_of_another_server(store, server) is not None:
+            return None
+        row = store.catalogue.one(
+            "SELECT id FROM jobs WHERE ended_at IS NULL ORDER BY kind = ?, id LIMIT 1", THOROUGH
+        )
+        if row is None:
+            return None
+        before = read_job(store, row[0])
+        store.catalogue.run(
+            "UPDATE jobs SET state = ?, started_at = ?, claimed_by = ?, renewed_at = ? WHERE id = ?",
+            RUNNING,
+            time.time(),
+            server,
+            time.time(),
+            row[0],
+        )
+    return before
+
+
+def job_of_another_server(store: LibraryStore, server: str) -> int | None:
+    """The id of a job that another server is running now."""
+    row = store.catalogue.one(
+        "SELECT id FROM jobs WHERE state = ? AND claimed_by != ? AND renewed_at > ?",
+        RUNNING,
+        server,
+        time.time() - CLAIM_SECONDS,
+    )
+    return row[0] if row else None
+
+
+def renew_claim(store: LibraryStore, number: int, server: str) -> bool:
+    """Keep a running job; False where it is to stop: cancelled elsewhere, or claimed by another server."""
+    store.catalogue.run(
+        "UPDATE jobs SET renewed_at = ? WHERE id = ? AND claimed_by = ?", time.time(), number, server
+    )
+    row = store.catalogue.one("SELECT claimed_by, cancel_requested FROM jobs WHERE id = ?", number)
+    return row is not None and row[0] == server and not row[1]
+
+
+def is_claimed_by(store: LibraryStore, number: int, server: str) -> bool:
+    row = store.catalogue.one("SELECT claimed_by FROM jobs WHERE id = ?", number)
+    return row is not None and row[0] == server
+
+
+def release_job(store: LibraryStore, number: int, server: str) -> None:
+    """Queue a running job again, for the next server."""
+    store.catalogue.run(
+        "UPDATE jobs SET state = ?, claimed_by = NULL, renewed_at = NULL WHERE id = ? AND claimed_by = ?",
+        QUEUED,
+        number,
+        server,
+    )
+
+
+def cancel_job(store: LibraryStore, number: int) -> None:
+    """End a job that nobody runs; ask the server that runs it to stop."""
+    with store.catalogue.transaction():
+        store.catalogue.run("UPDATE jobs SET cancel_requested = 1 WHERE id = ? AND ended_at IS NULL", number)
+        store.catalogue.run(
+            "UPDATE jobs SET state = ?, ended_at = ? WHERE id = ? AND ended_at IS NULL "
+            "AND (state = ? OR coalesce(renewed_at, 0) < ?)",
+            CANCELLED,
+            time.time(),
+            number,
+            QUEUED,
+            time.time() - CLAIM_SECONDS,
+        )
+
+
+def save_progress(store: LibraryStore, number: int, progress: dict[str, Any]) -> None:
+    store.catalogue.run("UPDATE jobs SET progress = ? WHERE id = ?", json.dumps(progress), number)
+
+
+def end_job(
+    store: LibraryStore,
+    number: int,
+    state: str,
+    report: dict[str, Any] | None = None,
+    error: str | None = None,
+) -> None:
+    store.catalogue.run(
+        "UPDATE jobs SET state = ?, report = ?, error = ?, ended_at = ? WHERE id = ?",
+        state,
+        None if report is None else json.dumps(report),
+        error,
+        time.time(),
+        number,
+    )
+
+
+def _job(row: tuple[Any, ...]) -> Job:
+    number, kind, title, request, state, progress, report, *rest = row
+    return Job(number, kind, title, json.loads(request), state, _json(progress), _json(report), *rest)
+
+
+def _json(text: str | None) -> dict[str, Any] | None:
+    value: dict[str, Any] | None = json.loads(text) if text else None
+    return value

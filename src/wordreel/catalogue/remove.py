@@ -1,0 +1,121 @@
+"""Remove files from the library, and whatever nothing refers to any more."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from wordreel.catalogue.connection import Catalogue
+from wordreel.catalogue.paths import (
+    absent_folder,
+    from_blob,
+    library_path,
+    may_exist,
+    prefix_bounds,
+    to_blob,
+)
+from wordreel.catalogue.tracks.track_store import TrackStore
+
+
+@dataclass(frozen=True)
+class MissingFiles:
+    """Files of the library that are not on disk.
+
+    Of `gone` ones the folder is there. `absent` folders, with their number of files, are not there now: they
+    were moved, or are on a disk that is not plugged in.
+    """
+
+    gone: list[str]
+    absent: dict[str, int]
+
+
+def files_below(catalogue: Catalogue, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Return the files of the library among `paths` and below them, in order."""
+    found: set[bytes] = set()
+    for path in map(library_path, paths):
+        bounds = (to_blob(path), *prefix_bounds(path))
+        rows = catalogue.rows("SELECT path FROM files WHERE path = ? OR (path >= ? AND path < ?)", *bounds)
+        found.update(raw for (raw,) in rows)
+    return [from_blob(raw) for raw in sorted(found)]
+
+
+def missing_files(catalogue: Catalogue) -> MissingFiles:
+    """Find the files that are not on disk."""
+    return _missing(catalogue, "files")
+
+
+def _missing(catalogue: Catalogue, table: str) -> MissingFiles:
+    paths = [from_blob(raw) for (raw,) in catalogue.rows(f"SELECT path FROM {table} ORDER BY path")]  # noqa: S608
+    lost = [path for path in paths if not may_exist(path)]
+    folders = {os.path.dirname(path): path for path in lost}  # noqa: PTH120 - of a hundred thousand
+    absent = {folder: absent_folder(path) for folder, path in folders.items()}
+    of = [(path, absent[os.path.dirname(path)]) for path in lost]  # noqa: PTH120
+    counts = Counter(folder for _, folder in of if folder is not None)
+    return MissingFiles([path for path, folder in of if folder is None], dict(sorted(counts.items())))
+
+
+def remove_paths(catalogue: Catalogue, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Remove files, and everything below folders; the media themselves are not touched."""
+    paths = list(paths)
+    with catalogue.transaction():
+        gone = files_below(catalogue, paths)
+        for path in map(library_path, paths):
+            bounds = (to_blob(path), *prefix_bounds(path))
+            for table in ("files", "failures"):
+                catalogue.run(f"DELETE FROM {table} WHERE path = ? OR (path >= ? AND path < ?)", *bounds)  # noqa: S608
+    return gone
+
+
+def remove_missing(catalogue: Catalogue) -> list[str]:
+    """Remove every file that is gone; what is in folders that are not there now stays."""
+    with catalogue.transaction():
+        found = {table: _missing(catalogue, table).gone for table in ("files", "failures")}
+        for table, paths in found.items():
+            catalogue.run_many(f"DELETE FROM {table} WHERE path = ?", [(to_blob(path),) for path in paths])  # noqa: S608
+    return found["files"]
+
+
+def delete_unreferenced(catalogue: Catalogue, forget: bool = False) -> list[str]:
+    """Delete contents without a file; returns the track files that they named, for `drop_tracks`.
+
+    In the transaction that takes the file away, so that the file and what is known of it go together. An
+    add waits until its end: the content may turn up under another path. Tags and notes are kept for the
+    return of the content (`kept_annotations`), unless `forget`.
+    """
+    with catalogue.transaction():
+        gone = "content IN (SELECT content FROM contents_without_file)"
+        hashes = catalogue.rows(f"SELECT DISTINCT hash FROM tracks WHERE hash IS NOT NULL AND {gone}")  # noqa: S608
+        if forget:
+            catalogue.run(f"DELETE FROM annotations WHERE {gone}")  # noqa: S608
+        catalogue.run(f"DELETE FROM contents WHERE {gone}")  # noqa: S608
+    return [digest for (digest,) in hashes]
+
+
+def drop_unreferenced(catalogue: Catalogue, track_files: TrackStore) -> None:
+    """Delete contents without a file, then those of their track files that nothing else uses."""
+    drop_tracks(catalogue, track_files, delete_unreferenced(catalogue))
+
+
+def drop_tracks(catalogue: Catalogue, track_files: TrackStore, hashes: Iterable[str]) -> None:
+    """Delete those of these track files that the catalogue no longer names.
+
+    After the commit that takes away their rows: killed in between, files are left that nobody points at,
+    which are swept; the other order would leave rows that point at nothing.
+    """
+    named = "SELECT 1 FROM tracks WHERE hash = ? LIMIT 1"
+    track_files.remove_all([digest for digest in hashes if catalogue.one(named, digest) is None])
+
+
+def sweep(catalogue: Catalogue, track_files: TrackStore) -> int:
+    """Delete what writers that were killed or failed left behind; the number of files deleted."""
+    drop_unreferenced(catalogue, track_files)
+    referenced = {
+        digest for (digest,) in catalogue.rows("SELECT DISTINCT hash FROM tracks WHERE hash IS NOT NULL")
+    }
+    orphans = [digest for digest in track_files.all() if digest not in referenced]
+    strays = track_files.strays()
+    track_files.remove_all(orphans)
+    track_files.remove_strays(strays)
+    return len(orphans) + len(strays)

@@ -1,0 +1,509 @@
+"""The library on disk, as the rest of wordreel sees it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from wordreel.catalogue import full_text
+from wordreel.catalogue.captions import read_captions
+from wordreel.catalogue.connection import NAME, Catalogue
+from wordreel.catalogue.file_conditions import (
+    FileConditions,
+    MomentRow,
+    first_paths,
+    passing_contents,
+    required_moments,
+)
+from wordreel.catalogue.lock import may_have_died, writer_lock
+from wordreel.catalogue.passes import Pass, is_version, quick_fingerprint
+from wordreel.catalogue.paths import IMPORTED, from_blob, library_path, to_blob
+from wordreel.catalogue.records import (
+    CaptionRow,
+    Failure,
+    MatchedLines,
+    Stats,
+    StoredClip,
+    StoredFile,
+    TrackRow,
+    Video,
+    WordRow,
+)
+from wordreel.catalogue.remove import (
+    delete_unreferenced,
+    drop_tracks,
+    remove_missing,
+    remove_paths,
+    sweep,
+)
+from wordreel.catalogue.tracks.track_files import STAGING, TrackFiles
+from wordreel.catalogue.tracks.track_store import TRACKS_SETTING, TrackStore, open_tracks
+from wordreel.errors import LibraryError, LibraryReadOnly, NextStep
+from wordreel.media.types import MediaInfo
+from wordreel.types import Absent, Track
+from wordreel.util.atomic import make_dir
+
+_INFO = (
+    "kind, container, duration, width, height, rotation, frame_rate, video_codec, audio_codec, sample_rate"
+)
+_ANALYSIS = (
+    "CASE WHEN EXISTS (SELECT 1 FROM quick_contents q WHERE q.content = c.content) "
+    "THEN 'quick' ELSE 'thorough' END"
+)
+_CLIP = "id, content, start, end, whole, shot"
+_TRACK = "content, expert, fingerprint, state = 'present', hash, reason, rows, dim"
+_HAS_FILE = "EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
+MODEL_SETTING = "model"
+SOURCE_SETTING = "backbone_source"  # where the backbone in use came from: another machine needs it
+REPLICA = "replica of"  # of a replica: {"library", "generation"} as JSON
+VALUES_AT_ONCE = 900  # in one statement; SQLite allows 999 at least
+
+
+class LibraryStore:
+    """A library on disk: `catalogue.sqlite`, `tracks/`, `cache/`, `models/` and `lock` in one folder.
+
+    Threads may share it. One process writes at a time (see `writing`); readers never wait.
+
+    >>> import tempfile
+    >>> with LibraryStore.create_or_open(tempfile.mkdtemp()) as store:
+    ...     store.stats().files
+    0
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(os.path.realpath(path))
+        self.cache = self.path / "cache"
+        existed = (self.path / NAME).is_file()
+        self.catalogue = Catalogue(self.path / NAME)
+        self.use_tracks(open_tracks(self.setting(TRACKS_SETTING) or str(self.path / "tracks")))
+        self._writer: int | None = None
+        if existed:  # a new catalogue names no tracks: none must be deleted for that
+            self._recover()
+
+    def _recover(self) -> None:
+        """Sweep up after a writer that died, unless somebody is writing.
+
+        What is in an object store waits for the next writer: to look there takes long.
+        """
+        local = isinstance(self.track_files, TrackFiles)
+        if local and not self.read_only and may_have_died(self.path / "lock"):
+            with suppress(LibraryError, OSError), self.writing():
+                pass
+
+    @classmethod
+    def create_or_open(cls, path: str | Path) -> LibraryStore:
+        """Open the library in a folder, creating it first if needed.
+
+        Raises:
+            LibraryError: The folder cannot be written, or a newer wordreel wrote the library.
+        """
+        folder = Path(path)
+        try:
+            make_dir(folder)
+            make_dir(folder / "tracks" / STAGING)
+            make_dir(folder / "cache")
+        except OSError as error:
+            raise LibraryError(
+                f"cannot create a library at {folder}: {error.strerror}", NextStep("choose another folder")
+            ) from error
+        return cls(folder)
+
+    @classmethod
+    def open(cls, path: str | Path) -> LibraryStore:
+        """Open the library in a folder; a LibraryError if there is none."""
+        folder = Path(path)
+        if not (folder / NAME).is_file():
+            raise LibraryError(
+                f"there is no library at {folder}",
+                NextStep(
+                    "create one from a folder of videos",
+                    command="add FOLDER",
+                    page="Library",
+                ),
+            )
+        return cls(folder) if not os.access(folder, os.W_OK) else cls.create_or_open(folder)
+
+    def use_tracks(self, tracks: TrackStore) -> None:
+        """Read and write tracks there."""
+        self.track_files = tracks
+        self.load_track: Callable[[str], Track] = tracks.load
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the library can only be read: its disk cannot be written, or it is somebody else's."""
+        return self.catalogue.read_only
+
+    def close(self) -> None:
+        self.catalogue.close()
+
+    def __enter__(self) -> LibraryStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the write lock. The same thread may enter again; anyone else gets `LibraryBusy`."""
+        if self._writer == threading.get_ident():
+            yield
+            return
+        if self.read_only:
+            raise LibraryReadOnly(
+                f"{self.path} cannot be written", NextStep("copy the library to a disk that can be written")
+            )
+        with writer_lock(self.path / "lock") as previous_died:
+            self._writer = threading.get_ident()
+            try:
+                if previous_died:
+                    sweep(self.catalogue, self.track_files)
+                yield
+            finally:
+                self._writer = None
+
+    # Settings
+
+    def setting(self, name: str) -> str | None:
+        """The value of a setting; None if it was never set."""
+        row = self.catalogue.one("SELECT value FROM settings WHERE name = ?", name)
+        return str(row[0]) if row else None
+
+    def set_setting(self, name: str, value: str) -> None:
+        """Set a setting, atomically."""
+        with self.writing():
+            self.catalogue.run(
+                "INSERT INTO settings VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                name,
+                value,
+            )
+
+    def remove_setting(self, name: str) -> None:
+        """Forget a setting, if it was ever set."""
+        with self.writing():
+            self.catalogue.run("DELETE FROM settings WHERE name = ?", name)
+
+    # Contents
+
+    def files(self) -> list[StoredFile]:
+        """Every file, by path."""
+        rows = self.catalogue.rows("SELECT path, content, size, mtime_ns, added_at FROM files ORDER BY path")
+        return [StoredFile(from_blob(path), *rest) for path, *rest in rows]
+
+    def file(self, path: str | os.PathLike[str]) -> StoredFile | None:
+        row = self.catalogue.one(
+            "SELECT path, content, size, mtime_ns, added_at FROM files WHERE path = ?",
+            to_blob(library_path(path)),
+        )
+        return StoredFile(from_blob(row[0]), *row[1:]) if row else None
+
+    def videos(self) -> list[Video]:
+        """Every content that some file holds, by hash, with all its paths."""
+        paths: dict[str, list[str]] = {}
+        for content, path in self.catalogue.rows("SELECT content, path FROM files ORDER BY path"):
+            paths.setdefault(content, []).append(from_blob(path))
+        rows = self.catalogue.rows(
+            f"SELECT content, size, {_ANALYSIS}, {_INFO} FROM contents c ORDER BY content"  # noqa: S608
+        )
+        return [
+            Video(c, MediaInfo(*info), tuple(paths[c]), size, analysis)
+            for c, size, analysis, *info in rows
+            if c in paths
+        ]
+
+    def video(self, content: str) -> Video | None:
+        row = self.catalogue.one(
+            f"SELECT size, {_ANALYSIS}, {_INFO} FROM contents c WHERE content = ?",  # noqa: S608
+            content,
+        )
+        if row is None:
+            return None
+        paths = self.catalogue.rows("SELECT path FROM files WHERE content = ? ORDER BY path", content)
+        return Video(content, MediaInfo(*row[2:]), tuple(from_blob(p) for (p,) in paths), *row[:2])
+
+    def info(self, content: str) -> MediaInfo | None:
+        row = self.catalogue.one(f"SELECT {_INFO} FROM contents WHERE content = ?", content)  # noqa: S608
+        return MediaInfo(*row) if row else None
+
+    def infos_and_analyses(self, contents: Sequence[str]) -> dict[str, tuple[MediaInfo, Pass]]:
+        """What each of these contents is, and the last pass that it has had."""
+        rows = self._select_some(f"content, {_ANALYSIS}, {_INFO}", "contents c", contents)
+        return {content: (MediaInfo(*info), analysis) for content, analysis, *info in rows}
+
+    def has_content_of_size(self, size: int) -> bool:
+        """Whether some content has this many bytes: only then can a new file be a known one."""
+        return self.catalogue.one("SELECT 1 FROM contents WHERE size = ? LIMIT 1", size) is not None
+
+    def tracks(self, content: str | None = None) -> list[TrackRow]:
+        """The tracks of one content (or of all), without their values."""
+        return [_track(row) for row in self._select(_TRACK, "tracks", content)]
+
+    def tracks_of(self, contents: Sequence[str]) -> list[TrackRow]:
+        """The same of several contents, in any order."""
+        return [_track(row) for row in self._select_some(_TRACK, "tracks", contents)]
+
+    def track(self, content: str, expert: str) -> Track | Absent | None:
+        """The output of one expert on one content; None if it was never run."""
+        row = self.catalogue.one(
+            "SELECT hash, reason FROM tracks WHERE content = ? AND expert = ?", content, expert
+        )
+        if row is None:
+            return None
+        return Absent(row[1]) if row[0] is None else self.load_track(row[0])
+
+    def present_tracks(
+        self,
+        contents: Sequence[str],
+        experts: Sequence[str],
+        fingerprints: Mapping[str, str] | None = None,
+        outdated: Mapping[str, frozenset[str]] | None = None,
+    ) -> list[dict[str, Track]]:
+        """Of each content, the present tracks by these experts (see `track_hashes`)."""
+        hashes = self.track_hashes(contents, experts, fingerprints, outdated)
+        return [{name: self.load_track(digest) for name, digest in one.items()} for one in hashes]
+
+    def track_hashes(
+        self,
+        contents: Sequence[str],
+        experts: Sequence[str],
+        fingerprints: Mapping[str, str] | None = None,
+        outdated: Mapping[str, frozenset[str]] | None = None,
+    ) -> list[dict[str, str]]:
+        """Of each content, the names of the tracks by these experts, those that are present.
+
+        Of an expert with an entry in `fingerprints`, only a track by that version counts, of all frames or of
+        key frames alone, and of one with an entry in `outdated`, none by those versions.
+        """
+        wanted, unwanted = fingerprints or {}, outdated or {}
+        held: dict[str, dict[str, str]] = {content: {} for content in contents}
+        for row in self.tracks_of(list(held)):
+            if (
+                row.hash is not None
+                and is_version(row.fingerprint, wanted.get(row.expert))
+                and not any(is_version(row.fingerprint, one) for one in unwanted.get(row.expert, ()))
+            ):
+                held[row.content][row.expert] = row.hash
+        return [{name: held[one][name] for name in experts if name in held[one]} for one in contents]
+
+    def clips(self, content: str | None = None) -> list[StoredClip]:
+        """The clips of one content (or of all that have a file), in order of id."""
+        chosen, values = ("c.content = ?", (content,)) if content else ("1", ())
+        rows = self.catalogue.rows(
+            f"SELECT {_CLIP} FROM clips c WHERE {chosen} AND {_HAS_FILE} ORDER BY id",  # noqa: S608
+            *values,
+        )
+        return [_clip(row) for row in rows]
+
+    def clip(self, clip: int) -> StoredClip | None:
+        row = self.catalogue.one(f"SELECT {_CLIP} FROM clips WHERE id = ?", clip)  # noqa: S608
+        return _clip(row) if row else None
+
+    def clips_by_id(self, ids: Sequence[int]) -> list[StoredClip]:
+        """The clips with these ids that there are, in any order."""
+        found: list[StoredClip] = []
+        for start in range(0, len(ids), VALUES_AT_ONCE):
+            some = ids[start : start + VALUES_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            rows = self.catalogue.rows(f"SELECT {_CLIP} FROM clips WHERE id IN ({marks})", *some)  # noqa: S608
+            found += map(_clip, rows)
+        return found
+
+    def clip_ids(self, after: int = 0) -> list[int]:
+        """Ids of all clips that have a file, in order, or of those after one."""
+        query = f"SELECT id FROM clips c WHERE id > ? AND {_HAS_FILE} ORDER BY id"  # noqa: S608
+        return [i for (i,) in self.catalogue.rows(query, after)]
+
+    def has_clips(self) -> bool:
+        """Whether some clip has a file."""
+        return self.catalogue.one(f"SELECT 1 FROM clips c WHERE {_HAS_FILE} LIMIT 1") is not None  # noqa: S608
+
+    def words(
+        self, content: str, expert: str | None = None, start: float | None = None, end: float | None = None
+    ) -> list[WordRow]:
+        """Spoken and on-screen words of a content, or of the part that overlaps `[start, end)`."""
+        rows = self.catalogue.rows(
+            """SELECT content, expert, start, end, text, score FROM words
+               WHERE content = ? AND (? IS NULL OR expert = ?) AND (? IS NULL OR end > ? OR start >= ?)
+                 AND (? IS NULL OR start < ?) ORDER BY start, end, expert, id""",
+            content, expert, expert, start, start, start, end, end,
+        )  # fmt: skip
+        return [WordRow(*row) for row in rows]
+
+    def find_lines(self, terms: Sequence[str], limit: int = 10_000) -> MatchedLines:
+        """Lines of words, tags and notes that hold any of the terms, newest first; a term may be a phrase."""
+        return full_text.find_lines(self.catalogue, terms, limit)
+
+    def read_lines(self, ids: Sequence[int]) -> dict[int, WordRow]:
+        """The lines with these ids (`find_lines`) that there are, tags and notes first."""
+        return full_text.read_lines(self.catalogue, ids)
+
+    def captions(
+        self, split: str | None = None, dataset: str | None = None, content: str | None = None
+    ) -> list[CaptionRow]:
+        """Captions of items, of one split, dataset or content if given, in the order of the dataset."""
+        return read_captions(self.catalogue, split, dataset, content)
+
+    def failures(self) -> list[Failure]:
+        rows = self.catalogue.rows(
+            "SELECT path, reason, size, mtime_ns, failed_at FROM failures ORDER BY path"
+        )
+        return [Failure(from_blob(path), *rest) for path, *rest in rows]
+
+    def stats(self) -> Stats:
+        kinds = {
+            k: (n, s)
+            for k, n, s in self.catalogue.rows(
+                "SELECT kind, count(*), sum(duration) FROM contents GROUP BY kind"
+            )
+        }
+        experts = {
+            name: (int(here), int(n - here))
+            for name, n, here in self.catalogue.rows(
+                "SELECT expert, count(*), sum(state = 'present') FROM tracks GROUP BY expert ORDER BY expert"
+            )
+        }
+        return Stats(
+            files=self._count("files"),
+            contents=self._count("contents"),
+            videos=kinds.get("video", (0, 0))[0],
+            sounds=kinds.get("audio", (0, 0))[0],
+            images=kinds.get("image", (0, 0))[0],
+            seconds=float(sum(seconds for _, seconds in kinds.values())),
+            media_bytes=int((self.catalogue.one("SELECT coalesce(sum(size), 0) FROM files") or (0,))[0]),
+            clips=self._count("clips"),
+            words=self._count("words"),
+            failures=self._count("failures"),
+            quick=self._count("quick_contents"),
+            experts=experts,
+            track_bytes=self.track_files.bytes(),
+            catalogue_bytes=sum(p.stat().st_size for p in self.path.glob(f"{NAME}*")),
+            cache_bytes=sum(p.stat().st_size for p in self.cache.rglob("*") if p.is_file()),
+        )
+
+    def passing_contents(self, conditions: FileConditions) -> list[str]:
+        """Contents with a file that meets the conditions, in order of the hash."""
+        return passing_contents(self.catalogue, conditions)
+
+    def required_moments(self, conditions: FileConditions) -> list[list[MomentRow]]:
+        """For each tag and each person that is required, the moments that have it."""
+        return required_moments(self.catalogue, conditions)
+
+    def first_paths(
+        self, conditions: FileConditions, contents: Sequence[str] | None = None
+    ) -> dict[str, str]:
+        """The first path of each of these contents (or of all) that meets the conditions, in order."""
+        return first_paths(self.catalogue, conditions, contents)
+
+    def expert_names(self) -> set[str]:
+        """Every expert that was run on some content, also where its output is absent."""
+        return {str(name) for (name,) in self.catalogue.rows("SELECT DISTINCT expert FROM tracks")}
+
+    def track_dims(self) -> dict[str, set[int]]:
+        """The feature dimensions of every expert with tracks; more than one after an expert changed."""
+        dims: dict[str, set[int]] = {}
+        query = "SELECT DISTINCT expert, dim FROM tracks WHERE state = 'present'"
+        for expert, dim in self.catalogue.rows(query):
+            dims.setdefault(expert, set()).add(dim)
+        return dims
+
+    def has_tracks(self, experts: Sequence[str]) -> bool:
+        """Whether any content has a track of one of these experts."""
+        marks = ",".join("?" * len(experts))
+        row = self.catalogue.one(
+            f"SELECT 1 FROM tracks WHERE state = 'present' AND expert IN ({marks}) LIMIT 1",  # noqa: S608
+            *experts,
+        )
+        return row is not None
+
+    def has_track_by(self, expert: str, fingerprint: str) -> bool:
+        """Whether any content was given to this version of an expert, also where its output is absent."""
+        query = "SELECT 1 FROM tracks WHERE expert = ? AND fingerprint IN (?, ?) LIMIT 1"
+        return self.catalogue.one(query, expert, fingerprint, quick_fingerprint(fingerprint)) is not None
+
+    def has_track_by_other(self, expert: str, fingerprints: Collection[str]) -> bool:
+        """Whether any content was given to a version of an expert that is none of these."""
+        versions = [*fingerprints, *map(quick_fingerprint, fingerprints)]
+        marks = ",".join("?" * len(versions))
+        query = f"SELECT 1 FROM tracks WHERE expert = ? AND fingerprint NOT IN ({marks}) LIMIT 1"  # noqa: S608
+        return self.catalogue.one(query, expert, *versions) is not None
+
+    def count_tracks_by(self, expert: str, fingerprints: Collection[str]) -> int:
+        """How many contents were given to one of these versions of an expert."""
+        versions = [*fingerprints, *map(quick_fingerprint, fingerprints)]
+        marks = ",".join("?" * len(versions))
+        query = f"SELECT COUNT(*) FROM tracks WHERE expert = ? AND fingerprint IN ({marks})"  # noqa: S608
+        row = self.catalogue.one(query, expert, *versions)
+        return int(row[0]) if row else 0
+
+    def only_imported(self) -> int:
+        """The number of items if all were imported from datasets; 0 if any is a file, or there is none."""
+        low, high = IMPORTED.encode(), IMPORTED.encode() + b"\xff"
+        if self.catalogue.one("SELECT 1 FROM files WHERE path < ? OR path >= ? LIMIT 1", low, high):
+            return 0
+        return self._count("files")
+
+    def data_version(self) -> int:
+        """Changes whenever another connection has written to the catalogue."""
+        row = self.catalogue.one("PRAGMA data_version")
+        return int(row[0]) if row else 0
+
+    def version(self) -> tuple[int, int]:
+        """Changes whenever this store or anybody else has written to the catalogue."""
+        return self.data_version(), self.catalogue.changes()
+
+    def digest(self) -> str:
+        """A hash over everything but clocks and ids: equal for two libraries of the same files."""
+        return self.catalogue.digest()
+
+    # Removing
+
+    def remove(self, paths: Sequence[str | os.PathLike[str]], forget: bool = False) -> list[str]:
+        """Remove files, and all files below folders; returns their paths. The media are not touched.
+
+        Tags and notes come back with the same content, unless `forget`.
+        """
+        return self._remove(lambda: remove_paths(self.catalogue, paths), forget)
+
+    def remove_missing(self, forget: bool = False) -> list[str]:
+        """Remove every file that is gone from its folder; returns their paths."""
+        return self._remove(lambda: remove_missing(self.catalogue), forget)
+
+    def _remove(self, remove: Callable[[], list[str]], forget: bool) -> list[str]:
+        with self.writing():
+            with self.catalogue.transaction():
+                gone = remove()
+                hashes = delete_unreferenced(self.catalogue, forget)
+            drop_tracks(self.catalogue, self.track_files, hashes)
+        return gone
+
+    def _select(self, columns: str, table: str, content: str | None) -> list[tuple[Any, ...]]:
+        where, values = ("WHERE content = ?", (content,)) if content else ("", ())
+        return self.catalogue.rows(f"SELECT {columns} FROM {table} {where} ORDER BY 1, 2", *values)  # noqa: S608
+
+    def _select_some(self, columns: str, table: str, contents: Sequence[str]) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = []
+        for start in range(0, len(contents), VALUES_AT_ONCE):
+            some = contents[start : start + VALUES_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            query = f"SELECT {columns} FROM {table} WHERE content IN ({marks})"  # noqa: S608
+            rows += self.catalogue.rows(query, *some)
+        return rows
+
+    def _count(self, table: str) -> int:
+        row = self.catalogue.one(f"SELECT count(*) FROM {table}")  # noqa: S608
+        return int(row[0]) if row else 0
+
+
+def _track(row: tuple[Any, ...]) -> TrackRow:
+    content, expert, fingerprint, present, *rest = row
+    return TrackRow(content, expert, fingerprint, bool(present), *rest)
+
+
+def _clip(row: tuple[Any, ...]) -> StoredClip:
+    return StoredClip(row[0], row[1], row[2], row[3], bool(row[4]), row[5])

@@ -1,0 +1,1 @@
+"""Embeddings of a library: computed by its model, cached, and changed with the model."""

@@ -1,0 +1,1 @@
+"""Add files: plan what there is to do, run the experts, record what they saw."""

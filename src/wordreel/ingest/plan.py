@@ -1,0 +1,91 @@
+"""Which files an `add` has to process, by their stamps and what the catalogue knows of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wordreel.catalogue.connection import Catalogue
+from wordreel.catalogue.passes import is_quick
+from wordreel.catalogue.paths import absent_folder, from_blob, may_exist, prefix_bounds, to_blob
+from wordreel.ingest.add_report import AddReport
+from wordreel.ingest.file_processor import expert_set_id, missing_experts
+from wordreel.ingest.scan import FileStamp, IgnoredFile, ScannedFile, scan
+from wordreel.ingest.task import AddTask
+
+CLOCK_TICK_NS = 50_000_000  # file times tick this coarsely at worst
+
+
+@dataclass(frozen=True)
+class AddPlanner:
+    """Lists the files to process and counts the others in `report`; reads only folders and first bytes."""
+
+    catalogue: Catalogue
+    fingerprints: Mapping[str, str]
+    retry: bool
+    quick: bool
+    report: AddReport
+
+    def plan(
+        self,
+        roots: Sequence[str],
+        skip: str,
+        within: Sequence[str | os.PathLike[str]] | None,
+    ) -> list[AddTask]:
+        tasks: list[AddTask] = []
+        seen: set[str] = set()
+        for item in scan(roots, skip=skip, within=within):
+            seen.add(item.path)
+            if isinstance(item, IgnoredFile):
+                self.report.ignored += 1
+            elif isinstance(item, ScannedFile):
+                task = self._task(item)
+                if task is not None:
+                    tasks.append(task)
+            else:
+                self.report.failed.append((item.path, item.reason))
+        self.report.gone = _gone(self.catalogue, roots, seen)
+        return tasks
+
+    def _task(self, item: ScannedFile) -> AddTask | None:
+        """The task for one file; None if it is up to date or failed before in the same way."""
+        now = time.time_ns()
+        stamp, key = item.stamp, to_blob(item.path)
+        failed = self.catalogue.one("SELECT size, mtime_ns, recipe, reason FROM failures WHERE path = ?", key)
+        same = failed and not self.retry and failed[:2] == (stamp.size, stamp.mtime_ns)
+        # Whatever failed, the quick pass leaves it to the thorough one.
+        if failed and same and (self.quick or failed[2] == expert_set_id(self.fingerprints)):
+            self.report.still_failed.append((item.path, failed[3]))
+            return None
+        row = self.catalogue.one(
+            "SELECT size, mtime_ns, ctime_ns, inode, checked_ns, content FROM files WHERE path = ?", key
+        )
+        content = None
+        last_content = row[5] if row and FileStamp(*row[:4]) == stamp else None
+        if row and last_content and max(stamp.mtime_ns, stamp.ctime_ns) + CLOCK_TICK_NS < row[4]:
+            content = last_content
+            if self._up_to_date(content):
+                self.report.skipped += 1
+                return None
+        return AddTask(item.path, stamp, item.expected, now, content, last_content)
+
+    def _up_to_date(self, content: str) -> bool:
+        if self.quick:
+            return True
+        missing = missing_experts(self.catalogue, content, self.fingerprints)
+        return not missing and not is_quick(self.catalogue, content)
+
+
+def _gone(catalogue: Catalogue, roots: Sequence[str], seen: set[str]) -> list[str]:
+    """Known files at or below `roots`, canonical paths, that are no longer in their folders."""
+    known: set[str] = set()
+    for root in roots:
+        low, high = prefix_bounds(root)
+        rows = catalogue.rows(
+            "SELECT path FROM files WHERE path = ? OR (path >= ? AND path < ?)", to_blob(root), low, high
+        )
+        known.update(from_blob(path) for (path,) in rows)
+    lost = [path for path in known - seen if not may_exist(path) and absent_folder(path) is None]
+    return sorted(lost, key=to_blob)

@@ -1,0 +1,161 @@
+"""Extract tracks on workers: what a worker does, and the extractor that has it done."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar
+
+from wordreel.catalogue.connection import NAME
+from wordreel.catalogue.store import LibraryStore
+from wordreel.catalogue.tracks.track_store import is_object_address, open_tracks
+from wordreel.errors import LibraryError, MediaError, NextStep, WeightsError
+from wordreel.experts.base import Expert
+from wordreel.ingest.extract import MediaDecoder
+from wordreel.ingest.extractor import FileTracks, LocalExtractor, OnPosition
+from wordreel.ingest.scan import FileStamp
+from wordreel.media import Fence
+from wordreel.media.types import MediaInfo
+from wordreel.runtime.store import WeightStore
+from wordreel.workers.executor import CallFailed, Executor
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class LoadFrom:
+    """Loads experts from a weight store that is at the same path on every node."""
+
+    weights: Path
+
+    def __call__(self, name: str) -> Expert:
+        from wordreel.experts import registry
+
+        return registry.load(name, WeightStore(self.weights))
+
+
+@dataclass(frozen=True)
+class ExtractSetup:
+    """All that a worker needs to know before its first file; equal setups share what was loaded."""
+
+    experts: tuple[str, ...]
+    load_expert: Callable[[str], Expert]
+    open_decoder: Callable[[], AbstractContextManager[MediaDecoder]]
+    tracks: str  # the address of the library's tracks
+    library: Path
+    inode: int  # of the catalogue: the same file has the same one on every node
+
+    @classmethod
+    def of(
+        cls,
+        store: LibraryStore,
+        experts: Sequence[str],
+        load_expert: Callable[[str], Expert],
+        open_decoder: Callable[[], AbstractContextManager[MediaDecoder]] = Fence,
+    ) -> ExtractSetup:
+        inode = (store.path / NAME).stat().st_ino
+        tracks = store.track_files.address
+        return cls(tuple(experts), load_expert, open_decoder, tracks, store.path, inode)
+
+
+@lru_cache(maxsize=1)  # a worker serves one library at a time, and keeps its networks loaded
+def _extractor(setup: ExtractSetup) -> LocalExtractor:
+    _check_shared(setup)
+    experts = [setup.load_expert(name) for name in setup.experts]
+    decoder = setup.open_decoder().__enter__()  # left open: it ends with the worker
+    return LocalExtractor(experts, decoder, open_tracks(setup.tracks))
+
+
+def _check_shared(setup: ExtractSetup) -> None:
+    """Refuse to write tracks where the writer would not find them."""
+    if is_object_address(setup.tracks):
+        return
+    try:
+        shared = (setup.library / NAME).stat().st_ino == setup.inode
+    except OSError:
+        shared = False
+    if not shared:
+        raise LibraryError(
+            f"{socket.gethostname()} does not see the library at {setup.library}",
+            NextStep("mount its folder at the same path on every node, or move its tracks", "tracks s3://…"),
+        )
+
+
+def _fingerprints(setup: ExtractSetup) -> dict[str, str]:
+    return _extractor(setup).fingerprints
+
+
+def _probe(setup: ExtractSetup, path: Path) -> MediaInfo:
+    return _extractor(setup).probe(path)
+
+
+def _hash(setup: ExtractSetup, path: Path) -> str:
+    return _extractor(setup).hash(path, lambda: None)
+
+
+def _extract(
+    setup: ExtractSetup,
+    fingerprints: Mapping[str, str],
+    path: Path,
+    stamp: FileStamp,
+    names: Sequence[str],
+    report: OnPosition,
+) -> FileTracks:
+    extractor = _extractor(setup)
+    for name in names:
+        if extractor.fingerprints[name] != fingerprints[name]:
+            raise WeightsError(
+                f"{socket.gethostname()} has other weights of the expert {name}",
+                NextStep("use the same version of wordreel and the same weights on every node"),
+            )
+    return extractor.extract(path, stamp, names, report)
+
+
+class ClusterExtractor:
+    """Has files read and experts run by the workers of an executor. Threads share it.
+
+    A file whose workers die again and again is that file's failure; a node that cannot see the files, the
+    library or the weights ends the run, because every file would fail there.
+    """
+
+    def __init__(self, executor: Executor, setup: ExtractSetup) -> None:
+        self._executor, self._setup = executor, setup
+        self.fingerprints = executor.run(_fingerprints, setup)
+
+    def probe(self, path: Path) -> MediaInfo:
+        return self._on_file(path, lambda: self._executor.run(_probe, self._setup, path))
+
+    def hash(self, path: Path, check_stop: Callable[[], None]) -> str:
+        check_stop()
+        return self._on_file(path, lambda: self._executor.run(_hash, self._setup, path))
+
+    def extract(
+        self,
+        path: Path,
+        stamp: FileStamp,
+        names: Sequence[str],
+        on_position: OnPosition,
+        on_frames_done: Callable[[], None] = lambda: None,
+    ) -> FileTracks:
+        on_position(0.0)
+        arguments = self._setup, self.fingerprints, path, stamp, tuple(names)
+        return self._on_file(path, lambda: self._executor.run(_extract, *arguments, on_event=on_position))
+
+    @staticmethod
+    def _on_file(path: Path, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except CallFailed as error:
+            raise MediaError(error.message) from error
+        except FileNotFoundError as error:
+            if not os.path.lexists(path):
+                raise
+            raise LibraryError(
+                f"a node of the cluster does not see {path}",
+                NextStep("mount the folder of the media at the same path on every node"),
+            ) from error

@@ -1,0 +1,1 @@
+"""Keep a library whole: verify, repair, back up, publish."""

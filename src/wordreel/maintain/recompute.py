@@ -1,0 +1,137 @@
+"""Silent wrongness: compute a sample of embeddings and tracks again and compare with what is stored.
+
+Checksums show that bytes are those which were written, not that they were right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from wordreel.catalogue.records import Video
+from wordreel.catalogue.store import LibraryStore
+from wordreel.embed.embed_library import embed_clips, embedding_cache
+from wordreel.errors import MediaError, WordreelError
+from wordreel.experts.base import Expert
+from wordreel.ingest.extract import MediaDecoder, content_hash, extract_file
+from wordreel.maintain.library_problem import LibraryProblem
+from wordreel.models.base import Model
+from wordreel.progress import Progress, ProgressCallback
+from wordreel.types import Track
+
+EMBEDDING_TOLERANCE = 1e-3  # largest difference between two numbers of unit vectors
+TRACK_COSINE = 0.999  # least, row by row: other processors round otherwise
+
+T = TypeVar("T")
+LoadExpert = Callable[[str], Expert]
+
+
+def recompute_embeddings(
+    store: LibraryStore, model: Model, sample: int = 64, seed: int = 0
+) -> list[LibraryProblem]:
+    """Embed `sample` random videos again from their tracks; a problem if any stored embedding differs."""
+    cache = embedding_cache(store, model)
+    gallery = cache.load()
+    stored = {int(clip): row for row, clip in enumerate(gallery.ids)}
+    different = checked = 0
+    for content in _drawn([video.content for video in store.videos()], sample, seed):
+        clips = [clip for clip in store.clips(content) if clip.id in stored]
+        if not clips:
+            continue
+        vectors, available = embed_clips(store, model, content, [clip.clip for clip in clips])
+        rows = [stored[clip.id] for clip in clips]
+        same = np.array_equal(gallery.available[rows], available) and np.allclose(
+            gallery.vectors[rows], vectors, atol=EMBEDDING_TOLERANCE, rtol=0
+        )
+        checked += 1
+        different += not same
+    if not different:
+        return []
+    text = f"stored embeddings of {different} of {checked} videos differ from those of their tracks"
+    return [LibraryProblem("cache", text, key=(str(cache.folder),))]
+
+
+def recompute_tracks(
+    store: LibraryStore,
+    load: LoadExpert,
+    decoder: MediaDecoder,
+    sample: int = 3,
+    seed: int = 0,
+    on_progress: ProgressCallback | None = None,
+) -> list[LibraryProblem]:
+    """Run the experts again on `sample` random files that are still there; a problem for each other track.
+
+    Tracks of experts in another version than today's are left out: they are out of date, not wrong.
+    """
+    problems: list[LibraryProblem] = []
+    experts: dict[str, Expert] = {}
+    drawn = list(_unchanged(store, store.videos(), sample, seed))
+    for number, (video, path) in enumerate(drawn):
+        if on_progress is not None:
+            on_progress(Progress("files checked", number, len(drawn)))
+        rows = {row.expert: row for row in store.tracks(video.content) if row.hash is not None}
+        for name in rows.keys() - experts.keys():
+            try:
+                experts[name] = load(name)
+            except WordreelError:  # imported, or weights that are no longer here
+                continue
+        known = [experts[name] for name in rows if name in experts]
+        today = [expert for expert in known if expert.fingerprint == rows[expert.card.name].fingerprint]
+        problems += _compare(store, video, path, today, decoder)
+    if on_progress is not None:
+        on_progress(Progress("files checked", len(drawn), len(drawn)))
+    return problems
+
+
+def _compare(
+    store: LibraryStore,
+    video: Video,
+    path: Path,
+    experts: Sequence[Expert],
+    decoder: MediaDecoder,
+) -> Iterator[LibraryProblem]:
+    try:
+        again = extract_file(path, experts, decoder).tracks
+    except MediaError as error:
+        yield LibraryProblem("track", f"{path} can no longer be decoded ({error.message})", repairable=False)
+        return
+    for expert in experts:
+        name = expert.card.name
+        stored = store.track(video.content, name)
+        fresh = again.get(name)
+        if not isinstance(stored, Track) or fresh is None or not _alike(stored, fresh):
+            text = f"the {name} track of {path} is not what its expert gives today"
+            yield LibraryProblem("track", text, key=(video.content, name))
+
+
+def _alike(one: Track, other: Track) -> bool:
+    if one.values.shape != other.values.shape or not np.allclose(one.times, other.times, atol=1e-3):
+        return False
+    products = np.einsum("nd,nd->n", one.values, other.values, dtype=np.float64)
+    lengths = np.linalg.norm(one.values, axis=1) * np.linalg.norm(other.values, axis=1)
+    scale = np.allclose(np.linalg.norm(one.values), np.linalg.norm(other.values), rtol=0.01)
+    return bool(scale and (products >= TRACK_COSINE * lengths).all())
+
+
+def _unchanged(
+    store: LibraryStore, videos: Sequence[Video], sample: int, seed: int
+) -> Iterator[tuple[Video, Path]]:
+    """Random videos with a file of theirs that still has the bytes that were added."""
+    count = 0
+    for video in _drawn(list(videos), len(videos), seed):
+        for text in video.paths:
+            path = Path(text)
+            if path.is_file() and content_hash(path) == video.content:
+                yield video, path
+                count += 1
+                break
+        if count == sample:
+            return
+
+
+def _drawn(items: Sequence[T], most: int, seed: int) -> list[T]:
+    order = np.random.default_rng(seed).permutation(len(items))[:most]
+    return [items[number] for number in order]

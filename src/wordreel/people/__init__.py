@@ -1,0 +1,1 @@
+"""People of a library: faces grouped over all videos."""

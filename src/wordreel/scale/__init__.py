@@ -1,1 +1,0 @@
-"""The same jobs on many workers: processes of this machine, or a Ray cluster."""

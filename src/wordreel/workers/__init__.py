@@ -1,0 +1,1 @@
+"""Worker processes here and on a Ray cluster."""

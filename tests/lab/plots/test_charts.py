@@ -44,7 +44,7 @@ def test_gaps_and_single_points(axes):
     assert np.isnan(line.get_ydata()[2])
     assert alone.get_xydata().tolist() == [[4, 4]]
     assert alone.get_marker() == "o"
-    assert line_chart([Series("a", [], [])], "t").startswith("<svg")
+    assert "<svg" in line_chart([Series("a", [], [])], "t")
 
 
 def test_a_log_axis_leaves_out_what_is_not_positive(axes):
@@ -147,5 +147,5 @@ def test_less_than_zero_goes_left(axes):
 
 
 def test_nothing_to_draw_is_no_error():
-    assert bar_chart([], {}, "t").startswith("<svg")
-    assert histogram({"a": []}, [0.0, 1.0], "t").startswith("<svg")
+    assert "<svg" in bar_chart([], {}, "t")
+    assert "<svg" in histogram({"a": []}, [0.0, 1.0], "t")

@@ -1,4 +1,4 @@
-"""What every chart has in common: well-formed, self-contained, for light and dark, safe with hostile text."""
+"""What every chart has in common: well-formed, described, safe with hostile text."""
 
 from xml.etree import ElementTree
 
@@ -6,7 +6,7 @@ import pytest
 
 from wordreel.lab import plots
 from wordreel.lab.plots import Series, line_chart
-from wordreel.lab.plots.svg import COLOURS, DARK_COLOURS, STYLE, PlotsMissing, clean, escape
+from wordreel.lab.plots.svg import PlotsMissing, clean
 
 HOSTILE = "</title><script>alert(1)</script> & \x00 \ud800 $x^2 \\frac"
 
@@ -24,44 +24,17 @@ def test_the_same_data_draws_the_same_bytes():
     assert chart() != chart("another")
 
 
-def test_a_chart_is_one_element_that_needs_nothing_from_elsewhere():
-    for drawn in (chart(), chart(standalone=False)):
-        root = parsed(drawn)
-        assert root.tag == "{http://www.w3.org/2000/svg}svg"
-        assert drawn.replace("http://www.w3.org/2000/svg", "").count("http") == 0
-        assert "<metadata" not in drawn
-        assert root.get("viewBox").startswith("0 0 560")
-        assert not any(element.tag.endswith("script") for element in root.iter())
-
-
-def test_colours_follow_the_scheme_of_the_reader():
-    drawn = chart()
-    assert f"var(--plot-1,{COLOURS[0]})" in drawn
-    assert "prefers-color-scheme:dark" in drawn
-    assert all(colour in STYLE for colour in (*COLOURS, *DARK_COLOURS))
-    without = chart(standalone=False)
-    assert "<style>" not in without.replace('<style type="text/css">', "")
-    assert "var(--plot-ink," in without
-
-
-def test_a_reader_hears_the_title_and_the_description():
-    root = parsed(chart("Loss", description="falls to 1"))
-    title, description = root[0], root[1]
-    assert (title.text, description.text) == ("Loss", "falls to 1")
-    assert root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
+def test_the_title_and_the_description_are_in_the_file():
+    texts = [element.text for element in parsed(chart("Loss", description="falls to 1")).iter()]
+    assert "falls to 1" in texts
+    assert texts.count("Loss") >= 2, "described and drawn"
 
 
 def test_hostile_text_stays_text():
     drawn = line_chart([Series(HOSTILE, [1, 2], [1.0, 2.0])], HOSTILE, HOSTILE, HOSTILE, description=HOSTILE)
     root = parsed(drawn)
     assert not any(element.tag.endswith("script") for element in root.iter())
-    texts = [element.text for element in root.iter() if element.tag.endswith("}text")]
-    assert clean(HOSTILE) in texts
-
-
-def test_escaping():
-    assert escape("<a b='c'>&\"") == "&lt;a b=&#39;c&#39;&gt;&amp;&quot;"
-    assert escape("a\x00\ud800b\n") == "a��b\n"
+    assert clean(HOSTILE) in [element.text for element in root.iter() if element.tag.endswith("}text")]
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):

@@ -1,20 +1,17 @@
 """Charts as SVG text, drawn by matplotlib (the `plots` extra): the same bytes for the same data.
 
-Colours are CSS variables (`--plot-…`, see `svg.STYLE`), so that a chart follows the light or dark scheme of
-its reader, alone or inside a page. `available()` says whether charts can be drawn; the bins need only NumPy.
+`available()` says whether charts can be drawn; the bins need only NumPy.
 """
 
 from wordreel.hubness.bins import log_edges, occurrence_edges
 from wordreel.lab.plots.charts import Series, bar_chart, histogram, line_chart, occurrence_chart
-from wordreel.lab.plots.svg import STYLE, PlotsMissing, available, escape
+from wordreel.lab.plots.svg import PlotsMissing, available
 
 __all__ = [
-    "STYLE",
     "PlotsMissing",
     "Series",
     "available",
     "bar_chart",
-    "escape",
     "histogram",
     "line_chart",
     "log_edges",

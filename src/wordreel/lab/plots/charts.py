@@ -54,7 +54,6 @@ def line_chart(
     description: str = "",
     width: float = 560,
     height: float = 330,
-    standalone: bool = True,
 ) -> str:
     """Several lines over common axes; `zero` starts the y axis at 0. A log axis leaves out what is ≤ 0."""
 
@@ -64,7 +63,7 @@ def line_chart(
         axes.set_ylabel(clean(y_label))
 
     ends = "; ".join(f"{line.name} ends at {line.y[-1]:.4g}" for line in series if len(line.y))
-    return chart(draw, title, description or ends, width, height, standalone)
+    return chart(draw, title, description or ends, width, height)
 
 
 def draw_lines(
@@ -102,7 +101,6 @@ def bar_chart(
     digits: int = 1,
     description: str = "",
     width: float = 560,
-    standalone: bool = True,
 ) -> str:
     """Bars of `values[series][row]` with their number at the end; NaN has no bar but a dash."""
     for series, held in values.items():
@@ -118,7 +116,7 @@ def bar_chart(
         for at, name in enumerate(names)
     )
     height = 90 + len(names) * (9 + 16 * max(1, len(values)))
-    return chart(draw, title, description or listed, width, height, standalone)
+    return chart(draw, title, description or listed, width, height)
 
 
 def draw_bars(
@@ -157,7 +155,6 @@ def histogram(
     description: str = "",
     width: float = 560,
     height: float = 330,
-    standalone: bool = True,
 ) -> str:
     """How many values of each sample fall into each bin `[edge, next edge)`, the last one closed.
 
@@ -177,7 +174,7 @@ def histogram(
     listed = "; ".join(
         f"{name}: {int(c.sum())} values, most in one bin {int(c.max())}" for name, c in counts.items()
     )
-    return chart(draw, title, description or listed, width, height, standalone)
+    return chart(draw, title, description or listed, width, height)
 
 
 def draw_histogram(
@@ -219,12 +216,11 @@ def draw_histogram(
 def occurrence_chart(
     counts: Mapping[str, ArrayLike],
     k: int = 10,
-    title: str = "",
+    title: str | None = None,
     *,
     items: str = "items",
     width: float = 560,
     height: float = 330,
-    standalone: bool = True,
 ) -> str:
     """The k-occurrence distribution, as before and after a normalisation (QB-Norm, arXiv 2112.12777, fig. 2).
 
@@ -237,7 +233,7 @@ def occurrence_chart(
     return histogram(
         named,
         occurrence_edges(max(int(values.max(initial=0)) for values in arrays.values())),
-        title or f"How often {items} are retrieved",
+        f"How often {items} are retrieved" if title is None else title,
         f"times among the best {k}",
         f"{items} (log)",
         log_y=True,
@@ -245,7 +241,6 @@ def occurrence_chart(
         description="; ".join(named),
         width=width,
         height=height,
-        standalone=standalone,
     )
 
 

@@ -24,7 +24,7 @@ def recall_curve(runs: Sequence[EvaluationRun]) -> str:
     lines = [Series(run.name, ks, [recall_at(run.ranks, int(k)) for k in ks]) for run in runs]
     if any(run.direction is Direction.TEXT_TO_VIDEO for run in runs):
         lines.append(Series(f"chance, text → {runs[0].modality}", ks, 100 * ks / reach, dashed=True))
-    return line_chart(lines, "Recall at K", "K", "recall (%)", log_x=True, standalone=False)
+    return line_chart(lines, "", "K", "recall (%)", log_x=True)
 
 
 def recall_rows(runs: Sequence[EvaluationRun]) -> Rows:
@@ -42,13 +42,12 @@ def rank_histogram(runs: Sequence[EvaluationRun]) -> str:
     return histogram(
         {run.name: np.floor(run.answered) for run in runs},
         log_edges(1, max(2.0, largest), 28),
-        "Ranks of the right answers",
+        "",
         "rank",
         "queries (%)",
         log_x=True,
         share=True,
         legend=True,
-        standalone=False,
     )
 
 
@@ -64,7 +63,7 @@ def rank_rows(runs: Sequence[EvaluationRun]) -> Rows:
 def occurrence(runs: Sequence[EvaluationRun]) -> str:
     """The k-occurrences of the videos, before and after where there is a normalised run."""
     counts = {run.short_label: counted for run in runs if (counted := run.occurrences) is not None}
-    return occurrence_chart(counts, min(TOP, runs[0].items), items="videos", standalone=False)
+    return occurrence_chart(counts, min(TOP, runs[0].items), "", items="videos")
 
 
 def occurrence_rows(runs: Sequence[EvaluationRun]) -> Rows:
@@ -78,14 +77,13 @@ def occurrence_rows(runs: Sequence[EvaluationRun]) -> Rows:
     return rows
 
 
-def groups(entries: Sequence[Mapping[str, Any]], title: str) -> str:
+def groups(entries: Sequence[Mapping[str, Any]]) -> str:
     """Recall of groups of queries as bars, with the number of queries beside each name."""
     return bar_chart(
         [f"{group['name']} ({group['queries']:,})" for group in entries],
         {"R@1": [group["R1"] for group in entries], "R@10": [group["R10"] for group in entries]},
-        title,
+        "",
         "recall (%)",
-        standalone=False,
     )
 
 

@@ -31,9 +31,9 @@ from wordreel.lab.training.data.packed import Packed, pack
 from wordreel.lab.training.data.sampler import BatchSampler
 from wordreel.lab.training.distributed import World
 from wordreel.lab.training.feature_session import FeatureSession
+from wordreel.lab.training.loop import Run, TrainResult
 from wordreel.lab.training.measure import embed_texts, embed_videos, measure, similarity_matrix
 from wordreel.lab.training.recipe import Recipe
-from wordreel.lab.training.run import Run, TrainResult
 from wordreel.lab.training.training_data import TrainingData
 
 LOOKS = 25  # times that a run is validated, about

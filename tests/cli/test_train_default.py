@@ -117,8 +117,6 @@ def test_packed_data_trains_the_same_way(shell, tmp_path, captions):
     "wrong",
     [
         ["--resume", "--overwrite"],
-        ["--search", "ce", "--seed", "1"],
-        ["--search", "ce", "--overwrite"],
         ["--kind", "ce"],
         ["--data", "somewhere"],
         ["--share", "0"],

@@ -90,7 +90,7 @@ def test_what_is_printed_before_and_while_training(arguments, tmp_path):
     (("--share", "nan"), "between 0 and 1000"),
     (("--seed", "-1"), "greater than or equal to 0"),
     (("--workers", "2"), "--workers goes with --on"),
-    (("--on", "local", "--search", "ce"), "leave out --search and --pack"),
+    (("--pack", "pack"), "leave out --out"),
 ])  # fmt: skip
 def test_options_that_make_no_sense(arguments, tmp_path, more, said):
     done = run(*arguments, *more, "--out", tmp_path / "run")
@@ -108,21 +108,6 @@ def test_options_of_libraries_do_not_go_with_a_tree(tmp_path):
 def test_a_library_without_captions_asks_for_them(arguments, tmp_path):
     with pytest.raises(TrainingError, match="--captions FILE"):
         run("train", arguments[1], "-L", f"{tmp_path}/library", "--out", tmp_path / "run")
-
-
-def test_a_search_needs_a_measure_and_tells_its_trials(arguments, tmp_path):
-    pytest.importorskip("optuna")
-    space = tmp_path / "space.toml"
-    space.write_text('"loss.margin" = {low = 0.05, high = 0.4}')
-    command = (*arguments, "--search", space, "--trials", "1", "--out", tmp_path / "search")
-    with pytest.raises(TrainingError, match="--val-split"):
-        run(*command)
-    done = run(*command, "--val-split", "val", "--json")
-    assert json.loads(done.stdout)["trials"] == 1
-    assert "trial-0 · epoch 2/2 · loss" in done.stderr
-    space.write_text('"loss.margn" = [0.1]')
-    with pytest.raises(TrainingError, match="did you mean margin"):
-        run(*command, "--val-split", "val")
 
 
 def test_an_interrupt_says_how_to_go_on(arguments, tmp_path, monkeypatch):

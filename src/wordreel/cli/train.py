@@ -21,17 +21,15 @@ from wordreel.cli.train_progress import (
     print_data_summary,
     progress_printer,
 )
-from wordreel.cli.train_search import load_space, run_search
 from wordreel.cli.train_video import check_video_options, load_videos
 from wordreel.errors import TrainingError
 
 if TYPE_CHECKING:
     import torch
 
-    from wordreel.lab.training.loop import AnyData, AnyRecipe
+    from wordreel.lab.training.loop import AnyData, AnyRecipe, TrainResult
     from wordreel.lab.training.open_data import TrainingPairs
     from wordreel.lab.training.recipe import Recipe
-    from wordreel.lab.training.run import TrainResult
     from wordreel.lab.training.training_data import TrainingData
 
 NO_DATA, NO_CHANGES, NO_PACK = DataOptions(), RecipeOptions(), PackOptions()
@@ -122,16 +120,12 @@ def _train_here(
         return
     settings = recipes.load(recipe, overrides)
     data.check(pack)
-    root = out or Path()
-    folders = _folders(root, changes.seed, settings.run.seed)
-    space = None if run.search is None else load_space(run.search, recipe, overrides)
-    if space is None and pack.pack is None:
+    folders = _folders(out or Path(), changes.seed, settings.run.seed)
+    if pack.pack is None:
         check_out_folders(folders.values(), run.resume, run.overwrite)
     prepared = _load_data(settings, data, pack, run.device)
     if pack.pack is not None:
         _pack(pack.pack, settings, prepared)
-    elif space is not None:
-        run_search(recipe, overrides, prepared, space, root, run.trials, run.device, as_json)
     else:
         _train_seeds(settings, prepared, folders, run, as_json)
 

@@ -28,7 +28,6 @@ def check_picture_options(
             "--denoise": changes.denoise,
             "--start": changes.start,
             "--backbone": changes.backbone,
-            "--search": run.search,
             "--cache": pack.cache,
         }
     )

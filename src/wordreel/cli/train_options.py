@@ -204,13 +204,6 @@ class RunOptions:
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that the folder holds.")] = (
         False
     )
-    search: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="SPACE", help="Search hyper-parameters (ASHA): ce, or a .toml file of your own."
-        ),
-    ] = None
-    trials: Annotated[int, typer.Option(help="Trials of a search.", min=1)] = 20
     on: OnOption = None
     workers: Annotated[
         int | None,
@@ -220,14 +213,13 @@ class RunOptions:
     ] = None
 
     def check(self, out: Path | None, seed: list[int] | None, pack: PackOptions) -> None:
-        """Refuse options that have no effect: a command packs, searches or trains."""
+        """Refuse options that have no effect: a command packs or trains."""
         given = options_given(
             {
                 "--out": out,
                 "--seed": seed,
                 "--resume": self.resume,
                 "--overwrite": self.overwrite,
-                "--search": self.search,
             }
         )
         if pack.pack is not None and (pack.packed is not None or given):
@@ -235,15 +227,10 @@ class RunOptions:
             raise typer.BadParameter(f"--pack writes the data and trains nothing: leave out {others}.")
         if pack.pack is None and out is None:
             raise typer.BadParameter("say where the model goes: --out DIR.")
-        if self.search and (unused := [name for name in given if name not in ("--search", "--out")]):
-            raise typer.BadParameter(
-                f"{', '.join(unused)} cannot be used with --search: the same command continues a search; "
-                "--set run.seed=N sets its seed."
-            )
         if self.on is None and self.workers is not None:
             raise typer.BadParameter("--workers goes with --on.")
-        if self.on is not None and (self.search or pack.pack is not None):
-            raise typer.BadParameter("--on trains: leave out --search and --pack.")
+        if self.on is not None and pack.pack is not None:
+            raise typer.BadParameter("--on trains: leave out --pack.")
         if self.resume and self.overwrite:
             raise typer.BadParameter("--resume continues the run that --overwrite would replace: give one.")
 

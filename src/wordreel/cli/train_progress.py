@@ -41,8 +41,6 @@ def check_out_folders(folders: Iterable[Path], resume: bool, overwrite: bool) ->
 
 def print_data_summary(recipe: Recipe, opened: TrainingPairs) -> None:
     """How much data there is, and what a user wants to know before hours of training."""
-    from wordreel.lab.training.logs import tensorboard_installed
-
     train, val = opened.train, opened.val
     parts = [f"{len(train):,} videos, {int(train.counts.sum()):,} captions"]
     if val is not None:
@@ -63,8 +61,6 @@ def print_data_summary(recipe: Recipe, opened: TrainingPairs) -> None:
             "new videos",
             err=True,
         )
-    if not tensorboard_installed():
-        typer.echo("note: no TensorBoard events: tensorboard is not installed", err=True)
 
 
 def progress_printer() -> TrainCallback:

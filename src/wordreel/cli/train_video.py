@@ -32,7 +32,6 @@ def check_video_options(
             "--kind": data.kind,
             "--teacher": changes.teacher,
             "--denoise": changes.denoise,
-            "--search": run.search,
             "--pack": pack.pack,
             "--packed": pack.packed,
             "--cache": pack.cache,

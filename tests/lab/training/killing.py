@@ -16,7 +16,6 @@ from pathlib import Path
 
 import torch
 import torch._dynamo  # what an optimiser's first step would load in every process
-import torch.utils.tensorboard  # as above
 from safetensors import safe_open
 from tests.lab.training import kill_cases
 from tests.lab.training.forked import forked
@@ -24,7 +23,6 @@ from tests.lab.training.worlds import fork_world
 
 import wordreel.lab.plots
 from wordreel.lab.training import logs, loop
-from wordreel.lab.training import run as running
 from wordreel.lab.training.feature_session import FeatureSession
 from wordreel.util import atomic
 
@@ -83,7 +81,7 @@ def arm(way, number):
     elif way == "measured":
         at_call(number, FeatureSession, "measure", after=gone)
     elif way == "logs":
-        at_call(number, running, "write_logs", after=gone)
+        at_call(number, loop, "write_logs", after=gone)
         at_call(2 * number, logs, "_write", before=gone)
 
 

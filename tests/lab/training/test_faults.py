@@ -24,7 +24,6 @@ from wordreel.lab.training.interrupt import TrainingInterrupted, stop_on_signal 
 from wordreel.lab.training.loop import pick_device, train  # noqa: E402
 from wordreel.lab.training.open_data import add_teachers  # noqa: E402
 from wordreel.lab.training.run_lock import check_writable, run_lock  # noqa: E402
-from wordreel.lab.training.search_space import check_space  # noqa: E402
 from wordreel.lab.training.settings import StartSettings, TeachSettings  # noqa: E402
 from wordreel.lab.training.start import fine_tune, text_folder  # noqa: E402
 from wordreel.lab.training.training_data import TrainingData, check_words  # noqa: E402
@@ -303,22 +302,3 @@ def test_weights_of_another_shape_are_told_in_one_line(tmp_path):
     with pytest.raises(WeightsError, match="does not fit its own description") as caught:
         load_module(tmp_path / "odd")
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(("space", "message"), [
-    ({}, "empty"),
-    ({"loss.margn": [0.1]}, "did you mean margin"),
-    ({"loss.margin": {"low": 0.5, "high": 0.4}}, "low must not exceed high"),
-    ({"loss.margin": {"low": 0.0, "high": 0.4, "log": True}}, "logarithm"),
-    ({"loss.margin": {"low": "a", "high": 0.4}}, "must be numbers"),
-    ({"loss.margin": 3}, "must be a list of values"),
-    ({"run.batch": [16, 1]}, "batch must be at least 2"),
-])  # fmt: skip
-def test_a_space_is_checked_before_the_first_trial(space, message):
-    with pytest.raises(TrainingError, match=message):
-        check_space(space, lambda more: recipes.load("own-ce", more))
-
-
-def test_a_good_space():
-    check_space({"loss.margin": {"low": 0.05, "high": 0.4}, "run.batch": [16, 32]},
-                lambda more: recipes.load("own-ce", more))  # fmt: skip

@@ -143,7 +143,7 @@ def test_what_a_run_leaves_behind(tmp_path, real_charts):
     assert facts["name"] == "pets"
     assert facts["training"]["recipe"]["run"]["epochs"] == 3
     assert facts["training"]["validation"]["t2v_r1"] == result.figures.t2v.r1
-    assert (tmp_path / "loss.svg").read_text().startswith("<svg")
+    assert "<svg" in (tmp_path / "loss.svg").read_text()
     assert "R@10" in (tmp_path / "recall.svg").read_text()
     told = [one for one in heard if not isinstance(one, dict)]
     assert told[-1].done == told[-1].total == 9

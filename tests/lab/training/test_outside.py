@@ -1,4 +1,4 @@
-"""Training from libraries and trees, by the command line; searches."""
+"""Training from libraries and trees, by the command line."""
 
 import json
 from dataclasses import replace
@@ -115,33 +115,6 @@ def test_captions_encoded_on_the_device_are_the_sources():
     for one, other in zip(usual, _on_device(told, text, torch.device("cpu")), strict=True):
         assert one.shape == other.shape
         assert np.allclose(one, other, atol=2e-3)
-
-
-def test_a_search_stops_what_lags_behind(tmp_path):
-    pytest.importorskip("optuna")
-    from wordreel.lab.training.search import search
-
-    begun, epochs = [], []
-
-    def trained(made, folder, report):
-        begun.append(made.loss.margin)
-        for epoch in range(1, 10):
-            epochs.append(epoch)
-            report(epoch, epoch - 100 * (made.loss.margin - 0.2) ** 2)
-        return 9 - 100 * (made.loss.margin - 0.2) ** 2
-
-    def load(changes):
-        return recipes.load("ce-msvd", changes)
-
-    space = {"loss.margin": {"low": 0.01, "high": 0.9}}
-    result = search(load, trained, space, tmp_path, trials=12)
-    assert result.trials == len(begun) == 12
-    assert result.stopped >= 1
-    assert len(epochs) < 12 * 9
-    assert result.overrides["loss.margin"] in begun
-    again = search(load, trained, space, tmp_path, trials=12)
-    assert len(begun) == 12  # a finished search has nothing left to do
-    assert again.overrides == result.overrides
 
 
 @pytest.fixture

@@ -99,8 +99,6 @@ def fork_world(size: int, work: Callable[[int], int], own_device: bool = True) -
 
 def main() -> None:
     folder, own_device, argument, *scripts = sys.argv[1:]
-    import torch._dynamo  # what an optimiser's first step would load in both
-    import torch.utils.tensorboard  # noqa: F401 - as above
 
     import wordreel.lab.plots
     import wordreel.lab.training.loop

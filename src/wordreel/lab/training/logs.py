@@ -1,4 +1,4 @@
-"""Logs of a run, a row per epoch: `log.csv`, `log.jsonl`, TensorBoard events, and curves at the end."""
+"""Logs of a run, a row per epoch: `log.csv` and `log.jsonl`, and curves at the end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,40 +23,6 @@ def write_logs(folder: Path, history: Sequence[LogRow]) -> None:
     _write(folder / "log.csv", table.getvalue())
     lines = "".join(json.dumps(row) + "\n" for row in history)
     _write(folder / "log.jsonl", lines)
-
-
-class TensorBoardLog:
-    """TensorBoard events of a run; does nothing where the package `tensorboard` is not installed.
-
-    `start_step` is the step at which this session starts: TensorBoard hides what a killed session logged
-    after it. The event file is created with the first row.
-    """
-
-    def __init__(self, folder: Path, start_step: int) -> None:
-        self._folder, self._start_step = folder, start_step
-        self._writer: Any = None
-
-    def add(self, row: LogRow) -> None:
-        """Log every figure of an epoch at its step, and flush: the state that is saved next relies on it."""
-        if self._writer is None:
-            if not tensorboard_installed():
-                return
-            from torch.utils.tensorboard import SummaryWriter
-
-            writer: Any = SummaryWriter
-            self._writer = writer(str(self._folder), purge_step=self._start_step + 1)
-        for tag, value in row.items():
-            if tag != "step":
-                self._writer.add_scalar(tag, value, row["step"])
-        self._writer.flush()
-
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-
-def tensorboard_installed() -> bool:
-    return find_spec("tensorboard") is not None
 
 
 def draw_curves(folder: Path, history: Sequence[LogRow], name: str) -> list[Path]:

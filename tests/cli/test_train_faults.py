@@ -88,7 +88,7 @@ def test_what_is_printed_before_and_while_training(arguments, tmp_path):
 @pytest.mark.parametrize(("more", "said"), [
     (("--share", "0"), "between 0 and 1000"),
     (("--share", "nan"), "between 0 and 1000"),
-    (("--seed", "-1"), "greater than or equal to 0"),
+    (("--seed", "-1"), "a whole number of at least 0"),
     (("--workers", "2"), "--workers goes with --on"),
     (("--pack", "pack"), "leave out --out"),
 ])  # fmt: skip

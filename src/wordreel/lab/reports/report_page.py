@@ -53,7 +53,7 @@ def page(facts: Mapping[str, Any], runs: Sequence[EvaluationRun], subject: Repor
     ranked = [run for run in runs if run.ranking is not None]
     best, worst = best_and_worst(ranked[0], subject.owner) if ranked else ([], [])
     return environment.get_template("report.html.j2").render(
-        facts=facts | {"measured": {"fingerprint": "", **facts["measured"]}},
+        facts={**facts, "measured": {"fingerprint": "", **facts["measured"]}},
         chips=_chips(facts["measured"]),
         ranks=_ranks(runs),
         occurrence=_occurrence(ranked) if ranked else None,

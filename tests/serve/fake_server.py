@@ -31,6 +31,7 @@ POLICY = (
 )
 NAMES = ("harbour at dawn.mp4", "birthday 2019.mov", "street.mp4", "lecture.mp4", "beach.jpg", "song.mp3")
 SECONDS = 20.0
+LOST = "f" * 64  # a video that is no longer in the library
 STALE = "all 240 moments are not yet prepared for the model 'reel'; the owner of the library can prepare them"
 SAID = (
     "Good morning to all of you.",
@@ -257,6 +258,9 @@ class Fake:
                     heat, best = 0.01 * heat, [{"start": 6.0, "end": 9.0, "score": 0.01}]
                 scores = np.clip(heat, 0, 1).round(3).tolist()
                 return 200, {"step": 1.0, "scores": scores, "moments": best, "calibrated": True}
+            case ["videos", content] if content == LOST:
+                message = "there is no such file in the library (any more)"
+                return 404, {"error": {"code": "not_found", "message": message, "field": None}}
             case ["videos", content]:
                 return 200, details(int(content, 16))
             case ["jobs"] if method == "PUT":

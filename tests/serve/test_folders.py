@@ -6,6 +6,9 @@ import shutil
 import pytest
 from tests.serve.conftest import Model, ThreadWork, running
 
+from wordreel.serve.folders import allowed_path
+from wordreel.serve.problems import Problem
+
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
@@ -35,6 +38,34 @@ def test_folders_are_listed_within_the_roots(library, home):
         assert site.get("/api/folders?path=~/Videos/a.mp4").code == "no_folder"
     with running(library, roots=(home,), read_only=True) as site:
         assert site.get("/api/folders").code == "read_only"
+
+
+def test_missing_forbidden_and_other_folders_have_an_answer_each(library, home, monkeypatch):
+    access = os.access
+    locked = home / "Videos" / "2024"
+    monkeypatch.setattr("os.access", lambda path, mode: path != locked and access(path, mode))
+    answers = {}
+    with running(library, roots=(home,)) as site:
+        for path in ("~/Videos/none", "~/Videos/2024", "/etc", "/nowhere"):
+            answer = site.post("/api/folders", {"path": path})
+            answers[path] = answer.code, answer.json["error"]["message"]
+    assert answers["~/Videos/none"] == (
+        "no_folder",
+        f"there is no folder {home}/Videos/none; check how it is written",
+    )
+    assert answers["~/Videos/2024"] == (
+        "no_access",
+        f"wordreel may not read {locked}; change its permissions",
+    )
+    assert answers["/etc"] == ("outside_roots", f"only folders inside of these may be added: {home}")
+    assert answers["/nowhere"] == ("no_folder", "there is no folder /nowhere; check how it is written")
+
+
+def test_who_asks_from_elsewhere_does_not_learn_what_is_outside(home, tmp_path):
+    for path in ("/etc", "/nowhere"):
+        with pytest.raises(Problem) as refused:
+            allowed_path((home,), tmp_path / "library", path, private=True)
+        assert refused.value.code == "outside_roots"
 
 
 def test_a_folder_below_the_home_is_added(library, home, ready):

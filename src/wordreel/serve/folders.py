@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,28 +24,45 @@ class FolderListing:
     files: int
 
 
-def allowed_path(roots: Sequence[Path], library: Path, requested: str) -> Path:
+def allowed_path(roots: Sequence[Path], library: Path, requested: str, private: bool = True) -> Path:
     """A path below one of the roots once all links are followed; a `Problem` for every other.
 
-    `~` is the home of the server's user. The same answer for what is not there and what is not allowed:
-    nobody learns what else the disk holds.
+    `~` is the home of the server's user. With `private`, what is outside of the roots has one answer whether
+    it is there or not: nobody learns what else the disk holds.
     """
     path = Path(os.path.realpath(os.path.expanduser(requested)))  # noqa: PTH111
     real = [Path(os.path.realpath(root)) for root in roots]
-    if any(path.is_relative_to(root) for root in real) and not path.is_relative_to(library):
-        with suppress(OSError, ValueError):  # a name that is too long for the file system
-            if path.exists():
-                return path
-        raise Problem(404, "no_folder", "there is no such folder; check how it is written", "path")
+    allowed = any(path.is_relative_to(root) for root in real) and not path.is_relative_to(library)
+    if allowed or not private:
+        _check_there(path)
+    if allowed:
+        return path
     where = ", ".join(display_path(str(root)) for root in real)
     if not where:
         raise Problem(403, "outside_roots", "no folder may be added from here; drop files instead", "path")
     raise Problem(403, "outside_roots", f"only folders inside of these may be added: {where}", "path")
 
 
-def list_folder(roots: Sequence[Path], library: Path, requested: str) -> FolderListing:
+def _check_there(path: Path) -> None:
+    """Raise a `Problem` for what is not there and for what may not be read, each its own."""
+    try:
+        path.stat()
+        readable = os.access(path, os.R_OK | os.X_OK if path.is_dir() else os.R_OK)
+    except PermissionError:
+        readable = False
+    except (OSError, ValueError):  # missing, or a name that is too long for the file system
+        name = display_path(str(path))
+        raise Problem(
+            404, "no_folder", f"there is no folder {name}; check how it is written", "path"
+        ) from None
+    if not readable:
+        name = display_path(str(path))
+        raise Problem(403, "no_access", f"wordreel may not read {name}; change its permissions", "path")
+
+
+def list_folder(roots: Sequence[Path], library: Path, requested: str, private: bool = True) -> FolderListing:
     """The folders inside of one, by name; hidden ones, links and the library itself are left out."""
-    path = allowed_path(roots, library, requested)
+    path = allowed_path(roots, library, requested, private)
     folders, files = [], 0
     try:
         with os.scandir(path) as entries:

@@ -32,6 +32,11 @@ class Options:
     def loopback(self) -> bool:
         return is_loopback(self.host)
 
+    @property
+    def private(self) -> bool:
+        """Whether others than the user of this machine may ask."""
+        return self.token is not None or not self.loopback
+
     def known_host(self, name: str) -> bool:
         """Whether a request for this host is meant for this server.
 

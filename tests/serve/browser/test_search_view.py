@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.serve.browser.cdp import Browser, Page
+from tests.serve.fake_server import LOST
 
 SETTLED = "document.querySelector('.results .badge') && !document.querySelector('.results[aria-busy]')"
 
@@ -105,3 +106,52 @@ def test_messages_have_no_words_of_machines(page: Page, full: Any) -> None:
             "embed",
         ):
             assert word.lower() not in words.lower(), (address, word)
+
+
+def test_the_list_menu_fits_a_phone(browser: Browser, full: Any) -> None:
+    page = browser.page(390, 844, phone=True)
+    page.open(full.address + "/?q=boat")
+    page.wait(SETTLED)
+    page.click(".menu summary")
+    page.wait("document.querySelector('.menu[open] a')?.checkVisibility()")
+    box = page.js(
+        "(({left, right}) => [left, right])(document.querySelector('.menu ul').getBoundingClientRect())"
+    )
+    assert box[0] >= 0
+    assert box[1] <= 390
+    assert page.js("document.documentElement.scrollWidth") <= 390
+    page.close()
+
+
+def test_escape_and_a_click_elsewhere_close_what_is_open_and_nothing_more(page: Page, full: Any) -> None:
+    for opener, is_open in (
+        (".menu summary", "document.querySelector('.menu').open"),
+        (".card [aria-expanded]", "document.querySelector('.card [aria-expanded]').ariaExpanded === 'true'"),
+    ):
+        page.open(full.address + "/?q=boat")
+        page.wait(SETTLED)
+        for dismiss in (lambda: page.key("Escape"), lambda: page.click(".card:nth-child(4) a.open")):
+            page.click(opener)
+            page.wait(is_open)
+            dismiss()
+            page.wait(f"!({is_open})")
+            assert not page.js("Boolean(document.querySelector('dialog'))"), "the click opened no video"
+        page.click(".card:nth-child(4) a.open")
+        page.wait("document.querySelector('dialog')")
+
+
+def test_a_key_on_save_this_search_closes_the_list_menu(page: Page, full: Any) -> None:
+    page.open(full.address + "/?q=boat")
+    page.wait(SETTLED)
+    page.click(".menu summary")
+    page.wait("document.querySelector('.menu').open")
+    page.js("document.querySelector('.saving button').focus()")
+    page.key("Enter")
+    page.wait("document.querySelector('.saving input') && !document.querySelector('.menu').open")
+
+
+def test_a_dead_link_offers_the_library_and_no_second_try(page: Page, full: Any) -> None:
+    page.open(full.address + f"/?video={LOST}")
+    page.wait("document.querySelector('dialog .notice')")
+    actions = page.js("[...document.querySelectorAll('dialog .notice .actions *')].map(a => a.textContent)")
+    assert actions == ["Open Library"]

@@ -77,7 +77,8 @@ async def folder(
             for root in service.options.roots
         ]
         return FolderResponse(path=None, parent=None, folders=folders, files=0)
-    found = await asyncio.to_thread(list_folder, service.options.roots, service.store.path, path)
+    options = service.options
+    found = await asyncio.to_thread(list_folder, options.roots, service.store.path, path, options.private)
     return FolderResponse(
         path=display_path(str(found.path)),
         parent=None if found.parent is None else display_path(str(found.parent)),
@@ -92,7 +93,7 @@ async def folder(
 async def add_folder(body: FolderRequest, service: Served) -> JobResponse:
     """Add a folder (or a file) under one of the allowed roots, or bring it up to date."""
     options, library = service.options, service.store.path
-    path = await asyncio.to_thread(allowed_path, options.roots, library, body.path)
+    path = await asyncio.to_thread(allowed_path, options.roots, library, body.path, options.private)
     request = {
         "paths": [os.fspath(path)],
         "retry_failed": True,

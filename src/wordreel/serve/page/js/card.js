@@ -4,6 +4,7 @@ import { confidence, sureness } from "./confidence.js";
 import { button, h, icon } from "./dom.js";
 import { clock, length, moment, readable } from "./format.js";
 import { playOn } from "./motion.js";
+import { untilDismissed } from "./popup.js";
 import { quickLook } from "./quick_look.js";
 import { href } from "./router.js";
 import { why } from "./why.js";
@@ -61,10 +62,14 @@ function like(hit) {
 
 function whyButton(hit, reasons) {
   const opener = button({ class: "quiet", "aria-expanded": "false", "aria-label": `Why? ${readable(hit.name)}` }, "Why?");
-  opener.addEventListener("click", () => {
+  let ignore = () => {};
+  const show = (open) => {
+    ignore();
     if (!reasons.firstChild) reasons.append(why(hit));
-    reasons.hidden = !reasons.hidden;
-    opener.setAttribute("aria-expanded", String(!reasons.hidden));
-  });
+    reasons.hidden = !open;
+    opener.setAttribute("aria-expanded", String(open));
+    if (open) ignore = untilDismissed([opener, reasons], () => { show(false); opener.focus(); });
+  };
+  opener.addEventListener("click", () => show(reasons.hidden));
   return opener;
 }

@@ -4,6 +4,7 @@ import { button, h, icon, replace } from "./dom.js";
 import { filterFields } from "./filters.js";
 import { clock, sentence } from "./format.js";
 import { say } from "./live.js";
+import { untilDismissed } from "./popup.js";
 
 const FORMATS = [["csv", "Table for a spreadsheet (CSV)"], ["edl", "Edit list for video editors (EDL)"], ["otio", "Timeline for video editors (OTIO)"], ["m3u", "Playlist for media players (M3U)"]];
 const MOST = 200; // results of a list
@@ -13,8 +14,15 @@ const LENGTH = 6; // seconds of a clip whose end is not known
 export function exportMenu(route) {
   const { q: text, then, image, like, start: like_start, end: like_end, norm, bank, moments } = route;
   const asked = { ...filterFields(route), text, then, image, like, ...(like ? { like_start, like_end } : {}), norm, bank, moments: moments ? "true" : "", limit: MOST };
-  return h("details", { class: "menu" }, h("summary", {}, "Save this list"),
+  const opener = h("summary", {}, "Save this list");
+  const menu = h("details", { class: "menu" }, opener,
     h("ul", {}, FORMATS.map(([format, words]) => h("li", {}, h("a", { href: exportAddress({ ...asked, format }), download: "" }, words)))));
+  let ignore = () => {};
+  opener.addEventListener("click", () => { // which opens or closes it next
+    ignore();
+    if (!menu.open) ignore = untilDismissed([menu], () => { menu.open = false; opener.focus(); });
+  });
+  return menu;
 }
 
 /** A button that saves the moment of `hit()`, or where there is none, what plays now. */

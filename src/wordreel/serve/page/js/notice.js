@@ -15,10 +15,14 @@ const NEXT = {
   too_large: "Put it into a folder of the computer that holds the library, and add that folder.",
 };
 
-/** What went wrong and the next step, with a button that tries again. */
+const LOST = [404, 410]; // it would not be there the next time either
+
+/** What went wrong and the next step, with a button that tries again where that can help. */
 export function failure(error, again) {
-  const title = error.status ? "That did not work" : "wordreel is not running";
-  const box = notice(title, [sentence(error.message), NEXT[error.code]].filter(Boolean).join(" "), again && button({ class: "primary", on: { click: again } }, "Try again"));
+  const lost = LOST.includes(error.status);
+  const title = lost ? "That is not here" : error.status ? "That did not work" : "wordreel is not running";
+  const next = again && (lost ? h("a", { class: "button", href: "/?view=library", "data-route": true }, "Open Library") : button({ class: "primary", on: { click: again } }, "Try again"));
+  const box = notice(title, [sentence(error.message), NEXT[error.code]].filter(Boolean).join(" "), next);
   box.classList.add("failed");
   box.setAttribute("role", "alert");
   return box;

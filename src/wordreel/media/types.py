@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +10,15 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class FrameNeed:
-    """RGB frames at `rate` per second, the shorter side scaled to `short_side` pixels (never up)."""
+    """RGB frames at `rate` per second, the shorter side scaled to `short_side` pixels (never up).
+
+    `accurate` colours are those of an exact conversion, scaled bicubically, as image libraries do it; the
+    fast conversion is a few levels off. It is no part of fingerprints: raise an expert's version with it.
+    """
 
     rate: float
     short_side: int
+    accurate: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)

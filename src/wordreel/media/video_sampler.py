@@ -33,15 +33,33 @@ def scaled_size(width: int, height: int, short_side: int) -> tuple[int, int]:
 
 _PLANAR = {"nv12": "yuv420p", "p010le": "yuv420p10le"}
 """Formats in which devices return frames, and the format of the same pixels in software."""
+_FULL_CHROMA = {
+    "nv12": "yuv444p",
+    "p010le": "yuv444p10le",
+    "yuv420p": "yuv444p",
+    "yuv420p10le": "yuv444p10le",
+    "yuv422p": "yuv444p",
+    "yuva420p": "yuva444p",
+    "yuvj420p": "yuvj444p",
+    "yuvj422p": "yuvj444p",
+}
+"""Formats with less chroma than light, and the one with as much."""
+_FULL_CHROMA_BELOW = 3
+"""How many times larger than the result a frame is from which on its chroma is fine enough as it is."""
 
 
 class Scaler:
     """RGB copies of frames at one size, fixed by the first frame."""
 
     def __init__(self, need: FrameNeed) -> None:
-        from av.video.reformatter import VideoReformatter
+        from av.video.reformatter import Interpolation, VideoReformatter
 
         self._need = need
+        # Area averaging: each source pixel counts once, so fine patterns do not alias. The bicubic filter of
+        # swscale widens as frames shrink, as Pillow's does.
+        exact = Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT
+        self._how = Interpolation.BICUBIC | exact if need.accurate else Interpolation.AREA
+        self._chroma = Interpolation.BILINEAR | Interpolation.ACCURATE_RND
         self._reformatter = VideoReformatter()
         self._planar = VideoReformatter()
         self._size: tuple[int, int] | None = None
@@ -54,12 +72,17 @@ class Scaler:
 
     def __call__(self, frame: Any) -> Any:
         width, height = self.size(frame)
-        if (width, height) == (frame.width, frame.height) and frame.format.name in _PLANAR:
+        planar = None
+        if self._need.accurate and frame.height < _FULL_CHROMA_BELOW * height:
+            # Libraries interpolate chroma linearly between its pixels; swscale does so only by itself.
+            planar = _FULL_CHROMA.get(frame.format.name)
+        elif (width, height) == (frame.width, frame.height):
             # Without a change of size the two formats are converted in different ways.
-            frame = self._planar.reformat(frame, format=_PLANAR[frame.format.name])
-        # Area averaging: each source pixel counts once, so fine patterns do not alias.
+            planar = _PLANAR.get(frame.format.name)
+        if planar is not None:
+            frame = self._planar.reformat(frame, format=planar, interpolation=self._chroma, threads=1)
         return self._reformatter.reformat(
-            frame, width, height, format="rgb24", interpolation="AREA", threads=1
+            frame, width, height, format="rgb24", interpolation=self._how, threads=1
         )
 
 
@@ -88,8 +111,8 @@ class VideoSampler:
         self._stop = min(stop, limits.seconds)
         self._next = dict.fromkeys(needs, 0)
         self._queue: dict[int, deque[tuple[int, int, Any]]] = {index: deque() for index in needs}
-        self._scalers: dict[int, Scaler] = {}
-        self._small: dict[tuple[int, int], Any] = {}
+        self._scalers: dict[tuple[int, bool], Scaler] = {}
+        self._small: dict[tuple[int, int, bool], Any] = {}
         self._frames: Iterator[Any] = decode_frames(container, stream, self._displayed)
         self.done = False
         self.end = 0.0
@@ -196,14 +219,15 @@ class VideoSampler:
         return k
 
     def _image(self, need: FrameNeed) -> Any:
-        scaler = self._scalers.get(need.short_side)
+        kind = need.short_side, need.accurate
+        scaler = self._scalers.get(kind)
         if scaler is None:
-            scaler = self._scalers[need.short_side] = Scaler(need)
+            scaler = self._scalers[kind] = Scaler(need)
         # Needs that come out at the same size share one conversion: all that are larger than a small film.
-        size = scaler.size(self._held)
-        image = self._small.get(size)
+        same = *scaler.size(self._held), need.accurate
+        image = self._small.get(same)
         if image is None:
-            image = self._small[size] = scaler(self._held)
+            image = self._small[same] = scaler(self._held)
         return image
 
     def flush(self, before: float) -> None:

@@ -146,7 +146,7 @@ def _execute(command: dict[str, Any], descriptor: int, device: Any, send: Any) -
 
 def _need(fields: dict[str, Any]) -> Need:
     if "short_side" in fields:
-        return FrameNeed(fields["rate"], fields["short_side"])
+        return FrameNeed(**fields)
     return AudioNeed(fields["rate"])
 
 

@@ -14,6 +14,7 @@ NO_WEIGHTS = "00" * 32
 
 CARDS = {
     "appearance": "b7072f83d3d1f4b0",
+    "clip": "b09544cdd30637ac",
     "motion": "03d6bf9047ba466e",
     "sound": "c7f71230d2d4854a",
     "speech": "322c804fb9587951",
@@ -38,6 +39,7 @@ PACKAGES = {
     "i3d-kinetics400": "5da6514277e1a02681e84bc74cb6f36e015ffe6f4cd852a2992d828838e26fc8",
     "soundnet8": "a2cf4caaf03b65a983575a4b2c73f11c3bd52510bdc96728645c29522c71fcb3",
     "scrfd-arcface": "297cb8e231af10d6850a5eb48c8a420f52511242100777d65c05ebb3bdfc8194",
+    "clip-image-tower": "9d48ef235f2d0a142bf9580c23051ecf135e3652939bbe1540572f48bf15822e",
     "clip-vocabulary": "aa32c7a5c6b4e9534116a666d7f58fba346c95cf2accf22c423b372e26449dd2",
 }
 PUBLISHED = {

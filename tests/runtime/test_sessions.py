@@ -43,6 +43,10 @@ def test_networks_that_share_an_arena_equal_plain_sessions() -> None:
             ["CoreMLExecutionProvider", "CPUExecutionProvider"],
         ),
         (
+            ["DmlExecutionProvider", "CPUExecutionProvider"],
+            ["DmlExecutionProvider", "CPUExecutionProvider"],
+        ),
+        (
             ["CPUExecutionProvider", "CUDAExecutionProvider"],
             ["CUDAExecutionProvider", "CPUExecutionProvider"],
         ),

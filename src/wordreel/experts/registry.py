@@ -10,7 +10,7 @@ from wordreel.errors import NextStep, WordreelError
 from wordreel.experts.base import Card, Expert, Recogniser
 from wordreel.runtime.store import WeightStore
 
-EMBEDDED = ("appearance", "motion", "sound", "speech", "ocr", "faces", "faces_arc", "shots")
+EMBEDDED = ("appearance", "clip", "motion", "sound", "speech", "ocr", "faces", "faces_arc", "shots")
 """Experts whose weights come from the package index (or that need none), one module each."""
 
 PUBLISHED = (
@@ -71,10 +71,15 @@ def default_names() -> list[str]:
 def sees_single_frames(name: str) -> bool:
     """Whether an expert gives a row for each frame by itself, also of frames far apart.
 
-    >>> sees_single_frames("appearance"), sees_single_frames("motion")
+    >>> sees_single_frames("clip"), sees_single_frames("motion")
     (True, False)
     """
-    return name == "appearance" or name not in _fixed_cards()
+    return name in ("appearance", "clip") or name not in _fixed_cards()
+
+
+def is_current(name: str, have: str, wanted: str) -> bool:
+    """Whether a track of fingerprint `have` is as good as one of fingerprint `wanted`, or better."""
+    return have == wanted or (name == "clip" and _module(name).is_better(have, wanted))
 
 
 def load(name: str, store: WeightStore | None = None) -> Expert:
@@ -99,6 +104,13 @@ def load(name: str, store: WeightStore | None = None) -> Expert:
     if name not in MODULES:
         return published.EXPERTS[name].load(weights)
     expert: Expert = _module(name).load(weights)
+    return expert
+
+
+def load_quick(name: str, store: WeightStore) -> Expert:
+    """Load an expert for the quick pass: its cheaper variant, if it has one."""
+    quick = getattr(_module(name), "load_quick", None) if name in MODULES else None
+    expert: Expert = load(name, store) if quick is None else quick(store)
     return expert
 
 

@@ -128,18 +128,17 @@ def _quick_extractor(
     store: LibraryStore, weights: WeightStore, experts: Sequence[str], jobs: int
 ) -> Iterator[Extractor]:
     """Key frames; speech is loaded when the first short sound comes."""
-    from wordreel.experts import ocr, registry
+    from wordreel.experts import registry
     from wordreel.ingest.quick import QuickExperts, QuickExtractor
     from wordreel.media import Fence
     from wordreel.runtime.sessions import shared_by
 
     def load(name: str) -> Expert:
         with shared_by(jobs):
-            return registry.load(name, weights)
+            return registry.load_quick(name, weights)
 
     eyes, *others = experts
-    with shared_by(jobs):
-        text = ocr.load_quick(weights) if "ocr" in others else None
+    text = load("ocr") if "ocr" in others else None
     sound = [load("sound")] if "sound" in others else []
     speech = partial(load, "speech") if "speech" in others else None
     with Fence() as fence:

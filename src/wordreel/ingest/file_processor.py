@@ -16,6 +16,7 @@ from wordreel.catalogue.connection import Catalogue
 from wordreel.catalogue.passes import Pass, is_quick, stretches_between
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import LibraryError, MediaError, NextStep, NotMedia, WeightsError
+from wordreel.experts import registry
 from wordreel.ingest.decode_budget import DecodeBudget
 from wordreel.ingest.expert_runner import ExpertFailed
 from wordreel.ingest.extractor import Extractor, FileTracks
@@ -69,7 +70,11 @@ def missing_experts(catalogue: Catalogue, content: str, fingerprints: Mapping[st
     have: dict[str, str] = dict(
         catalogue.rows("SELECT expert, fingerprint FROM tracks WHERE content = ?", content)
     )
-    return [name for name, fingerprint in fingerprints.items() if have.get(name) != fingerprint]
+    return [
+        name
+        for name, fingerprint in fingerprints.items()
+        if name not in have or not registry.is_current(name, have[name], fingerprint)
+    ]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from wordreel.catalogue.records import TrackRow
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import LibraryError, NextStep
 from wordreel.experts import registry
+from wordreel.experts.clip import eyes_of
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Track
 
@@ -51,7 +52,8 @@ def describe(store: LibraryStore, path: Path, weights: WeightStore) -> dict[str,
 def _expert(store: LibraryStore, row: TrackRow, weights: WeightStore) -> dict[str, Any]:
     track = store.track(row.content, row.expert)
     labels = _labels(row.expert, track, weights) if isinstance(track, Track) else []
-    return {"name": row.expert, "rows": row.rows, "dim": row.dim, "reason": row.reason, "labels": labels}
+    facts = {"name": row.expert, "rows": row.rows, "dim": row.dim, "reason": row.reason, "labels": labels}
+    return facts | ({"eyes": eyes_of(row.fingerprint)} if row.expert == "clip" else {})
 
 
 def _labels(expert: str, track: Track, weights: WeightStore) -> Sequence[str]:

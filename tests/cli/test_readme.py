@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from tests.order import LINE
+from tools.history import RESULTS, Measured
 from tools.readme import (
     FIGURES,
     MOST_BYTES,
@@ -27,7 +28,9 @@ SAMPLES = samples_of(TEXT)
 
 def test_the_table_is_made_of_the_results():
     known = json.loads(FIGURES.read_text("utf-8"))
-    assert f"<!-- figures -->\n{table(known)}<!-- end -->" in TEXT
+    history = "default_model" in Measured.read(RESULTS).history
+    assert f"<!-- figures -->\n{table(known, history)}<!-- end -->" in TEXT
+    assert "with an earlier model" in table(known, history=True)
     assert table(known).count("\n") == 9
     changed = {**known, "rows": [{**row, "mean": {**row["mean"], "r1": 99.9}} for row in known["rows"]]}
     assert table(changed) != table(known)

@@ -74,7 +74,7 @@ class Checks:
 
 def check_python(checks: Checks, library: Library, queries: Sequence[str], confident: bool) -> None:
     """Every list of the Python API, and the lines that the command line makes of it."""
-    from wordreel.cli.hit_lines import lines
+    from wordreel.cli.find.hit_lines import lines
 
     def look(surface: str, text: str, results: Sequence[Hit], first: int = 1) -> None:
         checks.hits(f"Python: {surface}", text, [_plain(hit) for hit in results], first)

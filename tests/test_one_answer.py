@@ -8,8 +8,8 @@ from tests.media_files import video
 
 from wordreel import Library
 from wordreel.banks.everyday import queries
-from wordreel.cli.hit_lines import lines
-from wordreel.cli.weights import required_weights
+from wordreel.cli.find.hit_lines import lines
+from wordreel.cli.setup.weights import required_weights
 from wordreel.runtime.store import WeightStore
 
 pytest.importorskip("fastapi")

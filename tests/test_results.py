@@ -6,7 +6,7 @@ import shutil
 import pytest
 from tools.history import MARK, RESULTS, Measured, shipped, tables_of, update
 
-from wordreel.cli.weights import required_weights
+from wordreel.cli.setup.weights import required_weights
 from wordreel.runtime.store import WeightStore
 
 MEASURED = Measured.read(RESULTS)

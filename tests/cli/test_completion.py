@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from wordreel.cli.app import VERBS, app
-from wordreel.cli.completion import all_verbs, fish
+from wordreel.cli.setup.completion import all_verbs, fish
 
 
 def script(shell):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wordreel.cli import common, show_progress
+from wordreel.cli.console import common, show_progress
 from wordreel.progress import Progress
 
 

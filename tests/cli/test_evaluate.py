@@ -4,7 +4,7 @@ import pytest
 import typer
 from tests.cli.invoke import shell, shell_json
 
-from wordreel.cli.evaluate_options import BankOptions
+from wordreel.cli.lab.evaluate_options import BankOptions
 
 
 def test_options_that_do_not_belong_are_refused(sims, tmp_path):

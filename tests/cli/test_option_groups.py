@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from wordreel.cli.option_groups import expand_options
+from wordreel.cli.console.option_groups import expand_options
 
 
 @dataclass(frozen=True)

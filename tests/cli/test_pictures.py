@@ -7,8 +7,8 @@ import cv2
 import numpy as np
 import pytest
 
-from wordreel.cli import pictures
-from wordreel.cli.pictures import iterm2, kitty, picture_protocol, png, side_by_side, sixel
+from wordreel.cli.find import pictures
+from wordreel.cli.find.pictures import iterm2, kitty, picture_protocol, png, side_by_side, sixel
 from wordreel.errors import WordreelError
 from wordreel.search.hits import Hit
 

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from wordreel.cli.plain_options import PlainCommand
+from wordreel.cli.console.plain_options import PlainCommand
 
 
 def command(cls, seen):

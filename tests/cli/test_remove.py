@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from wordreel.cli.library import FEW
+from wordreel.cli.manage.videos import FEW
 
 
 @pytest.fixture

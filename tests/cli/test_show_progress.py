@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wordreel.cli import show_progress as module
-from wordreel.cli.add import describe
-from wordreel.cli.show_progress import show_progress, shown
+from wordreel.cli.console import show_progress as module
+from wordreel.cli.console.show_progress import show_progress, shown
+from wordreel.cli.manage.add import describe
 from wordreel.ingest.add_report import AddProgress
 from wordreel.progress import Progress
 

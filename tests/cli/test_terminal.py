@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
-from wordreel.cli import hit_lines, terminal
-from wordreel.cli.terminal import has_colours, has_links, linked, padded, styled, width_of
+from wordreel.cli.console import terminal
+from wordreel.cli.console.terminal import has_colours, has_links, linked, padded, styled, width_of
+from wordreel.cli.find import hit_lines
 from wordreel.search.hits import Hit, Match, Reason, SequenceHit
 
 

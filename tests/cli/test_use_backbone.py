@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from wordreel.backbones import installed as backbones
 from wordreel.backbones.installed import InstallPlan
-from wordreel.cli import use as use_module
 from wordreel.cli.app import app
+from wordreel.cli.setup import use as use_module
 from wordreel.errors import WeightsError, WeightsMissing
 from wordreel.runtime.store import WeightStore, default_root
 

@@ -254,7 +254,7 @@ def test_opening_without_a_player_says_so(shell, monkeypatch):
 
 
 def test_only_reasons_that_carried_the_hit_are_printed():
-    from wordreel.cli.hit_lines import reasons
+    from wordreel.cli.find.hit_lines import reasons
     from wordreel.search.hits import Hit, Reason
 
     why = tuple(

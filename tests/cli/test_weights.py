@@ -5,8 +5,8 @@ from tests.tiny_backbone import write_clip
 from typer.testing import CliRunner
 
 from wordreel.backbones import installed as backbones
-from wordreel.cli import weights
 from wordreel.cli.app import app
+from wordreel.cli.setup import weights
 from wordreel.errors import NextStep, WeightsError, WeightsMissing
 from wordreel.runtime import package_index
 from wordreel.runtime.store import WeightStore

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.search.helpers import find
 
-from wordreel.cli.filters import FilterOptions
+from wordreel.cli.find.filters import FilterOptions
 from wordreel.errors import BankError, QueryError
 from wordreel.index.base import Correction
 from wordreel.search.filters import Filters

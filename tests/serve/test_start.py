@@ -5,8 +5,8 @@ from tests.serve.test_access import HASH
 from typer.testing import CliRunner
 
 from wordreel.catalogue.store import LibraryStore
-from wordreel.cli import serve as command
 from wordreel.cli.app import app
+from wordreel.cli.setup import serve as command
 from wordreel.serve.access import tokens
 
 

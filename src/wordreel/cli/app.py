@@ -10,50 +10,51 @@ import typer
 from typer.main import get_command
 
 from wordreel import __version__
-from wordreel.cli.plain_options import PlainCommand, PlainGroup
+from wordreel.cli.console.plain_options import PlainCommand, PlainGroup
 
 VERBS = {
-    "add": "add:add",
-    "import": "import_:import_",
-    "search": "search:search",
-    "where": "where:where",
-    "like": "like:like",
-    "caption": "caption:caption",
-    "cut": "cut:cut",
-    "list": "library:list_videos",
-    "show": "library:show",
-    "remove": "library:remove",
-    "verify": "verify:verify",
-    "backup": "backup:backup",
-    "restore": "backup:restore",
-    "tracks": "tracks:tracks",
-    "reindex": "reindex:reindex",
-    "push": "publish:push",
-    "pull": "publish:pull",
-    "index": "index:index",
-    "doctor": "doctor:doctor",
-    "experts": "experts:experts",
-    "models": "models:models",
-    "train": "train:train",
-    "tune": "tune:tune",
-    "convert": "convert:convert",
-    "export": "export:export",
-    "use": "use:use",
-    "evaluate": "evaluate:evaluate",
-    "compare": "compare:compare",
-    "results": "results:results",
-    "qbnorm": "qbnorm:qbnorm",
-    "hubness": "hubness:hubness",
-    "serve": "serve:serve",
-    "demo": "demo:demo",
-    "completion": "completion:completion",
-    "weights": "weights:app",
-    "bank": "bank:app",
-    "tag": "tag:app",
-    "saved": "saved:app",
-    "people": "people:app",
+    "add": "manage.add:add",
+    "search": "find.search:search",
+    "where": "find.where:where",
+    "like": "find.like:like",
+    "caption": "find.caption:caption",
+    "cut": "find.cut:cut",
+    "list": "manage.videos:list_videos",
+    "show": "manage.videos:show",
+    "remove": "manage.videos:remove",
+    "verify": "manage.verify:verify",
+    "backup": "manage.backup:backup",
+    "restore": "manage.backup:restore",
+    "tracks": "manage.tracks:tracks",
+    "reindex": "manage.reindex:reindex",
+    "push": "manage.publish:push",
+    "pull": "manage.publish:pull",
+    "index": "manage.index:index",
+    "doctor": "setup.doctor:doctor",
+    "experts": "setup.experts:experts",
+    "models": "setup.models:models",
+    "use": "setup.use:use",
+    "serve": "setup.serve:serve",
+    "demo": "setup.demo:demo",
+    "completion": "setup.completion:completion",
+    "weights": "setup.weights:app",
+    "bank": "manage.bank:app",
+    "tag": "manage.tag:app",
+    "saved": "find.saved:app",
+    "people": "manage.people:app",
+    "import": "lab.import_:import_",
+    "train": "lab.train:train",
+    "tune": "lab.tune:tune",
+    "convert": "lab.convert:convert",
+    "export": "lab.export:export",
+    "evaluate": "lab.evaluate:evaluate",
+    "compare": "lab.compare:compare",
+    "results": "lab.results:results",
+    "qbnorm": "lab.qbnorm:qbnorm",
+    "hubness": "lab.hubness:hubness",
 }
 """In the order of the help: the module in `wordreel.cli`, and its function or its app of several verbs."""
+LABORATORY = "Laboratory (datasets, training, evaluation)"
 
 
 class Commands(MutableMapping[str, Any]):
@@ -86,6 +87,14 @@ class Verbs(PlainGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = Commands()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the verbs, those of the laboratory in a group of their own."""
+        limit = formatter.width - 6 - max(map(len, VERBS))
+        for title, in_laboratory in (("Commands", False), (LABORATORY, True)):
+            verbs = [verb for verb, where in VERBS.items() if where.startswith("lab.") == in_laboratory]
+            with formatter.section(title):
+                formatter.write_dl([(v, self.commands[v].get_short_help_str(limit)) for v in verbs])
 
 
 app = typer.Typer(

@@ -1,0 +1,1 @@
+"""What verbs share: options, output, errors and progress on a terminal."""

@@ -1,0 +1,157 @@
+"""`wordreel saved …`: searches under a name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wordreel.cli.console.common import JsonOption, LibraryOption, count_of, print_json, printable
+from wordreel.cli.console.json_files import read_json_list
+from wordreel.cli.console.option_groups import expand_options
+from wordreel.cli.find.filters import ANY_FILE, FilterOptions
+
+if TYPE_CHECKING:
+    from wordreel.search.saved import SavedSearch
+
+app = typer.Typer(
+    add_completion=False,
+    help="Save searches with their filters under a name, and run them again.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+NameArgument = Annotated[str, typer.Argument(help="The name of a saved search.")]
+
+
+@app.command("add")
+@expand_options
+def add(
+    name: NameArgument,
+    words: Annotated[str, typer.Argument(help="What to look for; tag: and person: are understood.")],
+    library: LibraryOption,
+    then: Annotated[str | None, typer.Option(help="What happens later in the same video.")] = None,
+    filters: FilterOptions = ANY_FILE,
+    moments: Annotated[
+        bool, typer.Option("--moments", help="Every moment, not the best of a video.")
+    ] = False,
+    min_confidence: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Leave out less confident hits; needs a query bank.")
+    ] = 0.0,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a saved search of that name.")
+    ] = False,
+) -> None:
+    """Save a search under a name.
+
+    Example: wordreel saved add "beach dogs" "a dog runs" --tag beach --after 2024-01-01
+    """
+    from wordreel.api import Library
+    from wordreel.search.query import Query
+
+    query = Query.build(words, then=then, moments=moments, min_confidence=min_confidence, **filters.chosen())
+    with Library(library, create=False) as opened:
+        saved = opened.saved.save(name, query, replace=overwrite)
+    typer.echo(_line(saved))
+
+
+@app.command("list")
+def list_(library: LibraryOption, as_json: JsonOption = False) -> None:
+    """List saved searches.
+
+    Example: wordreel saved list
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        found, exported = opened.saved.list(), opened.saved.export()
+    if as_json:
+        print_json(exported)
+        return
+    for saved in found:
+        typer.echo(_line(saved))
+    typer.echo(count_of(len(found), "saved search") if len(found) == 1 else f"{len(found)} saved searches")
+
+
+@app.command("run")
+def run(
+    name: NameArgument,
+    library: LibraryOption,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many videos to show.")] = 10,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a saved search.
+
+    Example: wordreel saved run "beach dogs"
+    """
+    from dataclasses import replace
+
+    from wordreel.api import Library
+    from wordreel.cli.find.hit_lines import print_hits
+    from wordreel.cli.find.search import as_plain, why_nothing
+
+    with Library(library, create=False) as opened:
+        query = replace(opened.saved.get(name).query, limit=limit)
+        results = opened.search(query)
+        nothing = "" if results else why_nothing(opened, query.filters, query.min_confidence)
+    if as_json:
+        print_json(as_plain(results))
+    elif not results:
+        typer.echo(nothing)
+    else:
+        print_hits(results)
+
+
+@app.command("remove")
+def remove(name: NameArgument, library: LibraryOption) -> None:
+    """Remove a saved search.
+
+    Example: wordreel saved remove "beach dogs"
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        opened.saved.remove(name)
+    typer.echo(f"removed {printable(name)}")
+
+
+@app.command("export")
+def export(library: LibraryOption) -> None:
+    """Print all saved searches as JSON.
+
+    Example: wordreel saved export > saved.json
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        print_json(opened.saved.export())
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="What `saved export` printed.")],
+    library: LibraryOption,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace saved searches of the same names.")
+    ] = False,
+) -> None:
+    """Save exported searches, all or none of them.
+
+    Example: wordreel saved import saved.json
+    """
+    from wordreel.api import Library
+
+    rows: list[dict[str, Any]] = read_json_list(file)
+    with Library(library, create=False) as opened:
+        count = opened.saved.import_(rows, replace=overwrite)
+    typer.echo(f"{count} saved")
+
+
+def _line(saved: SavedSearch) -> str:
+    from wordreel.search.query_json import query_to_json
+
+    values = query_to_json(saved.query)
+    words = f"“{values.pop('text', '')}”" if "text" in values else ""
+    more = ", ".join(f"{name} {value}" for name, value in values.items())
+    return printable("  ".join(part for part in (f"{saved.name}:", words, more) if part))

@@ -1,0 +1,253 @@
+"""`wordreel search`."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from wordreel.cli.console.common import (
+    IndexOption,
+    JsonOption,
+    LibraryOption,
+    beta_number,
+    counter,
+    print_json,
+    printable,
+)
+from wordreel.cli.console.option_groups import expand_options
+from wordreel.cli.find.filters import ANY_FILE, FilterOptions
+from wordreel.cli.find.hit_lines import print_comparison, print_hits
+from wordreel.errors import NextStep, QueryError, WordreelError
+
+if TYPE_CHECKING:
+    from wordreel.api import Library
+    from wordreel.search.filters import Filters
+    from wordreel.search.hits import Hit, Results
+
+
+@expand_options
+def search(
+    library: LibraryOption,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="What to look for, in your own words; a prompt asks if there are none.", show_default=False
+        ),
+    ] = None,
+    then: Annotated[str | None, typer.Option(help="What happens later in the same video.")] = None,
+    image: Annotated[Path | None, typer.Option(help="Find what looks like this picture.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many videos to show.")] = 10,
+    offset: Annotated[int, typer.Option(min=0, help="How many of the best to skip.")] = 0,
+    filters: FilterOptions = ANY_FILE,
+    moments: Annotated[
+        bool, typer.Option("--moments", help="List every matching moment, not the best one of each video.")
+    ] = False,
+    norm: Annotated[
+        str,
+        typer.Option(help="Query-bank normalisation: auto, none, dis, is, csls, nnn, cent, gc or sinkhorn."),
+    ] = "auto",
+    bank: Annotated[str | None, typer.Option(help="The query bank.", show_default="the checked one")] = None,
+    beta: Annotated[
+        str,
+        typer.Option(help="β of the inverted softmax, or auto: from the bank's check, or without labels."),
+    ] = "auto",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Show the plain and the normalised ranking side by side.")
+    ] = False,
+    min_confidence: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Leave out less confident hits; needs a query bank.")
+    ] = 0.0,
+    every: Annotated[
+        bool, typer.Option("--all", help="A line for every hit: long shots, and moments of one video, too.")
+    ] = False,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Show frames of each hit: in kitty, iTerm2 or with sixel.")
+    ] = False,
+    open_best: Annotated[bool, typer.Option("--open", help="Play the best hit, from its moment on.")] = False,
+    index: IndexOption = None,
+    form: Annotated[
+        Literal["csv", "edl", "otio", "m3u"] | None,
+        typer.Option("--format", help="Print a table, an edit list or a playlist for other programs."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find videos, and the second in them, with words.
+
+    Words in double quotes must be said or shown; -word and "without a word" leave moments out.
+
+    Examples:
+
+      wordreel search "somebody plays the guitar" --in ~/Videos/2024 --limit 3
+
+      wordreel search "somebody opens a door" --then "a cat runs out"
+
+      wordreel search "a red car" --compare
+
+      wordreel search "a red car" --format edl > cars.edl
+
+      wordreel search
+    """
+    # The products of one query are too small to share, and both encoders run at once. Before NumPy is loaded.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with paused_collector():
+        from wordreel.api import Library
+
+    text = " ".join(words) if words else None
+    if text is None and image is None:
+        if as_json or form is not None or not _at_a_terminal():
+            raise QueryError('say what to look for: `wordreel search "a dog on a beach"`, or --image FILE')
+        with Library(library, create=False, index=index) as opened:
+            chosen = dict(filters.chosen(), moments=moments, norm=norm, bank=bank, limit=limit)
+            _prompt(opened, every, preview, chosen)
+        return
+    from wordreel.search.query import Query
+
+    query = Query.build(
+        text,
+        then=then,
+        image=image,
+        limit=limit,
+        offset=offset,
+        moments=moments,
+        norm=norm,
+        bank=bank,
+        beta=beta_number(beta),
+        compare=compare,
+        min_confidence=min_confidence,
+        **filters.chosen(),
+    )
+    if preview:
+        _check_preview()
+    with paused_collector(), Library(library, create=False, index=index) as opened:
+        results = opened.search(query, on_progress=counter("queries of the bank embedded"))
+        nothing = "" if results else why_nothing(opened, query.filters, min_confidence)
+        listed = None if form is None else opened.export_hits(results, form)
+    if results.note and (bank is not None or compare):
+        typer.echo(str(results.note), err=True)
+    _print_notices(results)
+    if listed is not None:
+        typer.echo(listed, nl=False)
+    elif as_json:
+        print_json(as_plain(results))
+    elif compare and (results or results.plain):
+        print_comparison(results)
+    elif not results:
+        typer.echo(nothing)
+    else:
+        print_hits(results, every, _preview_of if preview else None)
+    if open_best and results:
+        _play(results[0])
+
+
+@contextmanager
+def paused_collector() -> Iterator[None]:
+    """Collect no garbage: a search is over before there is any, and what it loads would be looked through
+    again and again."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _prompt(library: Library, every: bool, preview: bool, chosen: dict[str, Any]) -> None:
+    """Answer one query after another."""
+    from wordreel.cli.find.prompt import ask
+    from wordreel.search.query import Query
+
+    last: list[Hit] = []
+
+    def search(words: str) -> None:
+        results = library.search(words, **chosen)
+        _print_notices(results)
+        last[:] = results
+        if results:
+            print_hits(results, every, _preview_of if preview else None)
+        else:
+            typer.echo(why_nothing(library, Query.build(words, **chosen).filters, 0.0))
+
+    def play(rank: int) -> None:
+        found = next((hit for hit in last if hit.rank == rank), None)
+        if found is None:
+            raise WordreelError(f"there is no hit {rank}; search first")
+        _play(found)
+
+    if preview:
+        _check_preview()
+    ask(search, play)
+
+
+def _print_notices(results: Results[Hit]) -> None:
+    for notice in results.notices:
+        typer.echo(f"note: {printable(notice)}", err=True)
+
+
+def _check_preview() -> None:
+    from wordreel.cli.find.pictures import picture_protocol
+
+    picture_protocol(os.environ)
+
+
+def _preview_of(hit: Hit) -> str:
+    from wordreel.cli.find.pictures import preview
+
+    return preview(hit)
+
+
+def _play(hit: Hit) -> None:
+    subprocess.Popen(player(hit), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+
+def as_plain(results: Results[Hit]) -> Any:
+    """Results as JSON values: a list of hits; with `--compare` two lists and the normalisation."""
+    hits = [asdict(hit) for hit in results]
+    if results.plain is None:
+        return hits
+    return {"norm": results.norm, "plain": [asdict(hit) for hit in results.plain], "normalised": hits}
+
+
+def why_nothing(library: Library, filters: Filters, min_confidence: float) -> str:
+    """Say why there are no hits, and what to do."""
+    from wordreel.search.filters import Filters
+
+    if not library.store.files():
+        return "Nothing to show: the library is empty. Add videos: `wordreel add FOLDER`."
+    if filters.expert is not None and filters.expert not in (known := library.store.expert_names()):
+        there = ", ".join(sorted(known))
+        return f"Nothing to show: no file has features by an expert {filters.expert!r}; there are {there}."
+    inside = Filters(folder=filters.folder).conditions
+    if filters.folder is not None and not library.store.passing_contents(inside):
+        return f"Nothing to show: no file of the library is in {printable(str(filters.folder))}."
+    if min_confidence > 0:
+        return f"Nothing to show: no hit is {min_confidence:.0%} sure; lower --min-confidence."
+    return "Nothing to show: no file in the library passes these filters."
+
+
+def player(hit: Hit) -> list[str]:
+    """The command that plays a hit: at its moment with a known player, else as the desktop would."""
+    from wordreel.catalogue.paths import is_imported
+
+    if is_imported(hit.path):
+        raise WordreelError(f"{hit.path} was imported as features; there is no file to play")
+    if mpv := shutil.which("mpv"):
+        return [mpv, f"--start={hit.start:.2f}", "--", hit.path]
+    if vlc := shutil.which("vlc"):
+        return [vlc, f"--start-time={hit.start:.2f}", Path(hit.path).absolute().as_uri()]
+    opener = shutil.which("xdg-open") or shutil.which("open")
+    if opener is None:
+        raise WordreelError("no player was found", NextStep(f"install mpv, or open {hit.path} yourself"))
+    return [opener, hit.path]

@@ -1,0 +1,1 @@
+"""Verbs of the laboratory, which load it when they run."""

@@ -1,0 +1,1 @@
+"""Verbs about a library: add to it, list it, check it, tag it."""

@@ -1,0 +1,174 @@
+"""`wordreel people …`: the same person over the library."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordreel.cli.console.common import (
+    JsonOption,
+    LibraryOption,
+    clock,
+    count_of,
+    counter,
+    long_time,
+    print_json,
+    printable,
+)
+
+if TYPE_CHECKING:
+    from wordreel.catalogue.people import Person
+
+app = typer.Typer(
+    add_completion=False,
+    help="Group faces by person and name them. Off unless you turn it on; nothing leaves this machine.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+WhoArgument = Annotated[str, typer.Argument(help="A person by name or by number.")]
+
+
+@app.command("on")
+def on(library: LibraryOption) -> None:
+    """Group faces by person, now and after each add. Nothing leaves this machine.
+
+    Example: wordreel people on
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        opened.people.turn_on(counter("files grouped"))
+        people = opened.people.list(least=2)
+    _print_people(people)
+    typer.echo("→ name somebody: `wordreel people name NUMBER NAME`; undo all: `wordreel people forget`")
+
+
+@app.command("off")
+def off(library: LibraryOption) -> None:
+    """Stop grouping faces and searching for people. Groups and names stay until `people forget`.
+
+    Example: wordreel people off
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        opened.people.turn_off()
+    typer.echo("People are off. Delete groups, names and their vectors: `wordreel people forget`.")
+
+
+@app.command("list")
+def list_(
+    library: LibraryOption,
+    who: Annotated[
+        str | None, typer.Argument(help="Show every look at this person.", show_default=False)
+    ] = None,
+    everybody: Annotated[
+        bool, typer.Option("--all", help="Also people without a name who are seen only once.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List people, or every look at one of them with its number.
+
+    Example: wordreel people list Anna
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        is_on = opened.people.on
+        people = opened.people.list(least=1 if everybody else 2)
+        faces = [] if who is None else opened.people.faces(who)
+        paths = {one.content: one.paths[0] for one in opened.videos()} if faces else {}
+    if as_json:
+        print_json([asdict(one) for one in people] if who is None else [asdict(one) for one in faces])
+        return
+    if who is None:
+        _print_people(people)
+        if not is_on:
+            typer.echo("People are off. Turn them on: `wordreel people on`.")
+        return
+    for face in faces:
+        path = printable(paths.get(face.content, face.content))
+        typer.echo(f"{face.id:>6}  [{clock(face.start)} – {clock(face.end)}]  {path}")
+
+
+@app.command("name")
+def name(
+    who: WhoArgument,
+    name: Annotated[str, typer.Argument(help="The name; an empty one takes it away.")],
+    library: LibraryOption,
+) -> None:
+    """Give a person a name. Searches understand it: `wordreel search "Anna dances"`.
+
+    Example: wordreel people name 3 Anna
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        opened.people.name(who, name)
+    typer.echo(f"{printable(who)} is {printable(name)}" if name.strip() else f"{printable(who)} has no name")
+
+
+@app.command("merge")
+def merge(
+    who: WhoArgument,
+    others: Annotated[list[str], typer.Argument(help="The same person under other numbers or names.")],
+    library: LibraryOption,
+) -> None:
+    """Say that several groups are one person.
+
+    Example: wordreel people merge Anna 7 12
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        opened.people.merge(who, *others)
+        faces = len(opened.people.faces(who))
+    typer.echo(f"{printable(who)}: {count_of(faces, 'moment')}")
+
+
+@app.command("split")
+def split(
+    who: WhoArgument,
+    faces: Annotated[list[int], typer.Argument(help="Numbers of looks, as `people list WHO` shows them.")],
+    library: LibraryOption,
+) -> None:
+    """Say that some looks at a person are somebody else.
+
+    Example: wordreel people split Anna 31 40
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        new = opened.people.split(who, faces)
+    typer.echo(f"{count_of(len(faces), 'moment')} now of person {new}")
+
+
+@app.command("forget")
+def forget(
+    library: LibraryOption,
+    who: Annotated[
+        str | None, typer.Argument(help="Forget only this person.", show_default="everybody")
+    ] = None,
+) -> None:
+    """Delete a person, or all people, with names, groups and vectors; all of them also turns people off.
+
+    Example: wordreel people forget
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        count = opened.people.forget(who)
+    typer.echo(f"{count} {'person' if count == 1 else 'people'} forgotten.")
+    if who is None:
+        typer.echo("What the faces expert extracted stays in the library's tracks, without names or groups.")
+
+
+def _print_people(people: list[Person]) -> None:
+    for one in people:
+        where = f"{count_of(one.faces, 'moment')} in {count_of(one.videos, 'file')}"
+        typer.echo(f"{one.id:>5}  {printable(one.name) or '–':<20}  {where}, {long_time(one.seconds)}")
+    named = sum(bool(one.name) for one in people)
+    typer.echo(f"{len(people)} {'person' if len(people) == 1 else 'people'}, {named} with a name")

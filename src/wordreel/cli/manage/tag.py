@@ -1,0 +1,166 @@
+"""`wordreel tag …`: tags and notes on moments."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordreel.cli.console.common import JsonOption, LibraryOption, clock, count_of, print_json, printable
+from wordreel.cli.console.json_files import read_json_list
+from wordreel.cli.find.cut import seconds_of
+
+if TYPE_CHECKING:
+    from wordreel.catalogue.annotations import Annotation
+
+app = typer.Typer(
+    add_completion=False,
+    help="Tag moments and write notes on them; searches find both.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+VideoArgument = Annotated[Path, typer.Argument(help="A file of the library.")]
+FromOption = Annotated[str | None, typer.Option("--from", help="Where the moment begins: seconds, or 1:05.")]
+ToOption = Annotated[str | None, typer.Option("--to", help="Where it ends.")]
+
+
+@app.command("add")
+def add(
+    video: VideoArgument,
+    tags: Annotated[list[str], typer.Argument(help="Tags.")],
+    library: LibraryOption,
+    start: FromOption = None,
+    end: ToOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tag a moment, or all of a video.
+
+    Example: wordreel tag add ~/Videos/party.mp4 cake "birthday 2024" --from 1:35 --to 1:48
+    """
+    from wordreel.api import Library
+
+    first, last = _moment(start, end)
+    with Library(library, create=False) as opened, opened.store.catalogue.transaction():
+        made = [opened.annotations.tag(video, tag, first, last) for tag in tags]
+    _show(made, as_json)
+
+
+@app.command("note")
+def note(
+    video: VideoArgument,
+    text: Annotated[str, typer.Argument(help="The note.")],
+    library: LibraryOption,
+    start: FromOption = None,
+    end: ToOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a note on a moment, or on all of a video.
+
+    Example: wordreel tag note ~/Videos/party.mp4 "Uncle Bob drops the cake" --from 1:40 --to 1:44
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        made = opened.annotations.note(video, text, *_moment(start, end))
+    _show([made], as_json)
+
+
+@app.command("list")
+def list_(
+    library: LibraryOption,
+    video: Annotated[Path | None, typer.Argument(help="Only of this file.", show_default=False)] = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="Only the moments with this tag.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List tags with their numbers of moments, or the tags and notes of a video or a tag.
+
+    Example: wordreel tag list ~/Videos/party.mp4
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        counts = opened.annotations.tags()
+        found = opened.annotations.list(video, tag)
+        paths = {one.content: one.paths[0] for one in opened.videos()}
+    if video is None and tag is None:
+        if as_json:
+            print_json([asdict(count) for count in counts])
+            return
+        for count in counts:
+            where = f"{count_of(count.moments, 'moment')} in {count_of(count.videos, 'video')}"
+            typer.echo(f"{printable(count.tag)}  {where}")
+        notes = sum(one.kind == "note" for one in found)
+        typer.echo(f"{count_of(len(counts), 'tag')}, {count_of(notes, 'note')}")
+        return
+    if as_json:
+        _show(found, as_json)
+        return
+    for one in found:
+        typer.echo(f"{_line(one)}  {printable(paths.get(one.content, one.content))}")
+
+
+@app.command("remove")
+def remove(
+    numbers: Annotated[list[int], typer.Argument(help="Numbers of tags and notes, as `tag list` shows.")],
+    library: LibraryOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove tags and notes by their numbers.
+
+    Example: wordreel tag remove 12 13
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened, opened.store.catalogue.transaction():
+        gone = [opened.annotations.remove(number) for number in numbers]
+    _show(gone, as_json, "removed ")
+
+
+@app.command("export")
+def export(library: LibraryOption) -> None:
+    """Print all tags and notes as JSON.
+
+    Example: wordreel tag export > tags.json
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        print_json(opened.annotations.export())
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="What `tag export` printed.")],
+    library: LibraryOption,
+) -> None:
+    """Add exported tags and notes to the videos that this library has, all or none of them.
+
+    Example: wordreel tag import tags.json
+    """
+    from wordreel.api import Library
+
+    rows = read_json_list(file)
+    with Library(library, create=False) as opened:
+        new, missing = opened.annotations.import_(rows)
+    typer.echo(f"{new} new, {len(rows) - new - missing} known, {missing} of videos that are not here")
+
+
+def _moment(start: str | None, end: str | None) -> tuple[float | None, float | None]:
+    return None if start is None else seconds_of(start), None if end is None else seconds_of(end)
+
+
+def _show(some: list[Annotation], as_json: bool, done: str = "") -> None:
+    if as_json:
+        print_json([asdict(one) for one in some])
+        return
+    for one in some:
+        typer.echo(f"{done}{_line(one)}")
+
+
+def _line(one: Annotation) -> str:
+    text = printable(one.text)
+    what = text if one.kind == "tag" else f"“{text}”"
+    return f"{one.id:>4}  [{clock(one.start)} – {clock(one.end)}]  {what}"

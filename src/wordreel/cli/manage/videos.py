@@ -1,0 +1,171 @@
+"""`wordreel list`, `show` and `remove`: what is in the library."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wordreel.cli.console.common import (
+    JsonOption,
+    LibraryOption,
+    clock,
+    count_of,
+    long_time,
+    print_json,
+    printable,
+)
+from wordreel.cli.console.terminal import linked, padded
+from wordreel.errors import LibraryError, NextStep
+
+MOST_CLIPS = 12  # listed line by line
+FEW = 5  # files that are removed without a question
+
+
+def list_videos(
+    library: LibraryOption,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="List what could not be added, and why.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the files of the library.
+
+    Example: wordreel list --failures
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        failed, stats = opened.store.failures(), opened.store.stats()
+        videos = sorted(opened.videos(), key=lambda video: video.paths)
+    if failures:
+        rows = [{"path": failure.path, "reason": failure.reason} for failure in failed]
+        if as_json:
+            print_json(rows)
+            return
+        for row in rows:
+            typer.echo(f"{printable(row['path'])}: {printable(row['reason'])}")
+        typer.echo(f"{len(rows)} files could not be added.")
+        return
+    if as_json:
+        print_json(
+            [
+                {"content": v.content, "paths": v.paths, "size": v.size, "analysis": v.analysis}
+                | asdict(v.info)
+                for v in videos
+            ]
+        )
+        return
+    for video in videos:
+        kinds = {"image": "picture", "features": "features"}
+        length = kinds.get(video.info.kind) or kinds.get(video.info.container) or clock(video.info.duration)
+        quick = "  (quick look)" if video.analysis == "quick" else ""
+        for path in video.paths:
+            typer.echo(f"{length:>10}  {linked(path)}{quick}")
+    files, clips = count_of(stats.files, "file"), count_of(stats.clips, "clip")
+    failures_text = count_of(stats.failures, "failure")
+    media = long_time(stats.seconds)
+    typer.echo(f"{files}, {media} of media, {clips}, {stats.words} lines of words, {failures_text}")
+    if stats.quick:
+        typer.echo(f"{count_of(stats.quick, 'file')} known by key frames alone.")
+        typer.echo("→ run the thorough pass: `wordreel add --thorough`")
+
+
+def show(
+    file: Annotated[Path, typer.Argument(help="A file of the library.")],
+    library: LibraryOption,
+    every: Annotated[bool, typer.Option("--all", help="List every clip of a long video.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one file: its clips, what the experts recognised, and its spoken and on-screen words.
+
+    Example: wordreel show ~/Videos/party.mp4
+    """
+    from wordreel.api import Library
+
+    with Library(library, create=False) as opened:
+        facts = opened.describe(file)
+    if as_json:
+        print_json(facts)
+        return
+    info: dict[str, Any] = facts["info"]
+    size = f", {info['width']} × {info['height']}" if info["width"] else ""
+    length = "" if info["kind"] == "image" else f", {clock(info['duration'])}"
+    quick = ", quick look only" if facts["analysis"] == "quick" else ""
+    typer.echo(f"{printable(facts['path'])}: {info['kind']} ({info['container']}){length}{size}{quick}")
+    for expert in facts["experts"]:
+        labels = "; ".join(expert["labels"]) if expert["labels"] else f"{expert['rows']} rows"
+        labels += f" ({expert['eyes']})" if expert.get("eyes") else ""
+        typer.echo(f"  {expert['name']:<12} {expert['reason'] or labels}")
+    clips = facts["clips"]
+    if len(clips) > MOST_CLIPS and not every:
+        first, last = clips[0]["start"], clips[-1]["end"]
+        typer.echo(f"  {len(clips)} clips {clock(first)} – {clock(last)}  (--all lists them)")
+    else:
+        for clip in clips:
+            typer.echo(f"  clip {clock(clip['start'])} – {clock(clip['end'])}")
+    for caption in facts["captions"]:
+        typer.echo(f"  {padded(printable(caption['split']), 12)} {printable(caption['text'])}")
+    for words in facts["words"]:
+        typer.echo(f"  {clock(words['start'])}  {words['expert']}: {printable(words['text'])}")
+
+
+def remove(
+    library: LibraryOption,
+    paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders to remove.")] = None,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Remove the files that are gone from their folders.")
+    ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Delete tags and notes too; else they return with the file.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the files, remove none.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Remove more than {FEW} files without asking.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove files from the library. The media themselves are never touched.
+
+    Folders that are not there now (a disk not plugged in) stay unless you name them.
+
+    Example: wordreel remove ~/Videos/old
+    """
+    from wordreel.api import Library
+
+    if not paths and not missing:
+        raise typer.BadParameter("name files or folders, or give --missing")
+    with Library(library, create=False) as opened:
+        for named in paths or ():
+            if not opened.remove(named, dry_run=True):
+                raise LibraryError(
+                    f"{printable(named)} is not in the library", NextStep("see what is", command="list")
+                )
+        absent = opened.missing() if missing else None
+        asked = opened.remove(*(paths or ()), dry_run=True) + (absent.gone if absent else [])
+        listed = list(dict.fromkeys(asked))
+        if not dry_run:
+            if len(listed) > FEW and not yes:
+                _confirm(listed)
+            listed = opened.remove(*paths, forget=forget) if paths else []
+            listed += opened.remove_missing(forget) if missing else []
+    if as_json:
+        print_json(listed)
+        return
+    for path in listed:
+        typer.echo(f"{'would remove' if dry_run else 'removed'} {printable(path)}")
+    typer.echo(f"{count_of(len(listed), 'file')} {'would be ' if dry_run else ''}removed.")
+    for folder, count in absent.absent.items() if absent else ():
+        typer.echo(f"{printable(folder)} is not there now; {count_of(count, 'file')} in it stayed.")
+
+
+def _confirm(paths: Sequence[str]) -> None:
+    for path in paths[:FEW]:
+        typer.echo(printable(path), err=True)
+    typer.echo(f"and {len(paths) - FEW} more", err=True)
+    if not sys.stdin.isatty():
+        typer.echo("There is no terminal to ask on; agree with --yes.", err=True)
+        raise typer.Exit(1)
+    typer.confirm(f"Remove {len(paths)} files from the library?", abort=True, err=True)

@@ -1,0 +1,1 @@
+"""Verbs about this installation: weights, models, the server, the demo."""

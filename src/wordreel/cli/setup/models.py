@@ -1,0 +1,179 @@
+"""`wordreel models`: every model that can be used or trained, with its size, paper and how to get it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from wordreel.cli.console.common import JsonOption, print_json
+
+if TYPE_CHECKING:
+    from wordreel.lab.models.config import ModelConfig
+
+TITLES = {
+    "built-in": "Built in: wordreel use NAME",
+    "backbone": "Better eyes: wordreel use NAME, FOLDER or HUB_ID (asks before it downloads)",
+    "model": "Published models: train one, or use a released checkpoint",
+    "recipe": "Recipes: wordreel train NAME",
+}
+
+
+@dataclass(frozen=True)
+class ModelListing:
+    """One line of the list; `get` are the commands that lead to the model."""
+
+    kind: str  # a key of TITLES
+    name: str
+    title: str
+    paper: str
+    experts: list[str]
+    parameters: int
+    get: list[str]
+    megabytes: float = 0.0  # of a backbone: to download, or on this disk
+    speed: str = ""
+    licence: str = ""
+    installed: bool = True
+
+
+def models(
+    as_json: JsonOption = False,
+) -> None:
+    """List every model with its size, paper and how to get it; of backbones also speed and licence.
+
+    Example: wordreel models --json
+    """
+    listings = [*_built_in(), *_backbones(), *_published(), *_video_text(), *_recipes()]
+    if as_json:
+        print_json([asdict(listing) for listing in listings])
+        return
+    width = max(len(listing.name) for listing in listings)
+    for kind, title in TITLES.items():
+        typer.echo(title)
+        for listing in (listing for listing in listings if listing.kind == kind):
+            if kind == "backbone":
+                typer.echo(f"  {listing.name:<{width}}  {_facts(listing)}")
+                continue
+            paper = f" ({listing.paper})" if listing.paper else ""
+            typer.echo(f"  {listing.name:<{width}}  {listing.parameters:>13,}  {listing.title}{paper}")
+            if kind == "model":
+                typer.echo(f"  {'':<{width}}  {'':>13}    {' | '.join(listing.get)}")
+
+
+def _built_in() -> list[ModelListing]:
+    from wordreel.lab.models.registry import MODELS
+    from wordreel.models.bridge import Bridge
+
+    reel = MODELS["reel"]
+    return [
+        _listing("built-in", "reel", reel.title, reel.paper, reel.make(), ["wordreel use reel"]),
+        ModelListing(
+            "built-in",
+            "bridge",
+            "No training: experts' classes against the query's sentence vector",
+            "",
+            list(Bridge.experts),
+            0,
+            ["wordreel use bridge"],
+        ),
+    ]
+
+
+def _backbones() -> list[ModelListing]:
+    """Those in the table, and others that are installed."""
+    from wordreel.backbones.installed import NAMED, installed
+    from wordreel.runtime.store import WeightStore
+
+    here = installed(WeightStore())
+    rows = []
+    for name in (*NAMED, *(name for name in here if name not in NAMED)):
+        named, known = NAMED.get(name), here.get(name)
+        size = known.bytes / 1e6 if known else named.megabytes if named else 0.0
+        rows.append(
+            ModelListing(
+                "backbone",
+                name,
+                named.title if named else f"from {known.source}" if known else "",
+                "",
+                [name],
+                0,
+                [f"wordreel use {name}"],
+                megabytes=round(size, 1),
+                speed=named.speed if named else "",
+                licence=known.licence if known else named.licence if named else "",
+                installed=known is not None,
+            )
+        )
+    return rows
+
+
+def _facts(listing: ModelListing) -> str:
+    """Size, speed, licence and title of a backbone in one line."""
+    state = ", installed" if listing.installed else ""
+    size = f"{listing.megabytes:>10,.0f} MB  {listing.speed:<6}"
+    return f"{size}  {listing.title}, licence: {listing.licence}{state}"
+
+
+def _published() -> list[ModelListing]:
+    from wordreel.lab.models.registry import MODELS
+
+    rows = []
+    for name, entry in MODELS.items():
+        if name == "reel":
+            continue
+        get = ["wordreel use CHECKPOINT.pth --text FILE_OR_FOLDER"] if entry.released else []
+        get.append(f'wordreel train RECIPE.toml with base = "{name}"')
+        rows.append(_listing("model", name, entry.title, entry.paper, entry.make(), get))
+    return rows
+
+
+def _video_text() -> list[ModelListing]:
+    from wordreel.lab.models.clip.config import searchable
+    from wordreel.lab.models.clip.registry import VIDEO_TEXT_MODELS
+    from wordreel.lab.models.parameters import parameters
+
+    rows = []
+    for name, entry in VIDEO_TEXT_MODELS.items():
+        config = entry.make()
+        use = "wordreel use CHECKPOINT.bin"
+        if not searchable(config):
+            use = "wordreel convert CHECKPOINT.bin --out FOLDER"
+        get = [use, f'wordreel train RECIPE.toml with base = "{name}"']
+        experts = [config.backbone.name]
+        size = parameters()["models"][name]
+        rows.append(ModelListing("model", name, entry.title, entry.paper, experts, size, get))
+    return rows
+
+
+def _recipes() -> list[ModelListing]:
+    from wordreel.lab.models.appearance.config import parameter_counts
+    from wordreel.lab.models.parameters import parameters
+    from wordreel.lab.training import recipe as recipes
+    from wordreel.lab.training.appearance import recipe as appearance
+    from wordreel.lab.training.video import recipe as video_recipes
+
+    loaded = {name: recipes.load(name) for name in recipes.names()}
+    rows = [
+        _listing("recipe", name, recipe.title, recipe.paper, recipe.model, [f"wordreel train {name}"])
+        for name, recipe in loaded.items()
+    ]
+    for name in video_recipes.names():
+        recipe = video_recipes.load(name)
+        get, experts = [f"wordreel train {name}"], [recipe.model.backbone.name]
+        size = parameters()["recipes"][name]
+        rows.append(ModelListing("recipe", name, recipe.title, recipe.paper, experts, size, get))
+    pictures = appearance.load()
+    sizes, get = parameter_counts(pictures.model), [f"wordreel train {appearance.NAME}"]
+    total = sum(sizes.values())
+    rows.append(ModelListing("recipe", appearance.NAME, pictures.title, "", [], total, get))
+    return rows
+
+
+def _listing(
+    kind: str, name: str, title: str, paper: str, config: ModelConfig, get: list[str]
+) -> ModelListing:
+    from wordreel.lab.models.parameters import parameters
+
+    size = parameters()["recipes" if kind == "recipe" else "models"][name]
+    return ModelListing(kind, name, title, paper, list(config.names), size, get)

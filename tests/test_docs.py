@@ -334,10 +334,12 @@ def test_server_page_lists_the_endpoints() -> None:
 def named_by(verb: str, text: str) -> list[tuple[str, list[str]]]:
     """The first argument of each command line of a verb, and the values of its `--set`."""
     lines = [shlex.split(line.replace("…", " ")) for line in command_lines(text)]
+    verbs = verb.split()
+    own = [words[len(verbs) :] for words in lines if words[: len(verbs)] == verbs]
     return [
-        (words[1], [words[at + 1] for at, word in enumerate(words) if word == "--set"])
-        for words in lines
-        if words[:1] == [verb] and len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9-]*", words[1])
+        (words[0], [words[at + 1] for at, word in enumerate(words) if word == "--set"])
+        for words in own
+        if words and re.fullmatch(r"[a-z][a-z0-9-]*", words[0])
     ]
 
 
@@ -347,7 +349,7 @@ def test_recipes_settings_and_protocols_exist(page: str) -> None:
         reads_frames, reads_pictures = video_recipe.is_video_recipe(name), name == appearance_recipe.NAME
         kind = video_recipe if reads_frames else appearance_recipe if reads_pictures else recipe
         kind.load(name, settings)  # raises where there is none
-    for name, _ in named_by("evaluate", read(page)):
+    for name, _ in named_by("evaluate captions", read(page)) + named_by("evaluate pictures", read(page)):
         protocols.load(name)
 
 

@@ -9,7 +9,7 @@ from wordreel.errors import EvaluationError
 
 def test_compare_results_and_matrices_alike(sims):
     for name in "ab":
-        shell("evaluate", sims / f"{name}.npy", "--out", sims / "out" / name)
+        shell("evaluate", "matrix", sims / f"{name}.npy", "--out", sims / "out" / name)
     files = shell_json("compare", sims / "out" / "a", sims / "out" / "b", "--samples", 500)
     matrices = shell_json("compare", sims / "a.npy", sims / "b.npy", "--samples", 500)
     assert files["compared"] == matrices["compared"]
@@ -33,7 +33,7 @@ def test_compare_with_itself_finds_nothing(sims):
 
 
 def test_compare_names_post_processing_of_both(sims):
-    shell("evaluate", sims / "a.npy", "--bank", sims / "bank.npy", "--out", sims / "out" / "a")
+    shell("evaluate", "matrix", sims / "a.npy", "--bank", sims / "bank.npy", "--out", sims / "out" / "a")
     facts = shell_json("compare", sims / "out" / "a", sims / "out" / "a", "--run-b", 3, "--samples", 100)
     assert facts["compared"][0]["postprocessing"] == {
         "a": "none",
@@ -49,14 +49,14 @@ def test_compare_normalises_matrices(sims):
         "b": "transductive(uses all test queries, method=dsl, beta=50)",
     }
     named = ["--method", "dis", "--method", "dsl", "--beta", 20, "--beta", 50]
-    both = shell_json("evaluate", sims / "a.npy", "--bank", sims / "bank.npy", *named)["runs"]
+    both = shell_json("evaluate", "matrix", sims / "a.npy", "--bank", sims / "bank.npy", *named)["runs"]
     assert texts["figures"]["R1"]["a"] == pytest.approx(both[2]["figures"]["R1"])
     assert texts["figures"]["R1"]["b"] == pytest.approx(both[3]["figures"]["R1"])
     ways = shell_json("compare", sims / "a.npy", sims / "a.npy", "--samples", 100, "--method-a", "test-is",
                  "--method-b", "dsl")["compared"]  # fmt: skip
     assert [part["direction"] for part in ways] == ["t2v", "v2t"]
     assert "uses all test queries" in shell(*words, "--method-b", "dsl").stdout
-    shell("evaluate", sims / "a.npy", "--out", sims / "out" / "a")
+    shell("evaluate", "matrix", sims / "a.npy", "--out", sims / "out" / "a")
     shell("compare", sims / "out" / "a", sims / "a.npy", "--method-a", "dsl", code=2)
     shell("compare", sims / "a.npy", sims / "a.npy", "--beta-b", 3, code=2)
     shell("compare", sims / "a.npy", sims / "a.npy", "--folds", 4, code=2)

@@ -23,7 +23,7 @@ def test_figures_are_those_of_the_library(sims, v2t, how):
     elif how == "mask":
         words, mask = ["--mask", sims / "mask.npy"], np.load(sims / "mask.npy")
     captions = arrange(20, 60, counts, mask)
-    facts = shell_json("evaluate", sims / "a.npy", "--v2t", v2t, *words)
+    facts = shell_json("evaluate", "matrix", sims / "a.npy", "--v2t", v2t, *words)
     texts, videos = facts["runs"]
     slow = retrieval_metrics(text_to_video_ranks(matrix, captions))
     assert texts["figures"]["R1"] == slow.r1
@@ -35,13 +35,21 @@ def test_figures_are_those_of_the_library(sims, v2t, how):
 
 def test_how_a_matrix_is_read_is_said_where_it_is_assumed(sims):
     assumed = "60 rows and 20 columns are read as 3 captions of each video"
-    assert assumed in shell("evaluate", sims / "a.npy").stderr
-    assert shell("evaluate", sims / "a.npy", "--captions-per-video", 3).stderr == ""
+    assert assumed in shell("evaluate", "matrix", sims / "a.npy").stderr
+    assert shell("evaluate", "matrix", sims / "a.npy", "--captions-per-video", 3).stderr == ""
 
 
 def test_one_direction_and_a_bank(sims):
     facts = shell_json(
-        "evaluate", sims / "a.npy", "--direction", "t2v", "--bank", sims / "bank.npy", "--method", "is"
+        "evaluate",
+        "matrix",
+        sims / "a.npy",
+        "--direction",
+        "t2v",
+        "--bank",
+        sims / "bank.npy",
+        "--method",
+        "is",
     )
     plain, after = facts["runs"]
     assert plain["postprocessing"] == "none"
@@ -52,7 +60,7 @@ def test_one_direction_and_a_bank(sims):
     assert facts["measured"]["normalisations"] == [
         {"direction": "t2v", "method": "is", "parameters": {"beta": 20.0}, "transductive": False}
     ]
-    seen = shell_json("evaluate", sims / "a.npy", "--bank", sims / "a.npy")
+    seen = shell_json("evaluate", "matrix", sims / "a.npy", "--bank", sims / "a.npy")
     assert seen["runs"][-1]["postprocessing"].startswith("transductive(the bank holds test queries")
     assert [run["transductive"] for run in seen["runs"]] == [False, False, True]
 
@@ -65,7 +73,7 @@ def test_several_methods_in_both_directions(sims, v2t):
     np.save(sims / "videos.npy", videos)
     words = ["--mask", sims / "mask.npy", "--v2t", v2t, "--bank", sims / "bank.npy"]
     words += ["--video-bank", sims / "videos.npy", "--method", "is", "--method", "test-is", "--method", "dsl"]
-    facts = shell_json("evaluate", sims / "a.npy", *words, "--beta", 20, "--beta", 30, "--beta", 40)
+    facts = shell_json("evaluate", "matrix", sims / "a.npy", *words, "--beta", 20, "--beta", 30, "--beta", 40)
     captions = arrange(20, 60, None, np.load(sims / "mask.npy"))
     valid = captions.valid
     rows = [(run["direction"], run["transductive"]) for run in facts["runs"]]
@@ -87,39 +95,50 @@ def test_several_methods_in_both_directions(sims, v2t):
         assert run["figures"]["MnR"] == pytest.approx(slow.mean_rank), run["postprocessing"]
         assert run["figures"]["R1"] == pytest.approx(slow.r1)
     assert facts["runs"][-1]["gallery"] == facts["runs"][1]["gallery"]
-    shown = shell("evaluate", sims / "a.npy", "--method", "dsl").stdout
+    shown = shell("evaluate", "matrix", sims / "a.npy", "--method", "dsl").stdout
     assert "transductive(uses all test queries, method=dsl, beta=100)" in shown
-    assert "use all test queries" in " ".join(shell("evaluate", "--help").stdout.replace("│", "").split())
-    shell("evaluate", sims / "a.npy", "--method", "is", code=2)  # no bank
-    shell("evaluate", sims / "a.npy", *words, "--beta", 20, code=2)
-    shell("evaluate", sims / "a.npy", *words, "--export-trec", sims / "run", code=2)
+    assert "use all test queries" in " ".join(
+        shell("evaluate", "matrix", "--help").stdout.replace("│", "").split()
+    )
+    shell("evaluate", "matrix", sims / "a.npy", "--method", "is", code=2)  # no bank
+    shell("evaluate", "matrix", sims / "a.npy", *words, "--beta", 20, code=2)
+    shell("evaluate", "matrix", sims / "a.npy", *words, "--export-trec", sims / "run", code=2)
 
 
 def test_folds_are_test_sets_of_their_own(sims):
     matrix, bank = np.load(sims / "a.npy"), np.load(sims / "bank.npy")
     words = ["--bank", sims / "bank.npy", "--method", "is", "--method", "dsl", "--modality", "image"]
-    facts = shell_json("evaluate", sims / "a.npy", "--folds", 4, *words)
+    facts = shell_json("evaluate", "matrix", sims / "a.npy", "--folds", 4, *words)
     each = []
     for n in range(4):
         np.save(sims / "part.npy", matrix[15 * n : 15 * n + 15, 5 * n : 5 * n + 5])
         np.save(sims / "bank.npy", bank[:, 5 * n : 5 * n + 5])
-        each.append(shell_json("evaluate", sims / "part.npy", *words)["runs"])
+        each.append(shell_json("evaluate", "matrix", sims / "part.npy", *words)["runs"])
     for place, run in enumerate(facts["runs"]):
         values = [runs[place]["figures"]["R5"] for runs in each]
         assert run["figures"]["R5"] == pytest.approx(np.mean(values))
         assert run["deviation"]["R5"] == pytest.approx(np.std(values, ddof=1))
     assert (facts["measured"]["folds"], facts["measured"]["videos"]) == (4, 20)
-    assert "text → image" in shell("evaluate", sims / "part.npy", "--modality", "image").stdout
+    assert "text → image" in shell("evaluate", "matrix", sims / "part.npy", "--modality", "image").stdout
     with pytest.raises(EvaluationError, match="20 items cannot be cut into 3 folds"):
-        shell("evaluate", sims / "a.npy", "--folds", 3)
-    shell("evaluate", sims / "a.npy", sims / "b.npy", "--folds", 4, code=2)
+        shell("evaluate", "matrix", sims / "a.npy", "--folds", 3)
+    shell("evaluate", "matrix", sims / "a.npy", sims / "b.npy", "--folds", 4, code=2)
 
 
 def test_several_seeds(sims):
     facts = shell_json(
-        "evaluate", sims / "a.npy", sims / "b.npy", "--out", sims / "out" / "both", "--seed", 0, "--seed", 1
+        "evaluate",
+        "matrix",
+        sims / "a.npy",
+        sims / "b.npy",
+        "--out",
+        sims / "out" / "both",
+        "--seed",
+        0,
+        "--seed",
+        1,
     )
-    each = [shell_json("evaluate", sims / f"{name}.npy") for name in "ab"]
+    each = [shell_json("evaluate", "matrix", sims / f"{name}.npy") for name in "ab"]
     for place, run in enumerate(facts["runs"]):
         values = [one["runs"][place]["figures"]["R1"] for one in each]
         assert run["figures"]["R1"] == pytest.approx(np.mean(values))
@@ -132,31 +151,31 @@ def test_several_seeds(sims):
     assert f"{mean:.1f} ± {apart:.1f}" in shell("results", sims / "out").stdout
     np.save(sims / "small.npy", np.eye(5, dtype=np.float32))
     with pytest.raises(EvaluationError, match="different numbers"):
-        shell("evaluate", sims / "a.npy", sims / "small.npy")
-    shell("evaluate", sims / "a.npy", "captions.json", code=2)
+        shell("evaluate", "matrix", sims / "a.npy", sims / "small.npy")
 
 
 def test_every_seed_has_its_own_bank(sims):
     bank = np.load(sims / "bank.npy")
     np.save(sims / "other.npy", bank[::-1, ::-1])
     banks = ["--bank", sims / "bank.npy", "--bank", sims / "other.npy"]
-    both = shell_json("evaluate", sims / "a.npy", sims / "b.npy", *banks, "--method", "is")["runs"][-1]
+    both = shell_json("evaluate", "matrix", sims / "a.npy", sims / "b.npy", *banks, "--method", "is")["runs"][
+        -1
+    ]
     each = [
-        shell_json("evaluate", sims / f"{name}.npy", "--bank", sims / f"{own}.npy", "--method", "is")["runs"][
-            -1
-        ]
+        shell_json(
+            "evaluate", "matrix", sims / f"{name}.npy", "--bank", sims / f"{own}.npy", "--method", "is"
+        )["runs"][-1]
         for name, own in (("a", "bank"), ("b", "other"))
     ]
     assert both["figures"]["MnR"] == pytest.approx(np.mean([run["figures"]["MnR"] for run in each]))
     assert both["postprocessing"] == "; ".join(run["postprocessing"] for run in each)
-    shell("evaluate", sims / "a.npy", *banks, code=2)
-    shell("evaluate", "captions.json", *banks, code=2)
+    shell("evaluate", "matrix", sims / "a.npy", *banks, code=2)
 
 
 def test_facts_say_how_they_were_made(sims):
     import hashlib
 
-    facts = shell_json("evaluate", sims / "a.npy", "--seed", 3, "--title", "Mine")
+    facts = shell_json("evaluate", "matrix", sims / "a.npy", "--seed", 3, "--title", "Mine")
     digest = hashlib.sha256((sims / "a.npy").read_bytes()).hexdigest()
     assert facts["inputs"] == [{"what": "similarities", "name": "a.npy", "sha256": digest}]
     assert (facts["seeds"], facts["title"]) == ([3], "Mine")

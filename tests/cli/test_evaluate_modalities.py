@@ -54,7 +54,7 @@ def collection(tmp_path, monkeypatch):
 @pytest.mark.parametrize("protocol", ["coco-5k", "flickr30k", "flickr8k", "audiocaps"])
 def test_captions_ask_for_pictures_and_sounds(collection, protocol):
     data, folder = collection
-    words = ["evaluate", protocol, "--data", data, "--library", folder / "library"]
+    words = ["evaluate", "captions", protocol, "--data", data, "--library", folder / "library"]
     words += ["--bank", data / "train.json", "--method", "dis", "--method", "test-is", "--method", "dsl"]
     facts = shell_json(*words, "--save", folder / "sims.npy")
     sims = np.load(folder / "sims.npy")
@@ -65,7 +65,15 @@ def test_captions_ask_for_pictures_and_sounds(collection, protocol):
     assert rows == [("t2v", False, modality), ("v2t", False, modality), ("t2v", False, modality), *late]
     # The same as the saved matrix gives.
     again = shell_json(
-        "evaluate", folder / "sims.npy", "--modality", modality, "--method", "test-is", "--method", "dsl"
+        "evaluate",
+        "matrix",
+        folder / "sims.npy",
+        "--modality",
+        modality,
+        "--method",
+        "test-is",
+        "--method",
+        "dsl",
     )
     assert [run["figures"] for run in again["runs"]] == [
         run["figures"] for run in facts["runs"] if not run["postprocessing"].startswith("querybank")
@@ -80,14 +88,18 @@ def test_captions_ask_for_pictures_and_sounds(collection, protocol):
 def test_cocos_1k_figures_are_means_over_five_folds(collection):
     data, folder = collection
     words = ["--library", folder / "library", "--bank", data / "train.json", "--method", "is"]
-    facts = shell_json("evaluate", "coco-1k", "--data", data, *words, "--out", folder / "out" / "coco")
-    whole = shell_json("evaluate", "coco-5k", "--data", data, *words, "--save", folder / "sims.npy")
+    facts = shell_json(
+        "evaluate", "captions", "coco-1k", "--data", data, *words, "--out", folder / "out" / "coco"
+    )
+    whole = shell_json(
+        "evaluate", "captions", "coco-5k", "--data", data, *words, "--save", folder / "sims.npy"
+    )
     assert (facts["measured"]["folds"], facts["measured"]["videos"], facts["measured"]["captions"]) == (
         5,
         10,
         50,
     )
-    same = shell_json("evaluate", folder / "sims.npy", "--folds", 5, "--modality", "image")
+    same = shell_json("evaluate", "matrix", folder / "sims.npy", "--folds", 5, "--modality", "image")
     assert [run["figures"] for run in facts["runs"][:2]] == [run["figures"] for run in same["runs"]]
     assert facts["runs"][2]["gallery"] == 2
     assert whole["runs"][2]["gallery"] == 10

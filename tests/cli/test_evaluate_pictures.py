@@ -1,4 +1,4 @@
-"""`wordreel evaluate cub` and `sop`."""
+"""`wordreel evaluate pictures`."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_pictures_that_are_searched_by_class(tmp_path):
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(len(labels), 6)) + 0.8 * np.eye(6)[labels - 101]
     np.save(tmp_path / "birds.npy", vectors.astype(np.float32))
-    facts = shell_json("evaluate", "cub", "--data", tmp_path, "--embeddings", tmp_path / "birds.npy")
+    facts = shell_json("evaluate", "pictures", "cub", tmp_path / "birds.npy", "--data", tmp_path)
     unit = vectors.astype(np.float32)
     unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
     scores = unit @ unit.T
@@ -33,14 +33,13 @@ def test_pictures_that_are_searched_by_class(tmp_path):
     assert plain["recall"]["1"] == pytest.approx(100 * right.mean())
     assert list(plain["recall"]) == ["1", "2", "4", "8"]
     assert (plain["queries"], plain["items"], plain["postprocessing"]) == (12, 12, "none")
-    result = shell("evaluate", "cub", "--data", tmp_path, "--embeddings", tmp_path / "birds.npy")
+    result = shell("evaluate", "pictures", "cub", tmp_path / "birds.npy", "--data", tmp_path)
     assert "12 items instead of 5,924" in result.stderr
     assert "mAP@R" in result.stdout
     np.save(tmp_path / "few.npy", vectors[:5])
     with pytest.raises(EvaluationError, match="5 embeddings, but split 'test' of cub has 12 pictures"):
-        shell("evaluate", "cub", "--data", tmp_path, "--embeddings", tmp_path / "few.npy")
-    shell("evaluate", "cub", "--data", tmp_path, code=2)
-    shell("evaluate", "cub", "--data", tmp_path, "--embeddings", tmp_path / "birds.npy", "--out", "x", code=2)
+        shell("evaluate", "pictures", "cub", tmp_path / "few.npy", "--data", tmp_path)
+    shell("evaluate", "pictures", "cub", "--data", tmp_path, code=2)
 
 
 def product_folder(folder, products, each=3):
@@ -62,7 +61,7 @@ def test_pictures_normalised_by_a_bank_of_training_pictures(tmp_path, protocol):
     train = rng.normal(size=(40, 6)) + hub
     for name, array in (("test", vectors), ("train", train)):
         np.save(tmp_path / f"{name}.npy", array.astype(np.float32))
-    words = ["evaluate", protocol, "--data", tmp_path, "--embeddings", tmp_path / "test.npy"]
+    words = ["evaluate", "pictures", protocol, tmp_path / "test.npy", "--data", tmp_path]
     words += ["--bank", tmp_path / "train.npy", "--method", "dis", "--method", "test-is", "--method", "dsl"]
     runs = shell_json(*words)["runs"]
     names = [run["postprocessing"].partition("(")[0] for run in runs]

@@ -10,7 +10,7 @@ from wordreel.lab.reports.results import BEGIN, END
 
 
 def test_results_write_and_check(sims):
-    shell("evaluate", sims / "a.npy", "--out", sims / "kept" / "a", "--title", "First | one")
+    shell("evaluate", "matrix", sims / "a.npy", "--out", sims / "kept" / "a", "--title", "First | one")
     (sims / "kept" / "other.json").write_text("[]")
     readme = sims / "kept" / "README.md"
     readme.write_text(f"# Mine\n\n{BEGIN}\nold\n{END}\n\nafter\n")

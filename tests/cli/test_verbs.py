@@ -138,7 +138,7 @@ def test_evaluate_writes_a_table_and_its_facts(shell, tmp_path):
     captions = tmp_path / "captions.json"
     captions.write_text(json.dumps({"bakery": ["a bakery opens"], "station": ["to Vienna"], "gone": ["x"]}))
     out = tmp_path / "results" / "mine"
-    table = shell("evaluate", str(captions), "--out", str(out))
+    table = shell("evaluate", "captions", str(captions), "--out", str(out))
     facts = json.loads(out.with_suffix(".json").read_text())
     measured, run = facts["measured"], facts["runs"][0]
     assert (measured["videos"], measured["missing"], run["queries"]) == (2, 1, 2)
@@ -159,7 +159,7 @@ def test_evaluate_goes_without_pictures_where_media_are_away(shell, media, tmp_p
     hidden = media.with_name("elsewhere")
     media.rename(hidden)
     try:
-        shell("evaluate", str(captions), "--out", str(tmp_path / "mine"), "--direction", "t2v")
+        shell("evaluate", "captions", str(captions), "--out", str(tmp_path / "mine"), "--direction", "t2v")
     finally:
         hidden.rename(media)
     page = (tmp_path / "mine.html").read_text()

@@ -47,7 +47,7 @@ VERBS = {
     "tune": "lab.tune:tune",
     "convert": "lab.convert:convert",
     "export": "lab.export:export",
-    "evaluate": "lab.evaluate:evaluate",
+    "evaluate": "lab.evaluate:app",
     "compare": "lab.compare:compare",
     "results": "lab.results:results",
     "qbnorm": "lab.qbnorm:qbnorm",

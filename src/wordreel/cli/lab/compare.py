@@ -10,7 +10,7 @@ import typer
 
 from wordreel.cli.console.common import JsonOption, print_json
 from wordreel.cli.console.option_groups import expand_options
-from wordreel.cli.lab.evaluate_options import ARRAYS, METHOD_HELP, BankOptions, GroupingOptions
+from wordreel.cli.lab.evaluate_options import ARRAYS, METHOD_HELP, BankOptions, GroupingOptions, MethodOptions
 from wordreel.cli.lab.evaluate_scored import read_scored
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ def compare(
     if grouping.folds:
         raise typer.BadParameter("--folds is for `evaluate`; compare whole matrices.")
     compared = []
-    first = _saved(a, grouping, BankOptions.one(norm_a.bank_a, norm_a.method_a, norm_a.beta_a), v2t)
-    second = _saved(b, grouping, BankOptions.one(norm_b.bank_b, norm_b.method_b, norm_b.beta_b), v2t)
+    first = _saved(a, grouping, norm_a.bank_a, _methods(norm_a.method_a, norm_a.beta_a), v2t)
+    second = _saved(b, grouping, norm_b.bank_b, _methods(norm_b.method_b, norm_b.beta_b), v2t)
     for pair in pairs_of(first, second, run_a, run_b):
         figures = [
             significance.compare(
@@ -158,24 +158,30 @@ def _show(facts: dict[str, Any]) -> None:
         typer.echo(plain_text(rows), nl=False)
 
 
-def _saved(name: str, grouping: GroupingOptions, norm: BankOptions, v2t: Protocol) -> SavedResult:
+def _methods(method: str | None, beta: str | None) -> MethodOptions:
+    return MethodOptions(None if method is None else [method], None if beta is None else [beta])
+
+
+def _saved(
+    name: str, grouping: GroupingOptions, bank: Path | None, options: MethodOptions, v2t: Protocol
+) -> SavedResult:
     """A result from its files, or one measured now from a matrix: its normalised runs where it has any."""
     from wordreel.lab.reports import report, report_files
 
     path = Path(name)
-    methods = norm.methods()
+    methods = options.chosen(bank is not None)
     if path.suffix.lower() not in ARRAYS:
         if methods:
             raise typer.BadParameter(
                 f"{name} is a result: choose its normalised row with --run-a or --run-b, or give a matrix."
             )
         return report_files.read(path)
-    scored, _ = read_scored(path, grouping, norm)
+    scored, _ = read_scored(path, grouping, BankOptions([bank] if bank else None))
     measured = report.of_matrix(
         scored.similarities,
         scored.captions,
         report.ReportRequest(path.name, "", (), protocol=v2t),
-        scored.normalisations(norm),
+        scored.normalisations(options),
     )
     chosen = [n for n, run in enumerate(measured.runs) if not methods or run.postprocessing != "none"]
     facts = {**measured.facts, "runs": [measured.facts["runs"][n] for n in chosen]}

@@ -1,9 +1,9 @@
-"""`wordreel evaluate`."""
+"""`wordreel evaluate`: measure retrieval, one verb for each kind of source."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,122 +15,166 @@ from wordreel.cli.lab.evaluate_inputs import CaptionSource, Counting, command
 from wordreel.cli.lab.evaluate_library import evaluate_library
 from wordreel.cli.lab.evaluate_matrices import evaluate_matrices
 from wordreel.cli.lab.evaluate_options import (
-    ARRAYS,
     BankOptions,
-    CaptionOptions,
+    CountingOptions,
+    ExportOptions,
     GroupingOptions,
-    JudgedOptions,
+    LibraryReportOptions,
+    MethodOptions,
     ReportOptions,
 )
-from wordreel.cli.lab.evaluate_pictures import INSTANCE, evaluate_pictures
+from wordreel.cli.lab.evaluate_pictures import evaluate_pictures
 from wordreel.cli.lab.evaluate_scored import Evaluated
 
+app = typer.Typer(
+    add_completion=False,
+    help="Measure retrieval: similarity matrices, a library with captions, a TREC run, pictures.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
+DataOption = Annotated[
+    Path | None, typer.Option(help="The folder with the dataset's annotations, for a named protocol.")
+]
+SplitOption = Annotated[str | None, typer.Option(help="Which split of the captions.")]
+IdsOption = Annotated[
+    str | None, typer.Option(help="Only these ids: a file with one a line, or FILE.json:key.key.")
+]
+
+
+@app.command("matrix")
 @expand_options
-def evaluate(
+def matrix(
     sources: Annotated[
-        list[str],
+        list[Path],
         typer.Argument(
-            metavar="SOURCE…",
-            help="Similarities [captions, videos] (.npy, .npz, .safetensors, .h5, .pkl, .pt); or captions of "
-            "a library's videos (.csv, .jsonl, .json, FILE.json:key); or a protocol's name, with --data; or "
-            "a TREC run, with --qrels. Several matrices, of several seeds, give mean ± standard deviation.",
+            metavar="SIMS…",
+            help="Similarities [captions, videos] (.npy, .npz, .safetensors, .h5, .pkl, .pt). Several, of "
+            "several seeds, give mean ± standard deviation.",
         ),
     ],
-    library: LibraryOption,
-    captions: CaptionOptions,
     grouping: GroupingOptions,
     bank: BankOptions,
+    methods: MethodOptions,
+    counting: CountingOptions,
     report: ReportOptions,
-    judged: JudgedOptions,
-    direction: Annotated[
-        Literal["t2v", "v2t", "both"],
-        typer.Option(help="Direction: text to video (t2v), video to text (v2t) or both."),
-    ] = "both",
-    v2t: Annotated[
-        Literal["ce", "clip"] | None,
-        typer.Option(
-            help="How video-to-text ranks are counted: by the best caption (ce) or by groups (clip).",
-            show_default="the protocol's, or ce",
-        ),
-    ] = None,
-    modality: Annotated[
-        Literal["video", "image", "audio"] | None,
-        typer.Option(help="What is searched, for the tables.", show_default="the protocol's, or video"),
-    ] = None,
-    on: OnOption = None,
+    exports: ExportOptions,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure retrieval: of a similarity matrix, a library with captions of its videos, or a TREC run.
+    """Measure similarity matrices [captions, videos].
 
     Plain numbers come first, and every number carries its post-processing label. Those of test-is and dsl are
     labelled transductive: they use all test queries.
 
-    Example: wordreel evaluate captions.json --ids splits.json:official.test --out results/mine
-    Example: wordreel evaluate sims.npy --captions-per-video 20 --v2t clip
-    Example: wordreel evaluate sims.npy --bank train.npy --method dis --method test-is --method dsl
-    Example: wordreel evaluate run.trec --qrels qrels.txt
-    Example: wordreel evaluate cub --data CUB_200_2011 --embeddings pictures.npy
+    Example: wordreel evaluate matrix sims.npy --captions-per-video 20 --v2t clip
+    Example: wordreel evaluate matrix sims.npy --bank train.npy --method dis --method test-is --method dsl
     """
-    from wordreel.hubness import Direction
+    if len(sources) > 1 and (exports or grouping.folds):
+        raise typer.BadParameter("export one matrix at a time, and cut one into folds.")
+    if exports and grouping.folds:
+        raise typer.BadParameter("export a whole matrix, not its folds.")
+    how = _counting(sources[0].name, counting, report)
+    _report(lambda: evaluate_matrices(sources, grouping, bank, methods, how, report.out, exports), as_json)
 
-    directions = tuple(Direction) if direction == "both" else (Direction(direction),)
-    title = report.title or Path(sources[0]).name
-    counting = Counting(title, directions, v2t, tuple(report.seed or ()), modality)
-    matrices = captions.data is None and all(Path(each).suffix.lower() in ARRAYS for each in sources)
-    _check_options(sources, matrices, captions, grouping, bank, report, judged)
-    if on is not None and (matrices or judged != JudgedOptions()):
-        raise typer.BadParameter("--on encodes captions of a library; other sources are ranked here.")
-    if judged.embeddings is not None or sources[0] in INSTANCE:
-        if report.out is not None or report.exports:
-            raise typer.BadParameter("--out and the exports are for captions; --json prints these figures.")
-        source = CaptionSource(sources[0], captions.data, captions.split, captions.ids)
-        evaluate_pictures(source, judged, bank, as_json)
-        return
+
+@app.command("captions")
+@expand_options
+def captions(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="CAPTIONS",
+            help="Captions of the library's videos (.csv, .jsonl, .json, FILE.json:key), or a protocol's "
+            "name, with --data.",
+        ),
+    ],
+    library: LibraryOption,
+    methods: MethodOptions,
+    counting: CountingOptions,
+    report: ReportOptions,
+    files: LibraryReportOptions,
+    exports: ExportOptions,
+    data: DataOption = None,
+    split: SplitOption = None,
+    ids: IdsOption = None,
+    bank: Annotated[
+        str | None, typer.Option(help="Report a normalised ranking too, by this bank of captions.")
+    ] = None,
+    bank_ids: Annotated[str | None, typer.Option(help="Only these ids of the bank.")] = None,
+    on: OnOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a library by captions of its videos.
+
+    Each caption searches as `wordreel search` does, for its own video.
+
+    Example: wordreel evaluate captions captions.json --ids splits.json:official.test --out results/mine
+    """
+    if files.save is not None and files.save.suffix != ".npy":
+        raise typer.BadParameter("--save writes a NumPy file; give it a name that ends in .npy.")
+    queries = CaptionSource(source, data, split, ids)
+    banked = None if bank is None else CaptionSource(bank, ids=bank_ids)
+    how = _counting(Path(source).name, counting, report)
+    _report(
+        lambda: evaluate_library(queries, library, banked, methods, how, files, exports, report.out, on),
+        as_json,
+    )
+
+
+@app.command("run")
+@expand_options
+def run(
+    path: Annotated[Path, typer.Argument(metavar="RUN", help="A TREC run.")],
+    qrels: Annotated[
+        Path, typer.Argument(metavar="QRELS", help="Its right answers: TREC qrels, or a BEIR folder.")
+    ],
+    report: ReportOptions,
+    direction: Annotated[
+        Literal["t2v", "v2t"], typer.Option(help="Direction: text to video (t2v) or video to text (v2t).")
+    ] = "t2v",
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a ranking of another system.
+
+    Example: wordreel evaluate run run.trec qrels.txt
+    """
+    how = _counting(path.name, CountingOptions(direction), report)
+    _report(lambda: _run(path, qrels, how, report.out), as_json)
+
+
+@app.command("pictures")
+@expand_options
+def pictures(
+    protocol: Annotated[Literal["cub", "sop"], typer.Argument(help="The dataset.")],
+    embeddings: Annotated[Path, typer.Argument(help="Embeddings [pictures, dim] in the order of the split.")],
+    data: Annotated[Path, typer.Option(help="The dataset's folder.")],
+    methods: MethodOptions,
+    split: Annotated[str | None, typer.Option(help="Which split.", show_default="test")] = None,
+    bank: Annotated[
+        Path | None, typer.Option(help="Embeddings [pictures, dim] of training pictures.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure picture retrieval by class.
+
+    Every picture of a split is a query for the others of its class.
+
+    Example: wordreel evaluate pictures cub pictures.npy --data CUB_200_2011
+    """
+    evaluate_pictures(CaptionSource(protocol, data, split), embeddings, bank, methods, as_json)
+
+
+def _counting(name: str, options: CountingOptions, report: ReportOptions) -> Counting:
+    seeds = tuple(report.seed or ())
+    return Counting(report.title or name, options.directions, options.v2t, seeds, options.modality)
+
+
+def _report(measure: Callable[[], Evaluated], as_json: bool) -> None:
+    """Print what was measured, with notes and warnings first."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if judged.qrels is not None:
-            facts, written = _run(Path(sources[0]), judged.qrels, counting, report.out)
-        elif matrices:
-            facts, written = evaluate_matrices(
-                [Path(path) for path in sources], grouping, bank, counting, report
-            )
-        else:
-            source = CaptionSource(sources[0], captions.data, captions.split, captions.ids)
-            facts, written = evaluate_library(source, library, bank, counting, report, on)
+        facts, written = measure()
     _print(facts, written, [str(warning.message) for warning in caught], as_json)
-
-
-def _check_options(
-    sources: Sequence[str],
-    matrices: bool,
-    captions: CaptionOptions,
-    grouping: GroupingOptions,
-    bank: BankOptions,
-    report: ReportOptions,
-    judged: JudgedOptions,
-) -> None:
-    """Refuse options that do not belong to the kind of source."""
-    if report.save is not None and report.save.suffix != ".npy":
-        raise typer.BadParameter("--save writes a NumPy file; give it a name that ends in .npy.")
-    if judged.qrels is not None:
-        if len(sources) > 1 or matrices or captions != CaptionOptions() or report.exports or report.save:
-            raise typer.BadParameter("--qrels goes with one TREC run, and with no option of other sources.")
-        return
-    if matrices and (report.save or captions.ids or captions.split):
-        raise typer.BadParameter("--save, --ids and --split are for captions, not for a matrix.")
-    if len(sources) > 1 and not matrices:
-        raise typer.BadParameter("several sources must all be matrices, one per seed.")
-    if len(sources) > 1 and (report.exports or grouping.folds):
-        raise typer.BadParameter("export one matrix at a time, and cut one into folds.")
-    if report.exports and grouping.folds:
-        raise typer.BadParameter("export a whole matrix, not its folds.")
-    if not matrices:
-        bank.of_source(0, 1)
-    if not matrices and (grouping.given or bank.video_bank):
-        raise typer.BadParameter(
-            "--captions-per-video, --counts, --mask, --folds and --video-bank are for a matrix."
-        )
 
 
 def _print(facts: dict[str, Any], written: Sequence[Path], warned: Sequence[str], as_json: bool) -> None:

@@ -57,9 +57,15 @@ class CaptionSource:
     """Captions to read: a file, an address in one, or a named protocol with its data."""
 
     source: str
-    data: Path | None
-    split: str | None
-    ids: str | None
+    data: Path | None = None
+    split: str | None = None
+    ids: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What labels call a bank of these captions."""
+        name = Path(self.source).name
+        return f"{name} of {Path(self.ids).name}" if self.ids else name
 
     def read(self) -> Split:
         from wordreel.lab.datasets import json_captions, registry

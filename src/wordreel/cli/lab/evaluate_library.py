@@ -1,4 +1,4 @@
-"""`wordreel evaluate` of a library, by captions of its videos."""
+"""Measure a library, by captions of its videos."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wordreel.cli.console.common import counter
 from wordreel.cli.lab.evaluate_inputs import CaptionSource, Counting
-from wordreel.cli.lab.evaluate_options import BankOptions, ReportOptions
+from wordreel.cli.lab.evaluate_options import ExportOptions, LibraryReportOptions, MethodOptions
 from wordreel.cli.lab.evaluate_scored import Evaluated, QueryBank, Scored, export, keep_scores
 
 if TYPE_CHECKING:
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 def evaluate_library(
     source: CaptionSource,
     library: Path,
-    bank: BankOptions,
+    bank: CaptionSource | None,
+    methods: MethodOptions,
     counting: Counting,
-    options: ReportOptions,
+    options: LibraryReportOptions,
+    exports: ExportOptions,
+    out: Path | None,
     on: str | None,
 ) -> Evaluated:
     from wordreel.api import Library
@@ -47,17 +50,16 @@ def evaluate_library(
         matched = libraries.score(
             searcher, split.captions, save=options.save, on_progress=counter("captions"), encode=encode
         )
-        if bank.bank:
-            bank_source = CaptionSource(bank.bank[0], None, None, bank.bank_ids)
-            others = bank_source.read().captions
+        if bank is not None:
+            others = bank.read().captions
             # A bank that holds captions of the videos that are looked for has seen the test.
             seen = any(texts == others.get(name) for name, texts in split.captions.items())
             texts = [text for group in others.values() for text in group]
             rows = libraries.similarities(
                 searcher, texts, matched.contents, on_progress=counter("bank queries"), encode=encode
             )
-            banks[Direction.TEXT_TO_VIDEO] = QueryBank(rows, bank.source, seen)
-            inputs += bank_source.inputs("bank")
+            banks[Direction.TEXT_TO_VIDEO] = QueryBank(rows, bank.label, seen)
+            inputs += bank.inputs("bank")
     present = set(matched.videos)
     here = replace(split, items=tuple(item for item in split.items if item.id in present))
     notes = protocols.deviations(protocol, here) if protocol else ()
@@ -65,23 +67,23 @@ def evaluate_library(
     scored = Scored(matched.similarities, matched.captions, banks)
     if protocol and protocol.folds:
         reports = [
-            of_library(searcher, matched.part(fold), request, scored.part(fold).normalisations(bank))
+            of_library(searcher, matched.part(fold), request, scored.part(fold).normalisations(methods))
             for fold in split_folds(matched.captions, protocol.folds)
         ]
         facts = of_folds(reports)
-        return facts, write_tables(options.out, facts) if options.out else []
-    hows = scored.normalisations(bank)
-    with keep_scores(options, counting, hows) as (hows, scores):
+        return facts, write_tables(out, facts) if out else []
+    hows = scored.normalisations(methods)
+    with keep_scores(exports, counting, hows) as (hows, scores):
         report = of_library(searcher, matched, request, hows)
-        export(options, scores(matched.similarities), matched.captions, counting, matched)
-    if options.out is None:
+        export(exports, scores(matched.similarities), matched.captions, counting, matched)
+    if out is None:
         return report.facts, []
     with FrameGrabber(searcher) as frames:
 
         def frame_of(column: int, text: str | None) -> str | None:
             return frames.moment(matched.contents[column], text)
 
-        return report.facts, report.write(options.out, frame_of if options.frames else None)
+        return report.facts, report.write(out, frame_of if options.frames else None)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`wordreel evaluate` of similarity matrices: one, its folds, or one for each seed."""
+"""Measure similarity matrices: one, its folds, or one for each seed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from wordreel.cli.lab.evaluate_inputs import Counting
-from wordreel.cli.lab.evaluate_options import BankOptions, GroupingOptions, ReportOptions
+from wordreel.cli.lab.evaluate_options import BankOptions, ExportOptions, GroupingOptions, MethodOptions
 from wordreel.cli.lab.evaluate_scored import Evaluated, Scored, export, keep_scores, read_scored
 
 if TYPE_CHECKING:
@@ -20,18 +20,20 @@ def evaluate_matrices(
     paths: Sequence[Path],
     grouping: GroupingOptions,
     bank: BankOptions,
+    methods: MethodOptions,
     counting: Counting,
-    options: ReportOptions,
+    out: Path | None,
+    exports: ExportOptions,
 ) -> Evaluated:
     from wordreel.lab.evaluate.folds import split_folds
     from wordreel.lab.reports.report import of_folds, of_matrix, of_seeds
     from wordreel.lab.reports.report_files import write_tables
 
     def report(scored: Scored, request: ReportRequest) -> EvaluationReport:
-        hows = scored.normalisations(bank)
-        with keep_scores(options, counting, hows) as (hows, scores):
+        hows = scored.normalisations(methods)
+        with keep_scores(exports, counting, hows) as (hows, scores):
             report = of_matrix(scored.similarities, scored.captions, request, hows)
-            export(options, scores(scored.similarities), scored.captions, counting, ())
+            export(exports, scores(scored.similarities), scored.captions, counting, ())
         return report
 
     seeds = []
@@ -48,9 +50,9 @@ def evaluate_matrices(
     else:
         reports = [report(scored, request) for scored, request in seeds]
         if len(reports) == 1:
-            return reports[0].facts, reports[0].write(options.out) if options.out else []
+            return reports[0].facts, reports[0].write(out) if out else []
         facts = of_seeds(reports)
-    return facts, write_tables(options.out, facts) if options.out else []
+    return facts, write_tables(out, facts) if out else []
 
 
 def _inputs(path: Path, grouping: GroupingOptions, bank: BankOptions) -> list[dict[str, str]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,24 +27,9 @@ DeviceOption = Annotated[
 
 
 CaptionsPerVideoOption = Annotated[
-    int | None, typer.Option(help="Of a matrix: neighbouring rows that belong to one video.", min=1)
+    int | None, typer.Option(help="Neighbouring rows that belong to one video.", min=1)
 ]
-CountsOption = Annotated[
-    str | None, typer.Option(help="Of a matrix: a file with the number of captions of each video.")
-]
-
-
-@dataclass(frozen=True)
-class CaptionOptions:
-    """Captions of a library's videos."""
-
-    data: Annotated[
-        Path | None, typer.Option(help="The folder with the dataset's annotations, for a named protocol.")
-    ] = None
-    split: Annotated[str | None, typer.Option(help="Which split of the captions.")] = None
-    ids: Annotated[
-        str | None, typer.Option(help="Only these ids: a file with one a line, or FILE.json:key.key.")
-    ] = None
+CountsOption = Annotated[str | None, typer.Option(help="A file with the number of captions of each video.")]
 
 
 @dataclass(frozen=True)
@@ -53,22 +38,18 @@ class GroupingOptions:
 
     captions_per_video: CaptionsPerVideoOption = None
     counts: CountsOption = None
-    mask: Annotated[
-        Path | None, typer.Option(help="Of a matrix: [videos, captions], 1 for a caption, 0 for padding.")
-    ] = None
+    mask: Annotated[Path | None, typer.Option(help="[videos, captions], 1 for a caption, 0 for padding.")] = (
+        None
+    )
     folds: Annotated[
         int | None,
         typer.Option(
-            help="Of a matrix: cut the videos into this many parts, in their order, and report means over "
+            help="Cut the videos into this many parts, in their order, and report means over "
             "them, as COCO's 1k figures do (5).",
             min=2,
         ),
     ] = None
     key: KeyOption = None
-
-    @property
-    def given(self) -> bool:
-        return bool(self.captions_per_video or self.counts or self.mask or self.folds)
 
 
 METHOD_HELP = (
@@ -79,23 +60,48 @@ METHOD_HELP = (
 
 @dataclass(frozen=True)
 class BankOptions:
-    """Normalisations; without a bank there are only the transductive ones."""
+    """The query banks of one or several matrices."""
 
     bank: Annotated[
-        list[str] | None,
+        list[Path] | None,
         typer.Option(
-            help="Report a normalised ranking too, by this bank: a matrix or captions, as the source. Repeat "
-            "it for several matrices, one each in their order."
+            metavar="FILE",
+            help="Report a normalised ranking too, by this bank, a matrix as the source. Repeat it for "
+            "several matrices, one each in their order.",
         ),
     ] = None
-    bank_ids: Annotated[str | None, typer.Option(help="Only these ids of a bank of captions.")] = None
     video_bank: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="The bank of the other direction, of a matrix: similarities [bank videos, captions].",
+            help="The bank of the other direction: similarities [bank videos, captions].",
         ),
     ] = None
+
+    @property
+    def files(self) -> dict[Direction, Path]:
+        """The matrices of the banks, of one source."""
+        from wordreel.hubness import Direction
+
+        text = {Direction.TEXT_TO_VIDEO: self.bank[0]} if self.bank else {}
+        return {**text, Direction.VIDEO_TO_TEXT: self.video_bank[0]} if self.video_bank else text
+
+    def of_source(self, number: int, sources: int) -> BankOptions:
+        """The options of one of several matrices: its own banks, or the one of all."""
+        for banks in (self.bank, self.video_bank):
+            if banks and len(banks) not in (1, sources):
+                raise typer.BadParameter("give a bank once, or once for each matrix, in their order.")
+        bank, video_bank = self.bank, self.video_bank
+        return BankOptions(
+            bank=[bank[number]] if bank and len(bank) > 1 else bank,
+            video_bank=[video_bank[number]] if video_bank and len(video_bank) > 1 else video_bank,
+        )
+
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """Normalisations; without a bank there are only the transductive ones."""
+
     method: Annotated[
         list[str] | None,
         typer.Option(help=f"{METHOD_HELP}. Repeat it for several.", show_default="dis"),
@@ -110,46 +116,11 @@ class BankOptions:
     ] = None
     device: DeviceOption = "auto"
 
-    @staticmethod
-    def one(bank: Path | None, method: str | None, beta: str | None) -> BankOptions:
-        """One method, or none."""
-        if beta is not None and not (bank or method):
-            raise typer.BadParameter("a β goes with a bank or a method.")
-        return BankOptions(
-            bank=None if bank is None else [str(bank)],
-            method=None if method is None else [method],
-            beta=None if beta is None else [beta],
-        )
-
-    @property
-    def source(self) -> str:
-        """What the label calls the bank."""
-        name = Path(self.bank[0]).name if self.bank else ""
-        return f"{name} of {Path(self.bank_ids).name}" if self.bank_ids else name
-
-    @property
-    def files(self) -> dict[Direction, Path]:
-        """The matrices of the banks, of one source."""
-        from wordreel.hubness import Direction
-
-        text = {Direction.TEXT_TO_VIDEO: Path(self.bank[0])} if self.bank else {}
-        return {**text, Direction.VIDEO_TO_TEXT: self.video_bank[0]} if self.video_bank else text
-
-    def of_source(self, number: int, sources: int) -> BankOptions:
-        """The options of one of several matrices: its own banks, or the one of all."""
-        for banks in (self.bank, self.video_bank):
-            if banks and len(banks) not in (1, sources):
-                raise typer.BadParameter("give a bank once, or once for each matrix, in their order.")
-        bank, video_bank = self.bank, self.video_bank
-        return replace(
-            self,
-            bank=[bank[number]] if bank and len(bank) > 1 else bank,
-            video_bank=[video_bank[number]] if video_bank and len(video_bank) > 1 else video_bank,
-        )
-
-    def methods(self) -> list[tuple[Method, bool]]:
+    def chosen(self, banked: bool) -> list[tuple[Method, bool]]:
         """The methods, and whether β is chosen from the bank; none where no normalisation is requested."""
-        if not self.method and not (self.bank or self.video_bank):
+        if not self.method and not banked:
+            if self.beta:
+                raise typer.BadParameter("a β goes with a bank or a method.")
             return []
         names = self.method or ["dis"]
         betas: Sequence[str | None] = self.beta or [None] * len(names)
@@ -157,8 +128,8 @@ class BankOptions:
             raise typer.BadParameter("give --beta once for each --method, in their order.")
         chosen = [chosen_method(name, beta) for name, beta in zip(names, betas, strict=True)]
         for method, _ in chosen:
-            if not (self.bank or self.video_bank or method.transductive):
-                raise typer.BadParameter(f"{method.name} needs --bank; test-is and dsl need none.")
+            if not (banked or method.transductive):
+                raise typer.BadParameter(f"{method.name} needs a bank; test-is and dsl need none.")
         return chosen
 
 
@@ -171,8 +142,35 @@ def chosen_method(name: str, beta: str | None) -> tuple[Method, bool]:
 
 
 @dataclass(frozen=True)
+class CountingOptions:
+    """How the report counts."""
+
+    direction: Annotated[
+        Literal["t2v", "v2t", "both"],
+        typer.Option(help="Direction: text to video (t2v), video to text (v2t) or both."),
+    ] = "both"
+    v2t: Annotated[
+        Literal["ce", "clip"] | None,
+        typer.Option(
+            help="How video-to-text ranks are counted: by the best caption (ce) or by groups (clip).",
+            show_default="the protocol's, or ce",
+        ),
+    ] = None
+    modality: Annotated[
+        Literal["video", "image", "audio"] | None,
+        typer.Option(help="What is searched, for the tables.", show_default="the protocol's, or video"),
+    ] = None
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        from wordreel.hubness import Direction
+
+        return tuple(Direction) if self.direction == "both" else (Direction(self.direction),)
+
+
+@dataclass(frozen=True)
 class ReportOptions:
-    """What is written."""
+    """What the report is called, and where it goes."""
 
     title: Annotated[str | None, typer.Option(help="What the report is called.")] = None
     seed: Annotated[
@@ -180,12 +178,16 @@ class ReportOptions:
     ] = None
     out: Annotated[
         Path | None,
-        typer.Option(metavar="PREFIX", help="Write PREFIX.json, .md, .tex, .html and .ranks.npz."),
+        typer.Option(
+            metavar="PREFIX", help="Write the report: PREFIX.json, .md, .tex, .html and .ranks.npz."
+        ),
     ] = None
-    frames: Annotated[bool, typer.Option(help="Put frames of the videos into the page.")] = True
-    save: Annotated[Path | None, typer.Option(metavar="SIMS.npy", help="Write a library's similarities.")] = (
-        None
-    )
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """Files for other programs."""
+
     export_trec: Annotated[
         Path | None,
         typer.Option(
@@ -202,20 +204,13 @@ class ReportOptions:
         ),
     ] = None
 
-    @property
-    def exports(self) -> bool:
+    def __bool__(self) -> bool:
         return bool(self.export_trec or self.export_qrels or self.export_beir)
 
 
 @dataclass(frozen=True)
-class JudgedOptions:
-    """Rankings of other systems, and pictures searched by class."""
+class LibraryReportOptions:
+    """What of a library goes beside the report."""
 
-    qrels: Annotated[
-        Path | None,
-        typer.Option(help="Of a TREC run: its qrels, as a file or a BEIR folder.", metavar="FILE|FOLDER"),
-    ] = None
-    embeddings: Annotated[
-        Path | None,
-        typer.Option(help="Of cub and sop: embeddings [pictures, dim] in the order of the split."),
-    ] = None
+    frames: Annotated[bool, typer.Option(help="Put frames of the videos into the page.")] = True
+    save: Annotated[Path | None, typer.Option(metavar="SIMS.npy", help="Write the similarities.")] = None

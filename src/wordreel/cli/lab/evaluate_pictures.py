@@ -1,50 +1,48 @@
-"""`wordreel evaluate cub` and `sop`: pictures that ask for others of their class."""
+"""Measure CUB and SOP: pictures that ask for others of their class."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from wordreel.cli.console.common import print_json
 from wordreel.cli.lab.evaluate_inputs import CaptionSource
-from wordreel.cli.lab.evaluate_options import BankOptions, JudgedOptions
+from wordreel.cli.lab.evaluate_options import MethodOptions
 
 if TYPE_CHECKING:
     from wordreel.lab.evaluate.instance import InstanceMetrics
 
-INSTANCE = ("cub", "sop")
 
-
-def evaluate_pictures(source: CaptionSource, judged: JudgedOptions, bank: BankOptions, as_json: bool) -> None:
+def evaluate_pictures(
+    source: CaptionSource, path: Path, bank: Path | None, methods: MethodOptions, as_json: bool
+) -> None:
     """Measure embeddings of a split, plainly first, then with each normalisation."""
     from wordreel.errors import EvaluationError
-    from wordreel.hubness import Direction
     from wordreel.lab.datasets import protocols
     from wordreel.lab.evaluate.instance import embedding_metrics
     from wordreel.lab.evaluate.matrices import read_matrix
 
-    if source.source not in INSTANCE or source.data is None or judged.embeddings is None:
-        raise typer.BadParameter(f"{' and '.join(INSTANCE)} are measured with --data and --embeddings.")
-    if any(automatic for _, automatic in bank.methods()):
+    chosen = methods.chosen(bank is not None)
+    if any(automatic for _, automatic in chosen):
         raise typer.BadParameter("--beta auto is for captions; give a number here.")
     protocol = protocols.load(source.source)
     split = source.read()
-    embeddings = read_matrix(judged.embeddings)
+    embeddings = read_matrix(path)
     if len(embeddings) != len(split.items):
         raise EvaluationError(
-            f"{judged.embeddings} holds {len(embeddings)} embeddings, but split {split.name!r} of "
+            f"{path} holds {len(embeddings)} embeddings, but split {split.name!r} of "
             f"{split.dataset} has {len(split.items)} pictures"
         )
     labels = [item.label for item in split.items]
-    others = bank.files.get(Direction.TEXT_TO_VIDEO)
-    rows = None if others is None else read_matrix(others)
-    seen = others is not None and others.samefile(judged.embeddings)
+    rows = None if bank is None else read_matrix(bank)
+    seen = bank is not None and bank.samefile(path)
     entries = [_entry("none", False, embedding_metrics(embeddings, labels, protocol.recall))]
-    for method, _ in bank.methods():
+    for method, _ in chosen:
         metrics = embedding_metrics(embeddings, labels, protocol.recall, method, rows)
-        label = method.label(bank.source, 0 if rows is None else len(rows), seen)
+        label = method.label(bank.name if bank else "", 0 if rows is None else len(rows), seen)
         entries.append(_entry(label, method.transductive or seen, metrics))
     for note in protocols.deviations(protocol, split):
         typer.echo(f"note: {note}", err=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from wordreel.cli.lab.evaluate_inputs import Counting, caption_counts
-from wordreel.cli.lab.evaluate_options import BankOptions, GroupingOptions, ReportOptions
+from wordreel.cli.lab.evaluate_options import BankOptions, ExportOptions, GroupingOptions, MethodOptions
 
 if TYPE_CHECKING:
     from wordreel.hubness import Direction
@@ -54,13 +54,13 @@ class Scored:
             banks={way: replace(bank, rows=bank.rows[:, spans[way]]) for way, bank in self.banks.items()},
         )
 
-    def normalisations(self, bank: BankOptions) -> list[Normalisation]:
+    def normalisations(self, methods: MethodOptions) -> list[Normalisation]:
         """Each method in each direction that it has a bank for; transductive methods need none."""
         from wordreel.hubness import Direction
         from wordreel.lab.evaluate.normalised_rankings import Normalisation, with_automatic_beta
 
         made = []
-        for method, automatic in bank.methods():
+        for method, automatic in methods.chosen(bool(self.banks)):
             for direction in Direction:
                 own = None if method.transductive else self.banks.get(direction)
                 if own is None and not method.transductive:
@@ -71,9 +71,9 @@ class Scored:
                     rows = own.rows if own else self.similarities if texts else self.similarities.T
                     fitted = with_automatic_beta(method, rows, None if texts else self.captions.valid)
                 made.append(
-                    Normalisation(fitted, direction=direction, device=bank.device)
+                    Normalisation(fitted, direction=direction, device=methods.device)
                     if own is None
-                    else Normalisation(fitted, own.rows, own.source, direction, own.seen, bank.device)
+                    else Normalisation(fitted, own.rows, own.source, direction, own.seen, methods.device)
                 )
         return made
 
@@ -101,7 +101,7 @@ def read_scored(path: Path, grouping: GroupingOptions, bank: BankOptions) -> tup
 
 @contextmanager
 def keep_scores(
-    options: ReportOptions, counting: Counting, hows: list[Normalisation]
+    options: ExportOptions, counting: Counting, hows: list[Normalisation]
 ) -> Iterator[tuple[list[Normalisation], Callable[[Array], Array]]]:
     """Have the normalised scores written where they are to be exported; afterwards, `scores` reads them."""
     import numpy as np
@@ -126,7 +126,7 @@ def keep_scores(
 
 
 def export(
-    options: ReportOptions, scores: Array, captions: Captions, counting: Counting, scored: Any
+    options: ExportOptions, scores: Array, captions: Captions, counting: Counting, scored: Any
 ) -> None:
     """Write the exchange files that were requested: of texts that look for videos, unless only videos ask."""
     from wordreel.lab.evaluate import exchange

@@ -1,5 +1,7 @@
 """Tracks and embeddings that are whole but wrong: only computing them again shows it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.fakes import Colour, FakeFence, Talk, write_media
@@ -75,6 +77,22 @@ def test_a_wrong_track_is_found_and_dropped(library, change):
     assert problem.key == (row.content, "colour")
     repair(library, [problem])
     assert library.track(row.content, "colour") is None
+
+
+def test_rounding_is_allowed_as_far_as_the_card_says(library):
+    row = next(row for row in library.tracks() if row.expert == "colour" and row.rows > 20)
+    track = library.track(row.content, "colour")
+    turned = track.values + 0.2 * np.roll(track.values, 1, axis=1) * [1, -1, 1, -1]
+    turned *= np.linalg.norm(track.values) / np.linalg.norm(turned)
+    put_track(library, row.content, "colour", Track(turned.astype(np.float32), track.times))
+
+    def coarse(name):
+        expert = load(name)
+        expert.card = replace(expert.card, same_cosine=0.9)
+        return expert
+
+    assert len(recompute_tracks(library, load, FakeFence(), sample=100)) == 1
+    assert recompute_tracks(library, coarse, FakeFence(), sample=100) == []
 
 
 def test_tracks_of_another_version_are_not_wrong(library):

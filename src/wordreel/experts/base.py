@@ -18,8 +18,9 @@ class Card:
 
     `need` is the media it takes; `span` is the most seconds of it per `extract` call (the library splits
     longer videos and concatenates the tracks). Sound is split at the quietest moment of the `quiet` seconds
-    before. `version` is raised by hand whenever preprocessing or code
-    changes the output: name, version, dim and need are part of the fingerprint.
+    before. `same_cosine` is the least cosine between the rows that two processors, which round differently,
+    compute of the same media. `version` is raised by hand whenever preprocessing or code changes the output:
+    name, version, dim and need are part of the fingerprint.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Card:
     quiet: float = 0.0
     default: bool = True
     note: str = ""
+    same_cosine: float = 0.999
 
 
 EmbedText = Callable[[list[str]], Float32]

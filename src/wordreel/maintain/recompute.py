@@ -23,7 +23,6 @@ from wordreel.progress import Progress, ProgressCallback
 from wordreel.types import Track
 
 EMBEDDING_TOLERANCE = 1e-3  # largest difference between two numbers of unit vectors
-TRACK_COSINE = 0.999  # least, row by row: other processors round otherwise
 
 T = TypeVar("T")
 LoadExpert = Callable[[str], Expert]
@@ -102,18 +101,22 @@ def _compare(
         name = expert.card.name
         stored = store.track(video.content, name)
         fresh = again.get(name)
-        if not isinstance(stored, Track) or fresh is None or not _alike(stored, fresh):
+        if (
+            not isinstance(stored, Track)
+            or fresh is None
+            or not _alike(stored, fresh, expert.card.same_cosine)
+        ):
             text = f"the {name} track of {path} is not what its expert gives today"
             yield LibraryProblem("track", text, key=(video.content, name))
 
 
-def _alike(one: Track, other: Track) -> bool:
+def _alike(one: Track, other: Track, same_cosine: float) -> bool:
     if one.values.shape != other.values.shape or not np.allclose(one.times, other.times, atol=1e-3):
         return False
     products = np.einsum("nd,nd->n", one.values, other.values, dtype=np.float64)
     lengths = np.linalg.norm(one.values, axis=1) * np.linalg.norm(other.values, axis=1)
     scale = np.allclose(np.linalg.norm(one.values), np.linalg.norm(other.values), rtol=0.01)
-    return bool(scale and (products >= TRACK_COSINE * lengths).all())
+    return bool(scale and (products >= same_cosine * lengths).all())
 
 
 def _unchanged(

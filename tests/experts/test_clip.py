@@ -9,8 +9,11 @@ from wordreel.catalogue.passes import quick_fingerprint
 from wordreel.experts import clip, registry, small_eyes
 from wordreel.experts.clip import CARD, PREPROCESS, ClipExpert
 from wordreel.experts.frame_policy import POLICY, middle, stretches
+from wordreel.media import Fence
 from wordreel.media.shots import describe
 from wordreel.media.types import Frames, Sound
+from wordreel.runtime.nets.clip_tower import in_float
+from wordreel.runtime.sessions import Network
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Track
 
@@ -144,3 +147,21 @@ def test_the_real_eyes_tell_a_disc_from_a_grid():
     rows = expert.extract(Frames(np.stack(shown).astype(np.uint8), np.arange(3) / 2, 0.5)).values
     assert rows[0] @ rows[1] > 0.9
     assert rows[0] @ rows[2] < 0.8
+
+
+def test_the_real_eyes_see_a_picture_as_pillow_gives_it(tmp_path):
+    """In float: rounding to 8 bits differs by more between any two pictures."""
+    image = pytest.importorskip("PIL.Image")
+    store = WeightStore()
+    if not store.has(clip.WEIGHTS):
+        pytest.skip("the weights are not on this machine")
+    from tests.media.test_accurate_frames import as_pillow, scene
+
+    path = tmp_path / "scene.jpg"
+    image.fromarray(scene(1008, 756)).save(path, quality=90)
+    with Fence() as fence:
+        (window,) = fence.stream(path, [CARD.need])
+    seen, wanted = window.parts[0].images, as_pillow(path, 224)[None].astype(np.uint8)
+    network = Network(in_float(store.file(clip.WEIGHTS)))
+    rows = network(pixel_values=PREPROCESS(PREPROCESS.crop(np.concatenate([seen, wanted]))))["image_embeds"]
+    assert rows[0] @ rows[1] / np.prod(np.linalg.norm(rows, axis=1)) > 0.995

@@ -15,7 +15,7 @@ from _pytest.doctest import DoctestItem
 from hypothesis import settings
 from tests.shield import Shield
 
-EXAMPLES = re.compile(r"wordreel|wordreel\.api\.\w+")  # the modules whose examples have a library
+EXAMPLES = re.compile(r"wordreel|wordreel\.library")  # the modules whose examples have a library
 NETWORKS = 16  # that stay loaded
 
 settings.register_profile("bounded", derandomize=True, deadline=None)  # the same examples in every run

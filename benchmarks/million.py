@@ -31,7 +31,6 @@ from typing import Any
 import numpy as np
 from synthetic_library import CLIPS, add_videos, originals_of, read_originals
 
-from wordreel.api import Library
 from wordreel.banks import everyday
 from wordreel.banks.choose_scoring import choose_scoring, method_for
 from wordreel.banks.embedded_bank import EmbeddedBank
@@ -41,6 +40,7 @@ from wordreel.catalogue.banks import create_bank, list_banks, read_bank
 from wordreel.index.base import Correction
 from wordreel.index.exact import ExactIndex
 from wordreel.lab.plots.charts import Series, line_chart
+from wordreel.library import Library
 from wordreel.search.query import Query
 from wordreel.search.sample import draw_sample
 from wordreel.search.scoring import RivalScores

@@ -28,9 +28,9 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.api import Library
 from wordreel.lab.datasets import json_captions, registry
 from wordreel.lab.evaluate.library import score
+from wordreel.library import Library
 from wordreel.models.reel.checkpoint import SHIPPED
 from wordreel.retrieval.caption_ranks import text_to_video_ranks
 from wordreel.retrieval.metrics import retrieval_metrics

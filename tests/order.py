@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from wordreel.api import Library
+from wordreel.library import Library
 from wordreel.search.hits import Hit
 from wordreel.search.query import Query
 

@@ -2,11 +2,11 @@ from tests.fakes import Colour, FakeFence, Talk, write_media
 from tests.search.conftest import ColourModel
 
 from wordreel import doctor
-from wordreel.api import Library
 from wordreel.catalogue.store import LibraryStore
 from wordreel.doctor import run_checks
 from wordreel.errors import MediaError
 from wordreel.ingest.add import add
+from wordreel.library import Library
 from wordreel.media.hw_devices import HwDevice, HwDevices
 from wordreel.runtime.store import WeightStore
 

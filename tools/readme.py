@@ -107,7 +107,7 @@ def take_page(library: Path, to: Path) -> None:
     import cv2
     from tests.serve.browser.cdp import Browser
 
-    from wordreel.api import Library
+    from wordreel.library import Library
     from wordreel.serve.app import build_server
     from wordreel.serve.options import Options
     from wordreel.serve.service import Service

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from wordreel.util.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from wordreel.api import Library
     from wordreel.banks.check import BankCheck
     from wordreel.banks.manager import BankManager
     from wordreel.catalogue.annotation_manager import AnnotationManager
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     )
     from wordreel.ingest.add_report import AddProgress, AddReport
     from wordreel.lab.training.tune.tune import TuneResult
+    from wordreel.library import Library
     from wordreel.maintain.publication import PublicationReport
     from wordreel.media.clip_file import cut_clip
     from wordreel.media.cut_report import CutReport
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _MODULES = {
-    "api": ("Library",),
+    "library": ("Library",),
     "banks.check": ("BankCheck",),
     "banks.manager": ("BankManager",),
     "errors": (

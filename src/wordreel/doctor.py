@@ -22,7 +22,7 @@ from wordreel.runtime import registry as weights
 from wordreel.runtime.store import WeightStore
 
 if TYPE_CHECKING:
-    from wordreel.api import Library
+    from wordreel.library import Library
 
 PACKAGES = ("av", "faster-whisper", "numpy", "onnx", "onnxruntime", "opencv-python-headless", "rapidocr")
 MIN_FREE_BYTES = 2 * 2**30
@@ -138,9 +138,9 @@ def _sentences(store: WeightStore) -> Iterator[Finding]:
 
 
 def _library(path: Path, weight_store: WeightStore) -> Iterator[Finding]:
-    from wordreel.api import Library
     from wordreel.banks.search_index import index_is_stale
     from wordreel.embed.embed_library import embedding_cache
+    from wordreel.library import Library
     from wordreel.maintain.verify import verify
     from wordreel.search.snapshot import index_cache, open_index
 

@@ -2,8 +2,8 @@
 
 from tests.fakes import Colour, FakeFence, Talk
 
-from wordreel.api import Library
 from wordreel.ingest.add import add
+from wordreel.library import Library
 
 
 def test_a_bank_outlives_the_last_video(store, films, model):

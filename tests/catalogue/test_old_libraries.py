@@ -11,7 +11,6 @@ from tests.catalogue.old_libraries.make import BANK
 from tests.fakes import FakeFence, experts
 from tests.search.conftest import ColourModel
 
-from wordreel.api import Library
 from wordreel.catalogue import migrations as migrations_module
 from wordreel.catalogue.connection import NAME
 from wordreel.catalogue.jobs import unfinished_jobs
@@ -21,6 +20,7 @@ from wordreel.catalogue.uploads import upload_names
 from wordreel.embed.embed_library import embed_library
 from wordreel.errors import LibraryError
 from wordreel.ingest.add import add
+from wordreel.library import Library
 from wordreel.maintain.verify import verify
 
 ARCHIVES = Path(__file__).parent / "old_libraries"

@@ -8,10 +8,10 @@ from tests.cli.invoke import shell, shell_json
 from tests.fakes import Colour, FakeFence, Talk, write_media
 from tests.search.conftest import ColourModel
 
-from wordreel.api import Library
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import embed_library
 from wordreel.ingest.add import add
+from wordreel.library import Library
 from wordreel.search.searcher import Searcher
 
 WORDS = ("red", "green", "blue")

@@ -8,11 +8,11 @@ import time
 
 from tests.hostile import make_hostile, make_odd_but_fine
 
-from wordreel.api import Library
+from wordreel.library import Library
 
 PROGRAM = """
 import json, sys
-from wordreel.api import Library
+from wordreel.library import Library
 library = Library(sys.argv[1])
 report = library.add(*json.load(sys.stdin), experts=["appearance", "shots"])
 # Its own peak: ru_maxrss would begin with that of the process that started it.

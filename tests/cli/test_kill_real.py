@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wordreel.api import Library
 from wordreel.demo.film import title_card, write_film
 from wordreel.embed.embed_library import embedding_cache
+from wordreel.library import Library
 from wordreel.maintain.verify import verify
 
 KILLS = 50

@@ -7,7 +7,7 @@ from wordreel.cli.app import app
 
 
 def test_an_interrupt_says_that_the_old_model_stays(shell, monkeypatch):
-    from wordreel.api import Library
+    from wordreel.library import Library
     from wordreel.progress import Progress
 
     def interrupted(self, model, on_progress=None, **_):

@@ -14,12 +14,12 @@ from tests.fakes import Colour, FakeFence, Shots, Talk
 from tests.search.conftest import ColourModel
 
 import wordreel.media
-from wordreel.api import Library
 from wordreel.banks import manager
 from wordreel.banks.sources import BankQueries
 from wordreel.embed.embed_library import embedding_cache
 from wordreel.experts import registry
 from wordreel.index import choose
+from wordreel.library import Library
 from wordreel.maintain.backup import restore
 from wordreel.maintain.verify import verify
 from wordreel.models import model_store

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from tests.fakes import Colour, FakeFence, Talk
 
-from wordreel.api import Library
 from wordreel.embed.embed_library import (
     check_model_fits,
     embed_library,
@@ -15,6 +14,7 @@ from wordreel.embed.embed_library import (
 from wordreel.errors import QueryError
 from wordreel.experts.appearance import SUPERSEDED
 from wordreel.ingest.add import add
+from wordreel.library import Library
 from wordreel.models.bridge import Bridge
 from wordreel.models.reel.model import Reel
 

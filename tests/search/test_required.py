@@ -5,9 +5,9 @@ from tests.face_tracks import put_faces
 from tests.fakes import FakeFence, experts, write_media
 from tests.search.conftest import ColourModel
 
-from wordreel.api import Library
 from wordreel.errors import LibraryError, QueryError
 from wordreel.ingest.add import add
+from wordreel.library import Library
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query, VideoMoment
 from wordreel.search.query_json import query_from_json, query_to_json

@@ -14,7 +14,6 @@ import pytest
 from tests.fakes import Colour, FakeFence, Talk, write_media
 from tests.search.conftest import ColourModel
 
-from wordreel.api import Library
 from wordreel.catalogue.lock import writer_lock
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed import embed_library as embedding_module
@@ -22,6 +21,7 @@ from wordreel.embed.embed_library import embed_library, embedding_cache
 from wordreel.embed.use import models, switch
 from wordreel.errors import LibraryBusy, LibraryError, WeightsError, WordreelError
 from wordreel.ingest.add import add
+from wordreel.library import Library
 from wordreel.maintain.verify import verify
 from wordreel.models import model_store
 from wordreel.runtime.store import WeightStore
@@ -145,7 +145,7 @@ def test_torch_is_asked_for_by_name(store, tmp_path):
     (folder / "model.safetensors").write_bytes(b"x")
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "from wordreel.api import Library\n"
+        "from wordreel.library import Library\n"
         "from wordreel.errors import WordreelError\n"
         f"library = Library({str(store.path)!r})\n"
         f"try: library.use({str(folder)!r})\n"

@@ -12,7 +12,6 @@ from tests.fakes import Colour
 from tests.media_files import video
 from tests.search.conftest import ColourModel
 
-from wordreel.api import Library
 from wordreel.backbones import installed as backbones
 from wordreel.backbones.installed import InstalledBackbone, InstallPlan
 from wordreel.catalogue.lock import writer_lock
@@ -22,6 +21,7 @@ from wordreel.embed.use import models, use
 from wordreel.errors import LibraryBusy, LibraryError, QueryError, WeightsMissing
 from wordreel.ingest.add import add
 from wordreel.ingest.add_report import AddProgress
+from wordreel.library import Library
 from wordreel.media import Fence
 from wordreel.models import model_store
 from wordreel.runtime.store import WeightStore

@@ -11,13 +11,13 @@ from tests.media_files import video
 from tests.tiny_backbone import write_clip
 from typer.testing import CliRunner
 
-from wordreel.api import Library
 from wordreel.backbones import installed as backbones
 from wordreel.backbones.read_backbone import read_backbone
 from wordreel.catalogue.store import LibraryStore
 from wordreel.cli.app import app
 from wordreel.errors import WeightsError
 from wordreel.ingest.add import add
+from wordreel.library import Library
 from wordreel.media import Fence
 from wordreel.models import model_store
 from wordreel.models.conversion import ConversionOptions

@@ -15,13 +15,13 @@ from tests.fakes import Colour, Talk
 from tests.media_files import video
 from tests.search.conftest import ColourModel
 
-from wordreel.api import Library
 from wordreel.catalogue.passes import waiting_files
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import embed_library
 from wordreel.ingest.add import add, add_with
 from wordreel.ingest.extract import extract_file
 from wordreel.ingest.quick import QuickExperts, QuickExtractor
+from wordreel.library import Library
 from wordreel.media import Fence
 
 pytest.importorskip("fastapi")

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from tests.serve.conftest import Model, opened, running
 
-from wordreel.api import Library
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import embed_library, embedding_cache
 from wordreel.embed.use import switch
 from wordreel.errors import NextStep, WordreelError
+from wordreel.library import Library
 from wordreel.serve import current_model
 from wordreel.serve import service as timing
 

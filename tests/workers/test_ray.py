@@ -17,7 +17,6 @@ from tests.ingest.test_on_workers import alone, contents, setup
 from tests.search.conftest import ColourModel
 from tests.workers import calls
 
-from wordreel.api import Library
 from wordreel.banks.fitted_states import fit_queries
 from wordreel.banks.library_workers import LibraryWorkers
 from wordreel.banks.query_embeddings import BankEmbeddings
@@ -28,6 +27,7 @@ from wordreel.ingest.add import add
 from wordreel.ingest.on_workers import add_on
 from wordreel.lab.evaluate.fit_on_workers import fit_on
 from wordreel.lab.evaluate.library import similarities
+from wordreel.library import Library
 from wordreel.maintain.verify import verify
 from wordreel.search.searcher import Searcher
 from wordreel.workers.executor import ATTEMPTS, CallFailed

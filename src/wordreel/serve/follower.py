@@ -6,8 +6,8 @@ import logging
 import threading
 from pathlib import Path
 
-from wordreel.api import Library
 from wordreel.errors import WordreelError
+from wordreel.library import Library
 from wordreel.maintain.follow import published_generation
 from wordreel.runtime.store import WeightStore
 from wordreel.util.server_address import parse_published

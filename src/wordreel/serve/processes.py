@@ -19,7 +19,7 @@ import uvicorn
 from pydantic import TypeAdapter
 from starlette.types import ASGIApp
 
-from wordreel.api import Library
+from wordreel.library import Library
 from wordreel.serve.app import build_app, uvicorn_settings
 from wordreel.serve.options import Options
 from wordreel.serve.scratch import make_scratch

@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from wordreel.api import Library
 from wordreel.banks.search_index import index_is_stale
 from wordreel.catalogue.jobs import DONE, THOROUGH, Job, last_ended_job, unfinished_jobs
 from wordreel.catalogue.passes import waiting_files
@@ -17,6 +16,7 @@ from wordreel.catalogue.uploads import upload_names
 from wordreel.embed.embed_library import embedding_cache
 from wordreel.errors import WordreelError
 from wordreel.experts.faces import load as load_faces
+from wordreel.library import Library
 from wordreel.media import Fence
 from wordreel.models.base import Model
 from wordreel.search.searcher import AnalyseFile

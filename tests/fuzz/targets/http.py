@@ -108,11 +108,11 @@ def no_pictures(path: Path, request: object) -> object:
 
 
 def http_session(folder: Path) -> Session:
-    from wordreel.api import Library
     from wordreel.catalogue.store import LibraryStore
     from wordreel.embed.embed_library import embed_library
     from wordreel.ingest.add import add
     from wordreel.ingest.extract import extract_file
+    from wordreel.library import Library
     from wordreel.serve.app import build_server
     from wordreel.serve.options import Options
     from wordreel.serve.service import Service

@@ -35,7 +35,7 @@ def caption(
 
     Example: wordreel caption ~/Videos/party.mp4 --from captions.txt
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
     from wordreel.search.caption_files import read_texts
 
     texts = read_texts(source)

@@ -31,7 +31,7 @@ def like(
 
     Example: wordreel like ~/Videos/party.mp4 --moment 95
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         matches = opened.like(video, limit=limit, moment=moment, **filters.chosen())

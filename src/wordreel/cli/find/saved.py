@@ -47,7 +47,7 @@ def add(
 
     Example: wordreel saved add "beach dogs" "a dog runs" --tag beach --after 2024-01-01
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
     from wordreel.search.query import Query
 
     query = Query.build(words, then=then, moments=moments, min_confidence=min_confidence, **filters.chosen())
@@ -62,7 +62,7 @@ def list_(library: LibraryOption, as_json: JsonOption = False) -> None:
 
     Example: wordreel saved list
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         found, exported = opened.saved.list(), opened.saved.export()
@@ -87,9 +87,9 @@ def run(
     """
     from dataclasses import replace
 
-    from wordreel.api import Library
     from wordreel.cli.find.hit_lines import print_hits
     from wordreel.cli.find.search import as_plain, why_nothing
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         query = replace(opened.saved.get(name).query, limit=limit)
@@ -109,7 +109,7 @@ def remove(name: NameArgument, library: LibraryOption) -> None:
 
     Example: wordreel saved remove "beach dogs"
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         opened.saved.remove(name)
@@ -122,7 +122,7 @@ def export(library: LibraryOption) -> None:
 
     Example: wordreel saved export > saved.json
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         print_json(opened.saved.export())
@@ -140,7 +140,7 @@ def import_(
 
     Example: wordreel saved import saved.json
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     rows: list[dict[str, Any]] = read_json_list(file)
     with Library(library, create=False) as opened:

@@ -30,7 +30,7 @@ from wordreel.cli.find.hit_lines import print_comparison, print_hits
 from wordreel.errors import NextStep, QueryError, WordreelError
 
 if TYPE_CHECKING:
-    from wordreel.api import Library
+    from wordreel.library import Library
     from wordreel.search.filters import Filters
     from wordreel.search.hits import Hit, Results
 
@@ -100,7 +100,7 @@ def search(
     # The products of one query are too small to share, and both encoders run at once. Before NumPy is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with paused_collector():
-        from wordreel.api import Library
+        from wordreel.library import Library
 
     text = " ".join(words) if words else None
     if text is None and image is None:

@@ -31,7 +31,7 @@ def where(
 
     Example: wordreel where ~/Videos/party.mp4 "people dance"
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         timeline = opened.where(video, words, norm=norm, bank=bank, beta=beta_number(beta))

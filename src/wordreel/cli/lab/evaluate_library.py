@@ -15,8 +15,8 @@ from wordreel.cli.lab.evaluate_options import ExportOptions, LibraryReportOption
 from wordreel.cli.lab.evaluate_scored import Evaluated, QueryBank, Scored, export, keep_scores
 
 if TYPE_CHECKING:
-    from wordreel.api import Library
     from wordreel.lab.evaluate.library import EncodeBlocks
+    from wordreel.library import Library
 
 
 def evaluate_library(
@@ -30,7 +30,6 @@ def evaluate_library(
     out: Path | None,
     on: str | None,
 ) -> Evaluated:
-    from wordreel.api import Library
     from wordreel.hubness import Direction
     from wordreel.lab.datasets import protocols
     from wordreel.lab.evaluate import library as libraries
@@ -38,6 +37,7 @@ def evaluate_library(
     from wordreel.lab.reports.report import of_folds, of_library
     from wordreel.lab.reports.report_files import write_tables
     from wordreel.lab.reports.report_frames import FrameGrabber
+    from wordreel.library import Library
 
     split = source.read()
     inputs = source.inputs("captions")

@@ -54,8 +54,8 @@ def import_(
 
     Example: wordreel import data/MSVD --kind ce --split test
     """
-    from wordreel.api import Library
     from wordreel.lab.datasets.trees import open_tree
+    from wordreel.library import Library
 
     tree = open_tree(folder, kind, dataset, videos)
     report = run(Library(library).store, tree, names_in(split), names_in(experts), as_json)

@@ -59,7 +59,7 @@ def tune(
     Example: wordreel tune my.library captions.csv
     Example: wordreel tune captions.csv --dry-run
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     if len(paths) > 2 or (len(paths) == 2 and library is not None):
         raise typer.BadParameter(

@@ -24,9 +24,9 @@ from wordreel.cli.console.common import (
 from wordreel.cli.console.show_progress import Shown, show_progress
 
 if TYPE_CHECKING:
-    from wordreel.api import Library
     from wordreel.catalogue.passes import Pass
     from wordreel.ingest.add_report import AddProgress, AddReport
+    from wordreel.library import Library
     from wordreel.progress import Progress
 
 
@@ -70,8 +70,8 @@ def add(
 
       wordreel add --thorough
     """
-    from wordreel.api import Library
     from wordreel.cli.setup.weights import fetch_missing
+    from wordreel.library import Library
 
     if not paths and (quick or not thorough):
         raise typer.BadParameter("name files or folders, or give --thorough alone for what waits for it")

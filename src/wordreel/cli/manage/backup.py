@@ -27,7 +27,7 @@ def backup(
 
     Example: wordreel backup /media/usb/wordreel
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     report = Library(library, create=False).backup(folder, counter("tracks checked"))
     _print(report, as_json, "copied to")

@@ -50,7 +50,7 @@ def build(
 
     Example: wordreel bank build mine --captions train.json
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     queries = source.gather(everyday=name == "everyday")
     with Library(library, create=False) as opened:
@@ -69,7 +69,7 @@ def list_banks(library: LibraryOption, as_json: JsonOption = False) -> None:
 
     Example: wordreel bank list
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         banks = opened.banks
@@ -95,7 +95,7 @@ def show(
 
     Example: wordreel bank show mine --limit 50
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         bank, last = opened.banks.show(name), opened.banks.last_check(name)
@@ -125,8 +125,8 @@ def add(
 
     Example: wordreel bank add mine "a dog catches a frisbee"
     """
-    from wordreel.api import Library
     from wordreel.banks.sources import BankQueries
+    from wordreel.library import Library
 
     queries = BankQueries(tuple(texts), "the command line") if texts else source.gather()
     with Library(library, create=False) as opened:
@@ -149,7 +149,7 @@ def remove(
 
     Example: wordreel bank remove mine "a dog catches a frisbee"
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     if bool(texts) == whole:
         raise typer.BadParameter("name the queries to remove, or give --all")
@@ -189,8 +189,8 @@ def check(
 
     Example: wordreel bank check mine --captions captions.json --ids splits.json:official.val
     """
-    from wordreel.api import Library
     from wordreel.banks.check import CHECKED_METHODS
+    from wordreel.library import Library
 
     wanted = CaptionSource(captions, data, split, ids)
     report = Library(library, create=False).banks.check(

@@ -38,7 +38,7 @@ def index(
 
       wordreel index local
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
     from wordreel.search.server_index import LOCAL
 
     if drop and address != LOCAL:

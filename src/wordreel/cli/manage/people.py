@@ -37,7 +37,7 @@ def on(library: LibraryOption) -> None:
 
     Example: wordreel people on
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         opened.people.turn_on(counter("files grouped"))
@@ -52,7 +52,7 @@ def off(library: LibraryOption) -> None:
 
     Example: wordreel people off
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         opened.people.turn_off()
@@ -74,7 +74,7 @@ def list_(
 
     Example: wordreel people list Anna
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         is_on = opened.people.on
@@ -104,7 +104,7 @@ def name(
 
     Example: wordreel people name 3 Anna
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         opened.people.name(who, name)
@@ -121,7 +121,7 @@ def merge(
 
     Example: wordreel people merge Anna 7 12
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         opened.people.merge(who, *others)
@@ -139,7 +139,7 @@ def split(
 
     Example: wordreel people split Anna 31 40
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         new = opened.people.split(who, faces)
@@ -157,7 +157,7 @@ def forget(
 
     Example: wordreel people forget
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         count = opened.people.forget(who)

@@ -20,7 +20,7 @@ def push(library: LibraryOption, address: Address) -> None:
 
     Example: wordreel push postgresql://me@db.example.org/films
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         report = opened.publish(address, counter("tracks published"))
@@ -32,7 +32,7 @@ def pull(library: LibraryOption, address: Address) -> None:
 
     Example: wordreel pull postgresql://me@db.example.org/films -L replica
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library) as opened:
         report = opened.follow(address, counter("tracks and clips"))

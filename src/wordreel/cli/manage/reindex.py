@@ -16,7 +16,7 @@ def reindex(library: LibraryOption, on: OnOption = None) -> None:
     Example: wordreel reindex
     Example: wordreel reindex --on ray
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         with redirect_stdout(sys.stderr):  # Ray prints

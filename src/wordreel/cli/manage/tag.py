@@ -40,7 +40,7 @@ def add(
 
     Example: wordreel tag add ~/Videos/party.mp4 cake "birthday 2024" --from 1:35 --to 1:48
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     first, last = _moment(start, end)
     with Library(library, create=False) as opened, opened.store.catalogue.transaction():
@@ -61,7 +61,7 @@ def note(
 
     Example: wordreel tag note ~/Videos/party.mp4 "Uncle Bob drops the cake" --from 1:40 --to 1:44
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         made = opened.annotations.note(video, text, *_moment(start, end))
@@ -79,7 +79,7 @@ def list_(
 
     Example: wordreel tag list ~/Videos/party.mp4
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         counts = opened.annotations.tags()
@@ -112,7 +112,7 @@ def remove(
 
     Example: wordreel tag remove 12 13
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened, opened.store.catalogue.transaction():
         gone = [opened.annotations.remove(number) for number in numbers]
@@ -125,7 +125,7 @@ def export(library: LibraryOption) -> None:
 
     Example: wordreel tag export > tags.json
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         print_json(opened.annotations.export())
@@ -140,7 +140,7 @@ def import_(
 
     Example: wordreel tag import tags.json
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     rows = read_json_list(file)
     with Library(library, create=False) as opened:

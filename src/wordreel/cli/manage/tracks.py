@@ -33,7 +33,7 @@ def tracks(
 
     Example: wordreel tracks s3://archive/tracks
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         if address is not None:

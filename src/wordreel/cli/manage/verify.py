@@ -12,8 +12,8 @@ from wordreel.cli.console.common import JsonOption, LibraryOption, counter, prin
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wordreel.api import Library
     from wordreel.experts.base import Expert
+    from wordreel.library import Library
     from wordreel.maintain.library_problem import LibraryProblem
 
 
@@ -36,7 +36,7 @@ def verify(
 
     Example: wordreel verify --repair
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
     from wordreel.maintain.repair import repair as repair_problems
     from wordreel.maintain.verify import verify as check
 

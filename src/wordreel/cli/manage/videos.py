@@ -37,7 +37,7 @@ def list_videos(
 
     Example: wordreel list --failures
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         failed, stats = opened.store.failures(), opened.store.stats()
@@ -85,7 +85,7 @@ def show(
 
     Example: wordreel show ~/Videos/party.mp4
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     with Library(library, create=False) as opened:
         facts = opened.describe(file)
@@ -133,7 +133,7 @@ def remove(
 
     Example: wordreel remove ~/Videos/old
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
 
     if not paths and not missing:
         raise typer.BadParameter("name files or folders, or give --missing")

@@ -13,7 +13,7 @@ from wordreel.cli.console.common import JsonOption, print_json, printable
 from wordreel.errors import WeightsError
 
 if TYPE_CHECKING:
-    from wordreel.api import Library
+    from wordreel.library import Library
 
 
 def demo(
@@ -33,13 +33,13 @@ def demo(
     Example: wordreel demo --folder /tmp/wordreel-demo
     Example: wordreel demo --model clip-vit-b-32
     """
-    from wordreel.api import Library
     from wordreel.cli.find.hit_lines import lines, reasons
     from wordreel.cli.manage import add
     from wordreel.cli.setup.weights import fetch_all
     from wordreel.demo.collection import build_collection
     from wordreel.demo.samples import download_samples
     from wordreel.embed.use import check_name
+    from wordreel.library import Library
     from wordreel.runtime.store import WeightStore
 
     def echo(line: str) -> None:

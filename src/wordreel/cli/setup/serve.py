@@ -15,7 +15,7 @@ from wordreel.cli.console.common import IndexOption, LibraryOption, counter, pri
 from wordreel.errors import NextStep, WordreelError
 
 if TYPE_CHECKING:
-    from wordreel.api import Library
+    from wordreel.library import Library
     from wordreel.serve.options import Options
 
 
@@ -67,7 +67,7 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError:
         raise WordreelError("serving needs more packages: pip install 'wordreel[serve]'") from None
-    from wordreel.api import Library
+    from wordreel.library import Library
     from wordreel.serve.access import tokens
     from wordreel.serve.options import Options, is_loopback
 

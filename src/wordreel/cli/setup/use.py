@@ -15,9 +15,9 @@ from wordreel.cli.console.terminal import padded
 from wordreel.progress import Progress
 
 if TYPE_CHECKING:
-    from wordreel.api import Library
     from wordreel.backbones.installed import InstallPlan, Precision
     from wordreel.embed.use import UseResult
+    from wordreel.library import Library
     from wordreel.models.conversion import ConversionOptions
 
 
@@ -84,7 +84,7 @@ def use(
     Example: wordreel use runs/mmt-msvd
     Example: wordreel use trained_model.pth --text GoogleNews-vectors-negative300.bin
     """
-    from wordreel.api import Library
+    from wordreel.library import Library
     from wordreel.models.conversion import ConversionOptions
 
     opened = Library(library, create=False)

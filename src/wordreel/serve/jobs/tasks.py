@@ -7,11 +7,11 @@ from dataclasses import asdict
 from pathlib import PurePath
 from typing import Any
 
-from wordreel.api import Library
 from wordreel.catalogue.jobs import THOROUGH
 from wordreel.catalogue.passes import Pass
 from wordreel.errors import WordreelError
 from wordreel.ingest.add_report import AddProgress, AddReport, merge_passes
+from wordreel.library import Library
 from wordreel.progress import Progress
 
 ReportProgress = Callable[[dict[str, Any]], None]

@@ -23,8 +23,8 @@ def main() -> None:
     def send(message: dict[str, Any]) -> None:
         os.write(out, json.dumps(message).encode() + b"\n")
 
-    from wordreel.api import Library
     from wordreel.errors import LibraryBusy, WordreelError
+    from wordreel.library import Library
     from wordreel.serve.jobs.tasks import run_job
 
     try:

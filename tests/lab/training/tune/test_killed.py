@@ -8,12 +8,12 @@ import shutil
 import pytest
 from tests.lab.training.tune.test_tune import QUICK, _few_everyday_queries, captions, made  # noqa: F401
 
-from wordreel.api import Library
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed import embedding_cache as embeddings
 from wordreel.embed import use as using
 from wordreel.embed.embed_library import embedding_cache
 from wordreel.lab.training.tune import tune as tuning
+from wordreel.library import Library
 from wordreel.models import model_store
 from wordreel.util import atomic
 

@@ -8,7 +8,6 @@ from tests.fake_backbone import ColourBackbone
 from tests.fakes import Colour, FakeFence, write_media
 from tests.search.test_use_backbone import NAME, put_up
 
-from wordreel.api import Library
 from wordreel.banks import everyday
 from wordreel.catalogue.store import MODEL_SETTING
 from wordreel.embed.embed_library import embed_library
@@ -18,6 +17,7 @@ from wordreel.experts.base import Card, fingerprint
 from wordreel.ingest.add import add
 from wordreel.lab.training.settings import TuneSettings
 from wordreel.lab.training.tune.row_weights import RowData, RowScores, best_weights, choose_row_weights
+from wordreel.library import Library
 from wordreel.media.types import FrameNeed
 from wordreel.models.similarity import mixture
 from wordreel.models.weighted import WeightedZeroShot, read_weights, write_weights

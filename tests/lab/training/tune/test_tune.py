@@ -10,7 +10,6 @@ from tests.cli.conftest import Shell
 from tests.fakes import Colour, FakeFence, write_media
 from tests.lab.training.tune.toys import KINDS
 
-from wordreel.api import Library
 from wordreel.banks import everyday
 from wordreel.catalogue.lock import writer_lock
 from wordreel.embed.embed_library import embedding_cache
@@ -20,6 +19,7 @@ from wordreel.ingest.add import add
 from wordreel.lab.training.settings import TuneSettings
 from wordreel.lab.training.tune import tune as tuning
 from wordreel.lab.training.tune.tune import free_name, tune
+from wordreel.library import Library
 from wordreel.media.types import Frames, Window
 from wordreel.models import model_store
 from wordreel.models.reel import checkpoint

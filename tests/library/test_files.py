@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import wordreel
-from wordreel.api import files
+from wordreel import library as files
 
 EXPERTS = ("ocr", "shots")
 

@@ -129,3 +129,15 @@ def test_the_real_tower(monkeypatch):
         pytest.skip("its weights are not on this machine")
     _, golden = read_ranges(RANGES)
     assert golden_cosine(store.file("clip-image-tower"), golden) > 0.98
+
+
+def test_the_expert_takes_the_form_that_suits_the_machine(converted, monkeypatch):
+    from wordreel.experts import clip
+
+    squares = np.random.default_rng(4).integers(0, 255, (3, 224, 224, 3), np.uint8)
+    rounded = clip._Tower(converted)(squares)
+    monkeypatch.setattr(clip, "accelerated", lambda: True)
+    exact = clip._Tower(converted)(squares)
+    lengths = np.linalg.norm(rounded, axis=1) * np.linalg.norm(exact, axis=1)
+    assert ((rounded * exact).sum(axis=1) / lengths).min() > 0.99
+    assert (rounded != exact).any()

@@ -91,9 +91,9 @@ def check_python(checks: Checks, library: Library, queries: Sequence[str], confi
             compared = library.search(Query(text, limit=LIMIT, compare=True))
             look("compared, plain", text, compared.plain or ())
             look("compared, normalised", text, compared)
-        look("pairs", text, library.then(text, queries[number - 1], limit=LIMIT))
+        look("pairs", text, library.search(text, then=queries[number - 1], limit=LIMIT))
         if len(first):
-            look("look-alikes", text, library.like(first[0].path, limit=LIMIT))
+            look("look-alikes", text, library.search(like=first[0].path, limit=LIMIT))
             timeline = library.where(first[0].path, text)
             checks.lists["Python: moments of a video"] += 1
             checks.numbers("Python: moments of a video", text, "score", [m[2] for m in timeline.moments])
@@ -137,13 +137,15 @@ def check_http(checks: Checks, port: int, queries: Sequence[str], confident: boo
         checks.hits("HTTP: pairs", text, pairs)
         if found:
             video = f"/api/videos/{found[0]['content']}"
-            checks.hits("HTTP: look-alikes", text, ask(f"{video}/like", limit=LIMIT)["hits"])
+            checks.hits(
+                "HTTP: look-alikes", text, ask("/api/search", like=found[0]["content"], limit=LIMIT)["hits"]
+            )
             checks.lists["HTTP: moments of a video"] += 1
             moments = ask(f"{video}/match", text=text)["moments"]
             checks.numbers("HTTP: moments of a video", text, "score", [one["score"] for one in moments])
         if confident:
-            both = ask("/api/compare", text=text, limit=LIMIT)
-            for side in ("plain", "normalised"):
+            both = ask("/api/search", text=text, limit=LIMIT, compare="true")
+            for side in ("plain", "hits"):
                 checks.hits(f"HTTP: compared, {side}", text, both[side])
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from wordreel.catalogue.passes import Pass
 from wordreel.catalogue.remove import MissingFiles, files_below, missing_files
@@ -21,8 +21,9 @@ from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NOT_WRITABLE, LibraryBusy, LibraryError, LibraryReadOnly, NextStep
 from wordreel.progress import ProgressCallback
 from wordreel.runtime.store import WeightStore
-from wordreel.search.hits import CaptionMatch, Hit, Match, MatchTimeline, Results, SequenceHit
-from wordreel.search.query import FilterArguments, Query, QueryArguments, VideoMoment
+from wordreel.search.hits import CaptionMatch, Hit, MatchTimeline, Results
+from wordreel.search.norm_names import SearchNorm
+from wordreel.search.query import Query, QueryArguments, VideoMoment
 
 if TYPE_CHECKING:
     from wordreel.backbones.installed import Precision
@@ -275,17 +276,17 @@ class Library:
 
     def search(
         self,
-        query: str | Query,
+        query: str | Query | None = None,
         *,
         on_progress: ProgressCallback | None = None,
         **arguments: Unpack[QueryArguments],
     ) -> Results[Hit]:
-        """Find the moments that fit some words best.
+        """Find the moments that fit some words best, or that are like a file.
 
         Args:
-            query: Words, or a `Query`.
+            query: Words, or a `Query`; none with `like` or `image`.
             on_progress: Called while a query bank is embedded for the first time.
-            **arguments: The other fields of `Query` (`then`, `limit`, `norm`, `moments`, …) and of `Filters`
+            **arguments: The other fields of `Query` (`then`, `like`, `limit`, `norm`, …) and of `Filters`
                 (`folder`, `kind`, `min_duration`, …), if `query` is not a `Query` that has them already.
 
         Returns:
@@ -300,6 +301,11 @@ class Library:
         ('poppies.mp4', 1)
         >>> [Path(hit.path).name for hit in library.search(Query("green", filters=Filters(min_duration=60)))]
         ['meadow.mp4', 'sea.mp4']
+        >>> hit = library.search("blue", then="blue", limit=1)[0]
+        >>> Path(hit.path).name, hit.end <= hit.then[0]
+        ('sea.mp4', True)
+        >>> [Path(match.path).name for match in library.search(like=media / "poppies.mp4")]
+        ['sea.mp4', 'meadow.mp4']
         """
         if isinstance(query, Query):
             if arguments:
@@ -344,33 +350,12 @@ class Library:
             self._note_returned(results)
         return found
 
-    def then(self, first: str, second: str, **arguments: Unpack[QueryArguments]) -> Results[SequenceHit]:
-        """Find the videos that show one thing and later another.
-
-        Args:
-            first: Words for what comes first.
-            second: Words for what comes later.
-            **arguments: The other fields of `Query` and `Filters`.
-
-        Returns:
-            Hits whose `start` and `end` are the first moment and whose `then` is the later one.
-
-        Raises:
-            QueryError: The query contradicts itself.
-
-        >>> hit = library.then("blue", "blue", limit=1)[0]
-        >>> Path(hit.path).name, hit.end <= hit.then[0]
-        ('sea.mp4', True)
-        """
-        arguments["then"] = second
-        return cast("Results[SequenceHit]", self.search(first, **arguments))
-
     def where(
         self,
         video: str | PathLike[str],
         text: str,
         *,
-        norm: str = "auto",
+        norm: SearchNorm = "auto",
         bank: str | None = None,
         beta: float | None = None,
     ) -> MatchTimeline:
@@ -400,36 +385,6 @@ class Library:
 
         query = resolve_terms(self.store, Query(text, norm=norm, bank=bank, beta=beta))
         return self.searcher().where(file.content, query)
-
-    def like(
-        self,
-        video: str | PathLike[str],
-        *,
-        moment: float | None = None,
-        limit: int = 10,
-        offset: int = 0,
-        **filters: Unpack[FilterArguments],
-    ) -> Results[Match]:
-        """Find the videos most like a file.
-
-        Args:
-            video: A video, sound or picture; it need not be in the library, and is not added.
-            moment: Search only with the clip of the file at this second.
-            limit: How many to return.
-            offset: How many of the best to skip.
-            **filters: The fields of `Filters`; they hold for what is found, not for the file.
-
-        Returns:
-            Look-alikes, best first; `like` is the moment of the file that each resembles.
-
-        Raises:
-            QueryError: The file cannot be read, or has no such moment.
-
-        >>> [Path(match.path).name for match in library.like(media / "poppies.mp4")]
-        ['sea.mp4', 'meadow.mp4']
-        """
-        query = Query.build(like=VideoMoment(video, moment), limit=limit, offset=offset, **filters)
-        return cast("Results[Match]", self.searcher().search(query))
 
     def caption(
         self,

@@ -72,37 +72,37 @@ def test_use_warns_or_refuses(shell, checkpoint):
 
 
 def test_like_finds_the_other_video(shell, media):
-    found = shell.json("like", str(media / "station.mp4"))
+    found = shell.json("search", "--like", str(media / "station.mp4"))
     assert [hit["path"] for hit in found] == [str(media / "signs" / "bakery.mp4")]
     assert {reason["expert"] for reason in found[0]["why"]} == {"seen", "appearance", "ocr"}
-    lines = shell("like", str(media / "station.mp4"), "--moment", "1").splitlines()
+    lines = shell("search", "--like", str(media / "station.mp4"), "--second", "1").splitlines()
     assert re.match(r"  1\.  -?0\.\d{3}  .*bakery\.mp4  \[0:00\.0 – 0:03\.\d\]", lines[0])
     assert lines[1].startswith("      like 0:00.0 – 0:03.")
-    assert shell.json("like", str(media / "station.mp4"), "--in", "/nowhere") == []
-    assert "Nothing to show" in shell("like", str(media / "station.mp4"), "--after", "2999-01-01")
+    assert shell.json("search", "--like", str(media / "station.mp4"), "--folder", "/nowhere") == []
+    assert "Nothing to show" in shell("search", "--like", str(media / "station.mp4"), "--after", "2999-01-01")
     with pytest.raises(QueryError, match="no second"):
-        shell("like", str(media / "station.mp4"), "--moment", "99")
+        shell("search", "--like", str(media / "station.mp4"), "--second", "99")
 
 
-@pytest.mark.parametrize("verb", ["search", "like"])
+@pytest.mark.parametrize("verb", ["words", "like"])
 @pytest.mark.parametrize(
     ("words", "found"),
     [
         (("--kind", "video"), True),
         (("--kind", "image"), False),
-        (("--longer", "2"), True),
-        (("--longer", "60"), False),
-        (("--shorter", "60"), True),
-        (("--shorter", "2"), False),
-        (("--text",), True),
+        (("--min-duration", "2"), True),
+        (("--min-duration", "60"), False),
+        (("--max-duration", "60"), True),
+        (("--max-duration", "2"), False),
+        (("--has-text",), True),
         (("--no-text",), False),
         (("--no-speech",), True),
-        (("--speech",), False),
+        (("--has-speech",), False),
     ],
 )
 def test_search_and_like_have_the_same_filters(shell, media, verb, words, found):
-    question = "bakery" if verb == "search" else str(media / "station.mp4")
-    paths = [hit["path"] for hit in shell.json(verb, question, *words)]
+    question = ["bakery"] if verb == "words" else ["--like", str(media / "station.mp4")]
+    paths = [hit["path"] for hit in shell.json("search", *question, *words)]
     assert (str(media / "signs" / "bakery.mp4") in paths) is found
     assert found or not paths
 
@@ -110,7 +110,7 @@ def test_search_and_like_have_the_same_filters(shell, media, verb, words, found)
 def test_files_outside_are_looked_at_and_not_added(shell, tmp_path, media):
     film = tmp_path / "outside.mp4"
     write_film(film, title_card(["Platform 9", "to Vienna"], 2, (22, 60, 50)))
-    found = shell.json("like", str(film))
+    found = shell.json("search", "--like", str(film))
     assert [hit["path"] for hit in found] == [str(media / "station.mp4"), str(media / "signs" / "bakery.mp4")]
     assert "Platform 9" in json.dumps(found[0]["why"])
     texts = tmp_path / "captions.txt"
@@ -142,9 +142,9 @@ def test_caption_as_a_person_sees_it(shell, tmp_path, media):
 
 def test_what_is_no_video(shell, media, tmp_path):
     with pytest.raises(MediaError, match=r"broken\.mp4"):
-        shell("like", str(media / "broken.mp4"))
+        shell("search", "--like", str(media / "broken.mp4"))
     with pytest.raises(QueryError, match="neither in the library"):
-        shell("like", str(tmp_path / "gone.mp4"))
+        shell("search", "--like", str(tmp_path / "gone.mp4"))
 
 
 @pytest.fixture

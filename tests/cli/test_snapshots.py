@@ -32,14 +32,14 @@ COMMANDS = {
     "search_compare": "search 'grand opening' --compare --norm dis -L LIBRARY",
     "search_unquoted": "search grand opening --limit 1 -L LIBRARY",
     "search_nothing_passes": "search 'grand opening' --longer 999 -L LIBRARY",
-    "search_no_such_folder": "search 'grand opening' --in /nowhere -L LIBRARY",
+    "search_no_such_folder": "search 'grand opening' --folder /nowhere -L LIBRARY",
     "search_no_such_expert": "search 'grand opening' --expert nobody -L LIBRARY",
     "search_too_sure": "search 'zzz qqq' --min-confidence 1 -L LIBRARY",
     "search_empty_query": "search '  ' -L LIBRARY",
     "search_no_library": "search 'a dog' -L MEDIA/nowhere",
     "search_unknown_norm": "search 'a dog' --norm wrong -L LIBRARY",
-    "like": "like MEDIA/station.mp4 -L LIBRARY",
-    "like_not_media": "like MEDIA/notes.txt -L LIBRARY",
+    "like": "search --like MEDIA/station.mp4 -L LIBRARY",
+    "like_not_media": "search --like MEDIA/notes.txt -L LIBRARY",
     "list": "list -L LIBRARY",
     "list_failures": "list --failures -L LIBRARY",
     "show": "show MEDIA/station.mp4 -L LIBRARY",
@@ -66,7 +66,7 @@ COMMANDS = {
     "wrong_choice": "search a dog --kind film",
 }
 COMMAND_HELP = (
-    "add", "search", "like", "caption", "import", "use", "models", "train", "tune", "evaluate", "qbnorm",
+    "add", "search", "caption", "import", "use", "models", "train", "tune", "evaluate", "qbnorm",
     "serve", "index",
 )  # fmt: skip
 MASKS = (

@@ -43,7 +43,7 @@ def test_a_moment_is_a_time(shell, media):
 
 
 def test_saved_searches(shell, tmp_path):
-    line = shell("saved", "add", "long ones", "grand opening", "--longer", "1", "--tag", "x")
+    line = shell("saved", "add", "long ones", "grand opening", "--min-duration", "1", "--tag", "x")
     assert line == "long ones:  “grand opening”  min_duration 1.0, tags ['x']\n"
     assert json.loads(shell("saved", "export")) == [
         {"name": "long ones", "query": {"text": "grand opening", "min_duration": 1.0, "tags": ["x"]}}

@@ -43,7 +43,7 @@ def test_from_the_command_to_an_answer(shell, tmp_path, media):
     (used,) = [line for line in shell("use").splitlines() if line.endswith("in use")]
     assert used.startswith("clip-tiny")
     shutil.rmtree(folder)  # the store has its own copy
-    assert shell.json("like", str(media / "station.mp4"))[0]["why"][0]["expert"] == "seen"
+    assert shell.json("search", "--like", str(media / "station.mp4"))[0]["why"][0]["expert"] == "seen"
     captions = tmp_path / "captions.txt"
     captions.write_text("a red cat\na blue dog\n")
     assert len(shell.json("caption", str(media / "station.mp4"), "--from", str(captions))) == 2

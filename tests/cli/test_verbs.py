@@ -38,7 +38,7 @@ def test_search_as_a_person_sees_it(shell):
 
 
 def test_search_filters(shell, media):
-    inside = shell.json("search", "opening", "--in", str(media / "signs"))
+    inside = shell.json("search", "opening", "--folder", str(media / "signs"))
     assert [hit["path"] for hit in inside] == [str(media / "signs" / "bakery.mp4")]
     assert shell.json("search", "opening", "--after", "2999-01-01") == []
     assert "no file" in shell("search", "opening", "--after", "2999-01-01")
@@ -52,11 +52,11 @@ def test_search_filters_by_what_a_file_is(shell, media):
 
     assert found() == found("--kind", "video") == sorted([bakery, station])
     assert found("--kind", "image") == []
-    assert bakery in found("--text")
+    assert bakery in found("--has-text")
     assert bakery not in found("--no-text")
-    assert found("--speech") == []  # nobody listened
-    assert found("--longer", "1000") == []
-    assert found("--shorter", "1000") == found()
+    assert found("--has-speech") == []  # nobody listened
+    assert found("--min-duration", "1000") == []
+    assert found("--max-duration", "1000") == found()
     shell("search", "opening", "--kind", "smell", code=2)
 
 

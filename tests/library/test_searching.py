@@ -26,9 +26,9 @@ def test_look_alikes_pass_the_filters_of_search(tmp_path, media):
         ({"has_speech": True}, set()),
         ({"has_text": False}, set()),
     ):
-        assert {Path(match.path).name for match in library.like(media / "0.mp4", **chosen)} == found
+        assert {Path(match.path).name for match in library.search(like=media / "0.mp4", **chosen)} == found
     with pytest.raises(QueryError, match="swap"):
-        library.like(media / "0.mp4", min_duration=3, max_duration=2)
+        library.search(like=media / "0.mp4", min_duration=3, max_duration=2)
 
 
 def test_searching_while_somebody_writes_finds_what_is_there(tmp_path, media):
@@ -46,7 +46,7 @@ def test_words_for_two_moments_where_and_many(tmp_path, media):
     )
     with wordreel.Library(tmp_path / "reel") as library:
         library.add(media, experts=EXPERTS)
-        (hit,) = library.then("apple pie", "moon landing")
+        (hit,) = library.search("apple pie", then="moon landing")
         assert Path(hit.path).name == "3.mp4"
         assert hit.end <= hit.then[0]
         timeline = library.where(media / "3.mp4", "moon landing")

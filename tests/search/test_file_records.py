@@ -1,7 +1,7 @@
 """What hits say of files is what the catalogue says, read once until somebody writes."""
 
-from wordreel.catalogue.file_conditions import FileConditions
 from wordreel.search.file_records import FileRecord, FileRecords
+from wordreel.search.filters import Filters
 
 
 def slow(store, conditions, contents):
@@ -21,7 +21,8 @@ def test_records_are_read_once_and_again_after_a_write(store, monkeypatch):
     for name in ("first_paths", "infos_and_analyses"):
         real = getattr(store, name)
         monkeypatch.setattr(store, name, lambda *given, real=real: reads.append(given) or real(*given))
-    for conditions in (FileConditions(), FileConditions(kind="image"), FileConditions(min_duration=15.0)):
+    for filters in (Filters(), Filters(kind="image"), Filters(min_duration=15.0)):
+        conditions = filters.conditions
         records = FileRecords(store, conditions)
         expected = slow(store, conditions, contents)
         assert records.of(contents) == expected

@@ -6,12 +6,13 @@ from typing import get_type_hints
 import numpy as np
 import pytest
 from tests.search.helpers import find
+from typer.main import get_command
 
-from wordreel.cli.find.filters import FilterOptions
+from wordreel.cli.app import app
 from wordreel.errors import BankError, QueryError
 from wordreel.index.base import Correction
-from wordreel.search.filters import Filters
-from wordreel.search.query import FilterArguments, Query, QueryArguments, VideoMoment
+from wordreel.search.filters import FilterArguments, Filters
+from wordreel.search.query import Query, QueryArguments, VideoMoment, question_fields
 from wordreel.search.scoring import PLAIN, FittedNorm, Scoring
 from wordreel.search.searcher import Searcher
 
@@ -59,12 +60,21 @@ def test_a_query_is_immutable_and_comparable():
         VideoMoment()
 
 
-def test_every_front_end_has_every_filter():
-    names = {one.name for one in fields(Filters)}
-    assert set(FilterArguments.__annotations__) == names
-    assert {one.name for one in fields(FilterOptions)} == names
-    schemas = pytest.importorskip("wordreel.serve.schemas")
-    assert set(schemas.FilterFields.model_fields) == names
+def test_every_front_end_has_every_field():
+    names = {one.name for one in question_fields()}
+    assert {one.name for one in fields(Filters)} == set(FilterArguments.__annotations__)
+    model = pytest.importorskip("wordreel.serve.query_model")
+    assert set(model.SearchRequest.model_fields) == names
+    options = {one.name for one in get_command(app).commands["search"].params}
+    assert names - {"text"} <= options
+
+
+def test_a_second_is_of_a_video():
+    assert Query(like="a.mp4", second=3).video == VideoMoment("a.mp4", 3)
+    with pytest.raises(QueryError, match="name a video"):
+        Query("a", second=3)
+    with pytest.raises(QueryError, match="β is more than 0"):
+        Query("a", beta=0.0)
 
 
 def test_arguments_are_the_fields_of_a_query():

@@ -80,8 +80,8 @@ def test_words_of_notes_count_like_spoken_ones(library):
 
 def test_other_kinds_of_queries_are_filtered_too(library):
     library.annotations.tag(film(library, 1), "x", 0, 30)
-    assert {hit.path for hit in library.like(film(library, 0), tags=["x"])} == {str(film(library, 1))}
-    pairs = library.then("red", "blue tag:x")
+    assert {hit.path for hit in library.search(like=film(library, 0), tags=["x"])} == {str(film(library, 1))}
+    pairs = library.search("red", then="blue tag:x")
     assert {hit.path for hit in pairs} <= {str(film(library, 1))}
     assert all(hit.then[1] <= 40 for hit in pairs)
 

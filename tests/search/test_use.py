@@ -195,7 +195,7 @@ def test_a_checkpoint_is_copied_and_answers(library, checkpoint):
     assert sorted(path.name for path in place.iterdir()) == ["model.json", "model.safetensors", "words.txt"]
     hits = [(hit.path, hit.score) for hit in library.search("a red dog")]
     assert len(hits) == 7
-    assert [match.score for match in library.like(hits[0][0])]
+    assert [match.score for match in library.search(like=hits[0][0])]
     assert library.caption(hits[0][0], ["a dog", "a cat"], norm="dis", limit=1)[0].norm.startswith(
         "videobank(6"
     )
@@ -261,7 +261,7 @@ def test_experts_joined_into_one_row(library, checkpoint):
     gallery = library.searcher().snapshot.gallery
     assert gallery.available.all()
     assert np.abs(gallery.vectors).sum() > 0
-    assert len(library.like(library.videos()[0].paths[0])) == 6
+    assert len(library.search(like=library.videos()[0].paths[0])) == 6
 
 
 def test_training_folders_are_understood(library, checkpoint, tmp_path):

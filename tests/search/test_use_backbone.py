@@ -283,19 +283,19 @@ def test_pictures_moments_look_alikes_and_captions(used, films, tmp_path):
 
     red = tmp_path / "red.png"
     cv2.imwrite(str(red), np.full((48, 64, 3), (0, 0, 250), np.uint8))
-    best = used.like(red)[0]
-    names = {hit.content: hit.score for hit in used.like(red, limit=3)}
+    best = used.search(like=red)[0]
+    names = {hit.content: hit.score for hit in used.search(like=red, limit=3)}
     assert len(names) == 3
     assert best.score == max(names.values())
     assert {reason.expert for reason in best.why} == {"seen"}
-    assert used.like(films / "film0.mp4", moment=1.0)
+    assert used.search(like=films / "film0.mp4", second=1.0)
     timeline = used.where(films / "film0.mp4", "blue")
     assert timeline.duration == pytest.approx(3.0, abs=0.2)
     ranked = used.caption(red, ["a blue wall", "a red wall", "a green wall"])
     assert ranked[0].text == "a red wall"
     assert ranked[0].why[0].what == "the picture"
     assert used.search("red", moments=True)
-    assert used.then("red", "green").norm == "none"
+    assert used.search("red", then="green").norm == "none"
 
 
 @pytest.mark.filterwarnings("ignore:similarities reach")  # pure colours are nearer than any real picture

@@ -239,14 +239,6 @@ class Fake:
             case ["search"]:
                 self.asked.append(body)
                 return 200, self._search(body)
-            case ["compare"]:
-                plain = [hit(n, n + 1) for n in range(8)]
-                order = (2, 0, 1, 3, 5, 4, 9, 6)
-                return 200, {
-                    "plain": plain,
-                    "normalised": [hit(n, r + 1) for r, n in enumerate(order)],
-                    "norm": "dis",
-                }
             case ["videos"]:
                 offset, limit = int(query.get("offset", 0)), int(query.get("limit", 50))
                 shown = [file(n) for n in range(self.files) if query.get("q", "") in file(n)["name"]]
@@ -380,6 +372,18 @@ class Fake:
                     confidence=None, like=alike, identical=one["rank"] == 1, score=1 - one["rank"] / 100
                 )
         took = {"queue_ms": 1.0, "total_ms": 9.0}
+        if body.get("compare"):
+            order = (2, 0, 1, 3, 5, 4, 9, 6)
+            hits = [hit(n, rank) for rank, n in enumerate(order, start=1)]
+            plain = [hit(n, n + 1) for n in range(8)]
+            return {
+                "norm": "dis",
+                "note": "",
+                "took": took,
+                "total_estimate": 10,
+                "hits": hits,
+                "plain": plain,
+            }
         return {
             "query": body.get("text"),
             "norm": "none",

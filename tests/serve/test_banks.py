@@ -8,7 +8,7 @@ from wordreel.catalogue.banks import read_bank
 from wordreel.catalogue.store import LibraryStore
 from wordreel.hubness.measures import skewness
 from wordreel.serve.query_log import SETTLED, QueryLog
-from wordreel.serve.schemas import CompareResponse
+from wordreel.serve.schemas import SearchResponse
 
 TEXTS = [f"{a} and {b} {c}" for a in ("red", "green", "blue") for b in ("red", "blue") for c in range(20)]
 
@@ -33,11 +33,11 @@ def test_a_bank_is_made_used_and_forgotten(banked):
     assert all(
         h["confidence"] >= 0.2 for h in banked.get("/api/search?text=red&min_confidence=0.2").json["hits"]
     )
-    both = banked.get("/api/compare?text=red&norm=is&beta=5").json
-    assert CompareResponse.model_validate(both).model_dump(mode="json") == both
+    both = banked.get("/api/search?text=red&norm=is&beta=5&compare=true").json
+    assert SearchResponse.model_validate(both).model_dump(mode="json") == both
     assert [h["norm"] for h in both["plain"]] == ["none"] * 4
-    assert {h["norm"] for h in both["normalised"]} == {found["norm"]}
-    assert [h["content"] for h in both["normalised"]] == [h["content"] for h in found["hits"]]
+    assert {h["norm"] for h in both["hits"]} == {found["norm"]}
+    assert [h["content"] for h in both["hits"]] == [h["content"] for h in found["hits"]]
     assert banked.ask("DELETE", "/api/banks/mine").json == {"ok": True}
     assert banked.ask("DELETE", "/api/banks/mine").code == "not_found"
     assert banked.get("/api/search?text=red&norm=is").code == "bad_bank"

@@ -55,7 +55,7 @@ def test_another_model_answers_once_it_is_used(site, library, monkeypatch):
     assert site.get(f"/api/videos/{content}/match?text=red").json["scores"] != strip
     gc.collect()
     assert old() is None, "nothing holds on to the model that is no longer used"
-    alike = [(hit.content, round(hit.score, 5)) for hit in fresh.like(before["hits"][0]["path"])]
+    alike = [(hit.content, round(hit.score, 5)) for hit in fresh.search(like=before["hits"][0]["path"])]
     assert order(site.get(f"/api/search?like={content}").json) == alike
 
 
@@ -113,7 +113,7 @@ def test_a_server_that_only_shows_says_who_must_embed(stale):
             "/api/search?text=red",
             "/api/search?text=red&then=blue",
             f"/api/search?like={content}",
-            "/api/compare?text=red",
+            "/api/search?text=red&compare=true",
         ):
             answer = site.get(path)
             assert (answer.status, answer.code) == (409, "not_embedded"), path

@@ -50,7 +50,7 @@ def test_answers_have_the_fields_that_the_api_documents(site, question):
 
 def test_look_alikes_have_the_fields_that_the_api_documents(site):
     content = site.get("/api/search?text=red&limit=1").json["hits"][0]["content"]
-    answer = site.get(f"/api/search?like={content}&like_start=1")
+    answer = site.get(f"/api/search?like={content}&second=1")
     assert answer.json["hits"][0]["like"] is not None
     assert schemas.SearchResponse.model_validate(answer.json).model_dump(mode="json") == answer.json
 
@@ -136,42 +136,22 @@ def test_folders_to_choose_from(site, ready):
 def test_by_video_and_by_moment(site, library):
     videos = site.get("/api/videos").json["items"]
     content = videos[0]["content"]
-    expected = opened(library).like(videos[0]["path"])
+    expected = opened(library).search(like=videos[0]["path"])
     for answer in (
         site.get(f"/api/search?like={content}"),
-        site.post("/api/search", {"like": {"content": content}}),
-        site.get(f"/api/videos/{content}/like"),
+        site.post("/api/search", {"like": content}),
     ):
         assert [hit["content"] for hit in answer.json["hits"]] == [match.content for match in expected]
     long = next(v for v in videos if v["duration"] > 40)
-    found = site.get(f"/api/videos/{long['content']}/like?start=30&end=34").json["hits"]
+    found = site.get(f"/api/search?like={long['content']}&second=32").json["hits"]
     assert all(hit["like"]["start"] <= 32 < hit["like"]["end"] for hit in found)
     assert site.get(f"/api/search?like={'0' * 64}").code == "not_found"
-
-
-@pytest.mark.parametrize(
-    "filters",
-    ["kind=video", "kind=audio", "min_duration=30", "max_duration=30", "has_speech=true", "has_text=true"],
-)
-def test_look_alikes_of_a_video_are_filtered_as_those_of_a_search(site, filters):
-    content = site.get("/api/videos").json["items"][0]["content"]
-    expected = site.get(f"/api/search?like={content}&{filters}").json["hits"]
-    found = site.get(f"/api/videos/{content}/like?{filters}").json["hits"]
-    assert [hit["content"] for hit in found] == [hit["content"] for hit in expected]
-    every = site.get(f"/api/videos/{content}/like").json["hits"]
-    known = {video["content"]: video for video in site.get("/api/videos").json["items"]}
-    for hit in every:
-        length = known[hit["content"]]["duration"]
-        if filters in ("min_duration=30", "max_duration=30"):
-            kept = hit["content"] in {one["content"] for one in found}
-            assert kept is (length >= 30 if filters.startswith("min") else length <= 30)
-    assert filters not in ("kind=audio", "has_text=true") or found == []
 
 
 @pytest.mark.parametrize("query", ["kind=painting", "limit=0", "colour=red", "min_duration=5&max_duration=2"])
 def test_look_alikes_that_cannot_be_asked_for(site, query):
     content = site.get("/api/videos").json["items"][0]["content"]
-    assert site.get(f"/api/videos/{content}/like?{query}").status == 422
+    assert site.get(f"/api/search?like={content}&{query}").status == 422
 
 
 def test_by_picture(site):

@@ -55,7 +55,7 @@ def test_saved_searches(site, film):
     assert (saved.status, saved.json["name"]) == (200, "long ones")
     assert saved.json["query"] == {"text": "red tag:beach", "min_duration": 10.0}
     assert site.post("/api/search", saved.json["query"]).status == 200
-    like = site.ask("PUT", "/api/saved/alike", {"like": {"content": film, "start": 2.0}}).json
+    like = site.ask("PUT", "/api/saved/alike", {"like": film, "second": 2.0}).json
     assert site.post("/api/search", like["query"]).status == 200
     assert [one["name"] for one in site.get("/api/saved").json["saved"]] == ["alike", "long ones"]
     assert site.ask("PUT", "/api/saved/x", {"image": film}).code == "bad_query"

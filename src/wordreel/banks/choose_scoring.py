@@ -13,7 +13,8 @@ from wordreel.catalogue.banks import BUILD_A_BANK, BankRow, SavedCheck, list_ban
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import BankError, NextStep
 from wordreel.progress import ProgressCallback
-from wordreel.search.scoring import AUTO, Note, Scoring, check_norm
+from wordreel.search.norm_names import AUTO
+from wordreel.search.scoring import Note, Scoring, check_norm
 from wordreel.search.searcher import Searcher
 
 if TYPE_CHECKING:

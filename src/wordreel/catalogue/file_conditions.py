@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from wordreel.catalogue.connection import Catalogue
 from wordreel.catalogue.paths import from_blob, prefix_bounds, to_blob
 
+if TYPE_CHECKING:
+    from wordreel.catalogue.connection import Catalogue
+
 AT_ONCE = 500  # contents in one statement
-_TAGGED = "SELECT a.content, a.start, a.end FROM annotations a WHERE a.kind = 'tag' AND a.key = ?"
-_SEEN = (
+TAGGED_MOMENTS = "SELECT content, start, end FROM annotations WHERE kind = 'tag' AND key = ?"
+SEEN_MOMENTS = (
     "SELECT s.content, s.start, s.end FROM person_faces s JOIN people p ON p.id = s.person WHERE p.key = ?"
 )
-_WITH_WORDS = "EXISTS (SELECT 1 FROM words w WHERE w.content = f.content AND w.expert = ?)"
+
+SqlCondition = tuple[str, tuple[Any, ...]]
+"""A clause about a row `f` of `files`, and its values."""
+
+
+def under_folder(folder: str) -> SqlCondition:
+    """Below a folder, by its real path, or that file itself."""
+    values = (to_blob(folder), *prefix_bounds(folder))
+    return "(f.path = ? OR (f.path >= ? AND f.path < ?))", values
+
+
+def about_content(clause: str) -> Callable[[Any], SqlCondition]:
+    """A clause about a column of `contents`."""
+    return lambda value: (f"f.content IN (SELECT content FROM contents WHERE {clause})", (value,))  # noqa: S608
+
+
+def has_words(expert: str) -> Callable[[bool], SqlCondition]:
+    """Whether an expert heard or read words."""
+    clause = "EXISTS (SELECT 1 FROM words w WHERE w.content = f.content AND w.expert = ?)"
+    return lambda wanted: (clause if wanted else f"NOT {clause}", (expert,))
 
 
 @dataclass(frozen=True)
@@ -28,23 +49,14 @@ class MomentRow:
 
 @dataclass(frozen=True)
 class FileConditions:
-    """What a file and its content must be; None leaves a condition out."""
+    """What a file and its content must be."""
 
-    folder: str | None = None  # real path of a folder that it lies under, or of itself
-    after: float | None = None  # seconds; last modified at or after
-    before: float | None = None  # last modified before
-    min_duration: float | None = None
-    max_duration: float | None = None
-    has_speech: bool | None = None
-    has_text: bool | None = None
-    expert: str | None = None  # has a track of it
-    kind: str | None = None
-    tags: tuple[str, ...] = ()  # as they are compared; each on some moment of it
-    people: tuple[str, ...] = ()  # their names, as they are compared; each seen in it
+    where: tuple[SqlCondition, ...] = ()
+    moments: tuple[tuple[str, str], ...] = ()  # SQL of the moments that have a value, and the value
 
     @property
     def empty(self) -> bool:
-        return all(value in (None, ()) for value in astuple(self))
+        return not self.where and not self.moments
 
 
 def passing_contents(catalogue: Catalogue, conditions: FileConditions) -> list[str]:
@@ -55,9 +67,8 @@ def passing_contents(catalogue: Catalogue, conditions: FileConditions) -> list[s
 
 
 def required_moments(catalogue: Catalogue, conditions: FileConditions) -> list[list[MomentRow]]:
-    """For each tag and each person that is required, the moments that have it."""
-    asked = [(_TAGGED, tag) for tag in conditions.tags] + [(_SEEN, name) for name in conditions.people]
-    return [[MomentRow(*row) for row in catalogue.rows(query, value)] for query, value in asked]
+    """The moments that have each of the required values."""
+    return [[MomentRow(*row) for row in catalogue.rows(query, value)] for query, value in conditions.moments]
 
 
 def first_paths(
@@ -84,39 +95,8 @@ def _pieces(contents: Sequence[str] | None) -> Iterator[tuple[str, Sequence[str]
 
 
 def _where(conditions: FileConditions) -> tuple[str, list[Any]]:
-    clauses: list[str] = []
-    values: list[Any] = []
-
-    def add(clause: str, *some: Any) -> None:
-        clauses.append(clause)
-        values.extend(some)
-
-    if conditions.folder is not None:
-        bounds = prefix_bounds(conditions.folder)
-        add("(f.path = ? OR (f.path >= ? AND f.path < ?))", to_blob(conditions.folder), *bounds)
-    if conditions.after is not None:
-        add("f.mtime_ns / 1e9 >= ?", conditions.after)
-    if conditions.before is not None:
-        add("f.mtime_ns / 1e9 < ?", conditions.before)
-    about: tuple[tuple[str, Any], ...] = (
-        ("duration >= ?", conditions.min_duration),
-        ("duration <= ?", conditions.max_duration),
-        ("kind = ?", conditions.kind),
-    )
-    for clause, value in about:
-        if value is not None:
-            add(f"EXISTS (SELECT 1 FROM contents c WHERE c.content = f.content AND c.{clause})", value)  # noqa: S608
-    for wanted, expert in ((conditions.has_speech, "speech"), (conditions.has_text, "ocr")):
-        if wanted is not None:
-            add(_WITH_WORDS if wanted else f"NOT {_WITH_WORDS}", expert)
-    for tag in conditions.tags:
-        add(f"EXISTS ({_TAGGED} AND a.content = f.content)", tag)
-    for person in conditions.people:
-        add(f"EXISTS ({_SEEN} AND s.content = f.content)", person)
-    if conditions.expert is not None:
-        add(
-            "EXISTS (SELECT 1 FROM tracks t WHERE t.content = f.content AND t.expert = ? "
-            "AND t.state = 'present')",
-            conditions.expert,
-        )
-    return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
+    clauses = list(conditions.where)
+    for moments, value in conditions.moments:
+        clauses.append((f"f.content IN (SELECT content FROM ({moments}))", (value,)))  # noqa: S608
+    text = " AND ".join(clause for clause, _ in clauses)
+    return (f"WHERE {text}" if text else ""), [value for _, values in clauses for value in values]

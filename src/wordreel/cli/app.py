@@ -16,7 +16,6 @@ VERBS = {
     "add": "manage.add:add",
     "search": "find.search:search",
     "where": "find.where:where",
-    "like": "find.like:like",
     "caption": "find.caption:caption",
     "cut": "find.cut:cut",
     "list": "manage.videos:list_videos",

@@ -1,30 +1,38 @@
-"""`Filters`: which videos a search may return. A new filter is a field here and in `FileConditions`."""
+"""`Filters`: which videos a search may return. A new filter is one field here."""
 
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal, TypedDict, get_args
 
-import numpy as np
-
-from wordreel.catalogue.annotations import compared
-from wordreel.catalogue.file_conditions import FileConditions
+from wordreel.catalogue.file_conditions import (
+    SEEN_MOMENTS,
+    TAGGED_MOMENTS,
+    FileConditions,
+    SqlCondition,
+    about_content,
+    has_words,
+    under_folder,
+)
 from wordreel.catalogue.paths import is_imported
-from wordreel.embed.columns import damaged_columns
 from wordreel.errors import QueryError
-from wordreel.search.file_records import FileRecord, FileRecords
-from wordreel.search.overlaps import overlapping_rows, video_numbers
-from wordreel.types import Bool
+from wordreel.search.query_fields import asked, query_field
 
-if TYPE_CHECKING:
-    from wordreel.search.snapshot import LibrarySnapshot
+FileKind = Literal["video", "audio", "image"]
+LONGEST = 1e7  # seconds of a file
+
+
+def _since(day: datetime) -> SqlCondition:
+    return "f.mtime_ns / 1e9 >= ?", (day.timestamp(),)
+
+
+def _until(day: datetime) -> SqlCondition:
+    return "f.mtime_ns / 1e9 < ?", (day.timestamp(),)
 
 
 @dataclass(frozen=True)
@@ -51,17 +59,48 @@ class Filters:
     'video'
     """
 
-    folder: str | PathLike[str] | None = None
-    after: datetime | None = None
-    before: datetime | None = None
-    min_duration: float | None = None
-    max_duration: float | None = None
-    has_speech: bool | None = None
-    has_text: bool | None = None
-    expert: str | None = None
-    kind: str | None = None
-    tags: Sequence[str] = ()
-    people: Sequence[str] = ()
+    folder: str | PathLike[str] | None = asked(
+        None, "folder", "Only files under this folder.", where=lambda folder: under_folder(_real_path(folder))
+    )
+    after: datetime | None = asked(
+        None, "day", "Only files last modified on or after this day.", where=_since
+    )
+    before: datetime | None = asked(None, "day", "Only files last modified before this day.", where=_until)
+    min_duration: float | None = asked(
+        None, "number", "Only files at least this many seconds long.",
+        at_least=0, served_at_most=LONGEST, where=about_content("duration >= ?"),
+    )  # fmt: skip
+    max_duration: float | None = asked(
+        None, "number", "Only files at most this many seconds long.",
+        at_least=0, served_at_most=LONGEST, where=about_content("duration <= ?"),
+    )  # fmt: skip
+    has_speech: bool | None = asked(
+        None, "flag", "Only files with, or without, speech.", where=has_words("speech")
+    )
+    has_text: bool | None = asked(
+        None, "flag", "Only files with, or without, on-screen text.", where=has_words("ocr")
+    )
+    expert: str | None = asked(
+        None, "name", "Only files that this expert has features of.",
+        where=lambda expert: (
+            "f.content IN (SELECT content FROM tracks WHERE expert = ? AND state = 'present')", (expert,)
+        ),
+    )  # fmt: skip
+    kind: FileKind | None = asked(
+        None,
+        "choice",
+        "Only files of this kind.",
+        choices=get_args(FileKind),
+        where=about_content("kind = ?"),
+    )
+    tags: Sequence[str] = asked(
+        (), "name", "Only moments with this tag; repeat it for several.",
+        flag="--tag", several=True, moments=TAGGED_MOMENTS,
+    )  # fmt: skip
+    people: Sequence[str] = asked(
+        (), "name", "Only moments in which this person is seen.",
+        flag="--person", several=True, moments=SEEN_MOMENTS,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         for name in ("tags", "people"):
@@ -79,20 +118,18 @@ class Filters:
 
     @property
     def conditions(self) -> FileConditions:
-        """The same for the catalogue, with the folder as it is spelled there."""
-        return FileConditions(
-            None if self.folder is None else _real_path(Path(self.folder)),
-            self.after.timestamp() if self.after else None,
-            self.before.timestamp() if self.before else None,
-            self.min_duration,
-            self.max_duration,
-            self.has_speech,
-            self.has_text,
-            self.expert,
-            self.kind,
-            tuple(compared(tag) for tag in self.tags),
-            tuple(compared(name) for name in self.people),
-        )
+        """The same for the catalogue."""
+        from wordreel.catalogue.annotations import compared
+
+        where: list[SqlCondition] = []
+        moments: list[tuple[str, str]] = []
+        for one in fields(self):
+            about, given = query_field(one), getattr(self, one.name)
+            if about.where is not None and given is not None:
+                where.append(about.where(given))
+            elif about.moments:
+                moments += [(about.moments, compared(value)) for value in given]
+        return FileConditions(tuple(where), tuple(moments))
 
     @property
     def lasting(self) -> bool:
@@ -100,62 +137,27 @@ class Filters:
         return not self.tags and not self.people
 
 
-@dataclass(frozen=True, eq=False)
-class PassingVideos:
-    """The videos of a snapshot that pass some filters, evaluated by the catalogue."""
+class FilterArguments(TypedDict, total=False):
+    """The fields of `Filters` as keyword arguments."""
 
-    snapshot: LibrarySnapshot
-    conditions: FileConditions
-    passed: Bool | None  # by number of the video; None if all pass
-    _records: FileRecords
-
-    @classmethod
-    def of(cls, snapshot: LibrarySnapshot, filters: Filters) -> PassingVideos:
-        conditions = filters.conditions
-        # The snapshot caches the result: a strong reference back would hold its mapped files, deleted ones
-        # too, until the garbage collector runs.
-        weak: LibrarySnapshot = weakref.proxy(snapshot)
-        if conditions.empty:
-            return cls(weak, conditions, None, FileRecords(snapshot.store, conditions))
-        numbers = snapshot.columns.numbers(snapshot.store.passing_contents(conditions))
-        passed = np.zeros(len(snapshot.columns.contents), bool)
-        passed[numbers[numbers >= 0]] = True
-        return cls(weak, conditions, passed, FileRecords(snapshot.store, conditions))
-
-    @cached_property
-    def count(self) -> int:
-        """How many videos pass."""
-        if self.passed is None:
-            return self.snapshot.video_count()
-        return int(self.passed[self.snapshot.video_numbers].sum())
-
-    @cached_property
-    def allowed(self) -> Bool | None:
-        """`[rows]`: which items are of these videos; None if all rows are."""
-        if self.passed is None:
-            return self.snapshot.live if len(self.snapshot.columns.dead) else None
-        try:
-            allowed = np.asarray(self.passed[self.snapshot.columns.video] & self.snapshot.live)
-        except IndexError as error:
-            raise damaged_columns(error) from None
-        for moments in self.snapshot.store.required_moments(self.conditions):
-            inside = np.zeros(len(allowed), bool)
-            videos = video_numbers(self.snapshot, [moment.content for moment in moments])
-            starts, ends = [moment.start for moment in moments], [moment.end for moment in moments]
-            inside[overlapping_rows(self.snapshot, videos, starts, ends, wholes=False)] = True
-            allowed &= inside
-        return allowed
-
-    def records(self, contents: Sequence[str]) -> dict[str, FileRecord]:
-        """The first file of each of these videos that passes; none for videos that were removed since."""
-        return self._records.of(contents)
+    folder: str | PathLike[str] | None
+    after: datetime | None
+    before: datetime | None
+    min_duration: float | None
+    max_duration: float | None
+    has_speech: bool | None
+    has_text: bool | None
+    expert: str | None
+    kind: FileKind | None
+    tags: Sequence[str]
+    people: Sequence[str]
 
 
-def _real_path(folder: Path) -> str:
+def _real_path(folder: str | PathLike[str]) -> str:
     """The one spelling of a folder; of imported items, the dataset they came from."""
     if is_imported(str(folder)):
         return str(folder)
     try:
-        return os.path.realpath(folder.expanduser())
+        return os.path.realpath(Path(folder).expanduser())
     except (ValueError, RuntimeError) as error:  # a zero byte, or somebody's home folder that there is not
         raise QueryError(f"{str(folder)!r:.200} is not a folder: {error}", field="folder") from None

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from datetime import datetime
+from dataclasses import Field, dataclass, field, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
-from wordreel.catalogue.banks import BUILD_A_BANK
 from wordreel.errors import QueryError
-from wordreel.search.filters import Filters
-from wordreel.search.scoring import AUTO, check_norm
+from wordreel.search.filters import FilterArguments, Filters
+from wordreel.search.norm_names import AUTO, SearchNorm
+from wordreel.search.query_fields import METADATA, asked
 
 LONGEST_QUERY = 10_000  # characters
 WORDS = ("phrases", "then_phrases", "without")
@@ -42,22 +41,6 @@ class VideoMoment:
             object.__setattr__(self, "path", Path(self.path).expanduser())
 
 
-class FilterArguments(TypedDict, total=False):
-    """The fields of `Filters` as keyword arguments."""
-
-    folder: str | PathLike[str] | None
-    after: datetime | None
-    before: datetime | None
-    min_duration: float | None
-    max_duration: float | None
-    has_speech: bool | None
-    has_text: bool | None
-    expert: str | None
-    kind: str | None
-    tags: Sequence[str]
-    people: Sequence[str]
-
-
 class QueryArguments(FilterArguments, total=False):
     """The fields of `Query` but its text, and those of its filters, as keyword arguments."""
 
@@ -66,9 +49,10 @@ class QueryArguments(FilterArguments, total=False):
     then_phrases: Sequence[str]
     without: Sequence[str]
     like: VideoMoment | str | PathLike[str] | None
+    second: float | None
     image: str | PathLike[str] | None
     filters: Filters
-    norm: str
+    norm: SearchNorm
     bank: str | None
     beta: float | None
     limit: int
@@ -88,7 +72,9 @@ class Query:
         phrases: Words that must be said or shown in the moment; `"…"` in a text adds one.
         then_phrases: The same for the moment of `then`.
         without: What the moments must not show or say; `-word` and "without a word" in a text add one.
-        like: A video or a moment in one, to find similar ones.
+        like: A file to find look-alikes of, in the library or not; `VideoMoment(content=…)` for a video of
+            the library.
+        second: Search only with the clip of `like` at this second.
         image: A picture file to find look-alikes of.
         filters: Which videos may be returned.
         norm: Query-bank normalisation: "auto" uses a bank that passed its check, "none" ranks by plain
@@ -109,35 +95,62 @@ class Query:
     'somebody opens a door'
     """
 
-    text: str | None = None
-    then: str | None = None
-    phrases: Sequence[str] = ()
-    then_phrases: Sequence[str] = ()
-    without: Sequence[str] = ()
-    like: VideoMoment | str | PathLike[str] | None = None
-    image: str | PathLike[str] | None = None
+    text: str | None = asked(None, "text", "What to look for, in your own words.")
+    then: str | None = asked(None, "text", "What happens later in the same video.")
+    phrases: Sequence[str] = asked(
+        (), "name", "Words that must be said or shown.", flag="--phrase", several=True
+    )
+    then_phrases: Sequence[str] = asked(
+        (), "name", "The same for the moment of --then.", flag="--then-phrase", several=True
+    )
+    without: Sequence[str] = asked(
+        (), "name", "What the moments must not show or say.", flag="--without", several=True
+    )
+    like: VideoMoment | str | PathLike[str] | None = asked(
+        None, "file", "Find what is like this video, sound or picture."
+    )
+    second: float | None = asked(None, "number", "Of `like`, only the clip at this second.", at_least=0)
+    image: str | PathLike[str] | None = asked(None, "file", "Find what looks like this picture.", saved=False)
     filters: Filters = field(default_factory=Filters)
-    norm: str = AUTO
-    bank: str | None = None
-    beta: float | None = None
-    limit: int = 10
-    offset: int = 0
-    moments: bool = False
-    min_confidence: float = 0.0
-    compare: bool = False
+    norm: SearchNorm = asked(
+        AUTO, "name", "Query-bank normalisation: auto, none, dis, is, csls, nnn, cent, gc or sinkhorn."
+    )
+    bank: str | None = asked(None, "name", "The query bank; by default the checked one.")
+    beta: float | None = asked(
+        None, "number", "β of the inverted softmax; by default from the bank's check, or without labels.",
+        at_least=0, served_at_most=1e4,
+    )  # fmt: skip
+    limit: int = asked(
+        10, "count", "How many results to return.",
+        flag="--limit,-n", at_least=1, served_at_most=200, saved=False,
+    )  # fmt: skip
+    offset: int = asked(
+        0, "count", "How many of the best to skip.", at_least=0, served_at_most=10_000, saved=False
+    )
+    moments: bool = asked(False, "flag", "List every matching moment, not the best one of each video.")
+    min_confidence: float = asked(
+        0.0, "number", "Leave out less confident hits; needs a query bank.", at_least=0, at_most=1
+    )
+    compare: bool = asked(
+        False, "flag", "Return the plain and the normalised ranking side by side.", saved=False
+    )
 
     def __post_init__(self) -> None:
+        from wordreel.search.scoring import check_norm
+
         self._check_question()
         for name in ("text", "then"):
             if (words := getattr(self, name)) is not None:
                 object.__setattr__(self, name, check_text(words, name))
         for name in WORDS:
-            given = getattr(self, name)
+            given = getattr(self, name) or ()
             object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
         if self.like is not None and not isinstance(self.like, VideoMoment):
-            object.__setattr__(self, "like", VideoMoment(self.like))
+            object.__setattr__(self, "like", VideoMoment(self.like, self.second))
         check_norm(self.norm)
         check_limit(self.limit)
+        if self.beta is not None and not self.beta > 0:
+            raise QueryError(f"β is more than 0, not {self.beta:g}", field="beta")
         if self.offset < 0:
             raise QueryError(f"cannot skip {self.offset} results", field="offset")
         if not 0 <= self.min_confidence <= 1:
@@ -151,6 +164,8 @@ class Query:
             raise QueryError("ask with exactly one of text, image and like", field="text")
         if self.text is None and any(getattr(self, name) for name in WORDS):
             raise QueryError("words that must or must not be there need a text", field="text")
+        if self.second is not None and self.like is None:
+            raise QueryError("`second` is of `like`: name a video", field="second")
         if self.then is not None and self.text is None:
             raise QueryError("`then` needs `text`: say what comes first", field="then")
         if self.then is not None and self.moments:
@@ -211,4 +226,13 @@ def check_limit(limit: int, what: str = "results") -> None:
 
 
 def needs_confidence() -> QueryError:
+    from wordreel.catalogue.banks import BUILD_A_BANK
+
     return QueryError("a minimum confidence needs a query bank of at least 100 queries", BUILD_A_BANK)
+
+
+def question_fields() -> list[Field[Any]]:
+    """The fields of `Query` and of its filters, flat, in the order of the help."""
+    ranked = [one for one in fields(Query) if METADATA in one.metadata]
+    asks = [one.name for one in ranked].index("norm")
+    return [*ranked[:asks], *fields(Filters), *ranked[asks:]]

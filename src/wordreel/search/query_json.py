@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import Field
 from datetime import datetime
 from os import fspath
 from typing import Any
 
 from wordreel.errors import QueryError
-from wordreel.search.filters import Filters
-from wordreel.search.query import Query, VideoMoment
+from wordreel.search.query import Query, VideoMoment, question_fields
+from wordreel.search.query_fields import query_field
 
-TEXTS = {"text", "then", "norm", "bank", "folder", "expert", "kind"}
-NUMBERS = {"beta", "min_confidence", "min_duration", "max_duration"}
-FLAGS = {"moments", "has_speech", "has_text"}
-DATES = {"after", "before"}
-LISTS = {"tags", "people", "phrases", "then_phrases", "without"}
-LIKE = "like"
-NOT_SAVED = ("filters", "image", "compare", "limit", "offset")
 LONGEST_LIST = 20
 
 
@@ -32,9 +25,8 @@ def query_to_json(query: Query) -> dict[str, Any]:
     if query.image is not None or query.compare:
         raise QueryError("a search by a picture file or a comparison cannot be saved", field="image")
     values: dict[str, Any] = {}
-    pairs = [(one, query) for one in fields(Query) if one.name not in NOT_SAVED]
-    for one, holder in [*pairs, *((one, query.filters) for one in fields(Filters))]:
-        value = getattr(holder, one.name)
+    for one in saved_fields():
+        value = getattr(query.filters if hasattr(query.filters, one.name) else query, one.name)
         if value in (one.default, ()):
             continue
         if isinstance(value, VideoMoment):
@@ -48,6 +40,11 @@ def query_to_json(query: Query) -> dict[str, Any]:
     return values
 
 
+def saved_fields() -> list[Field[Any]]:
+    """The fields that a saved search stores; `second` is a part of `like`."""
+    return [one for one in question_fields() if query_field(one).saved and one.name != "second"]
+
+
 def query_from_json(values: Mapping[str, Any]) -> Query:
     """A query from its JSON values.
 
@@ -58,20 +55,51 @@ def query_from_json(values: Mapping[str, Any]) -> Query:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name in TEXTS and isinstance(value, str):
-        return value
-    if name in NUMBERS and _is_number(value):
-        return float(value)
-    if name in FLAGS and isinstance(value, bool):
-        return value
-    if name in LISTS and isinstance(value, list) and len(value) <= LONGEST_LIST:
-        return tuple(str(one) for one in value)
-    if name in DATES and isinstance(value, str):
-        with suppress(ValueError):
-            return datetime.fromisoformat(value)
-    if name == LIKE and isinstance(value, dict) and _is_moment(value):
-        return VideoMoment(**value)
+    one = next((one for one in saved_fields() if one.name == name), None)
+    if one is not None:
+        about = query_field(one)
+        if about.several and isinstance(value, list) and len(value) <= LONGEST_LIST:
+            return tuple(str(each) for each in value)
+        if not about.several and (name != "like" or (isinstance(value, dict) and _is_moment(value))):
+            read: Callable[[Any], Any] = READERS.get(about.kind, _text)
+            with suppress(TypeError, ValueError):
+                return read(value)
     raise QueryError(f"a query has no {name!r} such as {value!r:.60}", field=name)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _number(value: Any) -> float:
+    if not _is_number(value):
+        raise TypeError
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _moment(value: dict[str, Any]) -> VideoMoment:
+    return VideoMoment(**value)
+
+
+def _day(value: Any) -> datetime:
+    return datetime.fromisoformat(value)
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "number": _number,
+    "flag": _flag,
+    "day": _day,
+    "file": _moment,
+}
+"""How a value of each kind is read; any other is text."""
 
 
 def _is_number(value: Any) -> bool:

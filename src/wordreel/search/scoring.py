@@ -7,11 +7,8 @@ from typing import Protocol
 
 from wordreel.errors import BankError, NextStep
 from wordreel.index.base import Correction
+from wordreel.search.norm_names import AUTO, SEARCHABLE
 from wordreel.types import Float32, Float64, Int64
-
-AUTO = "auto"
-SEARCHABLE = ("none", "gc", "csls", "is", "dis", "cent", "nnn", "sinkhorn")
-"""The methods that need neither other test queries nor a bank of videos, and can score a few candidates."""
 
 
 class Rescorer(Protocol):

@@ -22,9 +22,10 @@ from wordreel.models.base import Evidence, Model
 from wordreel.progress import ProgressCallback
 from wordreel.search.hits import Hit, MatchTimeline, Results
 from wordreel.search.lexical import LexicalMatches, lexical_matches
+from wordreel.search.norm_names import AUTO
 from wordreel.search.query import Query, VideoMoment
 from wordreel.search.required import with_required
-from wordreel.search.scoring import AUTO, PLAIN, FittedNorm, Scoring
+from wordreel.search.scoring import PLAIN, FittedNorm, Scoring
 from wordreel.search.segments import Scores
 from wordreel.search.snapshot import LibrarySnapshot
 from wordreel.search.text_search import search_text

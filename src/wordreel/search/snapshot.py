@@ -20,8 +20,9 @@ from wordreel.index.cached import BuiltIndex, IndexCache
 from wordreel.index.choose import builder_for
 from wordreel.index.exact import ExactIndex
 from wordreel.models.base import Model
-from wordreel.search.filters import Filters, PassingVideos
+from wordreel.search.filters import Filters
 from wordreel.search.lexical import TermMatches
+from wordreel.search.passing_videos import PassingVideos
 from wordreel.search.sample import VideoSample, draw_sample
 from wordreel.search.segments import Scores, segment_argmax, segment_max
 from wordreel.types import Bool, Int64

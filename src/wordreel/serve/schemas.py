@@ -6,12 +6,10 @@ import math
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from wordreel.search.query import LONGEST_QUERY
 
-MAX_HITS = 200
-MAX_OFFSET = 10_000
 CONTENT = r"^[0-9A-Za-z_-]{1,128}$"  # the hash of a file's bytes, or what names an imported item
 
 
@@ -29,10 +27,6 @@ def _not_blank(value: str) -> str:
     return value
 
 
-def _unset(value: Any) -> Any:
-    return None if value == "" else value
-
-
 Timestamp = Annotated[datetime, AfterValidator(_moment)]
 Text = Annotated[
     str, Field(max_length=LONGEST_QUERY, examples=["a dog runs on the beach"]), AfterValidator(_not_blank)
@@ -42,7 +36,6 @@ Folder = Annotated[
 ]
 Content = Annotated[str, Field(pattern=CONTENT, description="the hash of a file's bytes")]
 Seconds = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
-Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Beta = Annotated[float, Field(gt=0, le=1e4, allow_inf_nan=False, description="β of the inverted softmax")]
 NormName = Annotated[str, Field(max_length=40, description="auto, none, or a method; see /api/status")]
 ShortText = Annotated[str, Field(min_length=1, max_length=100)]
@@ -53,90 +46,6 @@ class RequestModel(BaseModel):
     """Names that are not known are refused: a misspelt filter must not be passed over."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-class LikeRequest(RequestModel):
-    """A video of the library, or a moment in it, as the query."""
-
-    content: Content
-    start: Seconds | None = None
-    end: Seconds | None = None
-
-
-class FilterFields(RequestModel):
-    """Which videos may be found."""
-
-    folder: Annotated[Folder | None, BeforeValidator(_unset)] = Field(None, description="only files under it")
-    after: Timestamp | None = Field(None, description="last changed at or after")
-    before: Timestamp | None = Field(None, description="last changed before")
-    min_duration: Seconds | None = None
-    max_duration: Seconds | None = None
-    has_speech: bool | None = None
-    has_text: bool | None = Field(None, description="text was seen on the screen")
-    kind: Annotated[Literal["video", "audio", "image"] | None, BeforeValidator(_unset)] = None
-    expert: str | None = Field(None, max_length=100, description="this expert has features for the video")
-    tags: list[ShortText] = Field([], max_length=20, description="only moments with each of these tags")
-    people: list[ShortText] = Field([], max_length=20, description="only moments that show each of them")
-
-
-class RankFields(RequestModel):
-    """How to rank."""
-
-    norm: NormName = "auto"
-    bank: BankName | None = None
-    beta: Beta | None = None
-
-
-class SearchRequest(FilterFields, RankFields):
-    """Words, a picture or a video as the question; exactly one of `text`, `image` and `like`."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"text": "a man lifts a car", "limit": 5, "min_duration": 10},
-                {"text": "somebody opens a door", "then": "a cat runs out"},
-            ]
-        },
-    )
-
-    text: Text | None = None
-    then: Text | None = Field(None, description="what is seen later in the same video")
-    image: Content | None = Field(None, description="the id of an upload")
-    like: LikeRequest | None = None
-    limit: int = Field(24, ge=1, le=MAX_HITS)
-    offset: int = Field(0, ge=0, le=MAX_OFFSET)
-    moments: bool = Field(False, description="every matching moment, not the best one of each video")
-    min_confidence: Probability = 0.0
-
-
-class SearchParameters(FilterFields, RankFields):
-    """The same as query parameters."""
-
-    text: Annotated[Text | None, BeforeValidator(_unset)] = None
-    then: Annotated[Text | None, BeforeValidator(_unset)] = None
-    image: Content | None = None
-    like: Content | None = None
-    like_start: Seconds | None = None
-    like_end: Seconds | None = None
-    limit: int = Field(24, ge=1, le=MAX_HITS)
-    offset: int = Field(0, ge=0, le=MAX_OFFSET)
-    moments: bool = False
-    min_confidence: Probability = 0.0
-
-    def request(self) -> SearchRequest:
-        """As a body would have said it."""
-        flat = {name: value for name, value in self if name not in ("like", "like_start", "like_end")}
-        like = LikeRequest(content=self.like, start=self.like_start, end=self.like_end) if self.like else None
-        return SearchRequest.model_construct(**flat, like=like)
-
-
-class LikeParameters(FilterFields):
-    """Which moment of a video to find others like, and which others."""
-
-    start: Seconds | None = None
-    end: Seconds | None = None
-    limit: int = Field(12, ge=1, le=MAX_HITS)
 
 
 class ReasonModel(BaseModel):
@@ -195,15 +104,7 @@ class SearchResponse(BaseModel):
     took: TimingModel
     total_estimate: int = Field(description="videos that pass the filters")
     hits: list[HitModel]
-
-
-class CompareResponse(BaseModel):
-    plain: list[HitModel]
-    normalised: list[HitModel]
-    norm: str
-    note: str
-    notices: list[str]
-    took: TimingModel
+    plain: list[HitModel] | None = Field(None, description="with `compare`, the hits of plain ranking")
 
 
 class NextStepModel(BaseModel):

@@ -10,12 +10,10 @@ from wordreel.banks.sources import LONGEST
 from wordreel.serve.schemas import (
     BankName,
     Beta,
-    HitModel,
     JobModel,
     NormName,
     ReasonModel,
     RequestModel,
-    TimingModel,
 )
 
 Sentence = Annotated[str, Field(min_length=1, max_length=LONGEST)]
@@ -161,11 +159,6 @@ class MatchResponse(BaseModel):
     moments: list[MomentScore] = Field(description="best first")
     norm: str
     calibrated: bool = Field(description="scores are confidences; false without a query bank")
-
-
-class LikeResponse(BaseModel):
-    hits: list[HitModel]
-    took: TimingModel
 
 
 class CaptionsRequest(RequestModel):

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic_core import to_json
 
-from wordreel.search.filters import Filters
 from wordreel.search.hits import Hit, Results
-from wordreel.search.query import Query, VideoMoment
+from wordreel.search.query import Query
 from wordreel.search.query_terms import resolve_terms
 from wordreel.serve import schemas
 from wordreel.serve.bounded_executor import BoundedExecutor
 from wordreel.serve.hit_json import JsonObject, hit_objects
 from wordreel.serve.problems import Problem
+from wordreel.serve.query_model import SearchRequest, query_of
 from wordreel.serve.service import Service
 
 
@@ -36,43 +36,14 @@ class RequestTimer:
         return schemas.TimingModel(queue_ms=round(self._queue * 1e3, 3), total_ms=round(total * 1e3, 3))
 
 
-def filters_of(request: schemas.FilterFields) -> Filters:
-    return Filters(**{one.name: getattr(request, one.name) for one in fields(Filters)})
-
-
-def query_of(request: schemas.SearchRequest) -> Query:
-    """The request as a query; its image is still the id of an upload."""
-    like = request.like
-    return Query(
-        text=request.text,
-        then=request.then,
-        like=None if like is None else moment_of(like.content, like.start, like.end),
-        image=request.image,
-        filters=filters_of(request),
-        norm=request.norm,
-        bank=request.bank,
-        beta=request.beta,
-        limit=request.limit,
-        offset=request.offset,
-        moments=request.moments,
-        min_confidence=request.min_confidence,
-    )
-
-
-def moment_of(content: str, start: float | None = None, end: float | None = None) -> VideoMoment:
-    """A video of the library, or its clip in the middle of a moment."""
-    middle = (start + end) / 2 if start is not None and end is not None and end > start else start
-    return VideoMoment(content=content, second=middle)
-
-
 def check_stored(service: Service, content: str) -> None:
     if not service.store.clips(content):
         raise Problem(404, "not_found", "there is no such file in the library (any more)")
 
 
-def pool_of(service: Service, query: Query) -> BoundedExecutor:
+def pool_of(service: Service, image: str | None) -> BoundedExecutor:
     """A picture is decoded and analysed first: that belongs to the slow work."""
-    return service.analysis_pool if query.image is not None else service.search_pool
+    return service.search_pool if image is None else service.analysis_pool
 
 
 def find(service: Service, query: Query, client: str) -> Results[Hit]:
@@ -87,7 +58,7 @@ def find(service: Service, query: Query, client: str) -> Results[Hit]:
     return service.library.search(query)
 
 
-def search(service: Service, request: schemas.SearchRequest, client: str, timer: RequestTimer) -> bytes:
+def search(service: Service, request: SearchRequest, client: str, timer: RequestTimer) -> bytes:
     """The answer to a search as JSON, with the fields of `schemas.SearchResponse`."""
     timer.leave_queue()
     results = find(service, query_of(request), client)
@@ -98,21 +69,7 @@ def search(service: Service, request: schemas.SearchRequest, client: str, timer:
         "notices": results.notices,
         "total_estimate": results.total,
         "hits": hits_json(service, results.hits, results),
-        "took": timer.finish(service).model_dump(),
-    }
-    return to_json(response, inf_nan_mode="null")
-
-
-def compare(service: Service, request: schemas.SearchRequest, client: str, timer: RequestTimer) -> bytes:
-    """The answer to a comparison as JSON, with the fields of `schemas.CompareResponse`."""
-    timer.leave_queue()
-    results = find(service, replace(query_of(request), compare=True), client)
-    response = {
-        "plain": hits_json(service, results.plain or (), results),
-        "normalised": hits_json(service, results.hits, results),
-        "norm": results.norm,
-        "note": results.note.for_page() if results.note else "",
-        "notices": results.notices,
+        "plain": None if results.plain is None else hits_json(service, results.plain, results),
         "took": timer.finish(service).model_dump(),
     }
     return to_json(response, inf_nan_mode="null")

@@ -49,9 +49,10 @@ def requests(content: str) -> list[bytes]:
     """One good request for every route, and some that are odd and good."""
     paths = [
         "/", "/healthz", "/metrics", "/api/status", "/api/openapi.json", "/api/search?text=red&limit=2",
-        "/api/search?text=red&then=blue", f"/api/search?like={content}&t=1", "/api/compare?text=red",
+        "/api/search?text=red&then=blue", f"/api/search?like={content}&second=1",
+        "/api/search?text=red&compare=true",
         "/api/videos?limit=2&q=sea", f"/api/videos/{content}", f"/api/videos/{content}/match?text=red",
-        f"/api/videos/{content}/like?limit=1", f"/api/videos/{content}/captions", "/api/failures",
+        f"/api/videos/{content}/captions", "/api/failures",
         "/api/jobs", "/api/jobs/1", "/api/banks", "/api/settings", "/api/hubness?norm=none", "/api/models",
         f"/api/thumb/{content}?t=1", f"/api/preview/{content}?start=0&end=1", f"/media/{content}",
     ]  # fmt: skip

@@ -9,8 +9,8 @@ import typer
 
 from wordreel.cli.console.common import JsonOption, LibraryOption, count_of, print_json, printable
 from wordreel.cli.console.json_files import read_json_list
-from wordreel.cli.console.option_groups import expand_options
-from wordreel.cli.find.filters import ANY_FILE, FilterOptions
+from wordreel.cli.find.query_options import query_options
+from wordreel.search.query import QueryArguments
 
 if TYPE_CHECKING:
     from wordreel.search.saved import SavedSearch
@@ -26,19 +26,12 @@ NameArgument = Annotated[str, typer.Argument(help="The name of a saved search.")
 
 
 @app.command("add")
-@expand_options
+@query_options(leave_out=("like", "second", "image", "limit", "offset", "compare"))
 def add(
     name: NameArgument,
     words: Annotated[str, typer.Argument(help="What to look for; tag: and person: are understood.")],
     library: LibraryOption,
-    then: Annotated[str | None, typer.Option(help="What happens later in the same video.")] = None,
-    filters: FilterOptions = ANY_FILE,
-    moments: Annotated[
-        bool, typer.Option("--moments", help="Every moment, not the best of a video.")
-    ] = False,
-    min_confidence: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Leave out less confident hits; needs a query bank.")
-    ] = 0.0,
+    query: QueryArguments,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a saved search of that name.")
     ] = False,
@@ -50,9 +43,8 @@ def add(
     from wordreel.library import Library
     from wordreel.search.query import Query
 
-    query = Query.build(words, then=then, moments=moments, min_confidence=min_confidence, **filters.chosen())
     with Library(library, create=False) as opened:
-        saved = opened.saved.save(name, query, replace=overwrite)
+        saved = opened.saved.save(name, Query.build(words, **query), replace=overwrite)
     typer.echo(_line(saved))
 
 
@@ -94,7 +86,7 @@ def run(
     with Library(library, create=False) as opened:
         query = replace(opened.saved.get(name).query, limit=limit)
         results = opened.search(query)
-        nothing = "" if results else why_nothing(opened, query.filters, query.min_confidence)
+        nothing = "" if results else why_nothing(opened, query)
     if as_json:
         print_json(as_plain(results))
     elif not results:

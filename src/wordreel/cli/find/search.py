@@ -19,54 +19,31 @@ from wordreel.cli.console.common import (
     IndexOption,
     JsonOption,
     LibraryOption,
-    beta_number,
     counter,
     print_json,
     printable,
 )
-from wordreel.cli.console.option_groups import expand_options
-from wordreel.cli.find.filters import ANY_FILE, FilterOptions
 from wordreel.cli.find.hit_lines import print_comparison, print_hits
+from wordreel.cli.find.query_options import query_options
 from wordreel.errors import NextStep, QueryError, WordreelError
+from wordreel.search.filters import Filters
+from wordreel.search.query import Query, QueryArguments
 
 if TYPE_CHECKING:
     from wordreel.library import Library
-    from wordreel.search.filters import Filters
     from wordreel.search.hits import Hit, Results
 
 
-@expand_options
+@query_options()
 def search(
     library: LibraryOption,
+    query: QueryArguments,
     words: Annotated[
         list[str] | None,
         typer.Argument(
             help="What to look for, in your own words; a prompt asks if there are none.", show_default=False
         ),
     ] = None,
-    then: Annotated[str | None, typer.Option(help="What happens later in the same video.")] = None,
-    image: Annotated[Path | None, typer.Option(help="Find what looks like this picture.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many videos to show.")] = 10,
-    offset: Annotated[int, typer.Option(min=0, help="How many of the best to skip.")] = 0,
-    filters: FilterOptions = ANY_FILE,
-    moments: Annotated[
-        bool, typer.Option("--moments", help="List every matching moment, not the best one of each video.")
-    ] = False,
-    norm: Annotated[
-        str,
-        typer.Option(help="Query-bank normalisation: auto, none, dis, is, csls, nnn, cent, gc or sinkhorn."),
-    ] = "auto",
-    bank: Annotated[str | None, typer.Option(help="The query bank.", show_default="the checked one")] = None,
-    beta: Annotated[
-        str,
-        typer.Option(help="β of the inverted softmax, or auto: from the bank's check, or without labels."),
-    ] = "auto",
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Show the plain and the normalised ranking side by side.")
-    ] = False,
-    min_confidence: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Leave out less confident hits; needs a query bank.")
-    ] = 0.0,
     every: Annotated[
         bool, typer.Option("--all", help="A line for every hit: long shots, and moments of one video, too.")
     ] = False,
@@ -87,9 +64,11 @@ def search(
 
     Examples:
 
-      wordreel search "somebody plays the guitar" --in ~/Videos/2024 --limit 3
+      wordreel search "somebody plays the guitar" --folder ~/Videos/2024 --limit 3
 
       wordreel search "somebody opens a door" --then "a cat runs out"
+
+      wordreel search --like ~/Videos/party.mp4 --second 95
 
       wordreel search "a red car" --compare
 
@@ -103,43 +82,29 @@ def search(
         from wordreel.library import Library
 
     text = " ".join(words) if words else None
-    if text is None and image is None:
+    if text is None and query["image"] is None and query["like"] is None:
         if as_json or form is not None or not _at_a_terminal():
-            raise QueryError('say what to look for: `wordreel search "a dog on a beach"`, or --image FILE')
+            raise QueryError(
+                'say what to look for: `wordreel search "a dog on a beach"`, or --like FILE or --image FILE'
+            )
         with Library(library, create=False, index=index) as opened:
-            chosen = dict(filters.chosen(), moments=moments, norm=norm, bank=bank, limit=limit)
-            _prompt(opened, every, preview, chosen)
+            _prompt(opened, every, preview, query)
         return
-    from wordreel.search.query import Query
-
-    query = Query.build(
-        text,
-        then=then,
-        image=image,
-        limit=limit,
-        offset=offset,
-        moments=moments,
-        norm=norm,
-        bank=bank,
-        beta=beta_number(beta),
-        compare=compare,
-        min_confidence=min_confidence,
-        **filters.chosen(),
-    )
+    asked = Query.build(text, **query)
     if preview:
         _check_preview()
     with paused_collector(), Library(library, create=False, index=index) as opened:
-        results = opened.search(query, on_progress=counter("queries of the bank embedded"))
-        nothing = "" if results else why_nothing(opened, query.filters, min_confidence)
+        results = opened.search(asked, on_progress=counter("queries of the bank embedded"))
+        nothing = "" if results else why_nothing(opened, asked)
         listed = None if form is None else opened.export_hits(results, form)
-    if results.note and (bank is not None or compare):
+    if results.note and (asked.bank is not None or asked.compare):
         typer.echo(str(results.note), err=True)
     _print_notices(results)
     if listed is not None:
         typer.echo(listed, nl=False)
     elif as_json:
         print_json(as_plain(results))
-    elif compare and (results or results.plain):
+    elif asked.compare and (results or results.plain):
         print_comparison(results)
     elif not results:
         typer.echo(nothing)
@@ -164,10 +129,9 @@ def _at_a_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _prompt(library: Library, every: bool, preview: bool, chosen: dict[str, Any]) -> None:
+def _prompt(library: Library, every: bool, preview: bool, chosen: QueryArguments) -> None:
     """Answer one query after another."""
     from wordreel.cli.find.prompt import ask
-    from wordreel.search.query import Query
 
     last: list[Hit] = []
 
@@ -178,7 +142,7 @@ def _prompt(library: Library, every: bool, preview: bool, chosen: dict[str, Any]
         if results:
             print_hits(results, every, _preview_of if preview else None)
         else:
-            typer.echo(why_nothing(library, Query.build(words, **chosen).filters, 0.0))
+            typer.echo(why_nothing(library, Query.build(words, **chosen)))
 
     def play(rank: int) -> None:
         found = next((hit for hit in last if hit.rank == rank), None)
@@ -220,10 +184,9 @@ def as_plain(results: Results[Hit]) -> Any:
     return {"norm": results.norm, "plain": [asdict(hit) for hit in results.plain], "normalised": hits}
 
 
-def why_nothing(library: Library, filters: Filters, min_confidence: float) -> str:
+def why_nothing(library: Library, query: Query) -> str:
     """Say why there are no hits, and what to do."""
-    from wordreel.search.filters import Filters
-
+    filters = query.filters
     if not library.store.files():
         return "Nothing to show: the library is empty. Add videos: `wordreel add FOLDER`."
     if filters.expert is not None and filters.expert not in (known := library.store.expert_names()):
@@ -232,8 +195,10 @@ def why_nothing(library: Library, filters: Filters, min_confidence: float) -> st
     inside = Filters(folder=filters.folder).conditions
     if filters.folder is not None and not library.store.passing_contents(inside):
         return f"Nothing to show: no file of the library is in {printable(str(filters.folder))}."
-    if min_confidence > 0:
-        return f"Nothing to show: no hit is {min_confidence:.0%} sure; lower --min-confidence."
+    if query.min_confidence > 0:
+        return f"Nothing to show: no hit is {query.min_confidence:.0%} sure; lower --min-confidence."
+    if query.video is not None and filters == Filters():
+        return "Nothing to show: no other video of the library can be compared with it."
     return "Nothing to show: no file in the library passes these filters."
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from wordreel.cli.console.common import JsonOption, LibraryOption, beta_number, clock, percent, print_json
+from wordreel.search.norm_names import SearchNorm
 
 WIDTH = 60  # characters of the strip
 BARS = " ▁▂▃▄▅▆▇█"
@@ -19,7 +20,7 @@ def where(
     video: Annotated[Path, typer.Argument(help="A file of the library.")],
     words: Annotated[str, typer.Argument(help="What to look for, in your own words.")],
     library: LibraryOption,
-    norm: Annotated[str, typer.Option(help="Query-bank normalisation, as in search.")] = "auto",
+    norm: Annotated[SearchNorm, typer.Option(help="Query-bank normalisation, as in search.")] = "auto",
     bank: Annotated[str | None, typer.Option(help="The query bank.", show_default="the checked one")] = None,
     beta: Annotated[str, typer.Option(help="β of the inverted softmax, or auto.")] = "auto",
     as_json: JsonOption = False,

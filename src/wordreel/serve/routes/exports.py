@@ -21,8 +21,9 @@ from wordreel.search.hit_lists.formats import FORMATS
 from wordreel.serve import search_handlers
 from wordreel.serve.display import display_name, safe_name
 from wordreel.serve.problems import Problem
+from wordreel.serve.query_model import SearchRequest, query_of
 from wordreel.serve.routes import ContentPath, Served, client_of, errors
-from wordreel.serve.schemas import RequestModel, SearchParameters, Seconds
+from wordreel.serve.schemas import RequestModel, Seconds
 from wordreel.serve.service import Service
 
 router = APIRouter(tags=["exports"])
@@ -34,7 +35,7 @@ BLOCK = 1 << 18
 LOOK_EVERY = 0.5  # seconds between two looks at whether the client still waits
 
 
-class ExportParameters(SearchParameters):
+class ExportParameters(SearchRequest):
     """A search, and the format of its list."""
 
     format: Literal["csv", "edl", "otio", "m3u"] = Field(description="a table, an edit list or a playlist")
@@ -63,7 +64,7 @@ async def export(
     parameters: Annotated[ExportParameters, Query()], service: Served, request: Request
 ) -> Response:
     """The hits of a search as a list for a spreadsheet, an editor or a player. Paths are the server's."""
-    query, client = search_handlers.query_of(parameters.request()), client_of(request)
+    query, client = query_of(parameters), client_of(request)
 
     def work() -> bytes:
         hits = search_handlers.find(service, query, client)
@@ -71,7 +72,7 @@ async def export(
 
     form = FORMATS[parameters.format]
     headers = {"content-disposition": attachment(f"hits{form.ending}")}
-    pool = search_handlers.pool_of(service, query)
+    pool = search_handlers.pool_of(service, parameters.image)
     return Response(await pool(work), media_type=form.media_type, headers=headers)
 
 

@@ -12,10 +12,9 @@ from wordreel.errors import LibraryError
 from wordreel.search.query_json import query_to_json
 from wordreel.search.saved import SavedSearch
 from wordreel.serve.problems import Problem
+from wordreel.serve.query_model import SearchRequest, query_of
 from wordreel.serve.routes import Served, errors
-from wordreel.serve.schemas import SearchRequest
 from wordreel.serve.schemas_library import OkResponse
-from wordreel.serve.search_handlers import query_of
 
 router = APIRouter(tags=["saved"])
 
@@ -62,5 +61,5 @@ async def remove(name: Name, service: Served) -> OkResponse:
 def _model(one: SavedSearch) -> SavedModel:
     values = query_to_json(one.query)
     if (like := values.get("like")) is not None:
-        values["like"] = {"content": like["content"], "start": like["second"]}
+        values["like"], values["second"] = like["content"], like["second"]
     return SavedModel(name=one.name, query=values, made_at=one.made_at)

@@ -16,6 +16,7 @@ from wordreel.ingest.scan import resolves_within
 from wordreel.search import query as queries
 from wordreel.search.caption import rank_captions as rank
 from wordreel.search.describe import describe
+from wordreel.search.norm_names import SearchNorm
 from wordreel.search.query_terms import resolve_terms
 from wordreel.serve.display import display_name, display_path, media_url, preview_url, thumb_url
 from wordreel.serve.hit_json import reason_objects
@@ -23,12 +24,11 @@ from wordreel.serve.live import LiveState
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import ContentPath, Served, errors
 from wordreel.serve.routes.jobs import job_model
-from wordreel.serve.schemas import BankName, Beta, Folder, JobResponse, LikeParameters, NormName, Text
+from wordreel.serve.schemas import BankName, Beta, Folder, JobResponse, Text
 from wordreel.serve.schemas_library import (
     CaptionsRequest,
     FailureModel,
     FileState,
-    LikeResponse,
     MatchResponse,
     MomentScore,
     RankedCaptions,
@@ -38,7 +38,7 @@ from wordreel.serve.schemas_library import (
     VideosResponse,
     VideoSummary,
 )
-from wordreel.serve.search_handlers import RequestTimer, check_stored, filters_of, hits_json, moment_of
+from wordreel.serve.search_handlers import check_stored
 from wordreel.serve.service import Service
 
 router = APIRouter(tags=["videos"])
@@ -67,7 +67,7 @@ async def match(
     content: ContentPath,
     service: Served,
     text: Annotated[Text, Query()],
-    norm: Annotated[NormName, Query()] = "auto",
+    norm: Annotated[SearchNorm, Query()] = "auto",
     bank: Annotated[BankName | None, Query()] = None,
     beta: Annotated[Beta | None, Query()] = None,
 ) -> MatchResponse:
@@ -90,25 +90,6 @@ async def match(
     return await service.search_pool(work)
 
 
-@router.get("/api/videos/{content}/like", response_model=LikeResponse, responses=errors(404))
-async def like(
-    content: ContentPath, service: Served, parameters: Annotated[LikeParameters, Query()]
-) -> LikeResponse:
-    """Videos like this one, or like one moment in it."""
-    timer = RequestTimer()
-
-    def work() -> LikeResponse:
-        timer.leave_queue()
-        check_stored(service, content)
-        moment = moment_of(content, parameters.start, parameters.end)
-        query = queries.Query(like=moment, limit=parameters.limit, filters=filters_of(parameters))
-        results = service.library.search(query)
-        hits = hits_json(service, results.hits, results)
-        return LikeResponse.model_validate({"hits": hits, "took": timer.finish(service)})
-
-    return await service.search_pool(work)
-
-
 @router.get("/api/videos/{content}/captions", response_model=StoredCaptions, responses=errors(404))
 async def captions(content: ContentPath, service: Served) -> StoredCaptions:
     """What people wrote about this video, where it was imported with captions."""
@@ -127,7 +108,7 @@ async def rank_captions(content: ContentPath, body: CaptionsRequest, service: Se
     def work() -> RankedCaptions:
         searcher = service.live.now.searcher
         check_stored(service, content)
-        video = searcher.encode_video(moment_of(content))
+        video = searcher.encode_video(queries.VideoMoment(content=content))
         ranked = rank(searcher, video, body.captions, body.limit, body.norm, body.beta)
         captions = [{**vars(one), "why": reason_objects(one.why)} for one in ranked]
         return RankedCaptions.model_validate({"captions": captions})

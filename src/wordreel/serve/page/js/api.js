@@ -58,7 +58,6 @@ const at = (content) => `/api/videos/${encodeURIComponent(content)}`;
 export const api = {
   status: (options) => send("GET", "/api/status", options),
   search: (body, signal) => send("POST", "/api/search", { body, signal }),
-  compare: (query, signal) => send("GET", "/api/compare", { query, signal }),
   videos: (query, signal) => send("GET", "/api/videos", { query, signal }),
   video: (content, signal) => send("GET", at(content), { signal }),
   match: (content, query, signal) => send("GET", `${at(content)}/match`, { query, signal }),

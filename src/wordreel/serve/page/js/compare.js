@@ -6,19 +6,19 @@ import { opened, still } from "./card.js";
 import { href } from "./router.js";
 import { ranking } from "./why.js";
 
-/** Two lists; `answer` is the response of /api/compare. */
+/** Two lists; `answer` is the response to a search with `compare`. */
 export function compare(answer, route) {
   const plain = places(answer.plain);
-  const normalised = places(answer.normalised);
-  const moved = answer.normalised.filter((hit, at) => plain.get(hit.content) !== at).length;
+  const normalised = places(answer.hits);
+  const moved = answer.hits.filter((hit, at) => plain.get(hit.content) !== at).length;
   const unused = !answer.norm || answer.norm === "none";
   return h("section", { class: "compare" },
     h("p", { class: "small" }, unused
       ? "Both sides are ranked by similarity alone. Choose another ranking under Filters to compare it."
-      : [`${moved} of ${answer.normalised.length} places differ. Neither side is proven right. `, h("a", { href: "/?view=ranking", "data-route": true }, "What is this?")]),
+      : [`${moved} of ${answer.hits.length} places differ. Neither side is proven right. `, h("a", { href: "/?view=ranking", "data-route": true }, "What is this?")]),
     h("div", { class: "sides" },
       side("Similarity alone", "", answer.plain, (hit, at) => whereTo(at, normalised.get(hit.content)), route),
-      side("Frequent files held back", unused ? "" : ranking(answer.norm), answer.normalised, (hit, at) => moves(at, plain.get(hit.content)), route)));
+      side("Frequent files held back", unused ? "" : ranking(answer.norm), answer.hits, (hit, at) => moves(at, plain.get(hit.content)), route)));
 }
 
 const places = (hits) => new Map(hits.map((hit, at) => [hit.content, at]));

@@ -12,8 +12,9 @@ const LENGTH = 6; // seconds of a clip whose end is not known
 
 /** Links that save the results of a route as a list. */
 export function exportMenu(route) {
-  const { q: text, then, image, like, start: like_start, end: like_end, norm, bank, moments } = route;
-  const asked = { ...filterFields(route), text, then, image, like, ...(like ? { like_start, like_end } : {}), norm, bank, moments: moments ? "true" : "", limit: MOST };
+  const { q: text, then, image, like, start, end, norm, bank, moments } = route;
+  const second = like && start ? (Number(start) + Number(end || start)) / 2 : "";
+  const asked = { ...filterFields(route), text, then, image, like, second, norm, bank, moments: moments ? "true" : "", limit: MOST };
   const opener = h("summary", {}, "Save this list");
   const menu = h("details", { class: "menu" }, opener,
     h("ul", {}, FORMATS.map(([format, words]) => h("li", {}, h("a", { href: exportAddress({ ...asked, format }), download: "" }, words)))));

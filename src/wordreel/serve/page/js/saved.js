@@ -43,8 +43,8 @@ export function savedRow(saved, readOnly) {
 
 /** The route of a saved query. */
 function routeOf(query) {
-  const { text, then, like, norm, bank, moments } = query;
+  const { text, then, like, second, norm, bank, moments } = query;
   const filters = Object.fromEntries(FILTERS.filter((name) => query[name]).map((name) => [name, String(query[name])])); // lists with commas
-  const moment = like ? { like: like.content, start: like.start ?? "" } : {};
+  const moment = like ? { like, start: second ?? "" } : {};
   return { view: "search", q: text, then, norm: norm === "auto" ? "" : norm, bank, moments: moments ? "1" : "", ...filters, ...moment };
 }

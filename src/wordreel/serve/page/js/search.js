@@ -94,11 +94,12 @@ function query(route, offset = 0) {
   for (const name of ["then", "norm", "bank", "image"]) if (route[name]) body[name] = route[name];
   if (route.q) body.text = route.q;
   if (route.moments) body.moments = true;
-  if (route.like) body.like = { content: route.like, ...seconds(route, "start"), ...seconds(route, "end") };
+  if (route.like) Object.assign(body, { like: route.like }, middle(route));
   return body;
 }
 
-const seconds = (route, name) => (route[name] ? { [name]: Number(route[name]) } : {});
+/** The second that stands for the moment of a route. */
+const middle = ({ start, end }) => (start ? { second: (Number(start) + Number(end || start)) / 2 } : {});
 
 async function hitsOf(route, app, signal) {
   const found = await api.search(query(route), signal);
@@ -130,8 +131,8 @@ async function comparison(route, app, signal) {
   }
   const { norm, bank } = route;
   const { min_confidence: _, ...filters } = filterFields(route); // two rankings are compared, nothing is left out
-  const found = await api.compare({ ...filters, text: route.q, norm, bank, limit: 12 }, signal);
-  keep(found.normalised);
+  const found = await api.search({ ...filters, text: route.q, ...(norm && { norm }), ...(bank && { bank }), limit: 12, compare: true }, signal);
+  keep(found.hits);
   say("Two rankings are shown side by side");
   return [...notices(found), compare(found, route)];
 }

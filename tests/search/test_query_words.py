@@ -34,7 +34,7 @@ def ask(searcher, text, confidence=None, **fields):
 @pytest.fixture
 def worst(searcher, films):
     """The path of the film that fits "red" least; it says so."""
-    path = next(hit.path for hit in reversed(find(searcher, "red", 100)) if hit.path.endswith(".mp4"))
+    path = next(hit.path for hit in reversed(find(searcher, "red", 100)) if hit.path.suffix == ".mp4")
     say(searcher.store, path, "Look: the red sails of 4.4 millones vendidos!")
     return path
 
@@ -69,7 +69,7 @@ def test_a_full_match_comes_first_unless_something_sure_is_against_it(
 
 def test_a_full_match_of_stop_words_is_found(searcher, films):
     say(searcher.store, films[3], "To be, or not to be.")
-    assert find(searcher, "to be or not to be", confidence=always(0.4))[0].path == str(films[3])
+    assert find(searcher, "to be or not to be", confidence=always(0.4))[0].path == films[3]
 
 
 # Quoted words
@@ -89,7 +89,7 @@ def test_quoted_words_of_a_pair_belong_to_their_moment(searcher, films):
     say(searcher.store, path, "first words", 0.0, 1.0)
     say(searcher.store, path, "last words", end - 1, end)
     (pair,) = ask(searcher, 'red "first words"', then='"last words"')
-    assert (pair.path, pair.start, pair.then[1]) == (str(path), 0.0, end)
+    assert (pair.path, pair.start, pair.then[1]) == (path, 0.0, end)
     assert not ask(searcher, 'red "last words"', then='"first words"')
 
 

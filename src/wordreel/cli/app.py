@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 from wordreel import __version__
-from wordreel.cli.console.plain_options import PlainCommand, PlainGroup
+from wordreel.cli.console.commands import Command, Group
 
 VERBS = {
     "add": "manage.add:add",
@@ -35,7 +35,6 @@ VERBS = {
     "use": "setup.use:use",
     "serve": "setup.serve:serve",
     "demo": "setup.demo:demo",
-    "completion": "setup.completion:completion",
     "weights": "setup.weights:app",
     "bank": "manage.bank:app",
     "tag": "manage.tag:app",
@@ -80,7 +79,7 @@ class Commands(MutableMapping[str, Any]):
         return len(VERBS)
 
 
-class Verbs(PlainGroup):
+class Verbs(Group):
     """The program: a group that imports what is asked for."""
 
     def __init__(self, **settings: Any) -> None:
@@ -104,7 +103,6 @@ app = typer.Typer(
         'Start with: wordreel add ~/Videos, then: wordreel search "a man lifts a car"'
     ),
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,  # help is printed in a tenth of a second instead of a third
     pretty_exceptions_enable=False,
 )
@@ -130,12 +128,12 @@ def _command(verb: str, where: str) -> Any:
     module, _, name = where.partition(":")
     target = getattr(import_module(f"wordreel.cli.{module}"), name)
     if isinstance(target, typer.Typer):
-        target.info.cls = PlainGroup
+        target.info.cls = Group
         for inner in target.registered_commands:
-            inner.cls = PlainCommand
+            inner.cls = Command
         command = get_command(target)
         command.name = verb
         return command
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    alone.command(verb, cls=PlainCommand)(target)
+    alone.command(verb, cls=Command)(target)
     return get_command(alone)

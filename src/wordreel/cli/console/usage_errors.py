@@ -38,8 +38,8 @@ def expected(kind: Any, info: Any) -> str | None:
 
 
 @contextmanager
-def unknown_options_named() -> Iterator[None]:
-    """Suggest the one option that is spelled like an unknown one, and no other."""
+def plain_errors() -> Iterator[None]:
+    """Say what an option takes; suggest the option that an unknown one resembles."""
     try:
         yield
     except UsageError as error:
@@ -49,4 +49,16 @@ def unknown_options_named() -> Iterator[None]:
                 f"; did you mean {similar[0]}?" if similar else ""
             )
             error.possibilities = None
+        elif message := _wrong_value(error):
+            error.message = message
         raise
+
+
+def _wrong_value(error: Any) -> str | None:
+    """What a validation error of pydantic says in our words; None of any other error."""
+    descriptor = getattr(getattr(error, "param", None), "type_descriptor", None)
+    if descriptor is None or not hasattr(error.__cause__, "errors"):
+        return None
+    wanted = expected(descriptor.annotation, descriptor.parameter_info)
+    given = error.__cause__.errors()[0]["input"]
+    return None if wanted is None else f"{given!r} is not {wanted}"

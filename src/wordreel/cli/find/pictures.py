@@ -1,16 +1,13 @@
-"""Frames of a hit as a strip in the terminal: the protocols of kitty and iTerm2, and sixel.
+"""Frames of a hit as a strip in the terminal: the protocols of kitty and iTerm2.
 
 Kitty:  https://sw.kovidgoyal.net/kitty/graphics-protocol/
 iTerm2: https://iterm2.com/documentation-images.html
-Sixel:  VT330/VT340 Programmer Reference Manual, volume 2, chapter 14
 """
 
 from __future__ import annotations
 
 import base64
 import os
-import struct
-import zlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -30,15 +27,11 @@ SHORTEST = 0.2  # seconds between two frames
 VARIABLE = "WORDREEL_PICTURES"
 KITTY_TERMS, KITTY_PROGRAMS = ("xterm-kitty", "xterm-ghostty"), ("ghostty",)
 ITERM_PROGRAMS = ("iTerm.app", "WezTerm", "mintty", "rio")
-SIXEL_TERMS = ("foot", "mlterm", "yaft", "contour", "xterm-sixel")
 CHUNK = 4096  # characters of one escape sequence, kitty's limit
-LEVELS = 6  # of red, green and blue in a sixel picture
-BAND = 6  # rows of pixels that one line of sixels holds
-DITHER = np.array([[0, 8, 2, 10], [12, 4, 14, 6], [3, 11, 1, 9], [15, 7, 13, 5]], np.float32) / 16 - 0.5
 
 
 def picture_protocol(known: Mapping[str, str]) -> str:
-    """The protocol of the terminal that these environment variables describe: kitty, iterm2 or sixel."""
+    """The protocol of the terminal that these environment variables describe: kitty or iterm2."""
     wanted = known.get(VARIABLE, "")
     if wanted:
         if wanted not in PROTOCOLS:
@@ -49,11 +42,9 @@ def picture_protocol(known: Mapping[str, str]) -> str:
         return "kitty"
     if program in ITERM_PROGRAMS or known.get("LC_TERMINAL") == "iTerm2":
         return "iterm2"
-    if term.startswith(SIXEL_TERMS):
-        return "sixel"
     raise WordreelError(
         "--preview needs a terminal that shows pictures, and this one is not known to",
-        NextStep(f"use kitty, iTerm2 or foot, or set {VARIABLE} to {', '.join(PROTOCOLS)} if yours can"),
+        NextStep(f"use kitty or iTerm2, or set {VARIABLE} to {', '.join(PROTOCOLS)} if yours can"),
     )
 
 
@@ -100,49 +91,14 @@ def iterm2(image: Image) -> str:
     return f"\x1b]1337;File=inline=1;size={len(content)};{size}:{base64.b64encode(content).decode()}\a"
 
 
-def sixel(image: Image) -> str:
-    """The picture in 216 colours, dithered, line by line of six rows."""
-    rows, columns = image.shape[:2]
-    tiles = np.tile(DITHER, (rows // 4 + 1, columns // 4 + 1))[:rows, :columns, None]
-    levels = np.clip(np.rint(image / 255 * (LEVELS - 1) + tiles * 0.8), 0, LEVELS - 1).astype(np.int64)
-    colour = (levels[..., 0] * LEVELS + levels[..., 1]) * LEVELS + levels[..., 2]
-    parts = [f'\x1bP9;1q"1;1;{columns};{rows}']
-    for number in np.unique(colour).tolist():
-        shares = [number // LEVELS**2, number // LEVELS % LEVELS, number % LEVELS]
-        parts.append(f"#{number};2;" + ";".join(str(round(share * 100 / (LEVELS - 1))) for share in shares))
-    for start in range(0, rows, BAND):
-        band = colour[start : start + BAND]
-        bits = (1 << np.arange(len(band)))[:, None]
-        lines = [
-            f"#{number}" + _runs(((band == number) * bits).sum(axis=0)) for number in np.unique(band).tolist()
-        ]
-        parts.append("$".join(lines) + "-")
-    return "".join(parts) + "\x1b\\"
-
-
-def _runs(sixels: NDArray[np.int64]) -> str:
-    """Sixels as characters, with the lengths of runs."""
-    edges = np.flatnonzero(np.diff(sixels)) + 1
-    text = ""
-    for run in np.split(sixels, edges):
-        character = chr(63 + int(run[0]))
-        text += character * len(run) if len(run) <= 3 else f"!{len(run)}{character}"
-    return text
-
-
 def png(image: Image) -> bytes:
-    """The picture as PNG, without a filter."""
+    """The picture as PNG."""
+    import cv2
 
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", image.shape[1], len(image), 8, 2, 0, 0, 0)
-    rows = np.pad(image.reshape(len(image), -1), ((0, 0), (1, 0)))  # each row begins with its filter: none
-    parts = chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows.tobytes())), chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+    return cv2.imencode(".png", image[..., ::-1])[1].tobytes()
 
 
-PROTOCOLS: dict[str, Callable[[Image], str]] = {"kitty": kitty, "iterm2": iterm2, "sixel": sixel}
+PROTOCOLS: dict[str, Callable[[Image], str]] = {"kitty": kitty, "iterm2": iterm2}
 
 
 def preview(hit: Hit) -> str:

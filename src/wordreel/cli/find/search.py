@@ -48,7 +48,7 @@ def search(
         bool, typer.Option("--all", help="A line for every hit: long shots, and moments of one video, too.")
     ] = False,
     preview: Annotated[
-        bool, typer.Option("--preview", help="Show frames of each hit: in kitty, iTerm2 or with sixel.")
+        bool, typer.Option("--preview", help="Show frames of each hit, in kitty and iTerm2.")
     ] = False,
     open_best: Annotated[bool, typer.Option("--open", help="Play the best hit, from its moment on.")] = False,
     index: IndexOption = None,

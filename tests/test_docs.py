@@ -61,6 +61,7 @@ def commands_of_app() -> dict[tuple[str, ...], Any]:
 
 COMMANDS = commands_of_app()
 VERBS = {verbs[0] for verbs in COMMANDS if verbs}
+ROOT_OPTIONS = ("--version", "--install-completion")
 
 
 def read(page: str) -> str:
@@ -100,6 +101,8 @@ def command_lines(text: str) -> list[str]:
 
 def resolve(line: str) -> tuple[tuple[str, ...], list[str]]:
     """The verbs of a command line and its problems."""
+    if line in ROOT_OPTIONS:
+        return (), []
     try:
         words = shlex.split(line.replace("…", " "))
     except ValueError:
@@ -289,9 +292,9 @@ def test_a_wrong_command_is_noticed(text: str) -> None:
 
 
 def test_other_mistakes_are_noticed() -> None:
-    assert option_problems("`wordreel search` takes `--limit 3`, `--limt` and `--folder`.") == [
+    assert option_problems("`wordreel search` takes `--limit 3`, `--limt` and `--foldr`.") == [
         "--limt: no command of this page has it",
-        "--folder: no command of this page has it",
+        "--foldr: no command of this page has it",
     ]
     assert link_problems("[here](README.md) [there](nowhere.md) [web](https://x.org/y)", ROOT) == [
         "nowhere.md"

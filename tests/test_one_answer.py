@@ -57,7 +57,7 @@ def test_200_queries_have_one_answer_on_every_surface(library):
             parameters = {"text": text, "limit": LIMIT, "moments": str(moments).lower()}
             by_http = answer(site.get(f"/api/search?{urlencode(parameters)}").json["hits"])
             hits = python.search(text, limit=LIMIT, moments=moments)
-            by_python = answer([vars(hit) for hit in hits])
+            by_python = answer(hits.to_dicts())
             options = ["--library", library, "--limit", LIMIT, *(["--moments"] if moments else [])]
             by_command = answer(shell_json("search", text, *options))
             assert by_python, text

@@ -135,7 +135,7 @@ class Library:
         """Tags and notes on moments.
 
         >>> tagged = library.annotations.tag(media / "sea.mp4", "beach", start=10, end=30)
-        >>> [Path(hit.path).name for hit in library.search("waves tag:beach")]
+        >>> [hit.path.name for hit in library.search("waves tag:beach")]
         ['sea.mp4']
         >>> library.annotations.remove(tagged.id).text
         'beach'
@@ -160,7 +160,7 @@ class Library:
         """Saved searches.
 
         >>> saved = library.saved.save("long and green", Query.build("green", min_duration=60))
-        >>> [Path(hit.path).name for hit in library.search(library.saved.get("long and green").query)][:1]
+        >>> [hit.path.name for hit in library.search(library.saved.get("long and green").query)][:1]
         ['meadow.mp4']
         >>> library.saved.remove("long and green")
         """
@@ -297,14 +297,14 @@ class Library:
             BankError: The normalisation needs a query bank that there is not.
 
         >>> best = library.search("red flowers", limit=1)[0]
-        >>> Path(best.path).name, best.rank
+        >>> best.path.name, best.rank
         ('poppies.mp4', 1)
-        >>> [Path(hit.path).name for hit in library.search(Query("green", filters=Filters(min_duration=60)))]
+        >>> [hit.path.name for hit in library.search(Query("green", filters=Filters(min_duration=60)))]
         ['meadow.mp4', 'sea.mp4']
         >>> hit = library.search("blue", then="blue", limit=1)[0]
-        >>> Path(hit.path).name, hit.end <= hit.then[0]
+        >>> hit.path.name, hit.end <= hit.then[0]
         ('sea.mp4', True)
-        >>> [Path(match.path).name for match in library.search(like=media / "poppies.mp4")]
+        >>> [match.path.name for match in library.search(like=media / "poppies.mp4")]
         ['sea.mp4', 'meadow.mp4']
         """
         if isinstance(query, Query):

@@ -95,5 +95,5 @@ def test_a_prompt_at_a_terminal_answers_query_after_query(built, tmp_path):
 
 
 def test_without_a_terminal_the_query_is_missing(shell):
-    with pytest.raises(QueryError, match="exactly one of text"):
+    with pytest.raises(QueryError, match="say what to look for"):
         shell("search")

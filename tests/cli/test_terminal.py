@@ -2,6 +2,7 @@
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,7 +31,7 @@ def at_terminal(monkeypatch):
 
 def hit(rank, path, start=0.0, content="a", confidence=None, kind="video", make=Hit, **more):
     why = (Reason("seen", 0.3, "a dog"),)
-    return make(rank, 0.5, path, start, start + 2, kind, 9.0, content, why, confidence, **more)
+    return make(rank, 0.5, Path(path), start, start + 2, kind, 9.0, content, why, confidence, **more)
 
 
 def test_colours_are_for_terminals_that_want_them(at_terminal, monkeypatch):

@@ -85,7 +85,7 @@ def _answers(library: wordreel.Library) -> Any:
         return []
     norms = [("none", None), *(("is", row.name) for row in library.banks.list())]
     return [
-        (bank, hit.path, hit.start, hit.end, round(hit.score, 4))
+        (bank, str(hit.path), hit.start, hit.end, round(hit.score, 4))
         for norm, bank in norms
         for hit in library.search(QUERY, norm=norm, bank=bank, beta=20.0, moments=True, limit=10)
     ]

@@ -117,7 +117,7 @@ class Player:
         beta = 8.0 if norm in ("is", "dis") else None
         results = self.library.search(text, norm=norm, bank=bank, beta=beta, moments=moments, limit=100)
         return [
-            [self._name(hit.path), hit.content, hit.start, hit.end, hit.score, hit.confidence]
+            [self._name(str(hit.path)), hit.content, hit.start, hit.end, hit.score, hit.confidence]
             for hit in results
         ]
 

@@ -29,7 +29,7 @@ def film(library, number):
 
 
 def spans(hits):
-    return sorted((hit.path.rsplit("/")[-1], hit.start, hit.end) for hit in hits)
+    return sorted((hit.path.name, hit.start, hit.end) for hit in hits)
 
 
 def test_only_tagged_moments_pass_with_the_reason(library):
@@ -38,14 +38,15 @@ def test_only_tagged_moments_pass_with_the_reason(library):
     expected = [
         hit
         for hit in library.search("red", moments=True, limit=99)
-        if hit.path.endswith("film2.mp4") or (hit.path.endswith("film0.mp4") and hit.start < 16 < 1 + hit.end)
+        if str(hit.path).endswith("film2.mp4")
+        or (hit.path.name == "film0.mp4" and hit.start < 16 < 1 + hit.end)
     ]
     found = library.search("red tag:BEACH", moments=True, limit=99)
     assert spans(found) == spans(expected)
     assert [hit.score for hit in found] == [hit.score for hit in expected]
     assert [(r.expert, r.what, r.share) for r in found[0].why][:1] == [("tag", "BEACH", 0.0)]
-    assert {hit.path for hit in library.search(Query("red", filters=Filters(tags="beach")))} == {
-        hit.path for hit in expected
+    assert {str(hit.path) for hit in library.search(Query("red", filters=Filters(tags="beach")))} == {
+        str(hit.path) for hit in expected
     }
     assert spans(library.search("red", tags=["beach"]))[0][1] <= 15  # the moment, not the best of the video
 
@@ -63,14 +64,14 @@ def test_a_tag_alone_is_a_query(library):
     library.annotations.tag(film(library, 1), "two words", 1, 2)
     library.annotations.tag(library.path.parent / "media" / "still.png", "two words")
     found = library.search('tag:"two words"')
-    assert {hit.path.rsplit("/")[-1] for hit in found} == {"film1.mp4", "still.png"}
+    assert {hit.path.name for hit in found} == {"film1.mp4", "still.png"}
 
 
 def test_words_of_notes_count_like_spoken_ones(library):
     plain = library.search("zeppelin", moments=True, limit=99)
     library.annotations.note(film(library, 0), "the Zeppelins arrive", 41, 42)
     found = library.search("zeppelin", moments=True, limit=99)
-    assert found[0].path.endswith("film0.mp4")
+    assert found[0].path.name == "film0.mp4"
     assert found[0].start < 42
     assert found[0].end > 41
     assert found[0].why[0].expert == "note words"
@@ -80,9 +81,11 @@ def test_words_of_notes_count_like_spoken_ones(library):
 
 def test_other_kinds_of_queries_are_filtered_too(library):
     library.annotations.tag(film(library, 1), "x", 0, 30)
-    assert {hit.path for hit in library.search(like=film(library, 0), tags=["x"])} == {str(film(library, 1))}
+    assert {str(hit.path) for hit in library.search(like=film(library, 0), tags=["x"])} == {
+        str(film(library, 1))
+    }
     pairs = library.search("red", then="blue tag:x")
-    assert {hit.path for hit in pairs} <= {str(film(library, 1))}
+    assert {hit.path for hit in pairs} <= {film(library, 1)}
     assert all(hit.then[1] <= 40 for hit in pairs)
 
 
@@ -167,8 +170,8 @@ def test_a_name_among_the_words_is_a_filter(library):
     expected = [
         hit
         for hit in library.search("red", moments=True, limit=99)
-        if (hit.path.endswith("film0.mp4") and hit.start < 24 and hit.end > 20)
-        or (hit.path.endswith("film1.mp4") and hit.start < 4)
+        if (hit.path.name == "film0.mp4" and hit.start < 24 and hit.end > 20)
+        or (hit.path.name == "film1.mp4" and hit.start < 4)
     ]
     assert spans(found) == spans(expected)
     assert [hit.score for hit in found] == [hit.score for hit in expected]  # by the other words
@@ -178,9 +181,9 @@ def test_a_name_among_the_words_is_a_filter(library):
     assert spans(library.search('red person:"bob lee"', moments=True)) == spans(
         library.search("red", people=["Bob Lee"], moments=True)
     )
-    assert {hit.path for hit in library.search("Bob Lee")} == {str(film(library, 0))}
+    assert {hit.path for hit in library.search("Bob Lee")} == {film(library, 0)}
     assert list(library.search("red Anna Bob Lee", moments=True)) == []  # never in one moment
-    assert len(library.search('"anna" red')) == len(plain)  # in quotes it is a word
+    assert not library.search('"anna" red')  # in quotes it is a word that somebody must say
     with pytest.raises(LibraryError, match="nobody called 'Zoe'"):
         library.search("red person:Zoe")
     library.people.turn_off()

@@ -36,7 +36,7 @@ def opened(folder, index=None):
 
 def hits(library, norm="none"):
     found = library.search("green", moments=True, limit=50, norm=norm)
-    return [(hit.path, hit.start, pytest.approx(hit.score, abs=1e-6)) for hit in found]
+    return [(str(hit.path), hit.start, pytest.approx(hit.score, abs=1e-6)) for hit in found]
 
 
 def test_a_server_answers_as_this_machine_does(server, folder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from wordreel.util.lru_cache import LRUCache
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from wordreel.catalogue.file_conditions import FileConditions
     from wordreel.catalogue.passes import Pass
     from wordreel.catalogue.store import LibraryStore
+    from wordreel.search.filters import FileKind
 
 CACHED = 4_096  # records, of some 500 bytes
 
@@ -21,7 +22,7 @@ class FileRecord:
     """The first path of a content, its kind and duration, and the last pass that it has had."""
 
     path: str
-    kind: str
+    kind: FileKind
     duration: float
     analysis: Pass
 
@@ -51,6 +52,6 @@ class FileRecords:
         paths = self._store.first_paths(self._conditions, contents)
         known = self._store.infos_and_analyses(list(paths))
         return {
-            content: FileRecord(paths[content], info.kind, info.duration, analysis)
+            content: FileRecord(paths[content], cast("FileKind", info.kind), info.duration, analysis)
             for content, (info, analysis) in known.items()
         }

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from wordreel.errors import WordreelError
 
 if TYPE_CHECKING:
     from wordreel.catalogue.passes import Pass
     from wordreel.catalogue.records import StoredClip
     from wordreel.search.file_records import FileRecord
+    from wordreel.search.filters import FileKind
     from wordreel.search.scoring import Note
 
 
@@ -35,10 +39,10 @@ class Hit:
 
     rank: int
     score: float
-    path: str
+    path: Path  # of an imported item, `dataset:NAME/id`
     start: float
     end: float
-    kind: str  # "video", "audio" or "image"
+    kind: FileKind
     duration: float
     content: str  # hash of the file's bytes: the same however the file is named
     why: tuple[Reason, ...] = ()
@@ -131,6 +135,26 @@ class Results(Sequence[H], Generic[H]):
     def __iter__(self) -> Iterator[H]:
         return iter(self.hits)
 
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the hits as dictionaries of plain values, as `wordreel search --json` prints them.
+
+        >>> Results(()).to_dicts()
+        []
+        """
+        return [{**asdict(hit), "path": str(hit.path)} for hit in self.hits]
+
+    def to_pandas(self) -> Any:
+        """Return the hits as a table, one row each.
+
+        Raises:
+            WordreelError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise WordreelError("a table needs pandas: pip install pandas") from None
+        return pandas.DataFrame(self.to_dicts())
+
     def rank_changes(self) -> list[tuple[H, int | None]]:
         """With `compare`: each hit and its rank in the plain list, None where it is not in it."""
         several = len({hit.content for hit in self.hits}) < len(self.hits)  # moments of one video
@@ -153,7 +177,7 @@ def hit_of(
 ) -> AnyHit:
     """The hit, of this kind, for the moment of a file to display; `more` are its other fields."""
     return kind(
-        path=record.path,
+        path=Path(record.path),
         start=moment.start,
         end=moment.end,
         kind=record.kind,

@@ -15,7 +15,7 @@ from wordreel.search.lexical import literal_phrase
 from wordreel.types import Bool, Float64, Int64
 
 if TYPE_CHECKING:
-    from wordreel.search.filters import PassingVideos
+    from wordreel.search.passing_videos import PassingVideos
     from wordreel.search.snapshot import LibrarySnapshot
     from wordreel.search.text_search import TextSearch
 

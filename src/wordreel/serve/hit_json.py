@@ -44,7 +44,8 @@ def reason_objects(why: Iterable[Reason]) -> list[JsonObject]:
 
 
 def _hit(hit: Hit, weights: dict[str, float], uploaded: dict[str, str]) -> JsonObject:
-    path, name, thumb, preview = _texts(hit.content, hit.path, hit.start, hit.end)
+    own_path = str(hit.path)
+    path, name, thumb, preview = _texts(hit.content, own_path, hit.start, hit.end)
     return {
         "rank": hit.rank,
         "score": finite(hit.score),
@@ -52,7 +53,7 @@ def _hit(hit: Hit, weights: dict[str, float], uploaded: dict[str, str]) -> JsonO
         "norm": hit.norm,
         "content": hit.content,
         "path": path,
-        "name": display_name(hit.path, uploaded) if uploaded else name,
+        "name": display_name(own_path, uploaded) if uploaded else name,
         "kind": hit.kind,
         "duration": hit.duration,
         "analysis": hit.analysis,

@@ -93,7 +93,7 @@ def _bytes(rng: Random) -> bytes:
 def hits_of(library: Library) -> list[Any]:
     """What searches return, plain and normalised, to compare."""
     return [
-        (text, hit.path, round(hit.start, 6), round(hit.end, 6), round(hit.score, 4))
+        (text, str(hit.path), round(hit.start, 6), round(hit.end, 6), round(hit.score, 4))
         for text, norm in QUERIES.items()
         for hit in library.search(text, norm=norm, bank=None if norm == "none" else "colours", limit=3)
     ]

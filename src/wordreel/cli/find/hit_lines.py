@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -51,7 +50,7 @@ def is_long_shot(hit: Hit) -> bool:
 def long_shots(hits: Sequence[Hit]) -> str:
     """Hits that are hardly worth a look, in one line."""
     each = "each " if len(hits) > 1 else ""
-    names = ", ".join(printable(Path(hit.path).name) for hit in hits[:MAX_NAMES])
+    names = ", ".join(printable(hit.path.name) for hit in hits[:MAX_NAMES])
     more = ", …" if len(hits) > MAX_NAMES else ""
     count = count_of(len(hits), "long shot")
     return f"  +   {count}, {each}less than {LONG_SHOT}% sure: {names}{more}  (--all lists them)"
@@ -77,7 +76,7 @@ def lines(hits: Sequence[Hit]) -> list[str]:
     time_width = max(map(width_of, times), default=0)
     shown = []
     for hit, path, time in zip(hits, paths, times, strict=True):
-        link = padded(path, path_width, styled(linked(hit.path), BOLD))
+        link = padded(path, path_width, styled(linked(str(hit.path)), BOLD))
         sure = "" if hit.confidence is None else f"  {percent(hit.confidence):>4} sure"
         quick = "  (quick look)" if hit.analysis == "quick" else ""
         text = f"{hit.rank:>3}.  {hit.score:.3f}  {link}  {padded(time, time_width)}{sure}{quick}"
@@ -133,7 +132,7 @@ def print_comparison(results: Results[Hit]) -> None:
     listed = {hit.content for hit in results}
     for hit in results.plain or ():
         if hit.content not in listed:
-            typer.echo(f"{hit.rank:>3} →  –   {hit.score:.3f}  {linked(hit.path)}  out")
+            typer.echo(f"{hit.rank:>3} →  –   {hit.score:.3f}  {linked(str(hit.path))}  out")
 
 
 def _when(hit: Hit) -> str:

@@ -50,14 +50,12 @@ def picture_protocol(known: Mapping[str, str]) -> str:
 
 def strip_of(hit: Hit) -> Image:
     """Frames over the moment of a hit, side by side."""
-    from pathlib import Path
-
     from wordreel.media import frames
 
     length = max(0.0, hit.end - hit.start)
     step = max(SHORTEST, length / FRAMES)
     end = hit.start + max(length, SHORTEST)
-    images = frames(Path(hit.path), 1 / step, HEIGHT, hit.start, end).images[:FRAMES]
+    images = frames(hit.path, 1 / step, HEIGHT, hit.start, end).images[:FRAMES]
     return side_by_side([picture[: HEIGHT * 4, : HEIGHT * 4] for picture in images])
 
 

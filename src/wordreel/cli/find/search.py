@@ -9,8 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -178,10 +177,10 @@ def _play(hit: Hit) -> None:
 
 def as_plain(results: Results[Hit]) -> Any:
     """Results as JSON values: a list of hits; with `--compare` two lists and the normalisation."""
-    hits = [asdict(hit) for hit in results]
     if results.plain is None:
-        return hits
-    return {"norm": results.norm, "plain": [asdict(hit) for hit in results.plain], "normalised": hits}
+        return results.to_dicts()
+    plain = replace(results, hits=results.plain)
+    return {"norm": results.norm, "plain": plain.to_dicts(), "normalised": results.to_dicts()}
 
 
 def why_nothing(library: Library, query: Query) -> str:
@@ -206,13 +205,14 @@ def player(hit: Hit) -> list[str]:
     """The command that plays a hit: at its moment with a known player, else as the desktop would."""
     from wordreel.catalogue.paths import is_imported
 
-    if is_imported(hit.path):
+    path = str(hit.path)
+    if is_imported(path):
         raise WordreelError(f"{hit.path} was imported as features; there is no file to play")
     if mpv := shutil.which("mpv"):
-        return [mpv, f"--start={hit.start:.2f}", "--", hit.path]
+        return [mpv, f"--start={hit.start:.2f}", "--", path]
     if vlc := shutil.which("vlc"):
-        return [vlc, f"--start-time={hit.start:.2f}", Path(hit.path).absolute().as_uri()]
+        return [vlc, f"--start-time={hit.start:.2f}", hit.path.absolute().as_uri()]
     opener = shutil.which("xdg-open") or shutil.which("open")
     if opener is None:
         raise WordreelError("no player was found", NextStep(f"install mpv, or open {hit.path} yourself"))
-    return [opener, hit.path]
+    return [opener, path]

@@ -68,10 +68,10 @@ def demo(
     for query in queries:
         hits = library.search(query.text, limit=2)
         first = hits[0]
-        correct = query.answered_by(Path(first.path).name, first.start, first.end)
-        results.append({"query": query.text, "file": Path(first.path).name, "correct": correct})
+        correct = query.answered_by(first.path.name, first.start, first.end)
+        results.append({"query": query.text, "file": first.path.name, "correct": correct})
         echo(f'\n{"✓" if correct else "✗"} "{query.text}"')
-        for text in lines([replace(hit, path=Path(hit.path).name) for hit in hits]):
+        for text in lines([replace(hit, path=Path(hit.path.name)) for hit in hits]):
             echo(f"  {text}")
         echo(f"        {reasons(first)}")
     if as_json:

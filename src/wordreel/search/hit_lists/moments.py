@@ -64,7 +64,7 @@ def moments_of(store: LibraryStore, hits: Iterable[Hit]) -> list[ListedMoment]:
         listed += [
             ListedMoment(
                 rank=hit.rank,
-                path=hit.path,
+                path=str(hit.path),
                 start=start,
                 end=end,
                 kind=hit.kind,

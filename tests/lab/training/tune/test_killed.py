@@ -21,7 +21,7 @@ WORDS = ("a zorp", "a wug", "the sea")
 
 
 def answers(library):
-    return [[(hit.path, hit.score) for hit in library.search(word)] for word in WORDS]
+    return [[(str(hit.path), hit.score) for hit in library.search(word)] for word in WORDS]
 
 
 def half_written(path, data):

@@ -10,7 +10,7 @@ SUPPLY := .venv-supply
 # requirements.lock holds for these; elsewhere the newest packages that pyproject.toml allows are installed.
 LOCKED := $(shell $(PYTHON) -c 'import platform, sys; print("yes" if (sys.platform, platform.machine()) == ("linux", "x86_64") and sys.version_info[:2] in ((3, 11), (3, 12)) else "no")')
 
-.PHONY: demo test test-crash test-slow test-properties test-reference test-ray test-servers test-order fuzz bench docs lock audit clean
+.PHONY: demo package test test-crash test-slow test-properties test-reference test-ray test-servers test-order fuzz bench docs lock audit clean
 
 # MODEL=NAME, a folder or a hub id lets that model answer, and downloads it where it must: MODEL=clip-vit-b-32.
 demo: $(VENV)/.demo
@@ -69,6 +69,15 @@ test-crash: $(SERVERS)/.ready
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
+# The wheel and the sdist, in build/package; the wheel is installed without extras in an empty environment, adds
+# pictures and searches them.
+package: $(VENV)/.dev
+	rm -rf build/package
+	$(BIN)/hatchling build --directory build/package
+	$(PYTHON) -m venv build/package/empty
+	build/package/empty/bin/python -m pip install --quiet build/package/*.whl
+	build/package/empty/bin/python -I tools/try_package.py
+
 # Lock anew what `make test` installs, after pyproject.toml changed or to update. Needs the package index.
 lock: $(SUPPLY)/.ready
 	$(SUPPLY)/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras --no-annotate --no-header \
@@ -101,12 +110,12 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 # Packages by version and hash; then torch, whose builds for each accelerator are other files.
-$(VENV)/.dev: pyproject.toml requirements.lock | $(VENV)/bin/python
+$(VENV)/.dev: pyproject.toml requirements.lock torch.lock | $(VENV)/bin/python
 ifeq ($(LOCKED),yes)
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[demo,dev,docs,serve,train]'
+	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint torch.lock --editable '.[demo,dev,docs,serve,train]'
 else
-	$(BIN)/python -m pip install --quiet --editable '.[demo,dev,docs,serve,train]'
+	$(BIN)/python -m pip install --quiet --constraint torch.lock --editable '.[demo,dev,docs,serve,train]'
 endif
 	touch $@
 
@@ -115,17 +124,17 @@ $(SUPPLY)/.ready: | $(VENV)/bin/python
 	$(SUPPLY)/bin/python -m pip install --quiet pip-tools pip-audit
 	touch $@
 
-$(REFERENCE)/.ready: pyproject.toml $(wildcard tests/reference/requirements*.txt)
+$(REFERENCE)/.ready: pyproject.toml torch.lock $(wildcard tests/reference/requirements*.txt)
 	$(PYTHON) -m venv $(REFERENCE)
-	$(REFERENCE)/bin/python -m pip install --quiet --editable '.[dev,train]' --requirement tests/reference/requirements.txt
+	$(REFERENCE)/bin/python -m pip install --quiet --constraint torch.lock --editable '.[dev,train]' --requirement tests/reference/requirements.txt
 	$(REFERENCE)/bin/python -m pip install --quiet --no-deps --requirement tests/reference/requirements-no-deps.txt
 	touch $@
 
 # aiobotocore, which s3fs needs, takes few versions of botocore; named with boto3, pip finds the one that moto takes too
 # instead of trying every s3fs.
-$(RAY)/.ready: pyproject.toml
+$(RAY)/.ready: pyproject.toml torch.lock
 	$(PYTHON) -m venv $(RAY)
-	$(RAY)/bin/python -m pip install --quiet --editable '.[dev,ray,s3,train]' 'moto[server]>=5' 'aiobotocore[boto3]>=3'
+	$(RAY)/bin/python -m pip install --quiet --constraint torch.lock --editable '.[dev,ray,s3,train]' 'moto[server]>=5' 'aiobotocore[boto3]>=3'
 	touch $@
 
 $(SERVERS)/.ready: pyproject.toml tests/servers/requirements.txt

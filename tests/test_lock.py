@@ -40,7 +40,12 @@ def requirements():
 def test_every_requirement_is_locked_to_a_version_that_fits(wanted, locked):
     if wanted.name in UNLOCKED:
         assert wanted.name not in locked
-        assert str(wanted.specifier).startswith("==")
+        (pin,) = [line for line in (ROOT / "torch.lock").read_text("utf-8").splitlines() if line[0] != "#"]
+        exact = Requirement(pin)
+        assert exact.name == wanted.name
+        assert str(exact.specifier).startswith("==")
+        assert wanted.specifier.contains(str(exact.specifier).removeprefix("=="))
+        assert "==" not in str(wanted.specifier), "who installs the package chooses the version"
         return
     version, _ = locked[canonical(wanted.name)]
     assert wanted.specifier.contains(version, prereleases=True)
@@ -56,4 +61,7 @@ def test_the_makefile_installs_what_is_locked():
     extras = f"'.[{','.join(EXTRAS)}]'"
     assert extras in makefile
     assert "--require-hashes" in makefile
+    installs = [line for line in makefile.splitlines() if "pip install" in line and "train" in line]
+    assert len(installs) == 4
+    assert all("--constraint torch.lock" in line for line in installs)
     assert all(f"--extra {name}" in makefile for name in EXTRAS)

@@ -79,6 +79,12 @@ def test_new_films_join_the_groups(people, store, media, anna):
     assert counts(people) == [("Anna", 5, 4), ("", 3, 3), ("", 2, 2)]
 
 
+def test_no_look_ends_after_its_film(people, store, media):
+    put_faces(store, media / "film3.mp4", (ANNA, 4, 57.5))
+    people.turn_on()
+    assert max(end for _, end in looks(people, people.list()[0].id)) == 60.0
+
+
 def test_batches_come_to_the_same_groups(people, store, monkeypatch):
     monkeypatch.setattr("wordreel.people.group_people.AT_ONCE", 1)
     people.turn_on()

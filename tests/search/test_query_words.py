@@ -72,6 +72,15 @@ def test_a_full_match_of_stop_words_is_found(searcher, films):
     assert find(searcher, "to be or not to be", confidence=always(0.4))[0].path == films[3]
 
 
+@pytest.mark.parametrize("fields", [{}, {"moments": True}, {"then": "blue"}])
+def test_the_time_of_a_reason_lies_inside_its_moment(searcher, films, fields):
+    say(searcher.store, films[-1], "green sails", 1.0, 60.0)  # over several clips
+    hits = find(searcher, "green sails", 100, **fields)
+    timed = [(hit, reason.at) for hit in hits for reason in hit.why if reason.at is not None]
+    assert any("green sails" in reason.what for hit, _ in timed for reason in hit.why)
+    assert all(hit.start <= at[0] <= at[1] <= hit.end for hit, at in timed if hit.kind != "image")
+
+
 # Quoted words
 
 

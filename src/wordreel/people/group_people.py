@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -52,10 +53,13 @@ def update_groups(store: LibraryStore, on_progress: ProgressCallback | None = No
 
 
 def _spans(store: LibraryStore, content: str) -> list[FaceSpan]:
+    """The faces of a content; a track's last row may stand for seconds that the content does not have."""
     track, info = store.track(content, EXPERT), store.info(content)
-    if not isinstance(track, Track):
+    if not isinstance(track, Track) or info is None:
         return []
-    return face_spans(track, still=info is not None and info.kind == "image")
+    if info.kind == "image":
+        return face_spans(track, still=True)
+    return [replace(span, end=min(span.end, info.duration)) for span in face_spans(track)]
 
 
 def _group(store: LibraryStore, batch: Sequence[tuple[str, str, list[FaceSpan]]]) -> int:

@@ -22,7 +22,7 @@ from wordreel.index.exact import ExactIndex
 from wordreel.index.topk import topk_ids
 from wordreel.models.similarity import mixture
 from wordreel.search.explain import expert_reasons, strongest_first
-from wordreel.search.hits import CaptionMatch, Reason
+from wordreel.search.hits import CaptionMatch, Reason, within
 from wordreel.search.query import check_limit
 from wordreel.search.segments import segment_max, take_segments
 from wordreel.search.video_query import VideoQuery
@@ -56,17 +56,19 @@ def rank_captions(
         scores, label = _normalised(searcher, video, queries, plain, norm, beta)
     best = topk_ids(scores[None], limit)[0].tolist()
     pieces = video.pieces()
+    moments = [video.clips[pieces[int(items[number, pieces].argmax())]] for number in best]
+    reasons = [_reasons(searcher, video, queries[number], int(items[number].argmax())) for number in best]
     return [
         CaptionMatch(
             rank=rank,
             score=float(scores[number]),
             text=texts[number],
-            start=video.clips[pieces[int(items[number, pieces].argmax())]].start,
-            end=video.clips[pieces[int(items[number, pieces].argmax())]].end,
-            why=_reasons(searcher, video, queries[number], int(items[number].argmax())),
+            start=moment.start,
+            end=moment.end,
+            why=within(why, moment.start, moment.end),
             norm=label,
         )
-        for rank, number in enumerate(best, start=1)
+        for rank, (number, moment, why) in enumerate(zip(best, moments, reasons, strict=True), start=1)
     ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordreel.catalogue.records import StoredClip
 from wordreel.embed.embed_library import tracks_of_all
 from wordreel.models.base import EmbeddedClip, Evidence, Explanation, Model
 from wordreel.search.hits import Reason
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
 
 
 def explain_items(
-    searcher: Searcher, rows: Sequence[int], text: EncodedText, lifts: Sequence[float] = ()
+    searcher: Searcher,
+    rows: Sequence[int],
+    moments: Sequence[StoredClip],
+    text: EncodedText,
+    lifts: Sequence[float] = (),
 ) -> list[tuple[Reason, ...]]:
     """Of each item, every expert's reason and the quoted words with their bonus, strongest first.
 
-    `lifts` are what the ranking added to the score of each item for a full match of the words.
+    `moments` are what is displayed of the items, `lifts` what the ranking added to their scores for a full
+    match of the words.
     """
     model, gallery = searcher.model, searcher.snapshot.gallery
     at = np.array(rows, np.int64)
@@ -35,8 +41,8 @@ def explain_items(
     explained = []
     bonus = (text.lexical.of(at) + (np.array(lifts, np.float32) if len(lifts) else 0)).tolist()
     of_experts = expert_reasons(model, text.embedding, cosines, available, recognised)
-    for row, share, reasons in zip(rows, bonus, of_experts, strict=True):
-        if share and (line := text.lexical.best_line(searcher.snapshot, row)) is not None:
+    for row, moment, share, reasons in zip(rows, moments, bonus, of_experts, strict=True):
+        if share and (line := text.lexical.best_line(searcher.snapshot, row, moment)) is not None:
             reasons.append(Reason(f"{line.expert} words", share, f"“{line.text}”", (line.start, line.end)))
         explained.append(strongest_first(reasons))
     return explained

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
@@ -31,6 +31,25 @@ class Reason:
 
     def __str__(self) -> str:
         return f"{self.expert}: {self.what}"
+
+
+def within(why: Iterable[Reason], start: float, end: float) -> tuple[Reason, ...]:
+    """The reasons of a moment, with times inside it: those of words that begin before it start with it.
+
+    A reason of a whole video may lie elsewhere in it; it loses its time.
+
+    >>> reasons = [Reason("speech words", 0.1, "“hi”", (3.0, 6.0)), Reason("ocr", 0.1, "“EXIT”", (9.0, 9.5))]
+    >>> [reason.at for reason in within(reasons, 5.0, 8.0)]
+    [(5.0, 6.0), None]
+    """
+
+    def inside(at: tuple[float, float] | None) -> tuple[float, float] | None:
+        if at is None or end <= start:  # a picture has no time
+            return at
+        first, last = max(at[0], start), min(at[1], end)
+        return (first, last) if first <= last else None
+
+    return tuple(replace(reason, at=inside(reason.at)) for reason in why)
 
 
 @dataclass(frozen=True)
@@ -173,10 +192,12 @@ def hit_of(
     kind: type[AnyHit],
     record: FileRecord,
     moment: StoredClip,
+    why: Iterable[Reason],
     **more: Any,
 ) -> AnyHit:
     """The hit, of this kind, for the moment of a file to display; `more` are its other fields."""
     return kind(
+        why=within(why, moment.start, moment.end),
         path=Path(record.path),
         start=moment.start,
         end=moment.end,

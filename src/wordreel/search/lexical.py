@@ -122,14 +122,18 @@ class LexicalMatches:
         at = np.minimum(np.searchsorted(self.items, rows), len(self.items) - 1)
         return np.where(self.items[at] == rows, self.values[at], np.float32(0))
 
-    def best_line(self, snapshot: LibrarySnapshot, row: int) -> WordRow | None:
-        """The line of an item that contains the most query terms; None if it is gone since."""
+    def best_line(self, snapshot: LibrarySnapshot, row: int, moment: StoredClip) -> WordRow | None:
+        """The line of an item, in the moment of it that is displayed if there is one, that contains the most
+        query terms; None if it is gone since."""
         video = snapshot.video[row]
         matches = [*self.terms.values(), self.literal]
         counts = Counter(line for term in matches for line in term.ids[term.of == video].tolist())
         item, lines = snapshot.items[row], snapshot.store.read_lines(list(counts))
         inside = [line for line in lines if _overlaps(item, lines[line])]
-        return lines[max(inside, key=lambda line: (counts[line], -lines[line].start))] if inside else None
+        if not inside:
+            return None
+        here = {line: _overlaps(moment, lines[line]) for line in inside}
+        return lines[max(inside, key=lambda line: (here[line], counts[line], -lines[line].start))]
 
 
 def lexical_matches(snapshot: LibrarySnapshot, text: str) -> LexicalMatches:

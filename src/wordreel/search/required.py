@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from wordreel.catalogue.file_conditions import MomentRow
 from wordreel.catalogue.store import LibraryStore
-from wordreel.search.hits import Hit, Reason, Results
+from wordreel.search.hits import Hit, Reason, Results, within
 from wordreel.search.query import Query
 
 
@@ -20,7 +20,7 @@ def with_required(store: LibraryStore, query: Query, results: Results[Hit]) -> R
 
     def explained(hit: Hit) -> Hit:
         why = [Reason(expert, 0.0, name, _when(hit, moments)) for (expert, name), moments in required]
-        return replace(hit, why=(*why, *hit.why))
+        return replace(hit, why=(*within(why, hit.start, hit.end), *hit.why))
 
     plain = None if results.plain is None else tuple(explained(hit) for hit in results.plain)
     return replace(results, hits=tuple(explained(hit) for hit in results.hits), plain=plain)

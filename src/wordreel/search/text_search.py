@@ -83,7 +83,8 @@ def _hits(
     there = [number for number, content in enumerate(contents) if content in records]  # not removed since
     rows = [displayed[number].row for number in there]
     lifts = [displayed[number].lift for number in there]
-    reasons, moments = explain_items(search.searcher, rows, search.text, lifts), search.moments(rows)
+    moments = search.moments(rows)
+    reasons = explain_items(search.searcher, rows, moments, search.text, lifts)
     return [
         hit_of(
             Hit,

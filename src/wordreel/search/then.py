@@ -69,7 +69,8 @@ def search_sequence(
         for number, pair in enumerate(pairs, start=query.offset)
         if snapshot.items[pair.first].content in records
     ]
-    reasons = explain_items(searcher, [pair.first for _, pair in there], encoded[0])
+    firsts = [pair.first for _, pair in there]
+    reasons = explain_items(searcher, firsts, [snapshot.items[row] for row in firsts], encoded[0])
     hits: list[Hit] = []
     for (number, pair), why in zip(there, reasons, strict=True):
         one, two = snapshot.items[pair.first], snapshot.items[pair.second]

@@ -20,3 +20,7 @@ CREATE TRIGGER annotations_returned AFTER INSERT ON contents BEGIN
         SELECT content, start, end, kind, text, key, made_at FROM kept_annotations WHERE content = new.content;
     DELETE FROM kept_annotations WHERE content = new.content;
 END;
+
+-- Looks at people that were stored as lasting longer than their video.
+UPDATE person_faces SET end = (SELECT c.duration FROM contents c WHERE c.content = person_faces.content)
+    WHERE end > (SELECT c.duration FROM contents c WHERE c.content = person_faces.content AND c.duration > 0);

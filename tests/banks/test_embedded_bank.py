@@ -79,6 +79,16 @@ def test_auto_stays_plain_until_a_check_of_this_very_bank_passed(store, model, s
     assert "changed since" in str(choose_scoring(searcher).note)
 
 
+def test_a_ranking_that_was_chosen_says_that_no_check_speaks_for_its_bank(store, model, searcher):
+    bank = create_bank(store, "colours", BANK, "test")
+    assert "not been checked with this model and may make results worse" in str(
+        choose_scoring(searcher, "dis").note
+    )
+    assert "is not used" in str(choose_scoring(searcher).note)
+    save_check(store, bank, model.fingerprint, True, {"method": "dis", "parameters": {}, "betas": {}})
+    assert not choose_scoring(searcher, "dis").note
+
+
 def test_what_cannot_be_used_is_said(store, searcher):
     with pytest.raises(BankError, match="bank build"):
         choose_scoring(searcher, "dis")

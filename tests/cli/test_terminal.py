@@ -2,6 +2,7 @@
 
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,20 @@ def test_details_of_pairs_and_look_alikes():
     alike = hit(1, "/a.mp4", make=Match, like=(1.0, 2.0))
     assert hit_lines.details(alike) == ["like 0:01.0 – 0:02.0  ·  seen +0.30: a dog"]
     assert hit_lines.details(hit(1, "/a.png", make=Match)) == ["seen +0.30: a dog"]
+
+
+def test_a_pair_that_is_a_long_shot_is_folded_even_if_it_is_the_best(capsys):
+    pairs = [
+        hit(rank, f"{rank}.mp4", content=str(rank), confidence=sure, make=SequenceHit, then=(4.0, 6.0))
+        for rank, sure in enumerate((0.004, 0.0), start=1)
+    ]
+    hit_lines.print_hits(pairs)
+    assert capsys.readouterr().out == (
+        "  +   2 long shots, each less than 5% sure: 1.mp4, 2.mp4  (--all lists them)\n"
+    )
+    hit_lines.print_hits([replace(pairs[0], confidence=0.3), pairs[1]])
+    printed = capsys.readouterr().out.splitlines()
+    assert "1.mp4" in printed[0]
+    assert "1 long shot, less than 5% sure: 2.mp4" in printed[-1]
+    hit_lines.print_hits(pairs, every=True)
+    assert "2.mp4" in capsys.readouterr().out

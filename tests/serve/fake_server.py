@@ -366,6 +366,8 @@ class Fake:
         for one in hits:
             if "sureshots" in body.get("text", ""):
                 one["confidence"] = 1 - one["rank"] / 40 if one["rank"] < 40 else 0.0496
+            if "blorp" in body.get("text", ""):
+                one["confidence"] = 0.0
             if "like" in body:
                 alike = {"start": 0.0, "end": 4.0}
                 one.update(
@@ -388,6 +390,7 @@ class Fake:
             "query": body.get("text"),
             "norm": "none",
             "note": "",
+            "notices": ["the search does not know “blorp”"] if "blorp" in body.get("text", "") else [],
             "took": took,
             "total_estimate": last,
             "hits": hits,

@@ -71,6 +71,9 @@ def test_hubness_equals_the_slow_count(banked):
             assert hub[f"count_{name}"] == counts[hub["content"]]
             assert hub["kind"] == "video"
     assert banked.get("/api/hubness?bank=nobody").code == "not_found"
+    worse = found["after"]["skewness"] > found["before"]["skewness"]
+    assert ("better leave it out" in found["note"]) is worse
+    assert "may make results worse" in banked.get("/api/search?text=red&norm=is").json["note"]
 
 
 def test_no_bank_no_hubness(site):

@@ -1,7 +1,8 @@
 """Which bank and which method a search uses.
 
 `auto` uses a bank only if its last check, with this model and these very queries, passed; then with the
-method and parameters that the check chose. A method given by name is used as given.
+method and parameters that the check chose. A method given by name is used as given, with a note if no check
+speaks for it.
 """
 
 from __future__ import annotations
@@ -47,14 +48,16 @@ def choose_scoring(
     confidence = embedded.confidence()
     if norm == "none":
         return Scoring(confidence=confidence)
+    proven = check is not None and check.passed
     if norm != AUTO:
-        return Scoring(embedded.norm(method_for(embedded, norm, beta, check)), confidence)
+        doubt = None if proven else _unproven(name, changed, check is not None, "may make results worse")
+        return Scoring(embedded.norm(method_for(embedded, norm, beta, check)), confidence, doubt)
     if check is not None and check.passed:
         from wordreel.hubness import make_method
 
         method = make_method(check.report["method"], **check.report["parameters"])
         return Scoring(embedded.norm(method), confidence)
-    return Scoring(confidence=confidence, note=_why_plain(name, changed, check is not None))
+    return Scoring(confidence=confidence, note=_unproven(name, changed, check is not None, "is not used"))
 
 
 def method_for(
@@ -86,10 +89,10 @@ def _preferred(store: LibraryStore, searcher: Searcher, banks: Sequence[BankRow]
     return max(banks, key=lambda row: (row.size, row.name)).name if banks else None
 
 
-def _why_plain(bank: str, changed: bool, checked: bool) -> Note:
+def _unproven(bank: str, changed: bool, checked: bool, so: str) -> Note:
     step = NextStep("check it with captions", command=f"bank check {bank} --captions FILE")
     if changed:
-        return Note(f"plain ranking: bank {bank!r} has changed since its check", step)
+        return Note(f"bank {bank!r} has changed since its check and {so}", step)
     if checked:
-        return Note(f"plain ranking: bank {bank!r} did not help when it was checked")
-    return Note(f"plain ranking: bank {bank!r} has not been checked with this model", step)
+        return Note(f"bank {bank!r} did not help when it was checked and {so}")
+    return Note(f"bank {bank!r} has not been checked with this model and {so}", step)

@@ -216,6 +216,17 @@ def test_long_shots_stand_apart(browser: Browser, full: object) -> None:
     assert min(sure[:at]) >= 5 > max(sure[at + 1 :])
 
 
+def test_pairs_that_are_all_long_shots_stand_below_the_line(browser: Browser, full: object) -> None:
+    page = browser.page()
+    page.open(base(full) + "/?q=blorp&then=boat")
+    page.wait("document.querySelector('.grid > .divide:first-child')")
+    assert "does not know “blorp”" in page.js("document.querySelector('.results [role=note]').innerText")
+    page.open(base(full) + "/?q=blorp")
+    page.wait(
+        "document.querySelectorAll('.grid > .card').length && document.querySelector('.divide') === null"
+    )
+
+
 def test_why_draws_shares_and_weights(browser: Browser, full: object) -> None:
     page = browser.page()
     page.open(base(full) + "/?q=boat")

@@ -26,11 +26,14 @@ def print_hits(
 ) -> None:
     """Each hit with its reasons; of several moments of one video the best, and the times of the others.
 
-    Long shots, behind the best hit, share one line. With `every`, each hit and moment has its own; `preview`
-    gives what is printed below a hit.
+    Long shots, behind the best hit, share one line; the best pair of moments may itself be one. With `every`,
+    each hit and moment has its own; `preview` gives what is printed below a hit.
     """
+    from wordreel.search.hits import SequenceHit
+
     shown, folded = (list(results), {}) if every else fold(results)
-    unlikely = [] if every else [hit for hit in shown[1:] if is_long_shot(hit)]
+    first = 0 if shown and isinstance(shown[0], SequenceHit) else 1
+    unlikely = [] if every else [hit for hit in shown[first:] if is_long_shot(hit)]
     shown = shown[: len(shown) - len(unlikely)]  # confidences do not rise, so they are the last
     for hit, text in zip(shown, lines(shown), strict=True):
         typer.echo(text)

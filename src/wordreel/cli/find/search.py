@@ -96,7 +96,7 @@ def search(
         results = opened.search(asked, on_progress=counter("queries of the bank embedded"))
         nothing = "" if results else why_nothing(opened, asked)
         listed = None if form is None else opened.export_hits(results, form)
-    if results.note and (asked.bank is not None or asked.compare):
+    if results.note and (asked.bank is not None or asked.compare or asked.norm != "auto"):
         typer.echo(str(results.note), err=True)
     _print_notices(results)
     if listed is not None:

@@ -33,6 +33,7 @@ router = APIRouter(tags=["banks"])
 
 Named = Annotated[str, Path(min_length=1, max_length=100)]
 NOTE = "counted over the sample queries themselves; a check measures on others"
+WORSE = "this ranking finds the same files even more often than similarity alone: better leave it out"
 
 
 @router.get("/api/banks", response_model=BanksResponse, responses=errors())
@@ -143,7 +144,7 @@ def _hubness(service: Service, bank: str | None, norm: str) -> HubnessResponse:
         videos=len(counts.contents),
         k=best_of(len(counts.contents)),
         norm=scoring.norm.label,
-        note=NOTE,
+        note=NOTE if counts.measures[1]["skewness"] <= counts.measures[0]["skewness"] else f"{NOTE}; {WORSE}",
         edges=list(counts.edges),
         before=_measures(counts, 0),
         after=_measures(counts, 1),

@@ -14,17 +14,18 @@ export function grid(hits, route, name = "Moments") {
     element.append(...more.map((hit) => card(hit, route)));
     line.remove();
     const from = longShots(shown);
-    if (from > 0) element.children[from].before(line);
+    if (from !== null) element.children[from].before(line);
   };
   append(hits);
   element.addEventListener("keydown", (event) => arrows(element, event));
   return { element, append };
 }
 
-/** Where the hits begin that are all long shots; 0 where there is nothing better, or nothing to tell by. */
+/** Where the hits begin that are all long shots; null where none are, or nothing can tell. The best hit is none, the best pair may be. */
 function longShots(hits) {
-  const last = hits.findLastIndex((hit) => hit.confidence >= LIKELY);
-  return last + 1 < hits.length && hits.every((hit) => typeof hit.confidence === "number") ? last + 1 : 0;
+  const from = hits.findLastIndex((hit) => hit.confidence >= LIKELY) + 1;
+  const some = from < hits.length && hits.every((hit) => typeof hit.confidence === "number");
+  return some && (from > 0 || hits[0].then) ? from : null;
 }
 
 function arrows(list, event) {

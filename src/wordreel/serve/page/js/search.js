@@ -110,12 +110,12 @@ async function hitsOf(route, app, signal) {
   }
   const list = grid(found.hits, route);
   say(`${plural(found.hits.length, "moment")} found`);
-  return [h("div", { class: "summary" }, summary(found, route, app)), ...notices(found), list.element, found.hits.length === PAGE && more(list, route, found.hits)];
+  return [h("div", { class: "summary" }, summary(found, route, app)), ...notices(found, route.norm), list.element, found.hits.length === PAGE && more(list, route, found.hits)];
 }
 
-/** What of the words was not understood. */
-function notices(found) {
-  return found.notices.map((text) => h("p", { class: "hint", role: "note" }, sentence(text)));
+/** What of the words was not understood, and what is doubtful about a ranking that was chosen. */
+function notices(found, chosen) {
+  return [...found.notices, ...(chosen && found.note ? [found.note] : [])].map((text) => h("p", { class: "hint", role: "note" }, sentence(text)));
 }
 
 function summary(found, route, app) {
@@ -134,7 +134,7 @@ async function comparison(route, app, signal) {
   const found = await api.search({ ...filters, text: route.q, ...(norm && { norm }), ...(bank && { bank }), limit: 12, compare: true }, signal);
   keep(found.hits);
   say("Two rankings are shown side by side");
-  return [...notices(found), compare(found, route)];
+  return [...notices(found, true), compare(found, route)];
 }
 
 function more(list, route, hits) {

@@ -18,9 +18,11 @@ from tests.hostile import _png
 from tests.media import make
 
 from wordreel.errors import BrokenMedia, OverLimit
-from wordreel.media import AudioNeed, Fence, FrameNeed, Limits, wire
+from wordreel.media import AudioNeed, Fence, FrameNeed, Limits
 from wordreel.media.window_reader import StreamRequest, read_windows
 from wordreel.media.worker_process import WorkerProcess
+from wordreel.util import wire
+from wordreel.util.child_process import ChildProcess
 
 NEEDS = [FrameNeed(2, 32), AudioNeed(16000)]
 
@@ -49,7 +51,7 @@ def test_a_worker_is_used_again(film):
         list(fence.stream(film, NEEDS))
         assert only(fence).pid == first
         process = only(fence)
-    assert process.poll() is not None
+    assert process.exit_status(5.0) is not None
 
 
 def test_threads_decode_side_by_side(film):
@@ -82,8 +84,8 @@ def test_a_crash_is_an_error_of_the_file(film):
         with pytest.raises(BrokenMedia, match="crashed on this file"):
             list(windows)
         assert fence.probe(film).kind == "video"
-        only(fence).kill()  # while waiting: the next file is not to blame
-        only(fence).wait()
+        os.kill(only(fence).pid, signal.SIGKILL)  # while waiting: the next file is not to blame
+        only(fence).exit_status(30.0)
         assert fence.probe(film).kind == "video"
 
 
@@ -101,10 +103,10 @@ def test_a_hang_is_cut_short(film):
         fence.probe(film)
         process = only(fence)
         fence._idle[0]._limits = Limits(wall_floor=1.0, wall_per_second=0.0)  # whatever starting it took
-        process.send_signal(signal.SIGSTOP)
+        os.kill(process.pid, signal.SIGSTOP)
         with pytest.raises(OverLimit, match="longer than 1 seconds"):
             fence.probe(film)
-        assert process.poll() is not None
+        assert process.exit_status(5.0) is not None
         assert fence.probe(film).kind == "video"
 
 
@@ -177,7 +179,7 @@ def liar(*messages):
     worker._limits = Limits(wall_floor=5.0)
     worker._link = ours
     worker._waited = worker._reached = 0.0
-    worker._process = subprocess.Popen([sys.executable, "-c", ""])
+    worker._process = ChildProcess("wordreel.util.wire")  # which ends at once
 
     def speak():
         for message in messages:

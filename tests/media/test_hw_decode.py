@@ -104,7 +104,7 @@ def fake(monkeypatch):
 
     def command_line(limits, device):
         line = real(limits, device)
-        return line if device is None else [*line[:3], "tests.media.fake_device", *line[4:]]
+        return line if device is None else ["tests.media.fake_device", *line[1:]]
 
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'src'}")
     monkeypatch.setattr(worker_process, "_command_line", command_line)

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import threading
 import time
 from pathlib import Path
@@ -318,27 +317,6 @@ def test_a_process_of_its_own(library):
         with pytest.raises(JobStopped):
             work("bank", {"name": "x", "source": {"texts": ["a"]}}, told.append, stop)
     assert all(progress["step"] == "waiting" for progress in told)
-
-
-def test_the_child_goes_with_the_server(library):
-    import subprocess
-    import sys
-
-    child = subprocess.Popen(
-        [sys.executable, "-m", "wordreel.serve.jobs.worker"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-    )
-    child.stdin.write(b'{"library": "/dev/null", "kind": "x", "request": {}}\n')
-    child.stdin.close()
-    assert child.wait(30) != 0
-    assert not _alive(child.pid)
-
-
-def _alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def test_rows_are_not_kept_forever(library, monkeypatch):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from wordreel.errors import OverLimit
-from wordreel.media import wire
 from wordreel.media.cut_request import CutRequest
 from wordreel.media.worker_process import WorkerProcess
 from wordreel.progress import Progress, ProgressCallback
+from wordreel.util import wire
 
 LARGEST_PIECE = 1 << 24  # bytes of one message
 DONE = ("none", "copied", "encoded")

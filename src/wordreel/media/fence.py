@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any
 
 from wordreel.errors import BrokenMedia, MediaError
-from wordreel.media import wire
 from wordreel.media.cut_report import CutReport, Watch, write_cut
 from wordreel.media.cut_request import CutRequest
 from wordreel.media.files import OpenFile, open_media
@@ -20,6 +19,7 @@ from wordreel.media.hw_devices import DEVICES, HwDevice, HwDevices, process_devi
 from wordreel.media.types import FrameNeed, Limits, MediaInfo, Need, Window
 from wordreel.media.window_reader import StreamRequest, read_windows
 from wordreel.media.worker_process import WorkerProcess
+from wordreel.util import wire
 
 _IDLE = 4
 """Idle workers that wait for the next file."""

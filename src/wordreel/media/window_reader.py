@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.media import wire
 from wordreel.media.orientation import displayed_size, upright
 from wordreel.media.page_memory import page_zeros
 from wordreel.media.types import AudioNeed, FrameNeed, Frames, Limits, Need, Sound, Window
 from wordreel.media.video_sampler import MAX_ASPECT
 from wordreel.media.worker_process import WorkerProcess
+from wordreel.util import wire
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,6 @@ import av.video.reformatter
 import av.video.stream
 
 from wordreel.errors import MediaError
-from wordreel.media import wire
 from wordreel.media.cut import cut
 from wordreel.media.cut_request import CutRequest
 from wordreel.media.decode import decode_keyframes, decode_windows
@@ -43,6 +42,7 @@ from wordreel.media.media_info import read_info
 from wordreel.media.quick_look import decode_quick_look
 from wordreel.media.sandbox import confine, die_with_parent
 from wordreel.media.types import AudioNeed, FrameNeed, Limits, Need
+from wordreel.util import wire
 
 
 def main() -> None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
-import subprocess
-import sys
 import time
-from contextlib import suppress
 from typing import Any
 
 from wordreel.errors import BrokenMedia, MediaError, NextStep, OverLimit
-from wordreel.media import wire
 from wordreel.media.hw_devices import HwDevice
 from wordreel.media.types import Limits
+from wordreel.util import wire
+from wordreel.util.child_process import ChildProcess
 
 _START_SECONDS = 60.0
 _SOCKET_BUFFER = 1 << 22
+"""A few frames, so that the worker decodes on while the parent is busy."""
 _ENVIRONMENT = (
     "PATH",
     "PYTHONPATH",
@@ -42,29 +40,17 @@ class WorkerProcess:
 
     def __init__(self, limits: Limits, device: HwDevice | None = None) -> None:
         self._limits = limits
-        ours, theirs = socket.socketpair()
-        for end in (ours, theirs):
-            # Space for a few frames, so that the worker decodes on while the parent is busy.
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
         passed = (*_ENVIRONMENT, *(device.environment if device else ()))
         environment = {key: os.environ[key] for key in passed if key in os.environ}
         # Few arenas and no thread pools: the address space is counted.
         environment |= {"MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        try:
-            self._process = subprocess.Popen(
-                _command_line(limits, device),
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=environment,
-                start_new_session=True,
-            )
-        except OSError:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        self._link = ours
+        self._process = ChildProcess(
+            *_command_line(limits, device),
+            environment=environment,
+            quiet=True,
+            buffer=_SOCKET_BUFFER,
+        )
+        self._link = self._process.link
         self.reported_error = False
         """Whether the last command ended with the worker's own report: it has nothing more to send."""
         self._waited = 0.0
@@ -137,9 +123,8 @@ class WorkerProcess:
             self._waited += time.monotonic() - started
 
     def _gone(self) -> MediaError:
-        try:
-            code = self._process.wait(timeout=2.0)
-        except subprocess.TimeoutExpired:
+        code = self._process.exit_status(2.0)
+        if code is None:
             return BrokenMedia("the decoder stopped answering on this file")
         if code < 0:
             try:
@@ -151,21 +136,16 @@ class WorkerProcess:
 
     def alive(self) -> bool:
         """Whether a waiting worker can be given another file: it runs, and has nothing more to say."""
-        readable, _, _ = select.select([self._link], [], [], 0.0)
-        return not readable and self._process.poll() is None
+        return self._process.is_idle()
 
     def kill(self) -> None:
         """End the process and the fork it decodes in, whatever they are doing."""
-        self._link.close()
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # the worker leads a session of its own
-        self._process.wait()
+        self._process.close()
 
 
 def _command_line(limits: Limits, device: HwDevice | None) -> list[str]:
-    # -P: a folder of videos may hold a file named av.py, and must not be imported from.
-    line = [sys.executable, "-P", "-m", "wordreel.media.worker", str(limits.memory_bytes)]
-    return line if device is None else [*line, device.name]
+    """The module that the process runs, and its arguments."""
+    return ["wordreel.media.worker", str(limits.memory_bytes), *([device.name] if device else [])]
 
 
 def _to_error(header: dict[str, Any]) -> MediaError:

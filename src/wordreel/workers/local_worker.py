@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
+import pickle
+import sys
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from typing import Any
 
-from wordreel.media.sandbox import die_with_parent
+from wordreel.util.child_process import ChildProcess, ProcessGone, parent_link
 from wordreel.workers.executor import Executor, OnEvent, Outcome, WorkerLost
 
 _READY = "ready"
@@ -31,14 +30,11 @@ def local_executor(count: int) -> Executor:
 
 
 class LocalWorker:
-    """A process that is started afresh, not forked: threads and locks of this one do not follow it."""
+    """A process of its own: threads and locks of this one do not follow it."""
 
     def __init__(self, threads: int) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, threads), daemon=True)
-        self._process.start()
-        theirs.close()
+        self._process = ChildProcess("wordreel.workers.local_worker", str(threads))
+        self._process.send(sys.path)
 
     def wait_ready(self) -> None:
         if self._receive() != _READY:
@@ -46,8 +42,8 @@ class LocalWorker:
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], on_event: OnEvent | None) -> Outcome:
         try:
-            self._connection.send((function, args, on_event is not None))
-        except OSError as error:
+            self._process.send_bytes(pickle.dumps((function, args, on_event is not None)))
+        except ProcessGone as error:
             raise self._lost() from error
         while not isinstance(message := self._receive(), Outcome):
             if on_event is not None:
@@ -55,29 +51,35 @@ class LocalWorker:
         return message
 
     def stop(self) -> None:
-        self._process.kill()
-        self._process.join()
+        self._process.close()
 
     def _receive(self) -> Any:
         try:
-            return self._connection.recv()
-        except (EOFError, OSError) as error:
+            return pickle.loads(self._process.receive_bytes())  # noqa: S301 - from a process of our own
+        except ProcessGone as error:
             raise self._lost() from error
 
     def _lost(self) -> WorkerLost:
-        self._process.join(1.0)
-        return WorkerLost(f"process {self._process.pid} ended with status {self._process.exitcode}")
+        return WorkerLost(f"process {self._process.pid} ended with status {self._process.exit_status(1.0)}")
 
 
-def _serve(connection: Connection, threads: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
-    die_with_parent()
-    os.environ["WORDREEL_THREADS"] = str(threads)
-    connection.send(_READY)
+def main() -> None:
+    """Call functions for the parent until it is gone."""
+    link = parent_link()
+    sys.path[:] = link.receive()
+    os.environ["WORDREEL_THREADS"] = sys.argv[1]
+
+    def send(message: Any) -> None:
+        link.send_bytes(pickle.dumps(message))
+
+    send(_READY)
     while True:
         try:
-            function, args, reports = connection.recv()
-        except EOFError:
+            function, args, reports = pickle.loads(link.receive_bytes())  # noqa: S301 - from our parent
+        except ProcessGone:
             return
-        options = {"report": connection.send} if reports else {}
-        connection.send(Outcome.of(function, *args, **options))
+        send(Outcome.of(function, *args, **({"report": send} if reports else {})))
+
+
+if __name__ == "__main__":
+    main()

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from wordreel.errors import LibraryError, NextStep
 from wordreel.serve.jobs.queue import JobStopped, ReportProgress
 from wordreel.serve.problems import page_message
+from wordreel.util.child_process import ChildProcess, ProcessGone
 
 KILL_AFTER = 5.0  # seconds between SIGTERM and SIGKILL
 ONE_THREAD = "OPENBLAS_NUM_THREADS"  # which the server sets for itself
@@ -51,42 +48,26 @@ class JobProcess:
         self, kind: str, request: dict[str, Any], on_progress: ReportProgress, stop: threading.Event
     ) -> dict[str, Any]:
         """Run the worker to its end; returns its last message."""
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "wordreel.serve.jobs.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={name: value for name, value in os.environ.items() if name != ONE_THREAD},
-        )
+        environment = {name: value for name, value in os.environ.items() if name != ONE_THREAD}
+        worker = ChildProcess("wordreel.serve.jobs.worker", environment=environment)
         ended = threading.Event()
-        threading.Thread(target=_kill_on_stop, args=(worker, stop, ended), daemon=True).start()
+        threading.Thread(target=_cancel_on_stop, args=(worker, stop, ended), daemon=True).start()
         last: dict[str, Any] = {}
         try:
-            assert worker.stdin is not None and worker.stdout is not None  # noqa: S101, PT018
-            order = {"library": str(self._library), "kind": kind, "request": request}
-            with suppress(BrokenPipeError):
-                worker.stdin.write(json.dumps(order).encode() + b"\n")
-                worker.stdin.flush()  # stays open for as long as the server lives
-            for line in worker.stdout:
-                with suppress(ValueError):  # half a line of a killed worker
-                    last = json.loads(line)
+            worker.send({"library": str(self._library), "kind": kind, "request": request})
+            while True:
+                last = worker.receive()
                 if "progress" in last:
                     on_progress(last["progress"])
-            worker.wait()
+        except ProcessGone:
+            return last
         finally:
             ended.set()
-            worker.kill()
-            worker.wait()
-            for pipe in (worker.stdin, worker.stdout):
-                if pipe is not None:
-                    with suppress(OSError):
-                        pipe.close()
-        return last
+            worker.close()
 
 
-def _kill_on_stop(worker: subprocess.Popen[bytes], stop: threading.Event, ended: threading.Event) -> None:
+def _cancel_on_stop(worker: ChildProcess, stop: threading.Event, ended: threading.Event) -> None:
     while not ended.is_set():
         if stop.wait(0.2):
-            worker.terminate()
-            if not ended.wait(KILL_AFTER):
-                worker.kill()
+            worker.cancel(KILL_AFTER)
             return

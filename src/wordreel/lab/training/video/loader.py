@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import os
 import selectors
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from wordreel.errors import TrainingError
 from wordreel.lab.training.video.decode_frames import FrameSpec, Uint8
 from wordreel.lab.training.video.frame_memory import FrameMemory, FrameMemoryLayout
 from wordreel.types import Int64
+from wordreel.util.child_process import ChildProcess, ProcessGone
 
 RESTARTS = 20  # of workers that die over no file
 PATIENCE = 60.0  # seconds that all workers together may take for one more answer
@@ -54,9 +54,8 @@ class _Batch:
 
 @dataclass
 class _Worker:
-    process: Any
+    process: ChildProcess
     tasks: list[dict[str, Any]] = field(default_factory=list)  # sent and not answered
-    partial: bytes = b""
 
 
 class FrameLoader:
@@ -103,9 +102,7 @@ class FrameLoader:
     def close(self) -> None:
         """End the workers."""
         for worker in self._workers:
-            worker.process.kill()
-        for worker in self._workers:
-            worker.process.communicate()
+            worker.process.close()
         self._workers = []
         self._selector.close()
         self.memory.close()
@@ -172,30 +169,29 @@ class FrameLoader:
                 heard = now
 
     def _read(self, worker: _Worker) -> None:
-        data = os.read(worker.process.stdout.fileno(), 1 << 16)
-        if not data:
+        try:
+            answer = worker.process.receive()
+        except ProcessGone:
             self._replace(worker)
             return
-        *lines, worker.partial = (worker.partial + data).split(b"\n")
-        for line in lines:
-            answer = json.loads(line)
-            worker.tasks.pop(0)
-            self._by_number[answer["batch"]].left -= 1
-            if not self._by_number[answer["batch"]].left:
-                del self._by_number[answer["batch"]]
-            self.failed |= {int(item): str(reason) for item, reason in answer["failed"]}
+        worker.tasks.pop(0)
+        self._by_number[answer["batch"]].left -= 1
+        if not self._by_number[answer["batch"]].left:
+            del self._by_number[answer["batch"]]
+        self.failed |= {int(item): str(reason) for item, reason in answer["failed"]}
 
     def _replace(self, dead: _Worker) -> None:
         """Start another worker on what a dead one had left, without the file that it died of."""
         number = self._workers.index(dead)
         item = int(self.memory.current[number])
-        self._selector.unregister(dead.process.stdout)
-        dead.process.communicate()
+        self._selector.unregister(dead.process.link)
+        status = dead.process.exit_status(1.0)
+        dead.process.close()
         self._restarts += 1
         if item >= 0:
             self.failed[item] = "decoding it crashed or took too long"
         elif self._restarts > RESTARTS:
-            raise TrainingError(f"loader workers end with status {dead.process.returncode}")
+            raise TrainingError(f"loader workers end with status {status}")
         worker = self._workers[number] = self._start(number)
         for task in dead.tasks:
             task["files"] = [entry for entry in task["files"] if entry[1] != item]
@@ -204,22 +200,17 @@ class FrameLoader:
 
     def _start(self, number: int) -> _Worker:
         self.memory.current[number] = -1
-        command = [sys.executable, "-m", WORKER, str(self.memory.descriptor), str(number), self._facts]
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            pass_fds=[self.memory.descriptor],
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        process = ChildProcess(
+            WORKER,
+            *(str(self.memory.descriptor), str(number), self._facts),
+            environment={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            descriptors=[self.memory.descriptor],
         )
         worker = _Worker(process)
-        self._selector.register(process.stdout, selectors.EVENT_READ, worker)  # type: ignore[arg-type]
+        self._selector.register(process.link, selectors.EVENT_READ, worker)
         return worker
 
 
 def _write(worker: _Worker, task: dict[str, Any]) -> None:
-    try:
-        worker.process.stdin.write(json.dumps(task).encode() + b"\n")
-        worker.process.stdin.flush()
-    except BrokenPipeError:
-        return  # its end is noticed where its answers are read
+    with suppress(ProcessGone):  # its end is noticed where its answers are read
+        worker.process.send(task)

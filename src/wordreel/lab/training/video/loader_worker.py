@@ -1,4 +1,4 @@
-"""The program of a loader worker: lines of JSON say which files go where in the shared memory.
+"""The program of a loader worker: messages say which files go where in the shared memory.
 
 It is started by `wordreel.lab.training.video.loader` and confines itself as the decoding workers of
 `wordreel.media` do: while it decodes a file, it can open nothing else.
@@ -10,7 +10,9 @@ from __future__ import annotations
 import gc
 import json
 import signal
+import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +27,25 @@ from wordreel.lab.training.video.decode_frames import FrameSpec, Uint8, read_fra
 from wordreel.lab.training.video.frame_memory import FrameMemory, FrameMemoryLayout
 from wordreel.media.sandbox import confine
 from wordreel.media.types import Limits
+from wordreel.util.child_process import MessageLink, ProcessGone
 
 
 def main() -> None:
-    """Serve lines of standard input until it closes."""
+    """Serve messages until the loader is gone."""
     descriptor, number = int(sys.argv[1]), int(sys.argv[2])
     facts = json.loads(sys.argv[3])
     layout, spec, limits = FrameMemoryLayout(**facts["layout"]), FrameSpec(**facts["spec"]), Limits()
-    memory = FrameMemory(layout, descriptor)
+    memory, link = FrameMemory(layout, descriptor), MessageLink(socket.socket(fileno=0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     av.logging.set_level(None)
     confine(layout.total + limits.memory_bytes)
     gc.disable()  # PyAV's objects crash when the collector takes a ring of them apart
-    for line in sys.stdin:
-        task = json.loads(line)
-        failed = _serve(memory, number, spec, limits, task)
-        memory.current[number] = -1
-        sys.stdout.write(json.dumps({"batch": task["batch"], "failed": failed}) + "\n")
-        sys.stdout.flush()
+    with suppress(ProcessGone):
+        while True:
+            task = link.receive()
+            failed = _serve(memory, number, spec, limits, task)
+            memory.current[number] = -1
+            link.send({"batch": task["batch"], "failed": failed})
 
 
 def _serve(

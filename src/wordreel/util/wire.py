@@ -1,4 +1,4 @@
-"""The wire protocol between fence and worker: a length, a JSON header, and a raw payload of stated length.
+"""The wire protocol of worker processes: a length, a JSON header, and a raw payload of stated length.
 
 Nothing here can make the reader run code or reserve memory it did not choose: headers are small, and
 the reader decides where a payload goes and how long it may be.

@@ -36,7 +36,7 @@ except MemoryError:
 """
 COMMAND = """
 from wordreel.cli.app import app
-from wordreel.cli import qbnorm
+from wordreel.cli.lab import qbnorm
 from wordreel.lab.evaluate import matrices
 from wordreel.retrieval import rankings
 import safetensors

@@ -164,7 +164,7 @@ def use_time(folder: Path) -> dict[str, tuple[float, float]]:
 
     run("demo", "--folder", str(demo), "--json")
     times = {
-        "a search with reel": run("search", "a red flower"),
+        "a search with the default model": run("search", "a red flower"),
         "`wordreel use DIR`": run("use", str(model)),
     }
     times["the first search after it"] = run("search", "a red flower")

@@ -1,9 +1,9 @@
 """Which normalisation may be used without labels, and with which β?
 
     python studies/beta.py --data DATA --msvd msvd.lib --flickr8k flickr8k.lib --msrvtt msrvtt.lib \\
-        --coco coco.lib --weights reel0.safetensors
+        --coco coco.lib [--weights FOLDER]
 
-Every model (the bridge and each of `--weights`) on every collection with every bank of `strangers.py` is
+Every model (each of `--weights`) on every collection with every bank of `strangers.py` is
 one case. Rules without a constant are measured as they are; rules with one (a fixed β, or β as a multiple
 of 1/σ, see `hubness.choose_beta`) get the constant with the highest mean R-sum on the *other* collections.
 The β "by labels" is the best of the grid on the collection itself: what no rule without labels can beat by
@@ -35,7 +35,6 @@ from wordreel.runtime.store import WeightStore
 from wordreel.types import Float32, Float64
 
 MULTIPLES = (1.0, 1.5, 2.0, 2.5, 3.0)  # of 1/σ
-BRIDGE = "bridge"
 SAMPLES = 1_000
 LEVEL = 0.05
 LEAST_SKEWED = "least skewed halves"
@@ -198,8 +197,7 @@ def text_of(rows: Sequence[Mapping[str, Any]]) -> str:
             "Made by `studies/beta.py`; every number is in `beta.json`. R-sum (R@1 + R@5 + R@10, text to "
             "video) less that of plain ranking, over models, collections and banks. A constant is chosen on "
             "the other collections. *: p < 0.05, paired, captions of one video together. The default model "
-            "was trained on the 240 MSR-VTT videos and on the captions of the MSVD and Flickr8k banks; the "
-            "bridge on nothing.\n",
+            "was trained on the 240 MSR-VTT videos and on the captions of the MSVD and Flickr8k banks.\n",
             markdown(table),
             f"What no labels cost: against the best β of the collection itself ({labels:+.2f}), "
             f"β = {SPREADS:g}/σ gains {spread:+.2f} and CSLS, which needs neither, {auto:+.2f}.\n",
@@ -218,7 +216,7 @@ def main() -> None:
     banks = bank_texts(told)
     store = WeightStore()
     cases = []
-    for label, path in [(BRIDGE, None), *((given.label, given.path) for given in weights)]:
+    for label, path in ((given.label, given.path) for given in weights):
         model = Encoded(store, arguments.cache, path)
         facts.used(label, model)
         model.prepare([text for texts in banks.values() for text in texts])

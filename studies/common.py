@@ -24,8 +24,7 @@ from wordreel.hubness.beta import GRID
 from wordreel.lab.datasets import registry
 from wordreel.lab.datasets.json_captions import read_ids
 from wordreel.lab.evaluate.normalised_rankings import rank_normalised
-from wordreel.models.model_store import WEIGHTS, find_checkpoint
-from wordreel.models.reel import checkpoint
+from wordreel.models.joint.adapter import FILE
 from wordreel.retrieval.caption_ranks import Captions, best_own_ranks
 from wordreel.retrieval.metrics import RetrievalMetrics, aggregate, retrieval_metrics
 from wordreel.types import Float32, Float64, Int64
@@ -45,7 +44,7 @@ Told = dict[str, list[str]]
 
 @dataclass(frozen=True)
 class Weights:
-    """One checkpoint; those of one label are seeds of one model."""
+    """The adapter of one model, beside its text tower; those of one label are seeds of one model."""
 
     label: str
     path: Path
@@ -70,8 +69,8 @@ def parser(description: str | None, name: str) -> argparse.ArgumentParser:
     made.add_argument(
         "--weights",
         action="append",
-        metavar="[LABEL=]FILE",
-        help="an exported file or a training folder of the default model; those of one LABEL are averaged",
+        metavar="[LABEL=]FOLDER",
+        help="text_tower.onnx, tokenizer.json and joint.safetensors; those of one LABEL are averaged",
     )
     made.add_argument("--cache", type=Path, default=CACHE, help=f"what can be used again ({CACHE})")
     made.add_argument("--out", type=Path, default=Path("results") / name, help="where the results go")
@@ -79,16 +78,15 @@ def parser(description: str | None, name: str) -> argparse.ArgumentParser:
 
 
 def parse_weights(given: Sequence[str] | None) -> list[Weights]:
-    """`FILE` or `LABEL=FILE`, in order; the shipped model if none is given. A folder is a training's.
+    """`FOLDER` or `LABEL=FOLDER`, in order; the shipped model if none is given.
 
-    >>> [(w.label, w.path.name) for w in parse_weights(["a.safetensors", "without MSVD=b.safetensors"])]
-    [('default', 'a.safetensors'), ('without MSVD', 'b.safetensors')]
+    >>> [(w.label, str(w.path)) for w in parse_weights(["a", "without MSVD=b"])]
+    [('default', 'a/joint.safetensors'), ('without MSVD', 'b/joint.safetensors')]
     """
     found = []
-    for text in given or [str(checkpoint.SHIPPED)]:
-        label, equals, path = text.rpartition("=")
-        file = find_checkpoint(Path(path)) / WEIGHTS if Path(path).is_dir() else Path(path)
-        found.append(Weights(label.strip() if equals else SHIPPED, file))
+    for text in given or [str(FILE.parent)]:
+        label, equals, folder = text.rpartition("=")
+        found.append(Weights(label.strip() if equals else SHIPPED, Path(folder) / FILE.name))
     return found
 
 
@@ -255,7 +253,7 @@ class Facts:
                 {"name": f"{path.parent.name}/{path.name}", "sha256": file_sha256(path)} for path in inputs
             ],
             "weights": [
-                {"label": given.label, "name": given.path.name, "sha256": digest}
+                {"label": given.label, "name": given.path.parent.name, "sha256": digest}
                 for given, digest in zip(self.weights, self._hashes, strict=True)
             ],
             "models": rounded(self.models),
@@ -275,9 +273,9 @@ class Facts:
         given = [name for name in LIBRARIES if getattr(self.arguments, name) is not None]
         said += [f"--{name} {name}.lib" for name in given]
         for weights in self.weights:
-            if weights.path != checkpoint.SHIPPED:
+            if weights.path != FILE:
                 label = "" if weights.label == SHIPPED else f"{weights.label}="
-                said.append(f'--weights "{label}{weights.path.name}"')
+                said.append(f'--weights "{label}{weights.path.parent.name}"')
         if most := getattr(self.arguments, "most", None):
             said.append(f"--most {most}")
         if encoder := getattr(self.arguments, "encoder", None):

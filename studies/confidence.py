@@ -1,15 +1,15 @@
 """Fit the confidence of a model's hits, and judge it on collections that it was not fitted on.
 
     python studies/confidence.py --data DATA --msvd msvd.lib --flickr8k flickr8k.lib --msrvtt msrvtt.lib \\
-        --coco coco.lib --weights reel0.safetensors
+        --coco coco.lib [--weights FOLDER]
 
-For the bridge and each of `--weights`: the top hits of captions, whole galleries, halves and 100 videos,
-against the everyday bank. A calibration (`hubness.confidence`) is fitted on all collections but one and
+For the model that ships, or each of `--weights`: the top hits of captions, whole galleries, halves and 100
+videos, against the everyday bank. A calibration (`hubness.confidence`) is fitted on all but one of them and
 judged on that one, in turn: calibration error over ten bins of equally many hits, area under ROC of the
 top hit, and false alarms on 500 queries without an answer (`absent_queries.py`). A hit is right if it is
 the caption's own video; a video that fits as well counts as wrong. Last, the calibration fitted on all of
-them: what belongs into the model (`Reel.calibration`; the bridge's is `CHECKED` in
-`hubness/confidence.py`).
+them: what belongs into the model (`Joint.calibration`, which is also `CHECKED` in
+`hubness/confidence.py`, for models without one).
 
 Queries without an answer count a quarter of those with one in the fit. The weight of the crowd is bounded
 (`confidence_fit.py`). Collections that a checkpoint was trained on are judged, but calibrate nothing.
@@ -34,7 +34,6 @@ from wordreel.hubness.confidence import Confidence
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Calibration, Float32, Int64
 
-BRIDGE = "bridge"
 SIZES = (2, 0.5, 100)  # whole galleries, halves, and this many videos
 BINS = 10
 FOREIGN = 800  # captions of each other collection, of which the farthest are taken
@@ -142,7 +141,7 @@ def far_captions(model: Encoded, gallery: Gallery, told: Any) -> list[str]:
 
 def trained_on(label: str, collection: str) -> bool:
     """Whether a checkpoint of the default model saw the very videos of a collection."""
-    return label != BRIDGE and collection == "msrvtt-240" and "without msr-vtt" not in label.casefold()
+    return collection == "msrvtt-240" and "without msr-vtt" not in label.casefold()
 
 
 def main() -> None:
@@ -154,7 +153,7 @@ def main() -> None:
     bank = bank_texts(told)[EVERYDAY]
     store = WeightStore()
     rows, constants = [], {}
-    for label, path in [(BRIDGE, None), *((given.label, given.path) for given in weights)]:
+    for label, path in ((given.label, given.path) for given in weights):
         model = Encoded(store, arguments.cache, path)
         facts.used(label, model)
         model.prepare([*bank, *absent_queries()])

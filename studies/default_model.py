@@ -1,16 +1,15 @@
 """How good is the default model? Text to video and video to text, plain and with a query bank, over seeds.
 
     python studies/default_model.py --data DATA --msvd msvd.lib --flickr8k flickr8k.lib --msrvtt msrvtt.lib \\
-        --coco coco.lib --weights reel0.safetensors --weights reel1.safetensors \\
-        --weights "without MSVD=other.safetensors"
+        --coco coco.lib --weights seed0 --weights seed1 --weights "without MSVD=other"
 
 Checkpoints of one label are seeds of one model: their figures are averaged, ± the deviation of a sample.
 Those "without" some videos are measured on these alone.
 `--beside "PREFIX=FILE.json"` adds the rows of another result of this study, with the prefix before their
 labels: of an earlier version of wordreel, or of checkpoints that need experts of their own.
 `--plain` leaves the banks out, for many checkpoints; `--most` bounds them.
-Beside them stand the bridge, which learned nothing, and the published figures of `published.json`. A library
-that is not given is left out. Libraries are only read; each needs the tracks of its files, no embeddings.
+Beside them stand the published figures of `published.json`. A library that is not given is left out.
+Libraries are only read; each needs the tracks of its files, no embeddings.
 
 Banks are captions of training videos (video to text: training videos that the library has), never of the
 videos that are asked for. β is chosen on the validation captions where there are some, and without labels
@@ -54,7 +53,6 @@ from wordreel.runtime.store import WeightStore
 from wordreel.search.searcher import Searcher
 from wordreel.types import Float32
 
-BRIDGE = "bridge, no training"
 PUBLISHED = Path(__file__).parent / "published.json"
 
 
@@ -175,7 +173,7 @@ def asked_of(collection: Collection, label: str) -> bool:
 
 def note_of(collection: Collection, label: str) -> str:
     """Whether a model saw these videos in training."""
-    if not collection.known_to or label == BRIDGE:
+    if not collection.known_to:
         return ""
     return "" if f"without {collection.known_to}".casefold() in label.casefold() else "seen in training"
 
@@ -252,7 +250,7 @@ def main() -> None:
     collections = [with_most(collection, arguments.most) for collection in COLLECTIONS]
     store = WeightStore()
     held: dict[str, dict[str, list[list[Row]]]] = {}
-    for label, path in [(BRIDGE, None), *((w.label, w.path) for w in weights)]:
+    for label, path in ((w.label, w.path) for w in weights):
         model = Encoded(store, arguments.cache, path)
         facts.used(label, model)
         searchers = {
@@ -260,7 +258,7 @@ def main() -> None:
         }
         for collection in collections:
             if collection.library in searchers and asked_of(collection, label):
-                progress(f"{label}{f' ({path.name})' if path else ''}: {collection.title}")
+                progress(f"{label} ({path.parent.name}): {collection.title}")
                 runs = held.setdefault(collection.name, {}).setdefault(label, [])
                 runs.append(list(rows_of(collection, searchers, told, banks=not arguments.plain)))
     entries = []

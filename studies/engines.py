@@ -1,7 +1,7 @@
 """Libraries that are only read, embedded by any checkpoint; captions that are encoded once.
 
 What is expensive is kept under `--cache`: the embeddings of videos by library, model and experts, the vectors
-of captions by checkpoint. Scores are those of wordreel's own search (`search.searcher`).
+of captions by text tower. Scores are those of wordreel's own search (`search.searcher`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,8 @@ from wordreel.embed.embed_library import embed_library
 from wordreel.hubness import Direction
 from wordreel.lab.evaluate.library import similarities
 from wordreel.models.base import Explanation, Model, mixture_weights
-from wordreel.models.bridge import Bridge
-from wordreel.models.reel import checkpoint
-from wordreel.models.reel.model import VERSION, Reel
-from wordreel.models.reel.runtime import embed_sentences
-from wordreel.models.reel.text_encoder import text_encoder
+from wordreel.models.joint.adapter import FILE
+from wordreel.models.joint.model import Joint
 from wordreel.retrieval.caption_ranks import Captions
 from wordreel.runtime.store import WeightStore
 from wordreel.search.searcher import Searcher
@@ -149,37 +146,18 @@ class Kept:
         return kept
 
 
-def vectors_of(model: Model, texts: Sequence[str]) -> Float32:
-    """`[texts, experts, dim]`: the embeddings of texts."""
-    return np.stack([query.vectors for query in model.encode(texts)])
-
-
 class Encoded(Model):
-    """A model that encodes each caption once: the learned row by checkpoint, the bridge's rows for all."""
+    """The default model, or another checkpoint of it, that encodes each caption once."""
 
-    def __init__(self, store: WeightStore, cache: Path, path: Path | None = None) -> None:
-        """`path` is a checkpoint of the default model; None is the bridge alone."""
-        bridge = Bridge(store)
-        model: Model = bridge if path is None else Reel(store, path)
+    def __init__(self, store: WeightStore, cache: Path, path: Path = FILE) -> None:
+        """`path` is an adapter that stands beside its text tower."""
+        model = Joint(store, path, path.parent)
         self.name, self.experts, self.dim = model.name, model.experts, model.dim
         self.track_experts, self.calibration = model.track_experts, model.calibration
-        self.outdated_tracks = model.outdated_tracks
         self._model = model
         self.expert_weights = model.expert_weights
         self._weights = mixture_weights(model)
-        folder = cache / "captions"
-        self._known = Kept(
-            folder / f"bridge-{bridge.fingerprint}",
-            lambda texts: vectors_of(bridge, texts),
-        )
-        self._learned: Kept | None = None
-        if path is not None:
-            weights = checkpoint.load(path)
-            encode = text_encoder(store, weights).encode
-            self._learned = Kept(
-                folder / f"reel-{VERSION}-{weights.digest[:16]}",
-                lambda texts: embed_sentences(weights.tower, encode(texts)),
-            )
+        self._known = Kept(cache / "captions" / model.tower.fingerprint, model.tower.encode)
 
     @property
     def fingerprint(self) -> str:
@@ -190,20 +168,19 @@ class Encoded(Model):
 
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
         """As the model has them, from the cache."""
-        rows = self._known.rows(texts, "bridge")
-        if self._learned is not None:
-            rows = np.concatenate([self._learned.rows(texts, self.fingerprint)[:, None], rows], axis=1)
-        return [QueryEmbedding(row, self._weights, text) for row, text in zip(rows, texts, strict=True)]
+        shape = len(self.experts), self.dim
+        return [
+            QueryEmbedding(np.broadcast_to(row, shape), self._weights, text)
+            for row, text in zip(self.sentences(texts), texts, strict=True)
+        ]
 
     def sentences(self, texts: Sequence[str]) -> Float32:
-        """`[texts, dim]`: the bridge's row for speech is the sentence vector itself."""
-        return self._known.rows([text.strip() for text in texts])[:, Bridge.experts.index("speech")]
+        """`[texts, dim]`: what the text tower makes of them."""
+        return self._known.rows([text.strip() for text in texts], self.fingerprint)
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Encode many captions at once, so that neighbours of like length stand together."""
-        clean = [text.strip() for text in texts]
-        for kept in filter(None, (self._known, self._learned)):
-            kept.rows(clean, self.fingerprint)
+        self.sentences(texts)
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
         return self._model.explain(query, tracks, clip)

@@ -3,7 +3,7 @@
     python studies/experts.py --data DATA --msvd msvd.lib --msrvtt msrvtt.lib --weights reel0.safetensors \\
         --weights "without MSR-VTT=other.safetensors"
 
-An expert is left out when videos are embedded: its track, the bridge's row that belongs to it, the words
+An expert is left out when videos are embedded: its track, the row that belongs to it, the words
 it read. The model was trained with experts hidden at random and is not trained again, unlike in MMT (Gabeur
 et al., ECCV 2020, figure 4) and CE (Liu et al., BMVC 2019, table 5). Checkpoints of one label are averaged.
 
@@ -37,11 +37,10 @@ from engines import Encoded, View, ask, searcher_of
 from experts_text import plots_of, text_of
 
 from wordreel.catalogue.store import LibraryStore
-from wordreel.models.reel.model import Reel
+from wordreel.models.joint.model import Joint
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool
 
-BRIDGE = "bridge, no training"
 CE_ORDER = ("motion", "speech", "sound", "appearance", "ocr", "faces")
 Subset = tuple[str, ...]
 
@@ -63,9 +62,9 @@ def present(library: Path, told: Told) -> dict[str, float]:
         }
         speaks: dict[str, set[str]] = {}
         for row in store.tracks():
-            if row.present and row.content in names and row.expert in Reel.track_experts:
+            if row.present and row.content in names and row.expert in Joint.track_experts:
                 speaks.setdefault(row.expert, set()).add(row.content)
-    return {name: len(speaks[name]) / len(names) for name in Reel.track_experts if name in speaks}
+    return {name: len(speaks[name]) / len(names) for name in Joint.track_experts if name in speaks}
 
 
 def parts_of(experts: Sequence[str], order: Sequence[str]) -> list[Part]:
@@ -154,7 +153,7 @@ def main() -> None:
     weights = parse_weights(arguments.weights)
     facts = Facts("experts", arguments, weights)
     store = WeightStore()
-    models = {BRIDGE: [Encoded(store, arguments.cache)]}
+    models: dict[str, list[Encoded]] = {}
     for given in weights:
         models.setdefault(given.label, []).append(Encoded(store, arguments.cache, given.path))
     for label, seeds in models.items():
@@ -180,7 +179,7 @@ def main() -> None:
         looks = Looks(arguments.msrvtt, said, arguments.cache)
         order = [name for name in CE_ORDER if name in coverage]
         for label, seeds in models.items():
-            known = label != BRIDGE and "without msr-vtt" not in label.casefold()
+            known = "without msr-vtt" not in label.casefold()
             rows = study(seeds, looks, parts_of(list(coverage), order), coverage)
             note = "seen in training" if known else ""
             results.append(_result("msrvtt-240", "240 MSR-VTT videos with sound", label, note, order, rows))

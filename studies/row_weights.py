@@ -1,11 +1,11 @@
 """How much should each row of the default model count? Chosen on videos that a checkpoint never saw.
 
     python studies/row_weights.py --data DATA --msvd msvd.lib --flickr8k flickr8k.lib --msrvtt msrvtt.lib \\
-        --coco coco.lib --weights "without MSVD=a.safetensors" --weights "without COCO=b.safetensors"
+        --coco coco.lib --weights "without MSVD=a" --weights "without COCO=b"
 
 Each checkpoint "without" a collection answers captions of that collection: of MSVD's validation videos and
 400 training videos, of the pictures of Flickr8k and COCO that choose (`parts.py`), of the MSR-VTT videos.
-Beside the learned row, which counts 1, the bridge's rows go over a grid one after the other, to the least
+Beside the pictures' row, which counts 1, the other rows go over a grid one after the other, to the least
 mean log rank, averaged over the collections. The last line of each table is the honest one: weights chosen
 on the other collections alone.
 """
@@ -23,21 +23,59 @@ from engines import Encoded, View, contents_of, searcher_of
 from parts import parts_of
 
 from wordreel.lab.reports.tables import markdown
-from wordreel.lab.training.tune.ranking import mean_log_rank
-from wordreel.lab.training.tune.row_weights import RowScores, row_scores
-from wordreel.models.bridge import WEIGHTS as BRIDGE
-from wordreel.models.reel.model import WEIGHTS
-from wordreel.models.reel.runtime import ROW
+from wordreel.models.base import Model
+from wordreel.models.joint.model import ROW, WEIGHTS
+from wordreel.models.similarity import divide
 from wordreel.retrieval.metrics import RetrievalMetrics, retrieval_metrics
 from wordreel.retrieval.ranks import ranks_of
 from wordreel.runtime.store import WeightStore
-from wordreel.types import Float32, Float64, Int64
+from wordreel.search.lexical import lexical_matches
+from wordreel.search.searcher import Searcher
+from wordreel.types import Bool, Float32, Float64, Int64
 
-GRID = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
+GRID = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 PASSES = 2  # over the rows
+BATCH = 512  # texts
 CAPTIONS = 5  # of a video
 TRAINING = 400  # MSVD's validation videos are few
 Chosen = dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """Similarities of texts and items, row by row, and what a search adds for words said and shown.
+
+    `rows [experts, texts, items]`, `available [items, experts]`, `bonus [texts, items]`; items stand video by
+    video, and `edges [videos]` is where each video begins.
+    """
+
+    rows: Float32
+    available: Bool
+    bonus: Float32
+    edges: Int64
+
+    def best(self, weights: Float32) -> Float32:
+        """`[texts, videos]`: the mixture similarity of each video's best item."""
+        top = np.tensordot(weights, self.rows, 1)
+        total = self.available.astype(np.float32) @ weights
+        items = divide(top, np.broadcast_to(total, top.shape)) + self.bonus
+        return np.asarray(np.maximum.reduceat(items, self.edges, axis=1), np.float32)
+
+
+def row_scores(searcher: Searcher, model: Model, texts: Sequence[str], at: Int64, edges: Int64) -> RowScores:
+    """Compare texts with the items in rows `at` of the snapshot, which stand video by video."""
+    gallery = searcher.snapshot.gallery
+    vectors, available = np.asarray(gallery.vectors[at]), np.asarray(gallery.available[at])
+    rows = np.empty((len(model.experts), len(texts), len(at)), np.float32)
+    bonus = np.zeros((len(texts), len(at)), np.float32)
+    for start in range(0, len(texts), BATCH):
+        span = slice(start, start + BATCH)
+        queries = np.stack([query.vectors for query in model.encode(texts[span])])
+        for row in range(len(model.experts)):
+            rows[row, span] = queries[:, row] @ (vectors[:, row] * available[:, row, None]).T
+    for number, text in enumerate(texts):
+        bonus[number] = lexical_matches(searcher.snapshot, text).of(at)
+    return RowScores(rows, available, bonus, edges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +136,7 @@ def cost(some: Sequence[Strangers], weights: Mapping[str, float]) -> float:
     """The mean log rank, every collection counting the same however many checkpoints answer it."""
     by_collection: dict[str, list[float]] = {}
     for each in some:
-        by_collection.setdefault(each.collection, []).append(float(mean_log_rank(each.ranks(weights))))
+        by_collection.setdefault(each.collection, []).append(float(np.log(each.ranks(weights)).mean()))
     return float(np.mean([np.mean(values) for values in by_collection.values()]))
 
 
@@ -127,8 +165,7 @@ def study(some: Sequence[Strangers]) -> dict[str, Any]:
     """The chosen weights, and every alternative on every collection."""
     chosen = choose(some)
     alternatives: dict[str, Chosen] = {
-        "learned row alone": {row: float(row == ROW) for row in WEIGHTS},
-        "bridge alone": {row: BRIDGE.get(row, 0.0) for row in WEIGHTS},
+        "pictures alone": {row: float(row == ROW) for row in WEIGHTS},
         "shipped": dict(WEIGHTS),
         "chosen here": chosen,
     }

@@ -18,7 +18,6 @@ import wordreel
 from wordreel.cli.app import app
 from wordreel.lab.datasets import protocols
 from wordreel.lab.training import recipe
-from wordreel.lab.training.appearance import recipe as appearance_recipe
 from wordreel.lab.training.video import recipe as video_recipe
 
 ROOT = Path(__file__).parents[1]
@@ -348,8 +347,7 @@ def named_by(verb: str, text: str) -> list[tuple[str, list[str]]]:
 @pytest.mark.parametrize("page", PAGES)
 def test_recipes_settings_and_protocols_exist(page: str) -> None:
     for name, settings in named_by("train", read(page)):
-        reads_frames, reads_pictures = video_recipe.is_video_recipe(name), name == appearance_recipe.NAME
-        kind = video_recipe if reads_frames else appearance_recipe if reads_pictures else recipe
+        kind = video_recipe if video_recipe.is_video_recipe(name) else recipe
         kind.load(name, settings)  # raises where there is none
     for name, _ in named_by("evaluate captions", read(page)) + named_by("evaluate pictures", read(page)):
         protocols.load(name)

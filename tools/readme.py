@@ -36,7 +36,6 @@ OURS = (
     ("default", "none", "wordreel"),
     ("default", "DIS, everyday queries", "wordreel, with its query bank"),
     ("without MSVD", "none", "wordreel, trained without MSVD"),
-    ("bridge, no training", "none", "wordreel, no training at all (`bridge`)"),
 )
 PAPERS = ("CE", "TT-CE+", "CLIP2Video")
 SHOT = (1200, 760)

@@ -2,7 +2,7 @@
 
     import wordreel
 
-    with wordreel.Library("holiday.reel") as library:
+    with wordreel.Library("holiday.lib") as library:
         library.add("~/Videos")
         for hit in library.search("a man lifts a car", limit=3):
             print(hit.path, hit.start, hit.score, hit.why)
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
         WordreelError,
     )
     from wordreel.ingest.add_report import AddProgress, AddReport
-    from wordreel.lab.training.tune.tune import TuneResult
     from wordreel.library import Library
     from wordreel.maintain.publication import PublicationReport
     from wordreel.media.clip_file import cut_clip
@@ -130,7 +129,6 @@ _MODULES = {
     "search.server_index": ("IndexStatus",),
     "embed.use": ("ModelRow", "UseResult"),
     "search.video_query": ("VideoQuery",),
-    "lab.training.tune.tune": ("TuneResult",),
     "types": ("QueryEmbedding",),
 }
 __getattr__ = lazy_exports(__name__, _MODULES)
@@ -185,7 +183,6 @@ __all__ = [
     "SequenceHit",
     "TagCount",
     "TrainingError",
-    "TuneResult",
     "UnsafePickle",
     "UseResult",
     "Video",

@@ -44,7 +44,7 @@ class Finding:
 
 
 def run_checks(library: Path) -> Iterator[Finding]:
-    """Check the environment, the weights, the sentence encoder and the library, in this order.
+    """Check the environment, the weights, the text tower and the library, in this order.
 
     Args:
         library: The folder of the library; it need not exist.
@@ -56,7 +56,7 @@ def run_checks(library: Path) -> Iterator[Finding]:
     yield from _environment(store.root)
     yield from _decoding()
     yield from _weights(store)
-    yield from _sentences(store)
+    yield from _text_tower(store)
     yield from _library(library, store)
 
 
@@ -113,27 +113,27 @@ def _weights(store: WeightStore) -> Iterator[Finding]:
         yield Finding(state, f"expert {name}", detail, step)
 
 
-def _sentences(store: WeightStore) -> Iterator[Finding]:
+def _text_tower(store: WeightStore) -> Iterator[Finding]:
     """The encoder must distinguish a cat from a lorry, or no search can be right."""
-    from wordreel.runtime.sentences import SentenceEncoder
+    from wordreel.models.joint.text_tower import TextTower
 
     try:
-        encoder = SentenceEncoder(store)
-        cat, kitten, lorry = encoder.encode(["a cat", "a kitten", "a lorry on the road"])
+        tower = TextTower(store.root)
+        cat, kitten, lorry = tower.encode(["a cat", "a kitten", "a lorry on the road"])
     except WordreelError as error:
-        yield Finding("error", "sentence encoder", error.message, FETCH)
+        yield Finding("error", "text tower", error.message, error.next_step)
         return
-    unused = "could not" in encoder.device
-    yield Finding("note" if unused else "ok", "networks", f"run {encoder.device}", DRIVER if unused else None)
+    unused = "could not" in tower.device
+    yield Finding("note" if unused else "ok", "networks", f"run {tower.device}", DRIVER if unused else None)
     near, far = float(cat @ kitten), float(cat @ lorry)
     if near > far + 0.2:
-        yield Finding("ok", "sentence encoder", f"cat–kitten {near:.2f}, cat–lorry {far:.2f}")
+        yield Finding("ok", "text tower", f"cat–kitten {near:.2f}, cat–lorry {far:.2f}")
     else:
         yield Finding(
             "error",
-            "sentence encoder",
+            "text tower",
             f"cannot distinguish words: cat–kitten {near:.2f}, cat–lorry {far:.2f}",
-            NextStep("fetch its weights again", "weights fetch --again minilm"),
+            NextStep("install wordreel again"),
         )
 
 
@@ -166,11 +166,9 @@ def _library(path: Path, weight_store: WeightStore) -> Iterator[Finding]:
     except WordreelError as error:
         yield Finding("error", "embeddings", error.message, error.next_step or FETCH)
         return
-    for expert, versions in opened.model.outdated_tracks.items():
-        if count := store.count_tracks_by(expert, versions):
-            detail = f"{count} items have those of an earlier version, which {opened.model.name} cannot read"
-            step = NextStep("add the same folders again", "add FOLDER")
-            yield Finding("note", f"features of {expert}", detail, step)
+    if (eyes := opened.model.eyes) and (count := store.count_without(eyes)):
+        step = NextStep("add the same folders again", "add FOLDER")
+        yield Finding("note", f"expert {eyes}", f"{count} items were added without it", step)
     missing = len(cache.missing())
     if missing:
         yield Finding("note", "embeddings", f"{missing} clips are not embedded yet", REINDEX)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from os import PathLike, fspath
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from wordreel.ingest.add_passes import RunPass
     from wordreel.ingest.add_report import AddProgress, AddReport
     from wordreel.ingest.extract import ExtractedFile
-    from wordreel.lab.training.tune.tune import TuneResult
     from wordreel.maintain.backup import BackupReport
     from wordreel.maintain.publication import PublicationReport
     from wordreel.models.base import Model
@@ -112,7 +111,7 @@ class Library:
 
     @property
     def model(self) -> Model:
-        """The joint embedding that answers searches: `reel`, unless `use` chose another."""
+        """The joint embedding that answers searches: `joint`, unless `use` chose another."""
         if self._model is None:
             from wordreel.models.model_store import open_model
 
@@ -683,7 +682,7 @@ class Library:
             Each model's name and fingerprint, whether it is in use, and how many clips it has embedded.
 
         >>> [row.name for row in library.models()][:2]
-        ['reel', 'bridge']
+        ['joint']
         """
         from wordreel.embed.use import models
 
@@ -701,7 +700,7 @@ class Library:
         """Let another model answer searches. Interrupted, the old model stays in use.
 
         Args:
-            model: "reel", "bridge", a CLIP-like backbone (its name, a file, a folder in Hugging Face layout
+            model: "joint", a CLIP-like backbone (its name, a file, a folder in Hugging Face layout
                 or a hub id), the folder of a trained checkpoint, a published checkpoint of CE, MoEE or MMT,
                 or a model used before.
             on_progress: Called while a backbone is downloaded, with `AddProgress` while frames are embedded
@@ -744,41 +743,6 @@ class Library:
         searcher = Searcher.open(self.store, model)
         for row in self.banks.list():
             EmbeddedBank.open(searcher, self.banks.show(row.name), on_progress)
-
-    def tune(
-        self,
-        captions: Mapping[str, Sequence[str]],
-        *,
-        dry_run: bool = False,
-        seed: int = 0,
-        on_progress: ProgressCallback | None = None,
-    ) -> TuneResult:
-        """Adapt the default model to captions of this library's videos.
-
-        The tuned model is stored and used only if captions of held-out videos find them better.
-
-        Args:
-            captions: File name to captions.
-            dry_run: Measure only; change nothing.
-            seed: Seed of the split and of training.
-            on_progress: Called as training advances.
-
-        Returns:
-            Recall before and after, and whether the tuned model is in use.
-
-        Raises:
-            TrainingError: The captions are too few.
-        """
-        from wordreel.models.laboratory import TUNE, load
-
-        model, tuned = load(TUNE)(
-            self.store, self.weights, captions, seed=seed, dry_run=dry_run, on_progress=on_progress
-        )
-        if model is not None:
-            self._model = model
-            self._searcher = None
-        result: TuneResult = tuned
-        return result
 
     def embed(self, on_progress: ProgressCallback | None = None, *, on: str | None = None) -> int:
         """Embed the clips that are not embedded yet, from stored tracks; index a large library anew.

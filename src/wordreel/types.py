@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -49,6 +50,16 @@ class Track:
             )
         if len(self.values) == 0:
             raise ValueError("a track has at least one row; use Absent otherwise")
+
+    @staticmethod
+    def of_lines(lines: Sequence[Words]) -> Track:
+        """Return the track of an expert that recognises text: a row for each line, with its score.
+
+        >>> Track.of_lines([Words("hello", 1.0, 2.0, 0.5)]).values.tolist()
+        [[0.5]]
+        """
+        scores = np.array([[line.score] for line in lines], np.float32)
+        return Track(scores, np.array([(line.start, line.end) for line in lines], np.float64), tuple(lines))
 
     @property
     def dim(self) -> int:

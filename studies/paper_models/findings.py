@@ -30,21 +30,16 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(CE, "CE − CG is better than CE − MW, P, CG", "ce-without-gating", ("ce-plain",)),
     Finding(CE, "learned mixture weights help (MoEE against CE − MW, P, CG)", "moee", ("ce-plain",)),
     Finding(CE, "many captions are better than one, all experts", "ce", ("ce-one-caption",)),
-    Finding(
-        CE, "many captions are better than one, one expert", "ce-appearance", ("ce-appearance-one-caption",)
-    ),
+    Finding(CE, "many captions are better than one, one expert", "ce-clip", ("ce-clip-one-caption",)),
     Finding(CE, "many captions are better than one, MMT", "mmt", ("mmt-one-caption",)),
     Finding(CE, "all experts are better than the best one", "ce", tuple(f"ce-{e}" for e in EXPERTS)),
     Finding(
         CE,
         "one caption: all experts are better than one",
         "ce-one-caption",
-        ("ce-appearance-one-caption",),
+        ("ce-clip-one-caption",),
     ),
-    *(
-        Finding(CE, f"{expert} adds to appearance", f"ce-appearance-{expert}", ("ce-appearance",))
-        for expert in EXPERTS[1:]
-    ),
+    *(Finding(CE, f"{expert} adds to clip", f"ce-clip-{expert}", ("ce-clip",)) for expert in EXPERTS[1:]),
     Finding(MMT, "MMT is better than CE", "mmt", ("ce",)),
     Finding(MMT, "MMT is better than collaborative gating of the same (COLL)", "mmt", ("mmt-coll",)),
     Finding(MMT, "MMT on pooled input is better than COLL", "mmt-pooled", ("mmt-coll",)),

@@ -22,7 +22,7 @@ from wordreel.lab.training.data.packed import Packed, pack
 from wordreel.lab.training.data.pairs import Pairs
 
 SPLITS = ("train", "val", "test")
-EXPERTS = ("appearance", "motion", "faces", "ocr")
+EXPERTS = ("clip", "motion", "faces", "ocr")
 MOST_TOKENS = 30
 WORDS = "embeddings.word_embeddings.weight"
 PLACES = "embeddings.position_embeddings.weight"

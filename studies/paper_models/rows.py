@@ -33,7 +33,7 @@ def _alone(expert: str) -> Row:
 
 
 def _with(expert: str) -> Row:
-    return Row(f"ce-appearance-{expert}", f"CE, appearance + {expert}", "ce", (), ("appearance", expert))
+    return Row(f"ce-clip-{expert}", f"CE, clip + {expert}", "ce", (), ("clip", expert))
 
 
 ROWS: tuple[Row, ...] = (
@@ -47,11 +47,11 @@ ROWS: tuple[Row, ...] = (
     Row("mmt-one-caption", "MMT, one caption", "mmt", captions=1),
     *(_alone(expert) for expert in EXPERTS),
     Row(
-        "ce-appearance-one-caption",
-        "CE, appearance only, one caption",
+        "ce-clip-one-caption",
+        "CE, clip only, one caption",
         "ce",
         ("model.gating=false",),
-        ("appearance",),
+        ("clip",),
         captions=1,
     ),
     *(_with(expert) for expert in EXPERTS[1:]),

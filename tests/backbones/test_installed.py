@@ -197,7 +197,7 @@ def test_what_names_a_backbone(store, clip, tmp_path):
     assert backbones.is_backbone(store, "someone/some-model@v1")
     assert not backbones.is_backbone(store, "tiny-clip")
     assert not backbones.is_backbone(store, str(tmp_path))
-    assert not backbones.is_backbone(store, "reel")
+    assert not backbones.is_backbone(store, "joint")
     save_file({"weight": np.zeros(3, np.float32)}, tmp_path / "other.safetensors")
     assert not backbones.is_backbone(store, str(tmp_path / "other.safetensors"))
     add(store, clip)

@@ -40,7 +40,7 @@ def built(tmp_path_factory):
     (media / "broken.mp4").write_bytes(b"\x00" * 100)
     (media / "notes.txt").write_text("not media")
     shell = Shell(root / "library")
-    report = shell.json("add", str(media), "--experts", "appearance,ocr,shots")
+    report = shell.json("add", str(media), "--experts", "clip,ocr,shots")
     return root, report
 
 

@@ -77,7 +77,7 @@ def test_adding_and_removing_videos_keeps_the_bank_current(shell, media):
     shell("remove", str(media / "station.mp4"))
     after = shell.json("search", "a train station", "--norm", "is", "--beta", "20")
     assert len(after) == len(before) - 1
-    shell("add", str(media / "station.mp4"), "--experts", "appearance,ocr,shots")
+    shell("add", str(media / "station.mp4"), "--experts", "clip,ocr,shots")
     again = shell.json("search", "a train station", "--norm", "is", "--beta", "20")
     assert [hit["path"] for hit in again] == [hit["path"] for hit in before]
     for old, new in zip(before, again, strict=True):

@@ -14,7 +14,7 @@ PROGRAM = """
 import json, sys
 from wordreel.library import Library
 library = Library(sys.argv[1])
-report = library.add(*json.load(sys.stdin), experts=["appearance", "shots"])
+report = library.add(*json.load(sys.stdin), experts=["clip", "shots"])
 # Its own peak: ru_maxrss would begin with that of the process that started it.
 peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(json.dumps({"added": report.added, "failed": report.failed, "ignored": report.ignored, "peak": peak}))

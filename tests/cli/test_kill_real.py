@@ -17,7 +17,7 @@ from wordreel.library import Library
 from wordreel.maintain.verify import verify
 
 KILLS = 50
-EXPERTS = "appearance,faces,ocr,shots,sound"
+EXPERTS = "clip,faces,ocr,shots,sound"
 
 
 def add(library: Path, media: Path) -> subprocess.Popen:

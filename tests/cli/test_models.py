@@ -18,11 +18,11 @@ def listings():
 
 def test_every_model_says_how_to_get_it():
     rows = listings()
-    assert {name for kind, name in rows if kind == "built-in"} == {"reel", "bridge"}
-    assert rows["built-in", "reel"]["get"] == ["wordreel use reel"]
-    assert {name for kind, name in rows if kind == "model"} == set(MODELS) - {"reel"} | set(VIDEO_TEXT_MODELS)
+    assert {name for kind, name in rows if kind == "built-in"} == {"joint"}
+    assert rows["built-in", "joint"]["get"] == ["wordreel use joint"]
+    assert {name for kind, name in rows if kind == "model"} == set(MODELS) | set(VIDEO_TEXT_MODELS)
     for name in MODELS:
-        row = rows["built-in" if name == "reel" else "model", name]
+        row = rows["model", name]
         assert row["parameters"] == parameters()["models"][name]
     released = {
         name for (_, name), row in rows.items() if row["get"][0].startswith("wordreel use CHECKPOINT")

@@ -22,7 +22,7 @@ UPDATE = bool(os.environ.get("WORDREEL_UPDATE_SNAPSHOTS"))
 # name → the words after `wordreel`; MEDIA and LIBRARY stand for folders
 COMMANDS = {
     "help": "--help",
-    "add_unchanged": "add MEDIA --experts appearance,ocr,shots -L LIBRARY",
+    "add_unchanged": "add MEDIA --experts clip,ocr,shots -L LIBRARY",
     "add_nothing_there": "add MEDIA/nowhere -L LIBRARY",
     "search": "search 'grand opening' -L LIBRARY",
     "search_all": "search 'grand opening' --all -L LIBRARY",
@@ -66,7 +66,7 @@ COMMANDS = {
     "wrong_choice": "search a dog --kind film",
 }
 COMMAND_HELP = (
-    "add", "search", "caption", "import", "use", "models", "train", "tune", "evaluate", "qbnorm",
+    "add", "search", "caption", "import", "use", "models", "train", "evaluate", "qbnorm",
     "serve", "index",
 )  # fmt: skip
 MASKS = (
@@ -79,7 +79,7 @@ MASKS = (
     (r"\bin \d+(\.\d+)? (ms|s|min)\b", "in TIME"),
     (r"\b\d+(\.\d+)? ?(KB|MB|GB|KiB|MiB|GiB)\b", "SIZE"),
     (r"\b\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?", "DATE"),
-    (r"(seen|appearance|ocr) SHARE: .*", "REASONS"),
+    (r"(seen|ocr) SHARE: .*", "REASONS"),
     (r"\bbeta=[\d.]+", "beta=N"),
     (r"[ \t]+$", ""),
 )

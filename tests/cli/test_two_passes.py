@@ -8,7 +8,7 @@ from wordreel import Library
 from wordreel.cli.app import app
 from wordreel.errors import WordreelError
 
-EXPERTS = "appearance,ocr,shots"
+EXPERTS = "clip,ocr,shots"
 
 
 def test_quick_then_thorough(tmp_path, media):

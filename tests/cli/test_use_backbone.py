@@ -47,7 +47,7 @@ def test_from_the_command_to_an_answer(shell, tmp_path, media):
     captions = tmp_path / "captions.txt"
     captions.write_text("a red cat\na blue dog\n")
     assert len(shell.json("caption", str(media / "station.mp4"), "--from", str(captions))) == 2
-    assert shell("use", "reel").startswith("reel (")
+    assert shell("use", "joint").startswith("joint (")
     assert shell("use", "clip-tiny").endswith("is in use; 0 clips were embedded.\n")
 
 

@@ -15,7 +15,7 @@ def test_an_interrupt_says_that_the_old_model_stays(shell, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Library, "use", interrupted)
-    done = CliRunner().invoke(app, ["use", "bridge", "--library", str(shell.library)])
+    done = CliRunner().invoke(app, ["use", "joint", "--library", str(shell.library)])
     assert done.exit_code == 130
     assert "The previous model stays in use; the same command resumes" in done.stderr
 
@@ -29,12 +29,12 @@ def test_only_one_model_is_in_use(shell, tmp_path):
     from wordreel.lab.models.config import CEConfig, ExpertConfig, TextConfig
 
     text = TextConfig("vectors", 3, "vlad", 2, source="word2vec:words.txt")
-    made = twins.stir(model(CEConfig((ExpertConfig("appearance", 1280),), text, 8)))
-    checkpoint.save(tmp_path / "mine", made, "reel")
+    made = twins.stir(model(CEConfig((ExpertConfig("clip", 512),), text, 8)))
+    checkpoint.save(tmp_path / "mine", made, "joint")
     (tmp_path / "mine" / "words.txt").write_text("train 1 0 0\nto 0 0 1\n")
     print_of = shell.json("use", str(tmp_path / "mine"))["fingerprint"]
     assert [row["fingerprint"] for row in shell.json("use") if row["in_use"]] == [print_of]
-    shell("use", "reel")
+    shell("use", "joint")
     used = [row for row in shell.json("use") if row["in_use"]]
     assert len(used) == 1
     assert used[0]["fingerprint"] != print_of

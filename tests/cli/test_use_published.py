@@ -281,7 +281,7 @@ def test_what_is_missing_is_named(wordreel, tmp_path):
     torch.save({"state_dict": {"encoder.weight": torch.zeros(2, 2)}}, tmp_path / "other.pth")
     with pytest.raises(WeightsError, match="not a checkpoint of CE, MoEE or MMT"):
         wordreel("use", tmp_path / "other.pth", "--text", words)
-    wordreel("use", "bridge", "--mode", "paper", code=2)
+    wordreel("use", "joint", "--mode", "paper", code=2)
     assert not (tmp_path / "library" / ".converted").exists()
 
 

@@ -19,7 +19,7 @@ def test_add_reports_every_file(report, media):
 
 
 def test_add_again_does_nothing(shell, media):
-    again = shell.json("add", str(media), "--experts", "appearance,ocr,shots")
+    again = shell.json("add", str(media), "--experts", "clip,ocr,shots")
     assert (again["added"], again["skipped"], again["failed"]) == ([], 2, [])
     assert len(again["still_failed"]) == 1
 
@@ -90,7 +90,7 @@ def test_list_show_and_failures(shell, media):
     assert "broken.mp4" in shell("list", "--failures")
     shown = shell.json("show", str(media / "station.mp4"))
     assert "Platform 9" in {words["text"] for words in shown["words"]}
-    assert {expert["name"] for expert in shown["experts"]} == {"appearance", "ocr", "shots"}
+    assert {expert["name"] for expert in shown["experts"]} == {"clip", "ocr", "shots"}
     assert "Platform 9" in shell("show", str(media / "station.mp4"))
 
 
@@ -131,7 +131,7 @@ def test_reindex_embeds_everything(shell):
 
 def test_doctor_is_content(shell):
     findings = shell.json("doctor")
-    assert {finding["what"] for finding in findings} >= {"python", "sentence encoder", "library"}
+    assert {finding["what"] for finding in findings} >= {"python", "text tower", "library"}
     assert not [finding for finding in findings if finding["state"] == "error"]
 
 
@@ -165,7 +165,7 @@ def test_evaluate_goes_without_pictures_where_media_are_away(shell, media, tmp_p
         hidden.rename(media)
     page = (tmp_path / "mine.html").read_text()
     assert "no picture" in page
-    assert "data:image" not in page
+    assert "data:image/jpeg" not in page
 
 
 def test_experts_lists_what_is_missing_and_how_to_get_it():
@@ -174,8 +174,8 @@ def test_experts_lists_what_is_missing_and_how_to_get_it():
     from wordreel.cli.app import app
 
     rows = {row["name"]: row for row in json.loads(CliRunner().invoke(app, ["experts", "--json"]).stdout)}
-    assert rows["appearance"]["installed"]
-    assert rows["appearance"]["dimension"] == 1280
+    assert rows["speech"]["modality"]
+    assert rows["clip"]["dimension"] == 512
     assert "wordreel weights add senet154" in rows["senet154"]["how"]
 
 

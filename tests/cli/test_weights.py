@@ -95,6 +95,7 @@ def test_other_weights_are_needed(store, monkeypatch):
 
 
 def test_small_eyes_by_choice_need_no_download(monkeypatch):
+    monkeypatch.delenv("WORDREEL_EYES")
     assert "clip-image-tower" in weights.required_weights(["clip"])
     monkeypatch.setenv("WORDREEL_EYES", "small")
     assert "clip-image-tower" not in weights.required_weights(["clip"])

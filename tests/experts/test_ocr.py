@@ -38,8 +38,6 @@ def film(*images: np.ndarray, start: float = 0.0) -> Frames:
 
 @pytest.fixture(scope="module")
 def expert() -> ocr.OcrExpert:
-    if not WeightStore().has("minilm"):
-        pytest.skip("weights 'minilm' are not on this machine: run `wordreel weights fetch minilm`")
     return ocr.load(WeightStore())
 
 
@@ -55,9 +53,8 @@ def test_golden(drawn: Track) -> None:
     found = [[word.text, word.start, word.end] for word in drawn.words]
     assert found == GOLDEN["words"]
     assert all(0.9 < word.score <= 1 for word in drawn.words)
-    assert drawn.times.tolist() == GOLDEN["times"]
-    np.testing.assert_allclose(drawn.values[:, :8], GOLDEN["values"], atol=2e-3)
-    np.testing.assert_allclose(np.linalg.norm(drawn.values, axis=1), 1, atol=1e-5)
+    assert drawn.times.tolist() == [[word.start, word.end] for word in drawn.words]
+    assert drawn.values.tolist() == [[pytest.approx(word.score)] for word in drawn.words]
 
 
 def test_two_runs_are_equal(expert: ocr.OcrExpert, drawn: Track) -> None:
@@ -193,26 +190,18 @@ def test_follow_merges_a_line_and_keeps_its_surest_reading() -> None:
         (),
         (TextLine("Welcome to", 0.95),),
     ]
-    words, stretches = track_lines(frames, [0, 2, 4, 6, 8], 2.0)
-    assert words == [
+    assert track_lines(frames, [0, 2, 4, 6, 8], 2.0) == [
         Words("Welcome to", 0, 6, 0.9),
         Words("lap 1", 2, 4, 0.9),
         Words("lap 2", 4, 6, 0.9),
         Words("Welcome to", 8, 10, 0.95),
     ]
-    assert [(s.text, s.start, s.end) for s in stretches] == [
-        ("Welcome to", 0, 2),
-        ("Welcome to lap 1", 2, 4),
-        ("Welcome to lap 2", 4, 6),
-        ("Welcome to", 8, 10),
-    ]
 
 
 def test_the_same_line_twice_in_a_frame_stays_two() -> None:
     twice = (TextLine("exit", 0.9), TextLine("exit", 0.8))
-    words, stretches = track_lines([twice, twice], [0, 2], 2.0)
-    assert words == [Words("exit", 0, 4, 0.9), Words("exit", 0, 4, 0.8)]
-    assert len(stretches) == 1
+    expected = [Words("exit", 0, 4, 0.9), Words("exit", 0, 4, 0.8)]
+    assert track_lines([twice, twice], [0, 2], 2.0) == expected
 
 
 def test_same_line() -> None:

@@ -8,10 +8,10 @@ from tests.fake_backbone import ColourBackbone
 
 from wordreel.backbones.clip2video_head import join
 from wordreel.backbones.config import FrameHeadConfig
-from wordreel.models.bridge import Bridge
+from wordreel.models.joint.other_rows import OtherRows
+from wordreel.models.joint.text_tower import DIM, TextTower
 from wordreel.models.similarity import alike, mixture
 from wordreel.models.zero_shot import GAIN, LEVELS, WEIGHTS, ZeroShot
-from wordreel.runtime.sentences import DIM
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Clip, Track, Words
 
@@ -23,9 +23,7 @@ def frames(count=6, seed=0):
 
 
 def said():
-    row = np.zeros((1, DIM), np.float32)
-    row[0, 0] = 1
-    return Track(row, np.array([[0.0, 3.0]]), (Words("hello there", 0.0, 3.0),))
+    return Track.of_lines([Words("a red rose", 0.0, 3.0)])
 
 
 @pytest.fixture(scope="module")
@@ -98,17 +96,17 @@ def test_joined_vectors_of_a_clip2video_are_compared_whole():
     assert model.explain(query, {model.name: track}, Clip("x", 0, 4))["seen"][1] == (best, best + 1)
 
 
-def test_other_rows_are_the_bridges(model):
+def test_other_rows_are_those_of_the_default_model(model):
     tracks = {model.name: frames(), "speech": said()}
     clips = [Clip("x", 0, 3), Clip("x", 4, 6)]
     vectors, available = model.embed(tracks, clips)
-    rows, there = Bridge(WeightStore(), tuple(WEIGHTS)[1:]).embed(tracks, clips)
+    store = WeightStore()
+    rows, there = OtherRows(TextTower(store.root), store).embed(tracks, clips)
     np.testing.assert_array_equal(available[:, 1:], there)
     np.testing.assert_array_equal(vectors[:, 1:, :DIM], rows)
     assert not vectors[:, 1:, DIM:].any()
     assert available[:, 0].all()
-    assert available[0, 3]
-    assert not available[1, 3]
+    assert available[:, 1].tolist() == [True, False]
     assert vectors.shape == (2, len(WEIGHTS), model.dim)
 
 
@@ -142,7 +140,7 @@ def test_the_reason_is_the_second_that_fits_best(model):
     (query,) = model.encode(["red"])
     explained = model.explain(query, tracks, Clip("x", 0, 4))
     assert explained["seen"] == ("the best frame", (2.0, 3.0))
-    assert explained["speech"][0] == "“hello there”"
+    assert explained["speech"] == ("“a red rose”", (0.0, 3.0))
     assert model.explain(query, tracks, Clip("x", 0, 2))["seen"][1] == (1.0, 2.0)
     assert model.explain(query, tracks, Clip("x", 0, 0, whole=True))["seen"] == ("the picture", None)
     assert "seen" not in model.explain(query, {"speech": said()}, Clip("x", 0, 4))
@@ -167,13 +165,3 @@ def test_fingerprints_differ_with_the_backbone_and_the_expert():
         ZeroShot(store, ColourBackbone(family="siglip"), "0" * 16).fingerprint,
     }
     assert len(prints) == 4
-
-
-def test_a_bridge_of_some_experts_is_another_model():
-    store = WeightStore()
-    assert Bridge(store, ("motion", "speech")).experts == ("motion", "speech")
-    assert Bridge(store, ("motion", "speech")).fingerprint != Bridge(store).fingerprint
-    assert (
-        Bridge(store, ("ocr", "speech", "sound", "motion", "appearance")).fingerprint
-        == Bridge(store).fingerprint
-    )

@@ -1,101 +1,58 @@
-"""Libraries with tracks of an earlier version of an expert that the model cannot read."""
+"""Libraries that were added before wordreel had the eyes of its model."""
 
-import numpy as np
 import pytest
 from tests.fakes import Colour, FakeFence, Talk
 
-from wordreel.embed.embed_library import (
-    check_model_fits,
-    embed_library,
-    embedding_cache,
-    outdated_error,
-    tracks_of,
-)
+from wordreel.embed.embed_library import check_model_fits, outdated_error
 from wordreel.errors import QueryError
-from wordreel.experts.appearance import SUPERSEDED
 from wordreel.ingest.add import add
 from wordreel.library import Library
-from wordreel.models.bridge import Bridge
-from wordreel.models.reel.model import Reel
-
-OLD = "0" * 16
+from wordreel.models.model_store import DEFAULT, RETIRED, in_use
 
 
 @pytest.fixture
-def reader(model):
-    model.outdated_tracks = {"colour": frozenset({OLD})}
+def blind(store, model):
+    """A model whose eyes the library does not have."""
+    store.catalogue.run("DELETE FROM tracks WHERE expert = 'colour'")
+    model.eyes = "colour"
     return model
 
 
-def make_old(store, contents):
-    for content in contents:
-        store.catalogue.run(
-            "UPDATE tracks SET fingerprint = ? WHERE content = ? AND expert = 'colour'", OLD, content
-        )
-
-
-def contents_of(store):
-    return [video.content for video in store.videos()]
-
-
-def available_of(store, reader, content):
-    """Which rows a video's clips have."""
-    gallery = embedding_cache(store, reader).load()
-    rows = np.isin(gallery.ids, [clip.id for clip in store.clips(content)])
-    return dict(zip(reader.experts, gallery.available[rows].any(axis=0).tolist(), strict=True))
-
-
-def test_a_library_of_old_tracks_alone_names_what_to_do(store, reader):
-    check_model_fits(store, reader)
-    make_old(store, contents_of(store))
-    reader.track_experts = ("colour",)
-    with pytest.raises(QueryError, match="earlier version of the expert colour") as raised:
-        check_model_fits(store, reader)
+def test_a_library_without_anything_the_model_reads_names_what_to_do(store, blind):
+    blind.track_experts = ("colour",)
+    with pytest.raises(QueryError, match="added without the expert colour") as raised:
+        check_model_fits(store, blind)
     assert raised.value.next_step.command == "add FOLDER"
 
 
-def test_a_library_with_old_tracks_is_searched_by_the_other_experts(store, reader, tmp_path, caplog):
-    make_old(store, contents_of(store))
-    with Library(tmp_path / "library", create=False, model=reader) as library:
+def test_a_library_without_the_eyes_is_searched_by_the_other_experts(store, blind, tmp_path, caplog):
+    with Library(tmp_path / "library", create=False, model=blind) as library:
         found = library.search("red")
     assert {reason.expert for hit in found for reason in hit.why} == {"talk"}
     (said,) = caplog.messages
-    assert "earlier version of the expert colour" in said
-    assert said.endswith("(no other expert runs): `wordreel add FOLDER`")
+    assert "added without the expert colour" in said
+    assert said.endswith("(what was heard and read is kept): `wordreel add FOLDER`")
 
 
-def test_adding_the_folder_again_runs_the_expert_again(store, reader, tmp_path, caplog):
-    contents = contents_of(store)
-    make_old(store, contents)
-    embed_library(store, reader)
-    assert available_of(store, reader, contents[0]) == {"colour": False, "talk": True}
+def test_adding_the_folder_again_runs_the_eyes_alone(store, blind, tmp_path, caplog):
+    contents = [video.content for video in store.videos()]
+    assert store.count_without("colour") == len(contents)
     report = add(store, [tmp_path / "media"], [Colour(), Talk()], FakeFence())
     assert len(report.updated) == len(contents)
-    assert outdated_error(store, reader) is None
-    embed_library(store, reader)
-    assert all(available_of(store, reader, content)["colour"] for content in contents)
-    with Library(tmp_path / "library", create=False, model=reader) as library:
+    assert store.count_without("colour") == 0
+    assert outdated_error(store, blind) is None
+    with Library(tmp_path / "library", create=False, model=blind) as library:
         assert library.search("red")[0].why[0].expert == "colour"
     assert not caplog.messages
 
 
-def test_old_tracks_among_new_ones_count_as_absent(store, reader):
-    old, *new = contents_of(store)
-    make_old(store, [old])
-    check_model_fits(store, reader)
-    assert outdated_error(store, reader) is None
-    assert "colour" not in tracks_of(store, reader, old)
-    assert "colour" in tracks_of(store, reader, new[0])
-    embed_library(store, reader)
-    assert not available_of(store, reader, old)["colour"]
-    assert available_of(store, reader, new[0])["colour"]
+def test_a_library_that_is_half_old_says_nothing(store, blind, tmp_path):
+    add(store, [tmp_path / "media" / "part0"], [Colour(), Talk()], FakeFence())
+    assert 0 < store.count_without("colour") < len(store.videos())
+    assert outdated_error(store, blind) is None
 
 
-def test_a_library_without_the_expert_is_no_old_one(store, reader):
-    reader.outdated_tracks = {"appearance": frozenset({OLD})}
-    check_model_fits(store, reader)
-    assert outdated_error(store, reader) is None
-
-
-def test_the_built_in_models_do_not_read_the_published_network():
-    assert {"appearance": SUPERSEDED} == Bridge.outdated_tracks == Reel.outdated_tracks
+@pytest.mark.parametrize("name", RETIRED)
+def test_models_of_earlier_versions_give_way_to_the_default_one(store, name):
+    store.set_setting("model", name)
+    assert in_use(store) == DEFAULT

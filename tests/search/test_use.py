@@ -50,16 +50,16 @@ def test_settings_are_kept(store):
 
 
 def test_a_new_library_uses_the_default(store):
-    assert model_store.in_use(store) == "reel"
+    assert model_store.in_use(store) == "joint"
 
 
 def test_switching_embeds_first(store, monkeypatch):
     seen = []
     assert switch(store, SlowModel(), SLOW, lambda now: seen.append((model_store.in_use(store), now.done)))
-    assert {before for before, _ in seen} == {"reel"}
+    assert {before for before, _ in seen} == {"joint"}
     assert model_store.in_use(store) == SLOW
     assert embedding_cache(store, SlowModel()).missing() == []
-    assert switch(store, ColourModel(), "bridge") == len(store.clip_ids())
+    assert switch(store, ColourModel(), "colours") == len(store.clip_ids())
     assert switch(store, SlowModel(), SLOW) == 0  # the caches stay: back at once
 
 
@@ -72,7 +72,7 @@ def test_an_interrupted_switch_goes_on(store, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         switch(store, SlowModel(), SLOW, stop)
-    assert model_store.in_use(store) == "reel"
+    assert model_store.in_use(store) == "joint"
     left = len(embedding_cache(store, SlowModel()).missing())
     assert 0 < left < clips
     assert switch(store, SlowModel(), SLOW) == left
@@ -96,12 +96,12 @@ def test_killed_at_any_moment_the_old_model_stays(store, monkeypatch):
         killed = os.waitpid(child, 0)[1] != 0
         kills += killed
         whole = not embedding_cache(store, SlowModel()).missing()
-        assert whole or model_store.in_use(store) == "reel"
+        assert whole or model_store.in_use(store) == "joint"
         if not killed:
             assert model_store.in_use(store) == SLOW
         if model_store.in_use(store) == SLOW or whole:
             embedding_cache(store, SlowModel()).clear()
-            store.set_setting("model", "reel")
+            store.set_setting("model", "joint")
     switch(store, SlowModel(), SLOW)
     assert model_store.in_use(store) == SLOW
     embed_library(store, ColourModel())
@@ -114,7 +114,7 @@ def test_killed_at_any_moment_the_old_model_stays(store, monkeypatch):
 def test_nobody_switches_while_another_writes(store):
     with writer_lock(store.path / "lock"), pytest.raises(LibraryBusy):
         switch(store, SlowModel(), SLOW)
-    assert model_store.in_use(store) == "reel"
+    assert model_store.in_use(store) == "joint"
 
 
 def test_values_that_are_no_numbers(store):
@@ -125,17 +125,17 @@ def test_values_that_are_no_numbers(store):
 
     with pytest.raises(WeightsError, match="finite"):
         switch(store, Mad(), SLOW)
-    assert model_store.in_use(store) == "reel"
+    assert model_store.in_use(store) == "joint"
 
 
 def test_the_list_tells_what_is_embedded(store):
-    switch(store, SlowModel(), "bridge")
+    switch(store, SlowModel(), "joint")
     embedding_cache(store, SlowModel()).drop(store.clip_ids()[:3])
     rows = {row.fingerprint: row for row in models(store, WeightStore())}
     clips = len(store.clip_ids())
     assert (rows[SLOW].embedded, rows[SLOW].clips, rows[SLOW].name) == (clips - 3, clips, "")
-    (bridge,) = [row for row in rows.values() if row.name == "bridge"]
-    assert (bridge.in_use, bridge.embedded) == (True, 0)
+    (joint,) = [row for row in rows.values() if row.name == "joint"]
+    assert (joint.in_use, joint.embedded) == (True, 0)
 
 
 def test_torch_is_asked_for_by_name(store, tmp_path):
@@ -150,11 +150,11 @@ def test_torch_is_asked_for_by_name(store, tmp_path):
         f"library = Library({str(store.path)!r})\n"
         f"try: library.use({str(folder)!r})\n"
         "except WordreelError as error: print(error)\n"
-        "print(library.use('bridge').name)\n"
+        "print(library.use('joint').name)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'wordreel[train]'" in done.stdout, done.stderr
-    assert done.stdout.endswith("bridge\n")
+    assert done.stdout.endswith("joint\n")
 
 
 # With trained models
@@ -217,7 +217,7 @@ def test_back_and_forth_by_name(library, checkpoint):
     library.use(checkpoint(name="zoo", seed=2))
     with pytest.raises(LibraryError, match="2 models of this library are called 'zoo'"):
         library.use("zoo")
-    with pytest.raises(LibraryError, match="one of reel, bridge, pets, zoo"):
+    with pytest.raises(LibraryError, match="one of joint, pets, zoo"):
         library.use("unheard-of")
 
 
@@ -280,7 +280,7 @@ def test_a_kill_while_copying_leaves_nothing_half(library, checkpoint, monkeypat
         patched.setattr(model_store, "atomic_write", killed)
         with pytest.raises(KeyboardInterrupt):
             library.use(folder)
-    assert model_store.in_use(library.store) == "reel"
+    assert model_store.in_use(library.store) == "joint"
     assert model_store.stored_models(library.store) == []
     used = library.use(folder)
     assert [path.name for path in (library.path / "models").iterdir()] == [used.fingerprint]
@@ -293,10 +293,10 @@ def test_a_damaged_copy_is_told_and_mended(library, checkpoint):
     weights = bytearray((place / "model.safetensors").read_bytes())
     weights[-3] ^= 0xFF
     (place / "model.safetensors").write_bytes(bytes(weights))
-    with pytest.raises(WeightsError, match="wordreel use reel"):
+    with pytest.raises(WeightsError, match="wordreel use joint"):
         _ = Library(library.path).model
     (place / "model.safetensors").unlink()
-    with pytest.raises(WordreelError, match="wordreel use reel"):
+    with pytest.raises(WordreelError, match="wordreel use joint"):
         _ = Library(library.path).model
     assert library.use(folder).embedded == 0
     assert len(Library(library.path).search("dog")) == 7

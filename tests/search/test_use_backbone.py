@@ -117,7 +117,7 @@ def test_nothing_is_downloaded_without_consent(library, shelf):
         with pytest.raises(WeightsMissing, match=r"consent.*use colours --yes"):
             library.use(NAME, confirm_download=confirm)
     assert not shelf.here
-    assert model_store.in_use(library.store) == "reel"
+    assert model_store.in_use(library.store) == "joint"
     assert NAME not in library.store.expert_names()
 
 
@@ -156,7 +156,7 @@ def test_the_old_model_finds_everything_meanwhile(library, shelf):
     def look(now):
         assert old.missing() == []
         assert old.load().ids.tolist() == before
-        assert model_store.in_use(library.store) == "reel"
+        assert model_store.in_use(library.store) == "joint"
 
     library.use(NAME, look, confirm_download=agree)
     assert old.missing() == []
@@ -169,7 +169,7 @@ def test_an_interrupted_switch_resumes(library, shelf):
 
     with pytest.raises(KeyboardInterrupt):
         library.use(NAME, stop, confirm_download=agree)
-    assert model_store.in_use(library.store) == "reel"
+    assert model_store.in_use(library.store) == "joint"
     done = {row.content for row in library.store.tracks() if row.expert == NAME}
     assert 0 < len(done) < 3
     totals = []
@@ -222,8 +222,8 @@ def test_a_library_without_its_backbone_says_so_and_opens_with_others(used, shel
         ):
             call()
     assert len(Library(used.path, model=ColourModel()).search("red")) == 3
-    there.use("bridge")
-    assert Library(used.path).model.name == "bridge"
+    there.use("joint")
+    assert Library(used.path).model.name == "joint"
 
 
 def test_frames_of_another_version_do_not_count(used, shelf):
@@ -275,7 +275,7 @@ def test_the_list_has_backbones(used):
     rows = {row.name: row for row in models(used.store, WeightStore())}
     assert rows[NAME].in_use
     assert rows[NAME].embedded == rows[NAME].clips > 0
-    assert not rows["reel"].in_use
+    assert not rows["joint"].in_use
 
 
 def test_pictures_moments_look_alikes_and_captions(used, films, tmp_path):
@@ -301,7 +301,7 @@ def test_pictures_moments_look_alikes_and_captions(used, films, tmp_path):
 @pytest.mark.filterwarnings("ignore:similarities reach")  # pure colours are nearer than any real picture
 def test_a_bank_gives_confidences(library, shelf):
     texts = [f"{a} {b} {n}" for a in ("red", "green", "blue") for b in ("dog", "cat") for n in range(20)]
-    library.use("bridge")
+    library.use("joint")
     library.banks.build("mine", texts, "a test")
     told = []
     library.use(NAME, told.append, confirm_download=agree)

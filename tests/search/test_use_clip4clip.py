@@ -105,7 +105,7 @@ def test_what_has_no_vector_is_refused_and_nothing_changes(library, tmp_path, he
     with pytest.raises(WeightsError, match=reason):
         library.use(str(path))
     assert backbones.installed(library.weights) == {}
-    assert model_store.in_use(library.store) == "reel"
+    assert model_store.in_use(library.store) == "joint"
 
 
 def test_damaged_files_are_refused_and_options_of_others_too(library, tmp_path):
@@ -121,7 +121,7 @@ def test_damaged_files_are_refused_and_options_of_others_too(library, tmp_path):
     with pytest.raises(WeightsError, match="is a backbone"):
         library.use(str(path), conversion=ConversionOptions(name="mine"))
     assert backbones.installed(library.weights) == {}
-    assert model_store.in_use(library.store) == "reel"
+    assert model_store.in_use(library.store) == "joint"
 
 
 def test_a_training_is_used_by_command(library, tmp_path):

@@ -32,7 +32,9 @@ POLICY = (
 NAMES = ("harbour at dawn.mp4", "birthday 2019.mov", "street.mp4", "lecture.mp4", "beach.jpg", "song.mp3")
 SECONDS = 20.0
 LOST = "f" * 64  # a video that is no longer in the library
-STALE = "all 240 moments are not yet prepared for the model 'reel'; the owner of the library can prepare them"
+STALE = (
+    "all 240 moments are not yet prepared for the model 'joint'; the owner of the library can prepare them"
+)
 SAID = (
     "Good morning to all of you.",
     "Today we go out with the red boat.",
@@ -75,10 +77,10 @@ def hit(number: int, rank: int, then: bool = False) -> dict[str, Any]:
         "end": end,
         "why": [
             {"expert": "ocr words", "share": 0.3, "what": "“RED BOAT”", "at": [start, start + 2]},
-            {"expert": "appearance", "share": 0.18, "what": "speedboat", "at": None},
+            {"expert": "seen", "share": 0.18, "what": "speedboat", "at": None},
             {"expert": "speech", "share": 0.08, "what": "“the red boat”", "at": [6.0, 9.0]},
         ],
-        "weights": {"appearance": 0.42, "motion": 0.21, "speech": 0.2, "ocr": 0.12, "sound": 0.05},
+        "weights": {"seen": 0.8, "speech": 0.08, "ocr": 0.08, "sound": 0.04},
         "thumb": f"/api/thumb/{about['content']}?t={start}",
         "preview": f"/api/preview/{about['content']}?{moment}",
         "media": f"/media/{about['content']}",
@@ -170,8 +172,7 @@ def models() -> list[dict[str, Any]]:
         return {"key": name, "name": name, "kind": kind, "download": download, **facts, **more}
 
     return [
-        row("reel", "built-in", in_use=True),
-        row("bridge", "built-in"),
+        row("joint", "built-in", in_use=True),
         row("clip", "backbone", 605 * 10**6),
     ]
 
@@ -334,14 +335,14 @@ class Fake:
             "library": "/home/me/.local/share/wordreel",
             "read_only": self.mood in ("shown", "stale"),
             "model": {
-                "name": "bridge",
+                "name": "joint",
                 "fingerprint": "f00d",
-                "experts": ["appearance", "motion", "speech", "ocr"],
+                "experts": ["clip", "speech", "ocr", "sound"],
             },
             "videos": self.files,
             "clips": 0 if self.mood == "stale" else 4 * self.files,
             "problem": STALE if self.mood == "stale" else None,
-            "experts": ["appearance", "motion", "speech", "ocr"],
+            "experts": ["clip", "speech", "ocr", "sound"],
             "folders": ["/home/me/Videos/2024", "/home/me/Videos"],
             "seconds": SECONDS * self.files,
             "banks": [{"name": "everyday", "size": 2000, "checked": None}],

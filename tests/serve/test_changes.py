@@ -137,13 +137,11 @@ def test_a_part_that_cannot_be_found_is_counted(library):
         assert site.get("/api/search?text=red").status == 200
 
 
-def test_outdated_features_are_said_and_the_rest_is_searched(library, monkeypatch):
-    with LibraryStore.open(library) as store:
-        versions = frozenset(row.fingerprint for row in store.tracks() if row.expert == "colour")
-    monkeypatch.setattr(Model, "outdated_tracks", {"colour": versions})
+def test_a_library_without_the_models_eyes_says_so_and_the_rest_is_searched(library, monkeypatch):
+    monkeypatch.setattr(Model, "eyes", "clip")
     with running(library, read_only=True) as site:
         problem = site.get("/api/status").json["problem"]
-        assert "earlier version of the expert colour" in problem
+        assert "without the expert clip" in problem
         assert "add the same folders again" in problem
         assert site.get("/api/search?text=red").status == 200
 

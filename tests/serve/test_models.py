@@ -36,8 +36,8 @@ def site(library, recorder):
 
 def test_the_list_names_what_can_answer(site):
     rows = {row["key"]: row for row in site.get("/api/models").json["models"]}
-    assert rows["reel"]["in_use"]
-    assert rows["bridge"]["kind"] == "built-in"
+    assert rows["joint"]["in_use"]
+    assert rows["joint"]["kind"] == "built-in"
     assert set(NAMED) <= set(rows)
     named = rows["clip-vit-b-32"]
     assert named["download"] > 10**8
@@ -65,7 +65,7 @@ def test_paths_and_hub_ids_are_the_owners(site, recorder, model):
 
 def test_a_server_for_reading_switches_nothing(library, recorder):
     with running(library, recorder, read_only=True) as site:
-        assert site.post("/api/models", {"model": "bridge"}, MARK).status == 403
+        assert site.post("/api/models", {"model": "joint"}, MARK).status == 403
         assert site.get("/api/models").status == 200
 
 
@@ -74,18 +74,17 @@ def test_searches_see_the_switch_when_the_job_has_ended(library, monkeypatch):
         name, fingerprint = "other", "fedcba9876543210"
 
     def work(kind, request, tell, stop):
-        assert (kind, request["model"]) == ("use", "bridge")
+        assert (kind, request["model"]) == ("use", "joint")
         with LibraryStore.open(library) as store:
-            return {"embedded": switch(store, Other(), "bridge")}
+            return {"embedded": switch(store, Other(), Other.fingerprint)}
 
     monkeypatch.setattr(current_model, "open_model", lambda store, weights: Other())
     with running(library, work) as site:
-        job = site.post("/api/models", {"model": "bridge"}, MARK).json["job"]
+        job = site.post("/api/models", {"model": "joint"}, MARK).json["job"]
         assert site.ended(job)["state"] == "done"
         assert site.get("/api/status").json["model"]["name"] == "other"
         rows = {row["key"]: row["in_use"] for row in site.get("/api/models").json["models"]}
-        assert rows["bridge"]
-        assert not rows["reel"]
+        assert not rows["joint"]
 
 
 @pytest.mark.parametrize("download", [True, False])

@@ -18,7 +18,7 @@ def case(collection, good, seed=0):
         for gate in ("", " gated"):
             ranks |= {(rule + gate, v): np.full(40, 1.0 if v == good[rule] else 6.0) for v in values}
     right = np.arange(40)
-    return Case("bridge", collection, "msvd", "everyday", 0.1, plain, right, ranks)
+    return Case("default", collection, "msvd", "everyday", 0.1, plain, right, ranks)
 
 
 def test_a_constant_is_chosen_on_the_other_collections():
@@ -41,7 +41,7 @@ def test_ranks_are_those_of_the_method_on_whole_matrices(rule, monkeypatch):
     monkeypatch.setattr("beta.GRID", (5.0, 20.0))
     bank, rows, right = hubby(seed=1, bank=80, queries=60, items=30)
     gallery = Gallery(COLLECTIONS[0], None, None, np.arange(30), ("",) * 60, right)
-    made = case_of("bridge", gallery, "everyday", rows, bank)
+    made = case_of("default", gallery, "everyday", rows, bank)
     sigma = np.median(bank.astype(np.float64).std(axis=0))
     key, method = {
         "csls": (("csls", 0.0), make_method("csls")),

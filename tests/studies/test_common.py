@@ -22,7 +22,7 @@ from common import (
 )
 
 from wordreel.hubness import choose_beta, make_method
-from wordreel.models.reel import checkpoint
+from wordreel.models.joint.adapter import FILE
 from wordreel.retrieval.caption_ranks import Captions, text_to_video, video_to_text
 from wordreel.retrieval.metrics import retrieval_metrics
 
@@ -101,7 +101,7 @@ def test_draws_differ_and_can_be_made_again():
 
 
 def test_weights_have_labels():
-    assert parse_weights(None) == [Weights("default", checkpoint.SHIPPED)]
+    assert parse_weights(None) == [Weights("default", FILE)]
     assert parse_weights(["without MSVD=a=b.safetensors"])[0].label == "without MSVD=a"
 
 
@@ -124,8 +124,8 @@ def test_captions_by_split(tmp_path):
 def test_what_is_written_tells_no_places(tmp_path, capsys):
     (tmp_path / "data" / "msvd").mkdir(parents=True)
     (tmp_path / "data" / "msvd" / "captions.json").write_text("{}")
-    weights = tmp_path / "secret" / "w.safetensors"
-    weights.parent.mkdir()
+    weights = tmp_path / "secret" / "seed0" / "joint.safetensors"
+    weights.parent.mkdir(parents=True)
     weights.write_bytes(b"123")
     given = [
         "--data",
@@ -144,7 +144,7 @@ def test_what_is_written_tells_no_places(tmp_path, capsys):
     assert str(tmp_path) not in written
     kept = json.loads((tmp_path / "out" / "test.json").read_text())
     assert kept["rows"] == [1]
-    assert kept["weights"][0]["name"] == "w.safetensors"
+    assert kept["weights"][0]["name"] == "seed0"
     assert kept["weights"][0]["sha256"] == hashlib.sha256(b"123").hexdigest()
     assert kept["models"] == [{"label": "default", "fingerprint": "f", "rows": {"a": 1.0, "b": 0.5}}]
     assert "--weights" in (tmp_path / "out" / "README.md").read_text()

@@ -94,7 +94,7 @@ def test_saved_and_loaded(study: material.Study, tmp_path: Path) -> None:
             assert (np.abs(other.values - held.values) <= largest / 254 + 1e-6).all()
             np.testing.assert_allclose(other.times, held.times, atol=1e-3)
     gone = material.lost(study, again)
-    assert 0 < gone["features"]["appearance"] < 0.02
+    assert 0 < gone["features"]["clip"] < 0.02
     assert 0 < gone["encoder"]["layers"] < 0.02
     assert again.packed
     assert again.facts()["splits"] == study.facts()["splits"]

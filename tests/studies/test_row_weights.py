@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
-from row_weights import GRID, Strangers, choose, cost, left_out, study, text_of
+from row_weights import GRID, RowScores, Strangers, choose, cost, left_out, study, text_of
 
-from wordreel.lab.training.tune.row_weights import RowScores
-from wordreel.models.reel.model import WEIGHTS
+from wordreel.models.joint.model import WEIGHTS
 
 ROWS = list(WEIGHTS)
 
@@ -21,25 +20,25 @@ def some(collection, good, seed=0):
 
 
 def test_the_row_that_knows_counts_most():
-    chosen = choose([some("msvd", "motion")])
-    assert chosen["motion"] == max(chosen.values()) > 1
+    chosen = choose([some("msvd", "sound")])
+    assert chosen["sound"] == max(GRID)
     assert all(value in GRID for row, value in chosen.items() if value != WEIGHTS[row])
     assert chosen["seen"] == WEIGHTS["seen"]
-    assert cost([some("msvd", "motion")], chosen) < cost([some("msvd", "motion")], WEIGHTS)
+    assert cost([some("msvd", "sound")], chosen) < cost([some("msvd", "sound")], WEIGHTS)
 
 
 def test_a_collection_counts_once_however_many_checkpoints_answer_it():
-    one, two = some("msvd", "motion"), some("coco", "appearance", 1)
+    one, two = some("msvd", "sound"), some("coco", "speech", 1)
     assert cost([one, one, two], WEIGHTS) == pytest.approx(cost([one, two], WEIGHTS))
     expected = (cost([one], WEIGHTS) + cost([two], WEIGHTS)) / 2
     assert cost([one, two], WEIGHTS) == pytest.approx(expected)
 
 
 def test_the_report_has_weights_chosen_without_the_collection():
-    result = study([some("msvd", "motion"), some("coco", "appearance", 1)])
+    result = study([some("msvd", "sound"), some("coco", "speech", 1)])
     here = {row["label"]: row for row in result["rows"] if row["collection"] == "coco"}
-    assert here["chosen on the others"]["weights"] == choose([some("msvd", "motion")])
-    assert here["learned row alone"]["weights"]["appearance"] == 0
+    assert here["chosen on the others"]["weights"] == choose([some("msvd", "sound")])
+    assert here["pictures alone"]["weights"]["speech"] == 0
     text = text_of(result)
     assert "## coco" in text
     assert "| chosen here |" in text

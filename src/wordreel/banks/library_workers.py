@@ -85,7 +85,6 @@ class LibraryWorkers:
             self.store.track_hashes,
             experts=model.track_experts,
             fingerprints=model.track_fingerprints,
-            outdated=model.outdated_tracks,
         )
         while some := list(islice(left, VIDEOS)):
             named = hashes([content for content, _ in some])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -262,10 +262,9 @@ class LibraryStore:
         contents: Sequence[str],
         experts: Sequence[str],
         fingerprints: Mapping[str, str] | None = None,
-        outdated: Mapping[str, frozenset[str]] | None = None,
     ) -> list[dict[str, Track]]:
         """Of each content, the present tracks by these experts (see `track_hashes`)."""
-        hashes = self.track_hashes(contents, experts, fingerprints, outdated)
+        hashes = self.track_hashes(contents, experts, fingerprints)
         return [{name: self.load_track(digest) for name, digest in one.items()} for one in hashes]
 
     def track_hashes(
@@ -273,21 +272,16 @@ class LibraryStore:
         contents: Sequence[str],
         experts: Sequence[str],
         fingerprints: Mapping[str, str] | None = None,
-        outdated: Mapping[str, frozenset[str]] | None = None,
     ) -> list[dict[str, str]]:
         """Of each content, the names of the tracks by these experts, those that are present.
 
         Of an expert with an entry in `fingerprints`, only a track by that version counts, of all frames or of
-        key frames alone, and of one with an entry in `outdated`, none by those versions.
+        key frames alone.
         """
-        wanted, unwanted = fingerprints or {}, outdated or {}
+        wanted = fingerprints or {}
         held: dict[str, dict[str, str]] = {content: {} for content in contents}
         for row in self.tracks_of(list(held)):
-            if (
-                row.hash is not None
-                and is_version(row.fingerprint, wanted.get(row.expert))
-                and not any(is_version(row.fingerprint, one) for one in unwanted.get(row.expert, ()))
-            ):
+            if row.hash is not None and is_version(row.fingerprint, wanted.get(row.expert)):
                 held[row.content][row.expert] = row.hash
         return [{name: held[one][name] for name in experts if name in held[one]} for one in contents]
 
@@ -426,19 +420,13 @@ class LibraryStore:
         query = "SELECT 1 FROM tracks WHERE expert = ? AND fingerprint IN (?, ?) LIMIT 1"
         return self.catalogue.one(query, expert, fingerprint, quick_fingerprint(fingerprint)) is not None
 
-    def has_track_by_other(self, expert: str, fingerprints: Collection[str]) -> bool:
-        """Whether any content was given to a version of an expert that is none of these."""
-        versions = [*fingerprints, *map(quick_fingerprint, fingerprints)]
-        marks = ",".join("?" * len(versions))
-        query = f"SELECT 1 FROM tracks WHERE expert = ? AND fingerprint NOT IN ({marks}) LIMIT 1"  # noqa: S608
-        return self.catalogue.one(query, expert, *versions) is not None
-
-    def count_tracks_by(self, expert: str, fingerprints: Collection[str]) -> int:
-        """How many contents were given to one of these versions of an expert."""
-        versions = [*fingerprints, *map(quick_fingerprint, fingerprints)]
-        marks = ",".join("?" * len(versions))
-        query = f"SELECT COUNT(*) FROM tracks WHERE expert = ? AND fingerprint IN ({marks})"  # noqa: S608
-        row = self.catalogue.one(query, expert, *versions)
+    def count_without(self, expert: str) -> int:
+        """How many contents with a file were never given to an expert."""
+        row = self.catalogue.one(
+            f"""SELECT COUNT(*) FROM contents c WHERE {_HAS_FILE} AND NOT EXISTS (
+                SELECT 1 FROM tracks t WHERE t.content = c.content AND t.expert = ?)""",  # noqa: S608
+            expert,
+        )
         return int(row[0]) if row else 0
 
     def only_imported(self) -> int:

@@ -42,7 +42,6 @@ VERBS = {
     "people": "manage.people:app",
     "import": "lab.import_:import_",
     "train": "lab.train:train",
-    "tune": "lab.tune:tune",
     "convert": "lab.convert:convert",
     "export": "lab.export:export",
     "evaluate": "lab.evaluate:app",

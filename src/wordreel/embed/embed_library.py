@@ -116,14 +116,12 @@ def tracks_of(store: LibraryStore, model: Model, content: str) -> dict[str, Trac
 
 def tracks_of_all(store: LibraryStore, model: Model, contents: Sequence[str]) -> list[dict[str, Track]]:
     """The tracks of each video that the model reads."""
-    return store.present_tracks(
-        contents, model.track_experts, model.track_fingerprints, model.outdated_tracks
-    )
+    return store.present_tracks(contents, model.track_experts, model.track_fingerprints)
 
 
 def check_model_fits(store: LibraryStore, model: Model) -> None:
     """Raise a `QueryError` if all items were imported with features that the model does not read, if no item
-    was seen by the version of an expert that the model reads, or if all have outdated features alone.
+    was seen by the version of an expert that the model reads, or if there is nothing else that it reads.
 
     Every item would score the same; a ranking of that would look like an answer.
     """
@@ -146,30 +144,23 @@ def check_model_fits(store: LibraryStore, model: Model) -> None:
                 f"no frame of this library was embedded by {expert} as it is installed now",
                 NextStep("embed the frames", command=f"use {model.name}", page="Settings"),
             )
-    if error := outdated_error(store, model):
-        others = [name for name in wanted if name not in model.outdated_tracks]
-        if not others or not store.has_tracks(others):
-            raise error
+    if (error := outdated_error(store, model)) and not store.has_tracks(wanted):
+        raise error
 
 
 def outdated_error(store: LibraryStore, model: Model) -> QueryError | None:
-    """What to say if an expert's tracks are all by an earlier version that the model cannot read.
+    """What to say of a library that was added before wordreel had the eyes of its model.
 
-    Searches do without that expert until the files are added again.
+    Its pictures are found by other rows alone until the files are added again.
     """
-    outdated = [
-        expert
-        for expert, versions in model.outdated_tracks.items()
-        if not store.has_track_by_other(expert, versions)
-        and any(store.has_track_by(expert, version) for version in versions)
-    ]
-    if not outdated:
+    videos = len(store.videos()) if model.eyes and not store.only_imported() else 0
+    if not videos or store.count_without(model.eyes) < videos:
         return None
     return QueryError(
-        f"this library was added with an earlier version of the expert {' and '.join(outdated)}, whose "
-        f"features the model {model.name!r} cannot read; searches do without them",
+        f"this library was added without the expert {model.eyes}, with which the model {model.name!r} sees; "
+        "searches find what is said and written alone",
         NextStep(
-            "add the same folders again (no other expert runs)",
+            "add the same folders again (what was heard and read is kept)",
             command="add FOLDER",
             page="Library",
         ),

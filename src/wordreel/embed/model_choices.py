@@ -10,10 +10,7 @@ from wordreel.catalogue.store import LibraryStore
 from wordreel.models import model_store
 from wordreel.runtime.store import WeightStore
 
-TITLES = {
-    model_store.DEFAULT: "The model that comes with wordreel",
-    "bridge": "No training: the classes that experts recognise",
-}
+TITLE = "The model that comes with wordreel"
 
 
 @dataclass(frozen=True)
@@ -33,9 +30,7 @@ class ModelChoice:
 def model_choices(store: LibraryStore, weights: WeightStore) -> list[ModelChoice]:
     """The built-in models, the library's own, the installed backbones, and those that can be downloaded."""
     used = model_store.in_use(store)
-    choices = [
-        ModelChoice(name, name, "built-in", TITLES[name], name == used) for name in model_store.BUILT_IN
-    ]
+    choices = [ModelChoice(name, name, "built-in", TITLE, name == used) for name in model_store.BUILT_IN]
     for own in model_store.stored_models(store):
         title = str(own.facts.get("title", ""))
         choices.append(ModelChoice(own.fingerprint, own.name, "trained", title, own.fingerprint == used))

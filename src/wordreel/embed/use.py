@@ -63,7 +63,7 @@ def use(
     Interrupted or killed, the old model stays in use, and the same call resumes.
 
     Args:
-        name_or_path: "reel" or "bridge", a backbone (its name, a file, a folder or a hub id), a folder with a
+        name_or_path: "joint", a backbone (its name, a file, a folder or a hub id), a folder with a
             checkpoint, a published checkpoint of CE, MoEE or MMT, or the name or fingerprint of a model that
             the library has.
         conversion: How to convert a published checkpoint.
@@ -165,14 +165,15 @@ def check_experts(store: LibraryStore, model: CheckpointModel) -> list[str]:
             for name, dim in wrong.items()
         )
         raise LibraryError(f"the model {model.name!r} was trained on other features: it takes {sizes}")
-    missing = [name for name in model.track_dims if name not in dims]
+    read = model.track_experts if model.track_dims else ()
+    missing = [name for name in read if name not in dims]
     if not missing:
         return []
     absent = f"this library has no {', '.join(missing)}"
     step = NextStep("add them", f"add FOLDER --experts {','.join(missing)}")
     if any("/" in name for name in missing):
         step = NextStep("import the features that the model was trained on", "import FOLDER")
-    if dims and len(missing) == len(model.track_dims):
+    if dims and len(missing) == len(read):
         raise LibraryError(f"the model {model.name!r} would see nothing: {absent}", step)
     return [f"{absent}, which the model {model.name!r} reads; it does without. To {step.for_command_line()}"]
 

@@ -39,6 +39,7 @@ CARD = Card(
     weights=(),
     version=2,
     span=16.0,
+    default=False,
     note=f"The central square of each frame, at {SIZE} × {SIZE} pixels.",
 )
 

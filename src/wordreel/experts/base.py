@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,7 +19,8 @@ class Card:
     longer videos and concatenates the tracks). Sound is split at the quietest moment of the `quiet` seconds
     before. `same_cosine` is the least cosine between the rows that two processors, which round differently,
     compute of the same media. `version` is raised by hand whenever preprocessing or code changes the output:
-    name, version, dim and need are part of the fingerprint.
+    name, version, dim and need are part of the fingerprint. Tracks with a fingerprint in `also`, of earlier
+    versions, serve as well.
     """
 
     name: str
@@ -36,10 +36,7 @@ class Card:
     default: bool = True
     note: str = ""
     same_cosine: float = 0.999
-
-
-EmbedText = Callable[[list[str]], Float32]
-"""Sentences to unit rows `[sentences, 384]`."""
+    also: frozenset[str] = frozenset()
 
 
 class Expert(Protocol):

@@ -42,7 +42,6 @@ CARD = Card(
     licence="MIT",
     weights=(WEIGHTS,),
     span=32.0,
-    default=False,
     same_cosine=0.95,
     note="A frame for every 2 to 4 s of a shot; the central square at 224 × 224 pixels.",
 )

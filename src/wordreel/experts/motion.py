@@ -35,6 +35,7 @@ CARD = Card(
     licence="MIT",
     weights=(WEIGHTS,),
     span=61.44,
+    default=False,
     note="2.56 s in the middle of every 5.12 s, the central square of each frame.",
 )
 

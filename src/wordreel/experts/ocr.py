@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.experts.base import Card, EmbedText, IncrementalExpert, fingerprint
+from wordreel.experts.base import Card, IncrementalExpert, fingerprint
 from wordreel.experts.ocr_reader import HASHES, OcrReader, RapidOcrReader, TextLine
 from wordreel.media.types import FrameNeed, Frames, Sound
-from wordreel.runtime.sentences import DIM, WEIGHTS, shared_encoder
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Labels, Track, Words
 
@@ -20,13 +18,14 @@ CARD = Card(
     name="ocr",
     modality="ocr",
     title="On-screen text: titles, signs, subtitles, and when they stand",
-    dim=DIM,
+    dim=1,
     need=FrameNeed(rate=0.5, short_side=480),
     licence="Apache-2.0",
-    weights=(WEIGHTS,),
-    version=3,
+    weights=(),
+    version=4,
     span=240.0,
-    note="PP-OCRv6 small inside rapidocr; sentences as all-MiniLM-L6-v2 embeddings",
+    note="PP-OCRv6 small inside rapidocr; a row for each line, with its confidence",
+    also=frozenset({"2a53474edbabaa72"}),
 )
 QUICK_SIDE = 416  # pixels of the longer side: a fifth of the detection's cost, and small print is missed
 MIN_SIMILARITY = 0.8  # of two readings of one line
@@ -38,13 +37,12 @@ STILL = 6.0  # of 255: no cell of an unchanged picture differs by more, however 
 class OcrExpert(IncrementalExpert):
     card = CARD
 
-    def __init__(self, reader: OcrReader, embed: EmbedText, name: str) -> None:
-        self.fingerprint = name
+    def __init__(self, reader: OcrReader) -> None:
+        self.fingerprint = fingerprint(CARD, *HASHES.values())
         self._read = reader
-        self._embed = embed
 
     def begin(self) -> OcrChunk:
-        return OcrChunk(ChangeReader(self._read), self._embed)
+        return OcrChunk(ChangeReader(self._read))
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
         if not isinstance(media, Frames):
@@ -56,21 +54,19 @@ class OcrExpert(IncrementalExpert):
 
 
 def load(store: WeightStore) -> OcrExpert:
-    name = fingerprint(CARD, *HASHES.values(), store.source_hash(WEIGHTS))
-    return OcrExpert(RapidOcrReader(), shared_encoder(store).encode, name)
+    return OcrExpert(RapidOcrReader())
 
 
 def load_quick(store: WeightStore) -> OcrExpert:
     """The expert of the quick pass: it looks for text in small frames, and reads only where there is any."""
-    name = fingerprint(CARD, *HASHES.values(), store.source_hash(WEIGHTS))
-    return OcrExpert(RapidOcrReader(QUICK_SIDE), shared_encoder(store).encode, name)
+    return OcrExpert(RapidOcrReader(QUICK_SIDE))
 
 
 class OcrChunk:
     """What is read in one chunk so far: the text of its frames, not the frames."""
 
-    def __init__(self, read: ChangeReader, embed: EmbedText) -> None:
-        self._read, self._embed = read, embed
+    def __init__(self, read: ChangeReader) -> None:
+        self._read = read
         self._texts: list[tuple[TextLine, ...]] = []
         self._times: list[float] = []
         self._period = 0.0
@@ -81,12 +77,8 @@ class OcrChunk:
         self._period = media.period
 
     def finish(self) -> Track | Absent:
-        words, segments = track_lines(self._texts, self._times, self._period)
-        if not segments:
-            return Absent("no text on screen")
-        values = self._embed([segment.text for segment in segments])
-        times = np.array([(segment.start, segment.end) for segment in segments], np.float64)
-        return Track(values, times, tuple(words))
+        lines = track_lines(self._texts, self._times, self._period)
+        return Track.of_lines(lines) if lines else Absent("no text on screen")
 
 
 class ChangeReader:
@@ -130,15 +122,6 @@ def thumbnail(image: NDArray[np.uint8]) -> NDArray[np.float32]:
     return cells
 
 
-@dataclass(frozen=True)
-class TextSegment:
-    """A period in which the same lines are on screen; `text` is all of them, top to bottom."""
-
-    text: str
-    start: float
-    end: float
-
-
 def is_same_line(one: str, other: str) -> bool:
     """Whether two readings are of one line: most characters agree, and every digit does.
 
@@ -156,18 +139,16 @@ def plain(text: str) -> str:
     return "".join(c for c in text.casefold() if c.isalnum())
 
 
-def track_lines(
-    frames: Sequence[tuple[TextLine, ...]], times: Sequence[float], period: float
-) -> tuple[list[Words], list[TextSegment]]:
-    """Each line once for as long as it stays, in its best reading, and the segments between changes.
+def track_lines(frames: Sequence[tuple[TextLine, ...]], times: Sequence[float], period: float) -> list[Words]:
+    """Each line once for as long as it stays, in its best reading.
 
     A line of a frame continues the first line of the frame before that reads the same and is not yet
     taken. `frames[i]` is what is read at `times[i]` and stands until `times[i] + period`.
     """
     lines: list[list[tuple[TextLine, float]]] = []  # every line: its readings and their times
-    visible: list[list[int]] = []  # every frame: which lines, top to bottom
+    visible: list[int] = []  # in the last frame: which lines, top to bottom
     for read, time in zip(frames, times, strict=True):
-        waiting = list(visible[-1]) if visible else []
+        waiting = visible
         now: list[int] = []
         for line in read:
             same = (i for i in waiting if is_same_line(lines[i][-1][0].text, line.text))
@@ -179,25 +160,10 @@ def track_lines(
                 waiting.remove(which)
             lines[which].append((line, time))
             now.append(which)
-        visible.append(now)
-    words = [_word(readings, period) for readings in lines]
-    return words, _segments(visible, [word.text for word in words], times, period)
+        visible = now
+    return [_word(readings, period) for readings in lines]
 
 
 def _word(readings: list[tuple[TextLine, float]], period: float) -> Words:
     best = max((line for line, _ in readings), key=lambda line: line.score)
     return Words(best.text, readings[0][1], readings[-1][1] + period, best.score)
-
-
-def _segments(
-    visible: list[list[int]], texts: list[str], times: Sequence[float], period: float
-) -> list[TextSegment]:
-    segments: list[TextSegment] = []
-    last: set[int] = set()
-    for now, time in zip(visible, times, strict=True):
-        if now and set(now) == last:
-            segments[-1] = TextSegment(segments[-1].text, segments[-1].start, time + period)
-        elif now:
-            segments.append(TextSegment(" ".join(texts[i] for i in now), time, time + period))
-        last = set(now)
-    return segments

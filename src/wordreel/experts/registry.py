@@ -79,7 +79,8 @@ def sees_single_frames(name: str) -> bool:
 
 def is_current(name: str, have: str, wanted: str) -> bool:
     """Whether a track of fingerprint `have` is as good as one of fingerprint `wanted`, or better."""
-    return have == wanted or (name == "clip" and _module(name).is_better(have, wanted))
+    better = name == "clip" and _module(name).is_better(have, wanted)
+    return have == wanted or better or have in card(name).also
 
 
 def load(name: str, store: WeightStore | None = None) -> Expert:

@@ -15,11 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.experts.base import Card, EmbedText, fingerprint
+from wordreel.experts.base import Card, fingerprint
 from wordreel.experts.log_mel import blockwise_extractor
 from wordreel.experts.voice_activity import find_speech
 from wordreel.media.types import AudioNeed, Frames, Sound
-from wordreel.runtime.sentences import DIM, WEIGHTS, shared_encoder
 from wordreel.runtime.sessions import threads
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Labels, Track, Words
@@ -29,14 +28,15 @@ CARD = Card(
     name="speech",
     modality="speech",
     title="Speech: the words that are said, and when",
-    dim=DIM,
+    dim=1,
     need=AudioNeed(RATE),
-    licence="MIT (Whisper), Apache-2.0 (MiniLM)",
-    weights=("whisper-base", WEIGHTS),
-    version=2,
+    licence="MIT",
+    weights=("whisper-base",),
+    version=3,
     span=300.0,
     quiet=10.0,
-    note="Whisper base, 99 languages; sentences as all-MiniLM-L6-v2 embeddings",
+    note="Whisper base, 99 languages; a row for each line, with its confidence",
+    also=frozenset({"ba200cd7e1a48739"}),
 )
 
 MIN_LANGUAGE = 0.3  # real speech in one language is more certain than this; noise and singing are not
@@ -77,10 +77,9 @@ class SpeechSegment(Protocol):
 class SpeechExpert:
     card = CARD
 
-    def __init__(self, folder: Path, embed: EmbedText, name: str) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
         self.fingerprint = name
         self._whisper = open_whisper(folder)
-        self._embed = embed
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
         if not isinstance(media, Sound):
@@ -92,11 +91,7 @@ class SpeechExpert:
             for segment in transcribe(self._whisper, bounded(media.samples))
             for line in phrases(segment.words or (), media.start)
         ]
-        if not lines:
-            return Absent("no speech")
-        values = self._embed([line.text for line in lines])
-        times = np.array([(line.start, line.end) for line in lines], np.float64)
-        return Track(values, times, tuple(lines))
+        return Track.of_lines(lines) if lines else Absent("no speech")
 
     def labels(self, track: Track) -> Labels | None:
         return None
@@ -104,7 +99,7 @@ class SpeechExpert:
 
 def load(store: WeightStore) -> SpeechExpert:
     name = fingerprint(CARD, *(store.source_hash(weights) for weights in CARD.weights))
-    return SpeechExpert(store.folder("whisper-base"), shared_encoder(store).encode, name)
+    return SpeechExpert(store.folder("whisper-base"), name)
 
 
 def bounded(samples: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -46,7 +46,7 @@ AT_ONCE = 1 << 17  # confidences computed at a time
 
 
 CHECKED = Calibration(height=0.394, standing=0.66, crowd=0.4, growth=1.276, toll=5.281)
-"""Of the `bridge` model, fitted by `studies/confidence.py`; for models that have none of their own."""
+"""Fitted by `studies/confidence.py` to an earlier model; for models that have none of their own."""
 
 
 @dataclass(frozen=True, eq=False)

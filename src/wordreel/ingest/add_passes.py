@@ -80,7 +80,7 @@ def quick_pass(
     if wanted:
         raise WordreelError(
             "the quick pass needs an expert that sees single frames",
-            NextStep("name appearance among the experts, or leave them out"),
+            NextStep("name clip among the experts, or leave them out"),
         )
     return None
 

@@ -79,8 +79,8 @@ def columns_of(store: LibraryStore, table: PublishedTable) -> list[tuple[str, st
 def travelling(table: str, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """The rows of a table, the key first, without the settings that belong to a machine.
 
-    >>> travelling("settings", [("model", "reel"), ("serve.token", "…")])
-    [('model', 'reel')]
+    >>> travelling("settings", [("model", "joint"), ("serve.token", "…")])
+    [('model', 'joint')]
     """
     return [row for row in rows if table != "settings" or row[0] in SETTINGS]
 

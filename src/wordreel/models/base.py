@@ -35,22 +35,17 @@ class Evidence:
     Attributes:
         clip: The clip.
         tracks: What explanations read of its tracks.
-        classes: How much the clip shows each class `[classes]` that an expert tells apart, at least 0.
-        learned: Whether a row that was learned speaks of the clip.
         vectors: The vectors of its embedding that explanations read, by row.
     """
 
     clip: Clip
     tracks: Mapping[str, Track] = field(default_factory=dict)
-    classes: Mapping[str, Float32] = field(default_factory=dict)
-    learned: bool = False
     vectors: Mapping[str, Float32] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
         rows = sum(track.values.nbytes + track.times.nbytes for track in self.tracks.values())
-        held = (*self.classes.values(), *self.vectors.values())
-        return rows + sum(array.nbytes for array in held) + OBJECT_BYTES
+        return rows + sum(vector.nbytes for vector in self.vectors.values()) + OBJECT_BYTES
 
 
 class Model(ABC):
@@ -66,8 +61,7 @@ class Model(ABC):
         track_experts: The experts whose tracks `embed` reads; more than `experts` where a row joins several.
         track_fingerprints: Of experts whose tracks must be by exactly one version, its fingerprint; tracks by
             another version count as absent.
-        outdated_tracks: Of experts, the fingerprints of earlier versions whose tracks the model cannot read;
-            they count as absent.
+        eyes: The expert whose tracks the pictures are found by; empty if no single one matters so much.
         expert_weights: Mixture weights `[experts]` where they do not depend on the query, else None.
         calibration: What turns this model's scores into confidences; None means the general calibration.
 
@@ -91,7 +85,7 @@ class Model(ABC):
     dim: int
     track_experts: tuple[str, ...]
     track_fingerprints: Mapping[str, str] = MappingProxyType({})
-    outdated_tracks: Mapping[str, frozenset[str]] = MappingProxyType({})
+    eyes: str = ""
     expert_weights: tuple[float, ...] | None = None
     calibration: Calibration | None = None
 
@@ -142,7 +136,7 @@ class CheckpointModel(Model):
         folder: The checkpoint folder.
         text_files: Files in the folder, relative to it, that `encode` needs beside the weights.
         external_text: What `encode` needs that is not in the folder; empty if there is nothing.
-        track_dims: The size of each expert's features; empty if any will do.
+        track_dims: The size of each expert's features that has to be so; empty if any will do.
     """
 
     folder: Path

@@ -1,7 +1,7 @@
 """What a library asks of the laboratory, named here and loaded when it is needed.
 
-The product imports nothing of `wordreel.lab`. A library may still hold a model that was trained there, take a
-published checkpoint, or be asked to tune its model: only then is the laboratory, and torch with it, loaded.
+The product imports nothing of `wordreel.lab`. A library may still hold a model that was trained there, or
+take a published checkpoint: only then is the laboratory, and torch with it, loaded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 OPEN = "wordreel.lab.models.checkpoint:TrainedModel"
 CONVERT = "wordreel.lab.checkpoints.convert_checkpoint:convert_checkpoint"
-TUNE = "wordreel.lab.training.tune.tune:tune"
 
 
 def load(name: str) -> Any:

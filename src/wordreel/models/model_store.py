@@ -25,15 +25,17 @@ if TYPE_CHECKING:
     from wordreel.backbones.backbone import Backbone
     from wordreel.models.zero_shot import ZeroShot
 
-DEFAULT = "reel"  # the model that comes with wordreel
-BUILT_IN = (DEFAULT, "bridge")  # the bridge needs no training
-JOINT = "joint"  # not listed until its weights ship
+DEFAULT = "joint"  # the model that comes with wordreel
+BUILT_IN = (DEFAULT,)
+RETIRED = ("reel", "bridge")  # those of earlier versions, which the default one replaces
 FOLDER = "models"
 WEIGHTS, FACTS = "model.safetensors", "model.json"
 BEST = "best"  # where training puts the checkpoint that did best on validation
 UNFINISHED = ".new"
+TRAINED = "wordreel"  # metadata key of what a training writes
+OLD_HEADERS = {"reel", "wordreel.zero_shot"}  # metadata keys of what earlier versions tuned
 FINGERPRINT = re.compile(r"[0-9a-f]{16}")
-BACK = NextStep("go back to the model that comes with wordreel", "use reel")
+BACK = NextStep("go back to the model that comes with wordreel", f"use {DEFAULT}")
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ class StoredModel:
 
 
 def in_use(store: LibraryStore) -> str:
-    """What the library uses: the name of a built-in model or a backbone, or a stored one's fingerprint."""
-    return store.setting(MODEL_SETTING) or DEFAULT
+    """What the library uses: the name of the default model or a backbone, or a stored one's fingerprint."""
+    key = store.setting(MODEL_SETTING)
+    return DEFAULT if not key or key in RETIRED else key
 
 
 def stored_models(store: LibraryStore) -> list[StoredModel]:
@@ -81,15 +84,10 @@ def open_named(library: Path, weights: WeightStore, key: str) -> Model | None:
 
     Reads the library's folder, not its catalogue.
     """
-    if key == JOINT:
+    if key in BUILT_IN:
         from wordreel.models.joint.model import Joint
 
         return Joint(weights)
-    if key in BUILT_IN:
-        from wordreel.models.bridge import Bridge
-        from wordreel.models.reel.model import Reel
-
-        return Reel(weights) if key == DEFAULT else Bridge(weights)
     folder = library / FOLDER / key
     if not folder.is_dir() and not FINGERPRINT.fullmatch(key):
         from wordreel.backbones.installed import installed
@@ -128,16 +126,14 @@ def open_backbone(weights: WeightStore, name: str) -> tuple[Backbone, str]:
 def backbone_in_use(store: LibraryStore, weights: WeightStore) -> str | None:
     """The backbone whose frame embeddings the library's model reads; an error if it is not installed."""
     from wordreel.backbones.installed import installed
-    from wordreel.models.weighted import BACKBONE
 
     key = in_use(store)
     stored = next((one for one in stored_models(store) if one.fingerprint == key), None)
-    if key in BUILT_IN or (stored is not None and BACKBONE not in stored.facts):
+    if key in BUILT_IN or stored is not None:
         return None
-    name = key if stored is None else str(stored.facts[BACKBONE])
-    if name not in installed(weights):
-        raise not_installed(store, name)
-    return name
+    if key not in installed(weights):
+        raise not_installed(store, key)
+    return key
 
 
 def not_installed(store: LibraryStore, name: str) -> WeightsMissing:
@@ -150,33 +146,34 @@ def not_installed(store: LibraryStore, name: str) -> WeightsMissing:
 
 def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
     """The model in a folder: one trained here, or the default one after tuning, which needs no torch."""
-    if model_kind(folder / WEIGHTS) == "reel":
-        from wordreel.models.reel.model import Reel
+    from wordreel.models.joint.adapter import is_adapter
 
-        return Reel(weights, folder / WEIGHTS)
-    from wordreel.models.weighted import BACKBONE, WeightedZeroShot, read_card
+    path = folder / WEIGHTS
+    if is_adapter(path):
+        from wordreel.models.joint.model import Joint
 
-    if (card := read_card(folder / WEIGHTS)) is not None:
-        return WeightedZeroShot(weights, *open_backbone(weights, str(card[BACKBONE])), folder / WEIGHTS)
-    if model_kind(folder / WEIGHTS) == "appearance":
-        raise WordreelError(
-            f"{folder} is an appearance network, which computes features and does not search",
-            NextStep("write it as the file of the appearance expert", f"export {folder}"),
-        )
+        return Joint(weights, path)
+    if set(header_of(path)) & OLD_HEADERS:
+        raise WordreelError(f"{folder} was made from a model of an earlier version, which is no longer there")
     return open_trained(folder, weights)
 
 
-def model_kind(path: Path) -> str | None:
-    """The kind of model that a weight file of wordreel holds ("reel", "ce", "clip4clip", …), else None."""
+def header_of(path: Path) -> dict[str, str]:
+    """The metadata of a weight file; empty if it cannot be read."""
     from safetensors import SafetensorError, safe_open
-
-    from wordreel.models.reel.checkpoint import KEY, TRAINED
 
     try:
         with safe_open(str(path), "numpy") as file:
-            header = file.metadata() or {}
-        return "reel" if KEY in header else str(json.loads(header[TRAINED])["config"]["kind"])
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError):
+            return file.metadata() or {}
+    except (SafetensorError, OSError, ValueError):
+        return {}
+
+
+def model_kind(path: Path) -> str | None:
+    """The kind of model that a training wrote into a weight file ("ce", "clip4clip", …), else None."""
+    try:
+        return str(json.loads(header_of(path)[TRAINED])["config"]["kind"])
+    except (ValueError, KeyError, TypeError):
         return None
 
 

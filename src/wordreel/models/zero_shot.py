@@ -12,14 +12,13 @@ inner product of unit video rows:
 
     video [√(1 − c²) v, c]      text [GAIN / √(1 − c²) t, −GAIN · level / c]
 
-The other rows are the bridge's: motion, sound, words said and words shown, padded with zeros.
+The other rows are those of the default model: words said, words shown and sound, padded with zeros.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -28,18 +27,16 @@ import numpy as np
 from wordreel.backbones.backbone import Backbone
 from wordreel.backbones.config import Family
 from wordreel.models.base import EmbeddedClip, Evidence, Explanation, Model
-from wordreel.models.bridge import Bridge
+from wordreel.models.joint.model import ROW
+from wordreel.models.joint.other_rows import LINES, ROWS, OtherRows
+from wordreel.models.joint.text_tower import DIM, TextTower
 from wordreel.models.pooling import overlap, rows_in, unit
-from wordreel.models.reel.runtime import ROW
-from wordreel.runtime.sentences import DIM
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
 
-VERSION = 1  # raise it when any embedding would change
-WEIGHTS = MappingProxyType({ROW: 1.0, "motion": 0.2, "sound": 0.2, "speech": 0.6, "ocr": 0.2})
-"""How much each row counts. `reel` gives them 0.5, 0.3, 0.3 and 0.2; row 0 sees better than its learned row,
-so the rows that guess at what is seen count less, and what is said and shown, which no picture
-tells, keeps more than half."""
+VERSION = 2  # raise it when any embedding would change
+WEIGHTS = MappingProxyType({ROW: 1.0, "speech": 0.6, "ocr": 0.2, "sound": 0.2})
+"""How much each row counts. Row 0 is on another scale than that of the default model (see `GAIN`)."""
 
 LEVELS: Mapping[Family, float] = MappingProxyType(
     {"clip": 0.17, "siglip": 0.0, "siglip2": 0.0, "mobileclip": 0.1, "pe-core": 0.1}
@@ -47,12 +44,12 @@ LEVELS: Mapping[Family, float] = MappingProxyType(
 """The cosine of unrelated words and pictures. Softmax training leaves it anywhere (the modality gap);
 SigLIP's bias makes it about zero."""
 
-GAIN = 3.0  # related words then score about 0.4, as in `reel`'s learned row
+GAIN = 3.0  # related words then score about 0.4
 CONSTANT = 0.1  # c, the last coordinate of row 0
 
 
 class ZeroShot(Model):
-    """A backbone and the bridge, without training."""
+    """A backbone without training, and the other rows of the default model."""
 
     experts = tuple(WEIGHTS)
 
@@ -70,14 +67,15 @@ class ZeroShot(Model):
         self.track_experts = (self.backbone, *self.experts[1:])
         self.track_fingerprints = {self.backbone: expert_fingerprint}
         self._backbone = backbone
-        self._bridge = Bridge(store, self.experts[1:])
-        self.outdated_tracks = self._bridge.outdated_tracks
+        self._tower = TextTower(store.root)
+        self._others = OtherRows(self._tower, store)
         self._level = LEVELS[backbone.config.family]
 
     @cached_property
     def fingerprint(self) -> str:
         parts = [self.name, str(VERSION), repr((self.expert_weights, self._level, GAIN, CONSTANT))]
-        parts += [*self.track_fingerprints.values(), self._backbone.fingerprint, self._bridge.fingerprint]
+        parts += [*self.track_fingerprints.values(), self._backbone.fingerprint]
+        parts += [self._tower.fingerprint, self._others.fingerprint]
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
 
     def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
@@ -85,7 +83,7 @@ class ZeroShot(Model):
         fine-tuned backbone, what its head makes of the frames."""
         vectors = np.zeros((len(clips), len(self.experts), self.dim), np.float32)
         available = np.zeros(vectors.shape[:2], bool)
-        vectors[:, 1:, :DIM], available[:, 1:] = self._bridge.embed(tracks, clips)
+        vectors[:, 1:, :DIM], available[:, 1:] = self._others.embed(tracks, clips)
         for number, vector in self._clip_vectors(tracks, clips).items():
             vectors[number, 0], available[number, 0] = self._video_row(vector), True
         return vectors, available
@@ -94,27 +92,33 @@ class ZeroShot(Model):
         weights = np.array(self.expert_weights, np.float32)
         encoded = unit(self._backbone.texts(list(texts)))
         queries = []
-        for text, row, known in zip(texts, encoded, self._bridge.encode(texts), strict=True):
+        for text, row, sentence in zip(texts, encoded, self._tower.encode(texts), strict=True):
             vectors = np.zeros((len(self.experts), self.dim), np.float32)
-            vectors[0], vectors[1:, :DIM] = self._text_row(row), known.vectors
+            vectors[0], vectors[1:, :DIM] = self._text_row(row), sentence
             queries.append(QueryEmbedding(vectors, weights, text))
         return queries
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
-        """The frame that fits the words best, and what the bridge recognised."""
-        return {**self._bridge.explain(query, tracks, clip), **self._explain_frame(query, tracks, clip)}
+        vectors, _ = self.embed(tracks, [clip])
+        return self.explain_all(query, self.evidence([EmbeddedClip(tracks, clip, vectors[0])]))[0]
 
     def evidence(self, clips: Sequence[EmbeddedClip]) -> list[Evidence]:
-        own = [replace(one, vectors=one.vectors[1:, :DIM]) for one in clips]
+        """The frames and lines of each clip, and its vectors of the other rows."""
         return [
-            replace(known, tracks={**known.tracks, **rows_in(one.tracks, [self.backbone], one.clip)})
-            for known, one in zip(self._bridge.evidence(own), clips, strict=True)
+            Evidence(
+                one.clip,
+                rows_in(one.tracks, (self.backbone, *LINES), one.clip),
+                {row: v[:DIM] for row, v in zip(ROWS, one.vectors[1:], strict=True) if v.any()},
+            )
+            for one in clips
         ]
 
     def explain_all(self, query: QueryEmbedding, evidence: Sequence[Evidence]) -> list[Explanation]:
+        """The frame that fits the words best, and what the other rows have."""
+        sentence = query.vectors[1, :DIM]
         return [
-            {**explanation, **self._explain_frame(query, one.tracks, one.clip)}
-            for explanation, one in zip(self._bridge.explain_all(query, evidence), evidence, strict=True)
+            {**self._others.explain(sentence, one), **self._explain_frame(query, one.tracks, one.clip)}
+            for one in evidence
         ]
 
     def _explain_frame(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
@@ -123,8 +127,8 @@ class ZeroShot(Model):
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
     ) -> Explanation:
-        """The frame of the other clip that is most like this one, and what the bridge finds in both."""
-        common = self._bridge.compare(tracks, clip, other_tracks, other_clip)
+        """The frame of the other clip that is most like this one, and its nearest lines."""
+        common = self._others.compare(tracks, clip, other_tracks, other_clip)
         mean = self._mean(tracks, clip)
         return common if mean is None else {**common, **self._best_frame(mean, other_tracks, other_clip)}
 

@@ -14,6 +14,7 @@ from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import LibraryError, NextStep
 from wordreel.experts import registry
 from wordreel.experts.clip import eyes_of
+from wordreel.models.joint.model import EYES, Joint
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Track
 
@@ -53,10 +54,13 @@ def _expert(store: LibraryStore, row: TrackRow, weights: WeightStore) -> dict[st
     track = store.track(row.content, row.expert)
     labels = _labels(row.expert, track, weights) if isinstance(track, Track) else []
     facts = {"name": row.expert, "rows": row.rows, "dim": row.dim, "reason": row.reason, "labels": labels}
-    return facts | ({"eyes": eyes_of(row.fingerprint)} if row.expert == "clip" else {})
+    return facts | ({"eyes": eyes_of(row.fingerprint)} if row.expert == EYES else {})
 
 
 def _labels(expert: str, track: Track, weights: WeightStore) -> Sequence[str]:
+    """What stands out of a whole track: concepts, or the classes of an expert that has some."""
+    if expert == EYES:
+        return Joint(weights).standing_out(track)[:STRONGEST]
     if expert not in registry.RECOGNISING:
         return []
     labels = registry.recogniser(expert, weights).labels(track)

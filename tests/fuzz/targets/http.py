@@ -66,7 +66,7 @@ def requests(content: str) -> list[bytes]:
         "POST /api/banks": {"name": "b", "source": {"texts": ["red", "blue"]}},
         "POST /api/banks/b/check": {"captions": {"a": ["red"]}},
         "PUT /api/settings": {"log_queries": False},
-        "POST /api/models": {"name": "reel"},
+        "POST /api/models": {"name": "joint"},
         "POST /api/login": {"token": "x"},
         "DELETE /api/banks/none": None,
         "DELETE /api/jobs/1": None,

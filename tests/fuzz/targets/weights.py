@@ -20,7 +20,7 @@ from wordreel.catalogue.tracks.track_files import decode_named, encode
 from wordreel.experts.appearance_file import FORMAT, HEAD, KEY, AppearanceFile
 from wordreel.hubness import make_method
 from wordreel.hubness.state_file import load_state, read_extra, save_state
-from wordreel.models.reel import checkpoint as reel
+from wordreel.models.joint.adapter import read_adapter, write_adapter
 from wordreel.runtime.array_cache import cached_arrays
 from wordreel.runtime.torch_files import safe_pickle
 from wordreel.runtime.torch_files.lazy_state import open_safetensors
@@ -216,9 +216,8 @@ def _written(folder: Path) -> list[tuple[bytes, Callable[[Path], object]]]:
     from safetensors.numpy import save
 
     file = folder / "seed"
-    tower = {"a": np.ones((2, 3), np.float32), "big": np.ones((101, 100), np.float32)}
-    reel.export(file, reel.ReelCheckpoint(tower, {}, {"e.mean": np.zeros(2, np.float32)}, {"name": "x"}))
-    held: list[tuple[bytes, Callable[[Path], object]]] = [(file.read_bytes(), reel.load)]
+    write_adapter(file, np.eye(512, dtype=np.float32), np.zeros(512, np.float32), {"tuned": "x"})
+    held: list[tuple[bytes, Callable[[Path], object]]] = [(file.read_bytes(), _adapter)]
     head = {
         f"{HEAD}weight/bytes": np.ones((3, 4), np.int8),
         f"{HEAD}weight/scales": np.ones(3, np.float32),
@@ -237,6 +236,10 @@ def _written(folder: Path) -> list[tuple[bytes, Callable[[Path], object]]]:
     held.append((encode(track), _track))
     held.append((save({"x": np.ones(3, np.float32)}), _derived))
     return held
+
+
+def _adapter(path: Path) -> None:
+    read_adapter(path, path.parent)
 
 
 def _appearance(path: Path) -> None:

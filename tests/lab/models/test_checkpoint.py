@@ -199,7 +199,7 @@ def test_listing_models_needs_no_torch():
     code = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
-        "import wordreel.models.base, wordreel.models.bridge, wordreel.models.similarity\n"
+        "import wordreel.models.base, wordreel.models.joint.model, wordreel.models.similarity\n"
         "from wordreel.cli.app import app\n"
         "result = CliRunner().invoke(app, ['models', '--json'])\n"
         "assert result.exit_code == 0, result.output\n"

@@ -68,9 +68,7 @@ def test_gpt_sizes_are_the_published_ones():
 def test_released_models_have_the_same_sizes_and_configurations_survive_json(name):
     from wordreel.lab.models.build import build
 
-    config = registry.MODELS[name].make()
-    if name != "reel":  # which no paper describes
-        config = replace(config, mode="released")
+    config = replace(registry.MODELS[name].make(), mode="released")
     assert size_of(build, config) == parameters()["models"][name]
     assert from_json(to_json(config)) == config
 

@@ -16,7 +16,7 @@ from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.settings import StartSettings, TeachSettings
 from wordreel.lab.training.training_data import TrainingData, prepare
 
-CE, MOEE, MMT, REEL = (CONFIGS[kind] for kind in ("ce", "moee", "mmt", "reel"))
+CE, MOEE, MMT = (CONFIGS[kind] for kind in ("ce", "moee", "mmt"))
 CONCAT = ConcatConfig(EXPERTS, TextConfig("vectors", 7, "vlad", 3, 1, max_tokens=5))
 MODELS = {
     f"{config.kind} {mode}": replace(config, mode=mode)
@@ -147,8 +147,8 @@ FEATURES = {
     "expert dropout mmt": of(MMT, **{"run.expert_dropout": 0.3, "optimiser.kind": "ranger"}),
     "text lr": of(MMT, **{"optimiser.text_lr": 1e-3, "optimiser.kind": "adamw"}),
     "text lr ranger": of(MMT, **{"optimiser.text_lr": 1e-3, "optimiser.kind": "ranger"}),
-    "reel": of(
-        REEL,
+    "shortened": of(
+        MMT,
         **{
             "data.shorten_captions": 0.5,
             "run.token_dropout": 0.4,
@@ -163,7 +163,6 @@ FEATURES = {
             **LOSSES["learned"],
         },
     ),
-    "reel ranger": of(REEL, **{"optimiser.kind": "ranger"}),
     "clip": of(CE, **{"optimiser.clip": 0.05}),
     "weight decay": of(CE, **{"optimiser.weight_decay": 0.1, "optimiser.kind": "ranger"}),
     "clip learned": of(CE, **{"optimiser.clip": 0.05, **LOSSES["learned"]}),
@@ -211,7 +210,7 @@ FEATURES = {
 }
 WORLDS = {
     "world ce": of(CE, **{"run.batch": 6}),
-    "world reel": of(REEL, **{"run.batch": 6, "run.token_dropout": 0.3, **LOSSES["learned"]}),
+    "world dropout": of(MMT, **{"run.batch": 6, "run.token_dropout": 0.3, **LOSSES["learned"]}),
     "world mmt": of(MMT, **{"run.batch": 6, "optimiser.kind": "ranger"}),
     "world patience": of(
         CE,
@@ -223,7 +222,6 @@ WORLDS["three processes"] = of(CE, **{"run.batch": 9, "optimiser.kind": "ranger"
 WORLDS["three mmt"] = of(MMT, **{"run.batch": 6})
 COMPILED = {
     "compiled": of(CE, **{"run.compile": True}),
-    "compiled reel": of(REEL, **{"run.compile": True}),
     "compiled mmt": of(MMT, **{"run.compile": True, "optimiser.kind": "ranger"}),
 }
 

@@ -118,7 +118,7 @@ def test_expert_dropout_leaves_every_video_something():
 
 
 def test_experts_are_shown_alone_where_a_video_has_them():
-    whole = FeatureStore(toy_pairs(400), CONFIGS["reel"], CPU).batch(torch.arange(400))
+    whole = FeatureStore(toy_pairs(400), CONFIGS["mmt"], CPU).batch(torch.arange(400))
     had = torch.stack([part.available for part in whole.values()], dim=1)
     torch.manual_seed(0)
     alone = torch.tensor([False, True, False])
@@ -132,7 +132,7 @@ def test_experts_are_shown_alone_where_a_video_has_them():
 
 
 def test_spared_experts_and_single_rows_are_left():
-    held = FeatureStore(toy_pairs(200), CONFIGS["reel"], CPU)
+    held = FeatureStore(toy_pairs(200), CONFIGS["mmt"], CPU)
     whole = held.batch(torch.arange(200))
     had = torch.stack([part.available for part in whole.values()], dim=1)
     torch.manual_seed(0)
@@ -147,29 +147,6 @@ def test_spared_experts_and_single_rows_are_left():
     several = whole["face"].mask.sum(dim=1) == 3
     left = drop_tokens(whole["face"], 0.4).mask[several].sum()
     assert float(left / (3 * several.sum())) == pytest.approx(0.6 + 0.4**3, abs=0.08)
-
-
-@pytest.mark.parametrize("kind", ["reel", "mmt", "ce"])
-def test_segments_are_those_of_one_video_at_a_time(kind):
-    found, config = toy_pairs(), CONFIGS[kind]
-    config = replace(config, experts=tuple(
-        replace(e, pool="segments", clusters=0, max_tokens=2) for e in config.experts
-    ))  # fmt: skip
-    rows = [
-        {
-            name: ExpertRows(packed.item(n), packed.times[packed.starts[n] :][: packed.counts[n]])
-            for name, packed in found.rows.items()
-            if packed.counts[n]
-        }
-        for n in range(len(found))
-    ]
-    slow = collate(rows, config)
-    fast = FeatureStore(found, config, CPU).batch(torch.arange(len(found)))
-    for name, part in slow.items():
-        assert torch.equal(part.mask, fast[name].mask)
-        real = part.mask
-        assert torch.allclose(part.values[real], fast[name].values[real], atol=1e-6)
-        assert torch.allclose(part.times[real], fast[name].times[real], atol=1e-6)
 
 
 def test_shortened_captions_keep_their_ends_and_some_words():

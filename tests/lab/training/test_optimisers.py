@@ -1,6 +1,7 @@
 """Optimisers against their formulas, one number at a time; schedules at their corners."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -125,14 +126,15 @@ def test_text_networks_may_have_a_rate_of_their_own():
 def test_weight_decay_may_spare_biases_and_differ_for_text():
     from wordreel.lab.models.build import build
 
-    module = build(toy_recipe("reel").model)
+    model = toy_recipe("mmt").model
+    module = build(replace(model, text=replace(model.text, frozen_embeddings=True)))
     settings = OptimiserSettings("adamw", 1e-3, 0.1, decay_biases=False, text_lr=1e-5, text_weight_decay=0.01)
     groups = parameter_groups(settings, module, torch.nn.Linear(1, 1))
     of = {id(p): (group["lr"], group["weight_decay"]) for group in groups for p in group["params"]}
     for name, p in module.named_parameters():
         text = name.startswith("caption.words.")
         if not p.requires_grad:
-            assert name.startswith(("caption.words.embeddings", "caption.words.pooler"))
+            assert name.startswith(("caption.words.embeddings", "caption.words.pooler", "transformer.pooler"))
             assert id(p) not in of
             continue
         decay = 0.0 if p.ndim <= 1 else 0.01 if text else 0.1

@@ -245,7 +245,7 @@ def test_published_teachers_and_masks(tmp_path):
 def test_the_command_line_lists_recipes_and_refuses_nothing_to_train_on(tmp_path):
     rows = json.loads(CliRunner().invoke(app, ["models", "--json"]).output)
     listed = {row["name"]: row["parameters"] for row in rows if row["kind"] == "recipe"}
-    assert sorted(listed) == sorted([*recipes.names(), *video_recipes.names(), "appearance"])
+    assert sorted(listed) == sorted([*recipes.names(), *video_recipes.names()])
     assert listed["mmt-msrvtt-1k-a"] == 133_357_063
     refused = CliRunner().invoke(app, ["train", "ce-msvd", "--out", str(tmp_path)])
     assert refused.exit_code == 2

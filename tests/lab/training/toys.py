@@ -11,7 +11,6 @@ from wordreel.lab.models.config import (
     ExpertConfig,
     MMTConfig,
     MoEEConfig,
-    ReelConfig,
     TextConfig,
     TransformerConfig,
 )
@@ -42,17 +41,6 @@ CONFIGS = {
     "ce": CEConfig(EXPERTS, TEXT, 8),
     "moee": MoEEConfig(EXPERTS, TEXT),
     "mmt": MMTConfig(TIMED, BERT, 8, layers=1, heads=2, inner=16, positions=8, types=5, dropout=0.1),
-    "reel": ReelConfig(
-        tuple(replace(e, pool="segments", clusters=0, max_tokens=n + 1) for n, e in enumerate(EXPERTS)),
-        replace(BERT, pool="sentence", frozen_embeddings=True),
-        8,
-        layers=1,
-        heads=2,
-        inner=16,
-        hidden=12,
-        dropout=0.1,
-        input_dropout=0.1,
-    ),
 }
 
 

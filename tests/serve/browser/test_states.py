@@ -200,8 +200,8 @@ def test_a_model_is_downloaded_only_after_a_yes(browser: Browser, full: object) 
     page.click("dialog .danger")
     page.wait("document.querySelector('.models').textContent.includes('100 jobs are waiting')")
     assert full.fake.asked[-1] == {"model": "clip", "download": True}  # type: ignore[attr-defined]
-    page.click("[aria-label='Use bridge']")
-    wait(lambda: full.fake.asked[-1]["model"] == "bridge")  # type: ignore[attr-defined]
+    page.click("[aria-label='Use clip']")
+    wait(lambda: full.fake.asked[-1]["model"] == "clip")  # type: ignore[attr-defined]
 
 
 def test_long_shots_stand_apart(browser: Browser, full: object) -> None:

@@ -13,7 +13,6 @@ import typer
 
 from wordreel.cli.console.common import JsonOption, counter, long_time, print_json, printable
 from wordreel.cli.console.option_groups import expand_options
-from wordreel.cli.lab.train_appearance import check_picture_options, load_data, pack_data
 from wordreel.cli.lab.train_options import DataOptions, PackOptions, RecipeOptions, RunOptions
 from wordreel.cli.lab.train_progress import (
     check_out_folders,
@@ -52,14 +51,13 @@ def train(
 ) -> None:
     """Train a joint embedding by a recipe, on published features or on libraries with captions.
 
-    The recipe `reel`, or `default`, trains the default model, and `appearance` the network of the appearance
-    expert. Stop with Ctrl-C; the same command with --resume continues.
+    Stop with Ctrl-C; the same command with --resume continues.
 
     Example: wordreel train ce-msvd --data MSVD --out runs/ce --seed 0 --seed 1 --seed 2
 
     Example: wordreel train clip4clip-mean-msvd --captions MSVD --split train --backbone CLIP --out runs/c4c
 
-    Example: wordreel train own-ce -L msvd.reel --captions MSVD --split train --val-split val --out runs/own
+    Example: wordreel train own-ce -L msvd.lib --captions MSVD --split train --val-split val --out runs/own
     """
     try:
         import torch  # noqa: F401
@@ -96,7 +94,6 @@ def _train_here(
 ) -> None:
     """Train in this process, which may be one of many."""
     from wordreel.lab.training import recipe as recipes
-    from wordreel.lab.training.appearance import recipe as appearance_recipes
     from wordreel.lab.training.video import recipe as video_recipes
 
     overrides = changes.overrides()
@@ -107,16 +104,6 @@ def _train_here(
         check_out_folders(seeds.values(), run.resume, run.overwrite)
         videos = load_videos(video_recipe, data)
         _train_seeds(video_recipe, videos, seeds, run, as_json)
-        return
-    if appearance_recipes.is_appearance_recipe(recipe):
-        check_picture_options(data, changes, run, pack)
-        own = appearance_recipes.load(recipe, overrides)
-        seeds = _folders(out or Path(), changes.seed, own.run.seed)
-        if pack.pack is not None:
-            pack_data(own, data, run.device, pack.pack)
-            return
-        check_out_folders(seeds.values(), run.resume, run.overwrite)
-        _train_seeds(own, load_data(own, data, pack, run.device), seeds, run, as_json)
         return
     settings = recipes.load(recipe, overrides)
     data.check(pack)

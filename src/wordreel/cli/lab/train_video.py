@@ -18,7 +18,6 @@ from wordreel.cli.lab.train_options import (
 )
 
 if TYPE_CHECKING:
-    from wordreel.lab.training.appearance.recipe import AppearanceRecipe
     from wordreel.lab.training.video.recipe import VideoRecipe
     from wordreel.lab.training.video.video_pairs import VideoData, VideoSource
 
@@ -50,7 +49,7 @@ def check_video_options(
         raise typer.BadParameter("captions come from --captions or from the annotations in --data: give one.")
 
 
-def load_videos(recipe: VideoRecipe | AppearanceRecipe, options: DataOptions) -> VideoData:
+def load_videos(recipe: VideoRecipe, options: DataOptions) -> VideoData:
     """Find the files and captions that the options name, and say how many there are."""
     from wordreel.lab.training.video.video_pairs import open_videos
 
@@ -64,9 +63,7 @@ def load_videos(recipe: VideoRecipe | AppearanceRecipe, options: DataOptions) ->
     return data
 
 
-def _sources(
-    recipe: VideoRecipe | AppearanceRecipe, options: DataOptions
-) -> tuple[list[VideoSource], list[VideoSource]]:
+def _sources(recipe: VideoRecipe, options: DataOptions) -> tuple[list[VideoSource], list[VideoSource]]:
     from wordreel.lab.training.video.video_pairs import VideoSource
 
     if options.data is not None:

@@ -31,7 +31,7 @@ class ModelListing:
     experts: list[str]
     parameters: int
     get: list[str]
-    megabytes: float = 0.0  # of a backbone: to download, or on this disk
+    megabytes: float = 0.0  # of a backbone: to download, or on this disk; of the default model: as it ships
     speed: str = ""
     licence: str = ""
     installed: bool = True
@@ -55,6 +55,9 @@ def models(
             if kind == "backbone":
                 typer.echo(f"  {listing.name:<{width}}  {_facts(listing)}")
                 continue
+            if kind == "built-in":
+                typer.echo(f"  {listing.name:<{width}}  {listing.megabytes:>10,.0f} MB  {listing.title}")
+                continue
             paper = f" ({listing.paper})" if listing.paper else ""
             typer.echo(f"  {listing.name:<{width}}  {listing.parameters:>13,}  {listing.title}{paper}")
             if kind == "model":
@@ -62,22 +65,13 @@ def models(
 
 
 def _built_in() -> list[ModelListing]:
-    from wordreel.lab.models.registry import MODELS
-    from wordreel.models.bridge import Bridge
+    from wordreel.models.joint.model import NAME, Joint
+    from wordreel.models.joint.text_tower import FOLDER
 
-    reel = MODELS["reel"]
-    return [
-        _listing("built-in", "reel", reel.title, reel.paper, reel.make(), ["wordreel use reel"]),
-        ModelListing(
-            "built-in",
-            "bridge",
-            "No training: experts' classes against the query's sentence vector",
-            "",
-            list(Bridge.experts),
-            0,
-            ["wordreel use bridge"],
-        ),
-    ]
+    title, get = "The default model: pictures and words in one space", [f"wordreel use {NAME}"]
+    size = sum(file.stat().st_size for file in FOLDER.iterdir() if file.is_file()) / 1e6
+    experts = list(Joint.track_experts)
+    return [ModelListing("built-in", NAME, title, "", experts, 0, get, megabytes=round(size, 1))]
 
 
 def _backbones() -> list[ModelListing]:
@@ -120,8 +114,6 @@ def _published() -> list[ModelListing]:
 
     rows = []
     for name, entry in MODELS.items():
-        if name == "reel":
-            continue
         get = ["wordreel use CHECKPOINT.pth --text FILE_OR_FOLDER"] if entry.released else []
         get.append(f'wordreel train RECIPE.toml with base = "{name}"')
         rows.append(_listing("model", name, entry.title, entry.paper, entry.make(), get))
@@ -147,10 +139,8 @@ def _video_text() -> list[ModelListing]:
 
 
 def _recipes() -> list[ModelListing]:
-    from wordreel.lab.models.appearance.config import parameter_counts
     from wordreel.lab.models.parameters import parameters
     from wordreel.lab.training import recipe as recipes
-    from wordreel.lab.training.appearance import recipe as appearance
     from wordreel.lab.training.video import recipe as video_recipes
 
     loaded = {name: recipes.load(name) for name in recipes.names()}
@@ -163,10 +153,6 @@ def _recipes() -> list[ModelListing]:
         get, experts = [f"wordreel train {name}"], [recipe.model.backbone.name]
         size = parameters()["recipes"][name]
         rows.append(ModelListing("recipe", name, recipe.title, recipe.paper, experts, size, get))
-    pictures = appearance.load()
-    sizes, get = parameter_counts(pictures.model), [f"wordreel train {appearance.NAME}"]
-    total = sum(sizes.values())
-    rows.append(ModelListing("recipe", appearance.NAME, pictures.title, "", [], total, get))
     return rows
 
 

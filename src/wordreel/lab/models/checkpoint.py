@@ -20,18 +20,18 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
-from wordreel.lab.models.appearance.config import config_from_json
-from wordreel.lab.models.appearance.picture_text import PictureText
 from wordreel.lab.models.batch import TokenBatch
 from wordreel.lab.models.build import build
 from wordreel.lab.models.clip import config as video_text
 from wordreel.lab.models.clip.build import build_video_text
 from wordreel.lab.models.clip.video_text import VideoTextModel
-from wordreel.lab.models.collate import clip_rows, collate
+from wordreel.lab.models.collate import clip_rows, collate, with_line_vectors
 from wordreel.lab.models.config import ModelConfig, from_json
 from wordreel.lab.models.joint_embedding import JointEmbedding
 from wordreel.lab.models.text.tokenizers import CaptionTokenizer, external_text, open_tokenizer, text_files
 from wordreel.models.base import CheckpointModel, Explanation
+from wordreel.models.joint.other_rows import LINES
+from wordreel.models.joint.text_tower import DIM, TextTower
 from wordreel.models.pooling import words_in
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool, Clip, Float32, QueryEmbedding, Track
@@ -48,7 +48,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 def save(
     folder: Path,
-    module: JointEmbedding | VideoTextModel | PictureText,
+    module: JointEmbedding | VideoTextModel,
     name: str,
     training: Mapping[str, Any] | None = None,
 ) -> None:
@@ -116,12 +116,6 @@ def load_video_text(folder: Path) -> tuple[VideoTextModel, dict[str, Any]]:
     return _load(folder, facts, lambda: build_video_text(video_text.from_json(facts["config"]))), facts
 
 
-def load_picture_text(folder: Path) -> tuple[PictureText, dict[str, Any]]:
-    """`load_module` of an appearance network that was trained further."""
-    facts = read_facts(folder)
-    return _load(folder, facts, lambda: PictureText(config_from_json(facts["config"]))), facts
-
-
 def _load(folder: Path, facts: Mapping[str, Any], make: Callable[[], Module]) -> Module:
     from safetensors.torch import load_file
 
@@ -151,7 +145,9 @@ class TrainedModel(CheckpointModel):
         self.dim: int = self._module.dim
         self.text_files = text_files(folder, self.config.text)
         self.external_text = external_text(self.config.text)
-        self.track_dims = {expert.name: expert.dim for expert in self.config.experts}
+        self._tower = TextTower((store or WeightStore()).root)
+        self._lines = {e.name for e in self.config.experts if e.name in LINES and e.dim == DIM}
+        self.track_dims = {e.name: e.dim for e in self.config.experts if e.name not in self._lines}
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -169,6 +165,7 @@ class TrainedModel(CheckpointModel):
         vectors = np.zeros((len(clips), len(self.experts), self.dim), np.float32)
         available = np.zeros(vectors.shape[:2], bool)
         known = {name: tracks[name] for name in config.names if name in tracks}
+        known |= {n: with_line_vectors(n, known[n], self._tower) for n in self._lines & known.keys()}
         for start in range(0, len(clips), BATCH):
             some = clips[start : start + BATCH]
             rows = [{name: clip_rows(track, clip) for name, track in known.items()} for clip in some]

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from wordreel.lab.models.batch import ExpertFeatures
 from wordreel.lab.models.config import ExpertConfig, MMTConfig, ModelConfig
+from wordreel.models.joint.other_rows import LINES, line_times
+from wordreel.models.joint.text_tower import TextTower
 from wordreel.models.pooling import overlap
-from wordreel.models.reel.segments import segment_means
 from wordreel.types import Clip, Float32, Track
 
 
@@ -42,9 +43,11 @@ def clip_rows(track: Track, clip: Clip) -> ExpertRows | None:
     return ExpertRows(track.values[shared], np.maximum(middles, 0))
 
 
-def _segmented(rows: ExpertRows, most: int) -> ExpertRows:
-    times = segment_means(np.asarray(rows.times, np.float32)[:, None], most)[:, 0]
-    return ExpertRows(segment_means(rows.values, most), times, rows.pooled)
+def with_line_vectors(expert: str, track: Track, tower: TextTower) -> Track:
+    """Return the track of an expert that recognises text with a vector for each line, any other as it is."""
+    if expert not in LINES or not track.words:
+        return track
+    return Track(tower.encode([line.text for line in track.words]), line_times(track), track.words)
 
 
 def choose_rows(count: int, most: int, chance: np.random.Generator | None = None) -> NDArray[np.intp]:
@@ -81,8 +84,6 @@ def _expert(
     fixed: bool,
 ) -> ExpertFeatures:
     tracks = [video.get(expert.name) for video in videos]
-    if expert.pool == "segments":
-        tracks = [None if rows is None else _segmented(rows, expert.max_tokens) for rows in tracks]
     longest = max([1, *(len(rows.values) for rows in tracks if rows is not None)])
     if expert.max_tokens and (fixed or longest > expert.max_tokens):
         longest = expert.max_tokens

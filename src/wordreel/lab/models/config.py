@@ -19,14 +19,13 @@ from wordreel.models.conversion import Mode
 class ExpertConfig:
     """One source of video features: `dim` numbers per row, and how a model gathers the rows.
 
-    `pool` is "mean", "vlad" (NetVLAD with `clusters` and `ghosts`) or "segments": rows averaged over at most
-    `max_tokens` equal stretches of time. The multi-modal transformer reads rows one by one and uses `type_id`
-    and `timed` instead. Otherwise rows past `max_tokens` are left out (0: no limit).
+    `pool` is "mean" or "vlad" (NetVLAD with `clusters` and `ghosts`). The multi-modal transformer reads rows
+    one by one and uses `type_id` and `timed` instead. Rows past `max_tokens` are left out (0: no limit).
     """
 
     name: str
     dim: int
-    pool: Literal["mean", "vlad", "segments"] = "mean"
+    pool: Literal["mean", "vlad"] = "mean"
     clusters: int = 0
     ghosts: int = 0
     max_tokens: int = 0
@@ -36,8 +35,6 @@ class ExpertConfig:
     def __post_init__(self) -> None:
         if self.dim < 1 or (self.pool == "vlad" and self.clusters < 1):
             raise ValueError(f"expert {self.name!r} needs a dimension, and clusters if it is pooled by vlad")
-        if self.pool == "segments" and self.max_tokens < 1:
-            raise ValueError(f"expert {self.name!r} needs max_tokens, the most segments it is pooled into")
 
     @property
     def pooled(self) -> int:
@@ -207,39 +204,9 @@ class MMTConfig:
         return self.mode == "released" or self.encoder == "mmt"
 
 
-@dataclass(frozen=True)
-class ReelConfig:
-    """The default model: one transformer over the tokens of all experts, read off a learned first token.
-
-    `inner` is the width of the transformer's feed-forward layers, `hidden` that of the captions' two-layer
-    part. `input_dropout` hides single numbers of the experts' features, after they are brought to one scale.
-    """
-
-    experts: tuple[ExpertConfig, ...]
-    text: TextConfig
-    dim: int = 384
-    layers: int = 2
-    heads: int = 8
-    inner: int = 768
-    hidden: int = 1024
-    dropout: float = 0.3
-    input_dropout: float = 0.6
-    kind: Literal["reel"] = "reel"
-
-    def __post_init__(self) -> None:
-        if not all(0 <= chance < 1 for chance in (self.dropout, self.input_dropout)):
-            raise ValueError("dropout and input_dropout are chances below 1")
-        if self.dim % self.heads:
-            raise ValueError(f"{self.heads} heads do not share {self.dim} numbers evenly")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(expert.name for expert in self.experts)
-
-
-ModelConfig = MoEEConfig | ConcatConfig | CEConfig | MMTConfig | ReelConfig
+ModelConfig = MoEEConfig | ConcatConfig | CEConfig | MMTConfig
 KINDS: dict[str, type[ModelConfig]] = {
-    "moee": MoEEConfig, "concat": ConcatConfig, "ce": CEConfig, "mmt": MMTConfig, "reel": ReelConfig,
+    "moee": MoEEConfig, "concat": ConcatConfig, "ce": CEConfig, "mmt": MMTConfig,
 }  # fmt: skip
 
 

@@ -11,14 +11,12 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from wordreel.lab.models.config import (
-    MINILM,
     CEConfig,
     ConcatConfig,
     ExpertConfig,
     MMTConfig,
     ModelConfig,
     MoEEConfig,
-    ReelConfig,
     TextConfig,
     TransformerConfig,
 )
@@ -93,15 +91,6 @@ def mmt_long() -> MMTConfig:
     )
 
 
-def reel() -> ReelConfig:
-    """The default model: wordreel's own experts as at most twelve tokens, and its sentence encoder."""
-    segments = {"appearance": (1280, 4), "motion": (1024, 3), "faces": (128, 1), "ocr": (384, 1),
-                "speech": (384, 1), "sound": (1024, 2)}  # fmt: skip
-    experts = (ExpertConfig(name, dim, "segments", max_tokens=most) for name, (dim, most) in segments.items())
-    text = TextConfig("bert", 384, "sentence", network=MINILM, frozen_embeddings=True, max_tokens=32)
-    return ReelConfig(tuple(experts), text)
-
-
 Config = TypeVar("Config")
 
 
@@ -145,5 +134,4 @@ MODELS: dict[str, RegisteredModel[ModelConfig]] = {
     "mmt-long": RegisteredModel(
         "Multi-modal Transformer, 2 experts, 100 s", MMT_PAPER, mmt_long, released=True
     ),
-    "reel": RegisteredModel("The default model, on wordreel's own experts", "", reel),
 }

@@ -18,8 +18,6 @@ import torch
 from torch import Tensor
 
 from wordreel.errors import TrainingError
-from wordreel.lab.training.appearance.picture_set import AppearanceData
-from wordreel.lab.training.appearance.recipe import AppearanceRecipe
 from wordreel.lab.training.distributed import World, init_world
 from wordreel.lab.training.feature_session import FeatureSession
 from wordreel.lab.training.interrupt import StopRequest, TrainingInterrupted, stop_on_signal
@@ -37,8 +35,8 @@ from wordreel.lab.training.video.recipe import VideoRecipe
 from wordreel.lab.training.video.video_pairs import VideoData
 from wordreel.util.atomic import make_dir
 
-AnyRecipe = Recipe | VideoRecipe | AppearanceRecipe
-AnyData = TrainingData | VideoData | AppearanceData
+AnyRecipe = Recipe | VideoRecipe
+AnyData = TrainingData | VideoData
 
 
 EpochCallback = Callable[[LogRow], None]
@@ -125,10 +123,6 @@ def open_session(recipe: AnyRecipe, data: AnyData, device: torch.device, world: 
         return VideoSession(recipe, data, device, world)
     if isinstance(recipe, Recipe) and isinstance(data, TrainingData):
         return FeatureSession(recipe, data, device, world)
-    if isinstance(recipe, AppearanceRecipe) and isinstance(data, AppearanceData):
-        from wordreel.lab.training.appearance.session import AppearanceSession
-
-        return AppearanceSession(recipe, data, device, world)
     raise TrainingError(f"the recipe {recipe.name} does not train on this kind of data")
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import torch
 
-from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NextStep, TrainingError
 from wordreel.lab.datasets import caption_rules, json_captions, registry
 from wordreel.lab.datasets.trees import open_tree
@@ -18,7 +17,6 @@ from wordreel.lab.models.checkpoint import read_facts
 from wordreel.lab.models.config import from_json
 from wordreel.lab.training import teachers as teaching
 from wordreel.lab.training.data import Pairs, from_library, from_tree, join
-from wordreel.lab.training.data.class_captions import with_class_captions
 from wordreel.lab.training.data.packed import Packed
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.training_data import TrainingData
@@ -51,11 +49,7 @@ class LibrarySource:
         pairs = pairs.unique() if recipe.data.unique_captions else pairs
         if validating:
             return pairs
-        pairs = pairs.limited(recipe.data.limit)
-        if not recipe.data.class_captions:
-            return pairs
-        with LibraryStore.open(self.library) as store:
-            return with_class_captions(pairs, store, recipe.data.class_captions)
+        return pairs.limited(recipe.data.limit)
 
     def _read_captions(self, recipe: Recipe) -> Split:
         split = registry.read(str(self.captions), self.split, self.folder)

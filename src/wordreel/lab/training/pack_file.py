@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from wordreel.errors import NextStep, TrainingError
 from wordreel.lab.datasets.types import Caption
 from wordreel.lab.models.config import ExpertConfig, to_json
-from wordreel.lab.training.data.feature_store import segmented
 from wordreel.lab.training.data.packed import Packed
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.recipe import Recipe
@@ -99,10 +98,7 @@ def read_pack(
 
 
 def load_pack(path: str | Path, recipe: Recipe) -> TrainingData:
-    """Read what `save_pack` wrote, for a recipe with the same text side and the same or fewer experts.
-
-    Of experts that are pooled into segments the recipe may also use fewer than were packed.
-    """
+    """Read what `save_pack` wrote, for a recipe with the same text side and the same or fewer experts."""
     facts, arrays = read_pack(path, KEY, FORMAT, "training data", "train RECIPE … --pack FILE")
     changed = _changes(facts["model"], json.loads(json.dumps(_model_facts(recipe))))
     if changed:
@@ -137,12 +133,7 @@ def _model_facts(recipe: Recipe) -> dict[str, Any]:
 
 def _changes(packed: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     """What a recipe needs and the pack does not have."""
-    experts = {}
-    for name, expert in wanted["experts"].items():
-        known = packed["experts"].get(name)
-        if known is not None and expert["pool"] == "segments" and expert["max_tokens"] <= known["max_tokens"]:
-            known = {**known, "max_tokens": expert["max_tokens"]}
-        experts[name] = known
+    experts = {name: packed["experts"].get(name) for name in wanted["experts"]}
     return differences({**packed, "experts": experts}, wanted, "model")
 
 
@@ -156,11 +147,10 @@ def _put_pairs(arrays: Arrays, split: str, pairs: Pairs, experts: tuple[ExpertCo
         rows = pairs.rows.get(expert.name)
         if rows is None or not len(rows.values):
             continue
-        rows = segmented(rows, expert.max_tokens) if expert.pool == "segments" else rows
         key = f"{split}.rows.{expert.name}"
         arrays[key], arrays[key + SCALES] = quantise(np.asarray(rows.values, np.float32))
         arrays[key + COUNTS] = rows.counts.astype(np.int32)
-        if rows.times is not None and expert.pool != "segments":
+        if rows.times is not None:
             arrays[key + TIMES] = rows.times
 
 

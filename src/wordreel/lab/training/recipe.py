@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from wordreel.errors import TrainingError
-from wordreel.lab.models.appearance.config import PictureTextConfig
 from wordreel.lab.models.clip.config import VideoTextConfig
 from wordreel.lab.models.config import ModelConfig
 from wordreel.lab.training.from_dict import did_you_mean, from_dict
@@ -43,7 +42,6 @@ SECTIONS = {
     "run": RunSettings, "teach": TeachSettings, "start": StartSettings,
 }  # fmt: skip
 WORDS = ("title", "paper", "notes")
-ALIASES = {"default": "reel"}
 RENAMED = {
     ("optimiser", "rate"): "optimiser.lr",
     ("optimiser", "text_rate"): "optimiser.text_lr",
@@ -54,10 +52,10 @@ RENAMED = {
 
 @dataclass(frozen=True)
 class BaseRecipe:
-    """What recipes of models that read features, frames and pictures have in common."""
+    """What recipes of models that read features and frames have in common."""
 
     name: str
-    model: ModelConfig | VideoTextConfig | PictureTextConfig
+    model: ModelConfig | VideoTextConfig
     title: str = ""
     paper: str = ""
     notes: tuple[str, ...] = ()
@@ -94,8 +92,6 @@ class Recipe(BaseRecipe):
                 "loss.soft_targets compare whole captions, and data.segment_words draws parts of them; "
                 "set one to 0"
             )
-        if self.data.class_captions and self.data.limit:
-            raise TrainingError("data.class_captions come behind all captions of a video; set data.limit=0")
         for key in ("expert_dropout_spares", "alone"):
             unknown = [name for name in getattr(self.run, key) if name not in self.model.names]
             if unknown:
@@ -119,7 +115,6 @@ def load(source: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     >>> load("ce-msvd", ["run.epochs=3", "model.text.clusters=4"]).model.text.clusters
     4
     """
-    source = ALIASES.get(str(source), source)
     path = Path(source)
     if str(source) in names():
         name, file = str(source), _folder() / f"{source}.toml"

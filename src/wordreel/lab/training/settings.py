@@ -38,7 +38,7 @@ class OptimiserSettings:
     """`betas` and `eps` are the optimiser's published ones unless given; `clip` is the largest gradient norm.
 
     `text_lr` and `text_weight_decay` are for a text network that is fine-tuned (0 and None: those of the
-    rest), `backbone_lr` for the CLIP or the appearance network of a model that reads frames.
+    rest), `backbone_lr` for the CLIP of a model that reads frames.
     `decay_biases=False` spares biases and norms, all parameters of one dimension, from weight decay
     (bert-adam: by name, as published). `clip_each` is bert-adam's largest gradient norm of a single
     parameter.
@@ -98,8 +98,7 @@ class DataSettings:
     item are used (0: all).
     `captions` is what an epoch is: once over the videos with a random caption each ("one"), or once over all
     pairs ("all"). `shorten_captions` is the chance that a caption is cut to some of its words, as people type
-    (each word stays with one half). With `class_captions` above 0, the names of what the experts' classifiers
-    recognise with at least this probability are captions too, so that words no caption used are learned.
+    (each word stays with one half).
     """
 
     dataset: str = ""
@@ -118,13 +117,10 @@ class DataSettings:
     until: float = 0.0  # seconds: words of a transcript that begin later are left out; 0: none are
     shorten_captions: float = 0.0
     unique_captions: bool = False  # leave out captions that repeat another one of the same video
-    class_captions: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.shorten_captions <= 1:
             raise ValueError("shorten_captions is a chance, from 0 to 1")
-        if not 0 <= self.class_captions < 1:
-            raise ValueError("class_captions is a probability below 1")
         below = [
             n for n in ("limit", "val_limit", "window", "segment_words", "until") if getattr(self, n) < 0
         ]
@@ -209,28 +205,3 @@ class StartSettings:
 
     text: str = ""
     model: str = ""
-
-
-@dataclass(frozen=True)
-class TuneSettings:
-    """How `wordreel tune` adapts the default model; values chosen on captions of MSVD (docs/tune.md).
-
-    `strengths` are how far to go from the default model to the fitted one; 0 is not at all.
-    """
-
-    steps: int = 300
-    batch: int = 256  # videos, one caption each
-    lr: float = 3e-4
-    word_lr: float = 1e-2
-    warmup: int = 20  # steps
-    temperature: float = 0.025  # of the similarities that search ranks by
-    dropout: float = 0.1  # of what the last matrices read
-    word_dropout: float = 0.3
-    anchor: float = 1.0  # how much staying the same on everyday queries counts
-    anchor_temperature: float = 0.05
-    anchor_batch: int = 256  # everyday queries
-    folds: int = 5
-    choosing: float = 0.25  # share of the videos outside a fold that choose the strength
-    strengths: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
-    kept_at_least: float = 0.7  # of the ten best hits of everyday queries, on average
-    seed: int = 0

@@ -22,6 +22,7 @@ from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool, Calibration, Clip, Float32, QueryEmbedding, Track
 
 NAME = "joint"
+TUNED = "tuned"  # key of the card: the name of a model that was tuned from this one
 EYES = "clip"  # the expert whose frames the first row reads
 ROW = "seen"
 VERSION = 1  # raise it when any embedding would change
@@ -44,7 +45,7 @@ class Joint(CheckpointModel):
         """`path` is the adapter's file, `tower` the folder of the text tower."""
         self.folder = path.parent
         self.adapter = read_adapter(path, store.root / STAMPS)
-        self.name = str(self.adapter.card.get("name", NAME))
+        self.name = str(self.adapter.card[TUNED]) if TUNED in self.adapter.card else NAME
         self.tower = TextTower(store.root, tower)
         self._others = OtherRows(self.tower, store)
 
@@ -88,7 +89,7 @@ class Joint(CheckpointModel):
             Evidence(
                 one.clip,
                 rows_in(one.tracks, (EYES, *LINES), one.clip),
-                vectors={row: v for row, v in zip(self.experts, one.vectors, strict=True) if v.any()},
+                {row: v for row, v in zip(self.experts, one.vectors, strict=True) if v.any()},
             )
             for one in clips
         ]
@@ -108,13 +109,19 @@ class Joint(CheckpointModel):
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
     ) -> Explanation:
-        """The concepts that both clips show, and the frame of the other that is most like this clip."""
+        """The concepts that both clips show, the other's frame most like this clip, and its nearest lines."""
+        common = self._others.compare(tracks, clip, other_tracks, other_clip)
         one, other = (self._seen(*own) for own in ((tracks, clip), (other_tracks, other_clip)))
         if one is None or other is None:
-            return {}
+            return common
         shown = self.concepts.shown(np.stack([one, other]))
         evidence = Evidence(other_clip, rows_in(other_tracks, (EYES,), other_clip))
-        return {ROW: self._named(self.concepts.common(*shown), one, evidence)}
+        return {**common, ROW: self._named(self.concepts.common(*shown), one, evidence)}
+
+    def standing_out(self, track: Track) -> list[str]:
+        """Return the names of what a track of the eyes shows as a whole."""
+        (shown,) = self.concepts.shown(self.adapter(unit(track.values).mean(axis=0)[None]))
+        return self.concepts.common(shown, shown)
 
     @cached_property
     def concepts(self) -> Concepts:

@@ -69,6 +69,12 @@ class TextTower:
             rows[row] = known[text]
         return rows
 
+    @property
+    def device(self) -> str:
+        """Where the network runs, for people."""
+        with self._lock:
+            return str(self._loaded)
+
     def _encode(self, texts: Sequence[str]) -> Float32:
         """Batches of texts of about one length: a run pads its texts to the longest."""
         rows = np.zeros((len(texts), DIM), np.float32)

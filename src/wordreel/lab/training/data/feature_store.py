@@ -21,7 +21,6 @@ from wordreel.lab.training.data.device_memory import device_for
 from wordreel.lab.training.data.feature_dropout import FeatureDropout, drop_experts, drop_tokens, show_alone
 from wordreel.lab.training.data.packed import Packed
 from wordreel.lab.training.data.pairs import Pairs
-from wordreel.models.reel.segments import segment_means
 from wordreel.types import Int64
 
 
@@ -223,10 +222,6 @@ def _prepared(pairs: Pairs, expert: ExpertConfig, config: ModelConfig) -> tuple[
             f"{expert.name} has rows of {packed.values.shape[1]} numbers in {pairs.name}, the recipe says "
             f"{expert.dim}; set model.expert.{expert.name}.dim={packed.values.shape[1]}"
         )
-    if expert.pool == "segments":
-        packed = segmented(packed, expert.max_tokens)
-        if not isinstance(config, MMTConfig):
-            return packed, None
     if isinstance(config, MMTConfig):
         return packed, torch.from_numpy(_pooled(packed, config.aggregate == "mean"))
     if expert.pool == "mean":
@@ -236,24 +231,6 @@ def _prepared(pairs: Pairs, expert: ExpertConfig, config: ModelConfig) -> tuple[
     if expert.max_tokens:
         return _cut(packed, expert.max_tokens), None
     return packed, None
-
-
-def segmented(packed: Packed, most: int) -> Packed:
-    """Every video's rows averaged over at most `most` segments, and so are their times."""
-    if packed.longest <= most:
-        return packed
-    rows, times, counts = [], [], []
-    for start, count in zip(packed.starts, packed.counts, strict=True):
-        some = slice(start, start + count)
-        rows.append(segment_means(packed.values[some], most))
-        counts.append(len(rows[-1]))
-        if packed.times is not None:
-            times.append(segment_means(packed.times[some, None], most)[:, 0])
-    return Packed(
-        np.concatenate(rows),
-        np.array(counts, np.int64),
-        np.concatenate(times) if packed.times is not None else None,
-    )
 
 
 def _pooled(packed: Packed, mean: bool, counts: Int64 | None = None) -> np.ndarray:

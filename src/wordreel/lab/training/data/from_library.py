@@ -11,12 +11,12 @@ from wordreel.catalogue.named_contents import NamedContents
 from wordreel.catalogue.passes import is_quick_track
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NextStep, TrainingError
-from wordreel.experts.base import Recogniser
 from wordreel.lab.datasets.types import Caption, Split
-from wordreel.lab.models.collate import ExpertRows, clip_rows
+from wordreel.lab.models.collate import ExpertRows, clip_rows, with_line_vectors
 from wordreel.lab.training.data.packed import Packed, pack
 from wordreel.lab.training.data.pairs import Pairs
-from wordreel.models.reel.class_inputs import class_track, recognisers, track_of
+from wordreel.models.joint.text_tower import TextTower
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Clip, Float32, Track
 
 NamedCaptions = Mapping[str, Sequence[str]] | Split
@@ -38,8 +38,8 @@ def from_library(
         captions: A `Split` (`wordreel.lab.datasets.registry.read`), or sentences by id, an id being a file
             name with or without its suffix. By default the captions imported with the library (`split`,
             `dataset`). Files of the same bytes are one video, which gets the captions of all of them.
-        experts: The experts whose features to load; all by default. "NAME-classes" are the probabilities of
-            the classes that an expert recognises.
+        experts: The experts whose features to load; all by default. Speech and on-screen
+            text have a row of the text tower for each line.
         share: How often an epoch draws each video.
 
     Raises:
@@ -54,7 +54,7 @@ def from_library(
         raise TrainingError(f"no video of the library {store.path} has a caption", step)
     name = dataset or (captions.dataset if isinstance(captions, Split) else "") or store.path.name
     known = {row.expert for row in store.tracks() if row.present}
-    chosen = sorted(known) if experts is None else [expert for expert in experts if track_of(expert) in known]
+    chosen = sorted(known) if experts is None else [expert for expert in experts if expert in known]
     if not chosen:
         raise TrainingError(
             f"the library {store.path} has none of {', '.join(experts or ())}; it has "
@@ -65,10 +65,9 @@ def from_library(
     quick = {row.content for row in store.tracks() if is_quick_track(row.fingerprint)}
     contents = [content for content in by_content if content in whole and content not in quick]
     rows: dict[str, Packed] = {}
-    classifiers = recognisers(chosen)
+    tower = TextTower(WeightStore().root)
     for expert in chosen:
-        head = classifiers.get(expert)
-        rows[expert] = _packed([_rows(store, content, expert, whole[content], head) for content in contents])
+        rows[expert] = _packed([_rows(store, content, expert, whole[content], tower) for content in contents])
     wanted = len(captions.items) if isinstance(captions, Split) else len(captions or by_content)
     return Pairs(
         name,
@@ -80,13 +79,9 @@ def from_library(
     )
 
 
-def _rows(
-    store: LibraryStore, content: str, expert: str, clip: Clip, recogniser: Recogniser | None
-) -> ExpertRows | None:
-    track = store.track(content, track_of(expert))
-    if not isinstance(track, Track):
-        return None
-    return clip_rows(track if recogniser is None else class_track(track, recogniser), clip)
+def _rows(store: LibraryStore, content: str, expert: str, clip: Clip, tower: TextTower) -> ExpertRows | None:
+    track = store.track(content, expert)
+    return clip_rows(with_line_vectors(expert, track, tower), clip) if isinstance(track, Track) else None
 
 
 def _packed(tracks: Sequence[ExpertRows | None]) -> Packed:

@@ -1,1 +1,0 @@
-"""The appearance network as torch modules that can be trained."""

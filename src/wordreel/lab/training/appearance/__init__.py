@@ -1,1 +1,0 @@
-"""Train the appearance network further, on pictures and frames of videos with their captions."""

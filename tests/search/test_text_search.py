@@ -168,6 +168,45 @@ def test_the_best_videos_are_those_of_a_search_of_their_own(searcher, filters, m
     assert reused == ({True, False} if filters == Filters() else {False})
 
 
+def check_same_hits(some, others):
+    """The same list; numbers may differ in the last bits between two layouts in memory."""
+
+    def words(hit):
+        return hit.rank, hit.path, hit.start, hit.end, [(why.expert, why.what, why.at) for why in hit.why]
+
+    def numbers(hit):
+        return [hit.score, hit.confidence or 0.0, *(why.share for why in hit.why)]
+
+    assert [words(hit) for hit in some] == [words(hit) for hit in others]
+    for one, two in zip(some, others, strict=True):
+        assert numbers(one) == pytest.approx(numbers(two), abs=1e-5)
+
+
+def test_scores_that_differ_by_rounding_are_ranked_by_their_rows(searcher, monkeypatch):
+    """Whatever the last bits of a product are, which differ from one processor to another."""
+    rng = np.random.default_rng(7)
+
+    def equal(self, rows):
+        return np.full(len(rows), 0.25, np.float32) + rng.choice([0, 1e-7, -1e-7], len(rows)).astype(
+            np.float32
+        )
+
+    monkeypatch.setattr(text_search.TextSearch, "plain", equal)
+    rows = np.arange(len(searcher))
+    allowed = searcher.snapshot.live
+
+    def joined(self, found, allowed, bias, wanted, moments=False):
+        return rows, self.plain(rows)
+
+    monkeypatch.setattr(text_search.TextSearch, "_joined", joined)
+    search = text_search.TextSearch(searcher, searcher.encode_texts(["zebra"])[0], Scoring())
+    query = Query("zebra", limit=5, moments=True)
+    lists = [search.rank(allowed, query)[0] for _ in range(10)]
+    assert len({tuple(one.row for one in ranked) for ranked in lists}) == 1
+    for ranked in lists:
+        assert [one.score for one in ranked] == sorted((one.score for one in ranked), reverse=True)
+
+
 def test_removed_videos_leave_no_trace_in_a_search(store, model, films):
     """Rows of removed clips stay among the embeddings; searches equal those over embeddings without them."""
     from wordreel.embed.embed_library import embed_library, embedding_cache
@@ -184,14 +223,16 @@ def test_removed_videos_leave_no_trace_in_a_search(store, model, films):
     for text in ("red", "blue dogs 2", "dogs"):
         for fields in ({}, {"moments": True}, {"then": "green"}, {"min_confidence": 0.45}):
             found = [find(one, text, 20, confidence=sure, **fields) for one in (with_dead, clean)]
-            assert found[0] == found[1]
-        np.testing.assert_array_equal(with_dead.scores([text]), clean.scores([text]))
+            check_same_hits(*found)
+        np.testing.assert_allclose(with_dead.scores([text]), clean.scores([text]), atol=1e-6)
         content = clean.snapshot.contents()[0]
-        assert with_dead.where(content, Query(text)) == clean.where(content, Query(text))
+        lines = [one.where(content, Query(text)) for one in (with_dead, clean)]
+        assert lines[0].scores == pytest.approx(lines[1].scores, abs=1e-4)  # four decimals are given
+        assert replace(lines[0], scores=(), moments=()) == replace(lines[1], scores=(), moments=())
     assert with_dead.snapshot.contents() == clean.snapshot.contents()
     for one in (with_dead, clean):
         assert one.search(Query(like=films[3])).total == clean.snapshot.video_count()
-    assert list(with_dead.search(Query(like=films[3]))) == list(clean.search(Query(like=films[3])))
+    check_same_hits(*(one.search(Query(like=films[3])) for one in (with_dead, clean)))
 
 
 def test_a_video_removed_since_the_snapshot_is_no_hit(searcher, films):

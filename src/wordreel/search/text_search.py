@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from wordreel.search.searcher import EncodedText, Searcher
 
 ROUNDING = 1e-5  # that a float32 score may be off by
+DECIMALS = 6  # in which two scores must differ to be ranked by them
 ALL_AT_ONCE = 16_384  # items that are compared once, for ranking, confidences and moments alike
 AT_ONCE = 2_048  # items with a bonus that are scored together
 SURE = 0.5  # confidence of what is better than a guess
@@ -293,8 +294,11 @@ class TextSearch:
             if norm.rescore is not None and len(rows):
                 scores = norm.rescore(scores[None], rows)[0]
             own, scores = scores, self._lifted(rows, scores)
-            order = np.lexsort((rows, -own, ~self._among(rows, self.literal), -scores))
-            rows, scores, lifts = rows[order], scores[order], (scores - own)[order]
+            # Scores that differ by rounding are equal: which is the larger depends on the processor.
+            near, near_own = scores.round(DECIMALS), own.round(DECIMALS)
+            order = np.lexsort((rows, -near_own, ~self._among(rows, self.literal), -near))
+            rows, lifts = rows[order], (scores - own)[order]
+            scores = np.minimum.accumulate(scores[order])
             sure = self._confident(rows, query.min_confidence)
             chosen = snapshot.moment_places(rows[sure]) if query.moments else self._videos(rows[sure])
             last = slice(-1, None) if query.min_confidence <= 0 else slice(len(rows) // 4, None)

@@ -163,7 +163,7 @@ def test_search_shows_the_id_where_a_model_fits(wordreel, opened, tmp_path):
         check_model_fits(store, Direction())
         assert embed_library(store, Direction()) == 4
         hits = Searcher.open(store, Direction()).search(Query("anything"))
-        assert hits[0].path == f"dataset:MSRVTT/{best}"
+        assert str(hits[0].path) == f"dataset:MSRVTT/{best}"
         from wordreel.cli.find.search import player
 
         with pytest.raises(WordreelError, match="no file to play"):

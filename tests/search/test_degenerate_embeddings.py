@@ -29,7 +29,7 @@ class Spoilt(ColourModel):
 
 
 def paths(hits):
-    return [hit.path for hit in hits]
+    return [str(hit.path) for hit in hits]
 
 
 def test_good_embeddings(store, model):

@@ -162,7 +162,7 @@ def test_filters_limit_what_is_found(searcher, store, model, films, tmp_path):
     sample = encode_video(store, model, VideoMoment(films[0]), never)
     every = like(searcher, sample, 100)
     inside = like(searcher, sample, 100, Filters(folder=tmp_path / "media" / "part1"))
-    assert [m.path for m in inside] == [m.path for m in every if "/part1/" in m.path]
+    assert [m.path for m in inside] == [m.path for m in every if "/part1/" in str(m.path)]
     assert inside
     assert like(searcher, sample, 9, Filters(after=datetime.now() + timedelta(days=1))) == []
     for chosen in (

@@ -45,7 +45,6 @@ test-properties: $(VENV)/.dev
 		$(BIN)/python -m pytest -m slow tests/properties
 
 # Towers, tokenizers and transforms against the packages they come from, in an environment of its own.
-# WORDREEL_TEST_CAPTIONS=FOLDER compares the tokenizers on the captions.json files below that folder.
 test-reference: $(REFERENCE)/.ready
 	$(REFERENCE)/bin/python -m pytest -m slow tests/reference
 

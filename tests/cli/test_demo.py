@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.tiny_backbone import write_clip
+from tests.tiny_backbone import write_onnx
 from typer.testing import CliRunner
 
 from wordreel.catalogue.store import LibraryStore
@@ -46,15 +46,15 @@ def demo(tmp_path, monkeypatch):
 
 
 def test_a_model_answers_instead_of_the_default_one(demo, tmp_path):
-    done, used = demo("--model", str(write_clip(tmp_path / "clip")), "--yes")
+    done, used = demo("--model", str(write_onnx(tmp_path / "tiny", seed=69)), "--yes")  # red cards are "red"
     assert used != model_store.DEFAULT
     assert f"{used} answers; 1 clips were embedded." in done.stdout
     assert "1 of 1 queries rank the right file and moment first." in done.stdout
 
 
 def test_a_model_that_cannot_be_had_leaves_the_default_one(demo, tmp_path):
-    damaged = write_clip(tmp_path / "clip")
-    (damaged / "model.safetensors").write_bytes(b"cut short")
+    damaged = write_onnx(tmp_path / "tiny")
+    (damaged / "onnx" / "text_model.onnx").write_bytes(b"cut short")
     done, used = demo("--model", str(damaged), "--json")
     assert used == model_store.DEFAULT
     assert "the default model answers instead" in done.stderr

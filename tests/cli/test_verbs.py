@@ -228,7 +228,7 @@ def test_a_search_loads_only_what_it_needs(built):
     loaded = set(ran.stderr.split())
     heavy = {"onnx", "torch", "av", "cv2", "rich", "fastapi"}
     unused = {"media.fence", "library.ingest", "hubness.torch_fit", "search.like", "search.video_query"}
-    unused |= {"index.cuda", "index.server", "nets.clip.backbone", "models.clip.zero_shot", "cli.train"}
+    unused |= {"index.cuda", "index.server", "backbones.backbone", "models.clip.zero_shot", "cli.train"}
     assert sorted(loaded & (heavy | {f"wordreel.{name}" for name in unused})) == []
     assert len([name for name in loaded if name.startswith("wordreel")]) <= 160
 

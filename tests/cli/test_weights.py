@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from tests.tiny_backbone import write_clip
+from tests.tiny_backbone import write_onnx
 from typer.testing import CliRunner
 
 from wordreel.backbones import installed as backbones
@@ -30,7 +30,8 @@ def test_list_is_what_weights_alone_prints(store):
 
 
 def test_backbones_are_listed_with_source_hash_and_size_and_removed(store, tmp_path):
-    source = write_clip(tmp_path / "mine")
+    source = write_onnx(tmp_path / "mine")
+    write_onnx(source, suffix="_int8")
     assert "Backbones" not in run()
     for precision in ("fp32", "int8"):
         backbones.install(store, backbones.plan(store, str(source), precision))
@@ -39,9 +40,9 @@ def test_backbones_are_listed_with_source_hash_and_size_and_removed(store, tmp_p
     start = lines.index("Backbones:")
     assert lines[start + 1] == f"{'mine':<24} installed  {known['mine'].bytes / 1e3:.1f} kB, fp32"
     assert lines[start + 2] == f"  from {source}"
-    assert lines[start + 3] == f"  model.safetensors sha256 {known['mine'].files['model.safetensors']}"
-    assert lines[start + 4].startswith(f"{'mine-int8':<24} installed  ")
-    assert "int8, 1 − cosine image " in lines[start + 4]
+    graphs = [name for name in known["mine"].files if name.endswith(".onnx")]
+    assert lines[start + 3 : start + 7] == [f"  {name} sha256 {known['mine'].files[name]}" for name in graphs]
+    assert lines[start + 7].startswith(f"{'mine-int8':<24} installed  ")
     row = json.loads(run("--json"))[-1]
     assert (row["name"], row["source"], row["precision"]) == ("mine-int8", str(source), "int8")
     assert run("remove", "mine-int8") == f"mine-int8: removed, {row['bytes'] / 1e3:.1f} kB freed\n"

@@ -3,7 +3,7 @@
 import numpy as np
 from tests.fake_backbone import ColourBackbone
 
-from wordreel.backbones.config import BackboneConfig, FrameHeadConfig
+from wordreel.backbones.config import BackboneConfig, HeadConfig
 from wordreel.experts.backbone import BackboneExpert, backbone_card
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.types import Absent
@@ -18,7 +18,7 @@ def test_the_card_follows_the_backbone():
     card = expert(name="clip-tiny").card
     assert (card.name, card.dim, card.need, card.licence) == ("clip-tiny", 3, FrameNeed(1.0, 4), "MIT")
     assert not card.default
-    fast = backbone_card(BackboneConfig("c2v", head=FrameHeadConfig("clip2video", rate=2.5)), "MIT")
+    fast = backbone_card(BackboneConfig("c2v", head=HeadConfig(1024, rate=2.5)), "MIT")
     assert fast.need == FrameNeed(2.5, 224)
 
 

@@ -40,7 +40,7 @@ PACKAGES = {
     "soundnet8": "a2cf4caaf03b65a983575a4b2c73f11c3bd52510bdc96728645c29522c71fcb3",
     "scrfd-arcface": "297cb8e231af10d6850a5eb48c8a420f52511242100777d65c05ebb3bdfc8194",
     "clip-image-tower": "9d48ef235f2d0a142bf9580c23051ecf135e3652939bbe1540572f48bf15822e",
-    "clip-vocabulary": "aa32c7a5c6b4e9534116a666d7f58fba346c95cf2accf22c423b372e26449dd2",
+    "clip-vocabulary": "2c2da7bc0be77219d9655a5efcba097d5c5a96b8edc63d0970e4ce76572196ef",
 }
 PUBLISHED = {
     "senet154": "32ef2e0943f93fd11f7f0aa55b1af11b5984ec8aa2dad4881d0d58830cde5446",

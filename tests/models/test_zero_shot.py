@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from tests.fake_backbone import ColourBackbone
 
-from wordreel.backbones.clip2video_head import join
-from wordreel.backbones.config import FrameHeadConfig
+from wordreel.backbones.config import HeadConfig
 from wordreel.models.joint.other_rows import OtherRows
 from wordreel.models.joint.text_tower import DIM, TextTower
 from wordreel.models.similarity import alike, mixture
@@ -33,6 +32,11 @@ def model():
 
 def unit(x):
     return x / np.linalg.norm(x)
+
+
+def join(first, second, share):
+    """As `lab.checkpoints.export_backbone` joins CLIP2Video's two vectors."""
+    return np.concatenate([share**0.5 * first, (1 - share) ** 0.5 * second], axis=-1)
 
 
 def score(model, text, tracks, clips):
@@ -85,7 +89,7 @@ def test_joined_vectors_of_a_clip2video_are_compared_whole():
             return join(unit(rows), unit(rows[:, ::-1]), 0.3)
 
     backbone = Joined()
-    backbone.config = replace(backbone.config, head=FrameHeadConfig("clip2video", global_weight=0.3))
+    backbone.config = replace(backbone.config, head=HeadConfig(6))
     backbone.head = lambda clips: np.stack([join(unit(clip.mean(0)), unit(clip[-1]), 0.3) for clip in clips])
     model, track = ZeroShot(WeightStore(), backbone, "0" * 16), frames(4)
     cosines = unit(track.values.mean(0))[0], unit(track.values[-1])[2]

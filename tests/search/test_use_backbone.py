@@ -50,7 +50,7 @@ class Shelf:
         files = () if self.here else (("model.safetensors", 12_000_000),)
         return InstallPlan(NAME, "painters/colours", files, "MIT", installed=self.here)
 
-    def install(self, store, plan, on_progress=None):
+    def install(self, store, plan, on_progress=None, export=None):
         self.here = True
         return NAME
 

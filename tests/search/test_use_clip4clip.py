@@ -1,7 +1,8 @@
-"""`wordreel use CHECKPOINT` of a CLIP4Clip or CLIP2Video: towers embed frames, heads need no torch."""
+"""`wordreel use CHECKPOINT` of a CLIP4Clip or CLIP2Video: exported once, then run without torch."""
 
 import shutil
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from tests.tiny_backbone import write_clip
 from typer.testing import CliRunner
 
 from wordreel.backbones import installed as backbones
-from wordreel.backbones.read_backbone import read_backbone
 from wordreel.catalogue.store import LibraryStore
 from wordreel.cli.app import app
 from wordreel.errors import WeightsError
@@ -44,8 +44,13 @@ def library(filled, tmp_path, monkeypatch):
     return Library(tmp_path / "library")
 
 
+def heads_of_64(clip):
+    return replace(clip, vision=replace(clip.vision, heads=1), text=replace(clip.text, heads=1))
+
+
 def published(tmp_path, head):
     """A checkpoint in the published layout with a tokenizer beside it, and its module."""
+    from wordreel.lab.checkpoints.clip import read_clip
     from wordreel.lab.checkpoints.video_text import load_published, save_published
     from wordreel.lab.models.clip.build import build_video_text
     from wordreel.lab.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, TS2NetConfig
@@ -53,13 +58,13 @@ def published(tmp_path, head):
     clip = write_clip(tmp_path / "clip")
     folder = tmp_path / "ckpt_films"
     folder.mkdir()
-    backbone = read_backbone(clip)[0]
+    # Published checkpoints have heads of 64 numbers; their number is not in the file.
+    backbone = heads_of_64(read_clip(clip)[0])
     others = {"clip2video": Clip2VideoConfig(backbone, layers=1), "ts2net": TS2NetConfig(backbone, patches=2)}
     model = build_video_text(others.get(head) or Clip4ClipConfig(backbone, head, layers=1))
     shake(model)
     save_published(folder / "pytorch_model.bin.3", model)
-    for name in ("vocab.json", "merges.txt"):
-        shutil.copyfile(clip / name, folder / name)
+    shutil.copyfile(clip / "tokenizer.json", folder / "tokenizer.json")
     return folder / "pytorch_model.bin.3", load_published(folder / "pytorch_model.bin.3")
 
 
@@ -68,9 +73,9 @@ def test_a_published_checkpoint_answers_as_its_module(library, tmp_path, monkeyp
     from wordreel.lab.models.clip.video_text import CaptionBatch
 
     path, module = published(tmp_path, head)
+    used = library.use(str(path))
     with monkeypatch.context() as without_torch:
         without_torch.setitem(sys.modules, "torch", None)
-        used = library.use(str(path))
         hits = library.search("the red cat", norm="none")
         (query,) = library.model.encode(["the red cat"])
     assert (used.name, model_store.in_use(library.store)) == ("ckpt_films", "ckpt_films")
@@ -96,8 +101,8 @@ def test_a_published_checkpoint_answers_as_its_module(library, tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("head", "reason"),
     [
-        ("tight", "tight head, which reads every query together with every video"),
-        ("ts2net", "a TS2-Net, which weighs the frames of a video by the query"),
+        ("tight", "tight head reads every query together with every video"),
+        ("ts2net", "a TS2-Net weighs the frames of a video by the query"),
     ],
 )
 def test_what_has_no_vector_is_refused_and_nothing_changes(library, tmp_path, head, reason):
@@ -113,7 +118,7 @@ def test_damaged_files_are_refused_and_options_of_others_too(library, tmp_path):
     arrays = torch.load(path, weights_only=True)
     arrays.pop("clip.visual.ln_post.bias")
     torch.save(arrays, path.parent / "lacking.bin")
-    with pytest.raises(WeightsError, match=r"it has no vision_model\.post_layernorm\.bias"):
+    with pytest.raises(WeightsError, match=r"it has no clip\.visual\.ln_post\.bias"):
         library.use(str(path.parent / "lacking.bin"))
     (tmp_path / "cut.bin").write_bytes(path.read_bytes()[:-5000])
     with pytest.raises(WeightsError, match="damaged"):
@@ -129,8 +134,7 @@ def test_a_training_is_used_by_command(library, tmp_path):
 
     path, module = published(tmp_path, "transformer")
     checkpoint.save(tmp_path / "runs" / "films" / "best", module, "films")
-    for name in ("vocab.json", "merges.txt"):
-        shutil.copyfile(path.parent / name, tmp_path / "runs" / "films" / "best" / name)
+    shutil.copyfile(path.parent / "tokenizer.json", tmp_path / "runs" / "films" / "best" / "tokenizer.json")
     where = ["--library", str(tmp_path / "library")]
     result = CliRunner().invoke(app, ["use", str(tmp_path / "runs" / "films"), *where])
     assert result.exit_code == 0, result.output

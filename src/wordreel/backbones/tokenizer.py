@@ -1,84 +1,75 @@
-"""Tokenizers of CLIP-like models: text in, padded token ids out."""
+"""The tokenizers of CLIP-like models, as their `tokenizer.json` describes them."""
 
 from __future__ import annotations
 
 import hashlib
-import json
+import string
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from wordreel.backbones.config import TokenizerConfig
-from wordreel.backbones.text_cleaning import clean
-from wordreel.runtime.store import WeightStore
+from wordreel.backbones.config import TextSettings
+from wordreel.errors import NextStep, WeightsError
 from wordreel.types import Bool, Int64
 
-CLIP_VOCABULARY = "clip-vocabulary"
 MAX_CHARACTERS = 20_000
-MARKS = {
-    "clip": ("<|startoftext|>", "<|endoftext|>"),
-    "siglip": (None, "</s>"),
-    "siglip2": (None, "<eos>"),
-}
-"""What stands before and after every text."""
+PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-class ClipTokenizer:
-    """Token ids as a backbone's publisher computes them. What users type is never read as a special token.
+def open_tokenizer(content: str) -> Any:
+    """Return the `tokenizers.Tokenizer` in a file's content."""
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_str(content)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library also panics, which is not an Exception
+        raise WeightsError(
+            f"the tokenizer is damaged: {str(error)[:200]}",
+            NextStep("take tokenizer.json from where the model is published"),
+        ) from None
+
+
+class TextTokenizer:
+    """Token ids of texts. What users type is never read as a special token.
 
     Args:
-        content: A tokenizer file written by `tokenizer_files`.
-        config: The kind of tokenizer, its length and its cleaning.
+        content: A `tokenizer.json`; its own steps add the marks before and behind a text.
+        settings: Length and padding.
     """
 
-    def __init__(self, content: str, config: TokenizerConfig) -> None:
-        from tokenizers import Tokenizer
-
-        self.config = config
-        facts = [json.loads(content), config.kind, config.padding, config.cleaning]
-        self.fingerprint = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-        self._tokenizer: Any = Tokenizer.from_str(content)
-        before, after = MARKS[config.kind]
-        self._before = [] if before is None else [self._tokenizer.token_to_id(before)]
-        self._after = self._tokenizer.token_to_id(after)
-
-    @classmethod
-    def from_file(cls, path: Path, config: TokenizerConfig) -> ClipTokenizer:
-        """The tokenizer in a file that `tokenizer_files` wrote."""
-        return cls(path.read_text(encoding="utf-8"), config)
+    def __init__(self, content: str, settings: TextSettings) -> None:
+        self.settings = settings
+        self.fingerprint = hashlib.sha256(f"{content}{settings}".encode()).hexdigest()[:16]
+        self._tokenizer = open_tokenizer(content)
+        self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = True
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens there are."""
-        return int(self._tokenizer.get_vocab_size())
+        """How many ids there are."""
+        return 1 + max(self._tokenizer.get_vocab().values(), default=-1)
 
     def encode(self, texts: Sequence[str], length: int | None = None) -> tuple[Int64, Bool]:
-        """`ids [n, length]` and which of them are not padding, `mask [n, length]`.
+        """Return `ids [n, length]` and which of them are not padding, `mask [n, length]`.
 
         A text that is too long is cut; the mark after it stays.
         """
-        length = self.config.length if length is None else length
-        cleaned = [clean(_valid(text), self.config) for text in texts]
-        ids = np.full((len(texts), length), self.config.padding, np.int64)
+        length = self.settings.length if length is None else length
+        self._tokenizer.enable_truncation(length)
+        encoded = self._tokenizer.encode_batch_fast([self._clean(text) for text in texts])
+        if self.settings.shorter:
+            length = max((len(one.ids) for one in encoded), default=1)
+        ids = np.full((len(texts), length), self.settings.padding, np.int64)
         mask = np.zeros(ids.shape, bool)
-        encoded = self._tokenizer.encode_batch_fast(cleaned, add_special_tokens=False)
         for row, one in enumerate(encoded):
-            tokens = [*self._before, *one.ids][: length - 1]
-            ids[row, : len(tokens) + 1] = [*tokens, self._after]
-            mask[row, : len(tokens) + 1] = True
+            ids[row, : len(one.ids)], mask[row, : len(one.ids)] = one.ids, True
         return ids, mask
 
-
-def clip_tokenizer(store: WeightStore | None = None, length: int = 77) -> ClipTokenizer:
-    """OpenAI's tokenizer, which CLIP4Clip, CLIP2Video, TS2-Net, MobileCLIP and PE-Core use too.
-
-    Raises `WeightsMissing` until `WeightStore.fetch("clip-vocabulary")`, 1.5 MB, has fetched its vocabulary.
-    """
-    store = store or WeightStore()
-    return ClipTokenizer.from_file(store.file(CLIP_VOCABULARY), TokenizerConfig(length=length))
-
-
-def _valid(text: str) -> str:
-    return text[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
+    def _clean(self, text: str) -> str:
+        valid = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
+        if not self.settings.canonicalize:
+            return valid
+        return " ".join(valid.replace("_", " ").translate(PUNCTUATION).lower().split())

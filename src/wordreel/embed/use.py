@@ -18,7 +18,7 @@ from wordreel.errors import LibraryError, NextStep, WeightsError, WordreelError
 from wordreel.models import model_store
 from wordreel.models.base import CheckpointModel, Model
 from wordreel.models.conversion import ConversionOptions
-from wordreel.models.laboratory import convert_published
+from wordreel.models.laboratory import convert_published, is_clip
 from wordreel.progress import ProgressCallback
 from wordreel.runtime.store import WeightStore
 
@@ -68,7 +68,7 @@ def use(
             the library has.
         conversion: How to convert a published checkpoint.
         confirm_download: Asked before a backbone is downloaded; None refuses.
-        precision: In which the towers of a backbone are stored and run.
+        precision: Which of a backbone's published files are used.
         before_switch: Called with a backbone's model when the library is embedded, before it is in use.
     """
     notes: list[str] = []
@@ -243,7 +243,10 @@ def _unknown(weights: WeightStore, name_or_path: str, own: Sequence[str]) -> Lib
 def _is_backbone(store: LibraryStore, weights: WeightStore, name_or_path: str) -> bool:
     """Whether a backbone is named, and not one of the library's own models."""
     own = {part for one in model_store.stored_models(store) for part in (one.fingerprint, one.name)}
-    return name_or_path not in own and backbones.is_backbone(weights, name_or_path)
+    if name_or_path in own or backbones.is_backbone(weights, name_or_path):
+        return name_or_path not in own
+    path = Path(name_or_path).expanduser()
+    return path.exists() and is_clip(path)
 
 
 def _fingerprint_of(store: LibraryStore, weights: WeightStore, name: str) -> str:

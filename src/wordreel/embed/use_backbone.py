@@ -16,7 +16,7 @@ from wordreel.catalogue.paths import is_imported
 from wordreel.catalogue.records import StoredFile
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import embedding_cache
-from wordreel.errors import LibraryError, NextStep, WeightsMissing
+from wordreel.errors import LibraryError, NextStep, WeightsError, WeightsMissing
 from wordreel.experts import registry
 from wordreel.experts.base import Expert
 from wordreel.ingest import add as ingest
@@ -25,6 +25,7 @@ from wordreel.ingest.extract import MediaDecoder
 from wordreel.media import Fence
 from wordreel.models import model_store
 from wordreel.models.base import Model
+from wordreel.models.laboratory import export_backbone
 from wordreel.progress import ProgressCallback
 from wordreel.runtime.store import WeightStore
 
@@ -56,7 +57,7 @@ def prepare_backbone(
         source: A name of `backbones.NAMED` or of an installed backbone, a file, a folder or a hub id.
         on_progress: Called with `Progress` of the download and `AddProgress` of the extraction.
         confirm_download: Asked before a download; None refuses.
-        precision: In which its towers are stored and run.
+        precision: Which of its published files are used.
         decoder: Decodes the library's files; a new `Fence` if None.
 
     Raises:
@@ -75,15 +76,12 @@ def prepare_backbone(
     name = install(weights, source, on_progress, confirm_download, precision)
     expert = registry.load(name, weights)
     model = model_store.open_zero_shot(weights, name)
-    notes = precision_notes(weights, name)
     with store.writing():
         drop_unseen(store, model, expert)
         if decoder is not None:
-            notes += extract_frames(store, expert, decoder, on_progress)
-            return PreparedBackbone(name, model, notes)
+            return PreparedBackbone(name, model, extract_frames(store, expert, decoder, on_progress))
         with Fence() as fence:
-            notes += extract_frames(store, expert, fence, on_progress)
-            return PreparedBackbone(name, model, notes)
+            return PreparedBackbone(name, model, extract_frames(store, expert, fence, on_progress))
 
 
 def install(
@@ -95,21 +93,17 @@ def install(
 ) -> str:
     """Install a backbone, unless it is installed; its name."""
     plan = backbones.plan(weights, source, precision)
+    if plan.name in (*registry.EMBEDDED, *registry.PUBLISHED):
+        raise WeightsError(
+            f"a backbone cannot be called {plan.name!r}, as an expert is",
+            NextStep("give its folder another name"),
+        )
     if plan.download_bytes and not (confirm_download and confirm_download(plan)):
         raise WeightsMissing(
             f"{plan.name} is not on this machine, and nothing is downloaded without your consent",
             NextStep("agree to the download", f"use {source} --yes", "Settings"),
         )
-    return backbones.install(weights, plan, on_progress)
-
-
-def precision_notes(weights: WeightStore, name: str) -> list[str]:
-    """What the precision of an installed backbone costs its embeddings, as measured when it was installed."""
-    known = backbones.installed(weights).get(name)
-    if known is None or not known.losses:
-        return []
-    losses = " and ".join(f"{loss:.1g} for {tower}s" for tower, loss in known.losses.items())
-    return [f"{known.precision} costs embeddings {losses} (1 − cosine, measured on samples)"]
+    return backbones.install(weights, plan, on_progress, export_backbone)
 
 
 def extract_frames(

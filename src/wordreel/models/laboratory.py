@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 OPEN = "wordreel.lab.models.checkpoint:TrainedModel"
 CONVERT = "wordreel.lab.checkpoints.convert_checkpoint:convert_checkpoint"
+IS_CLIP = "wordreel.lab.checkpoints.export_backbone:is_clip"
+EXPORT = "wordreel.lab.checkpoints.export_backbone:export_backbone"
 
 
 def load(name: str) -> Any:
@@ -42,6 +44,16 @@ def convert_published(
 ) -> None:
     """Write a published checkpoint as a checkpoint folder; `names` gives experts the library's names."""
     _load_with_torch(CONVERT, path)(path, folder, options, names)
+
+
+def is_clip(path: Path) -> bool:
+    """Return whether a file or folder holds a joint picture-text model, or a model on CLIP's towers."""
+    return bool(_load_with_torch(IS_CLIP, path)(path))
+
+
+def export_backbone(path: Path, folder: Path) -> None:
+    """Write a model in a layout of PyTorch as ONNX files that search runs."""
+    _load_with_torch(EXPORT, path)(path, folder)
 
 
 def _load_with_torch(name: str, path: Path) -> Any:

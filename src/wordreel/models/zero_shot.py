@@ -38,9 +38,7 @@ VERSION = 2  # raise it when any embedding would change
 WEIGHTS = MappingProxyType({ROW: 1.0, "speech": 0.6, "ocr": 0.2, "sound": 0.2})
 """How much each row counts. Row 0 is on another scale than that of the default model (see `GAIN`)."""
 
-LEVELS: Mapping[Family, float] = MappingProxyType(
-    {"clip": 0.17, "siglip": 0.0, "siglip2": 0.0, "mobileclip": 0.1, "pe-core": 0.1}
-)
+LEVELS: Mapping[Family, float] = MappingProxyType({"clip": 0.17, "siglip": 0.0})
 """The cosine of unrelated words and pictures. Softmax training leaves it anywhere (the modality gap);
 SigLIP's bias makes it about zero."""
 

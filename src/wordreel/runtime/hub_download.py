@@ -12,7 +12,7 @@ import errno
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,20 +25,9 @@ from wordreel.runtime.disk_space import check_space
 from wordreel.util.checksum import file_sha256
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
-SMALL_FILES = (
-    "config.json", "preprocessor_config.json", "processor_config.json", "open_clip_config.json",
-    "tokenizer.json", "spiece.model", "vocab.json", "merges.txt",
-)  # fmt: skip
-WEIGHTS = (
-    ("config.json", "model.safetensors"),
-    ("config.json", "model.safetensors.index.json"),
-    ("open_clip_config.json", "open_clip_model.safetensors"),
-    ("open_clip_config.json", "open_clip_pytorch_model.safetensors"),
-    ("config.json", "pytorch_model.bin"),
-    ("open_clip_config.json", "open_clip_pytorch_model.bin"),
-)
-"""A configuration and the weights that go with it, the best first."""
-SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+
+Choose = Callable[[list[str]], Sequence[str]]
+"""The files of a repository that are needed."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +62,13 @@ def split_hub_id(source: str) -> tuple[str, str]:
     return hub_id, revision
 
 
-def find_model(hub_id: str, revision: str = "", file: str = "") -> HubSnapshot:
-    """Ask the hub for the files of a model, or for one `file`; in offline mode, look into the cache."""
+def find_model(hub_id: str, revision: str = "", file: str = "", choose: Choose = tuple) -> HubSnapshot:
+    """Ask the hub for one `file` of a model, or for those that `choose` takes; or the cache, offline."""
     import huggingface_hub
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
-        return _cached_model(hub_id, revision, file)
+        return _cached_model(hub_id, revision, file, choose)
     with hub_errors(hub_id, revision):
         info = huggingface_hub.HfApi().model_info(hub_id, revision=revision or None, files_metadata=True)
     commit = str(info.sha)
@@ -89,27 +78,11 @@ def find_model(hub_id: str, revision: str = "", file: str = "") -> HubSnapshot:
     if file and file not in parts:
         raise WeightsMissing(f"{hub_id} has no {file}")
     files = []
-    for name in [file] if file else choose_files(hub_id, list(parts)):
+    for name in [file] if file else choose(list(parts)):
         lfs, cached = parts[name].lfs, _cached(hub_id, name, commit) is not None
         files.append(HubFile(name, parts[name].size or 0, str(lfs.sha256) if lfs else "", cached))
     card: Any = info.card_data or {}
     return HubSnapshot(hub_id, commit, tuple(files), str(card.get("license") or ""))
-
-
-def choose_files(hub_id: str, names: list[str]) -> list[str]:
-    """The configuration, tokenizer and one set of weights among the files of a repository."""
-    small = [name for name in SMALL_FILES if name in names]
-    for config, weights in WEIGHTS:
-        if config in names and weights in names:
-            shards = sorted(name for name in names if SHARD.fullmatch(name))
-            return [*small, weights, *(shards if weights.endswith(".index.json") else ())]
-    checkpoints = [name for name in names if re.fullmatch(r"[\w.-]+\.pt", name)]
-    if len(checkpoints) != 1:
-        raise WeightsError(
-            f"{hub_id} holds no weights of a CLIP-like model under the usual names",
-            NextStep("download the checkpoint and give its path"),
-        )
-    return [*small, *checkpoints]
 
 
 def download_model(model: HubSnapshot, folder: Path, on_progress: ProgressCallback | None = None) -> None:
@@ -215,17 +188,15 @@ def hub_errors(hub_id: str, revision: str = "") -> Iterator[None]:
         raise _unreachable(hub_id, error) from None
 
 
-def _cached_model(hub_id: str, revision: str, file: str) -> HubSnapshot:
-    for name in [file] if file else ["config.json", "open_clip_config.json"]:
-        path = _cached(hub_id, name, revision or "main")
-        if path is not None and file:
-            commit = path.parents[len(Path(file).parts) - 1].name
-            return HubSnapshot(hub_id, commit, (HubFile(file, path.stat().st_size, cached=True),))
-        if path is not None:
-            names = [part.name for part in path.parent.iterdir() if part.is_file()]
-            chosen = choose_files(hub_id, names)
-            files = tuple(HubFile(name, (path.parent / name).stat().st_size, cached=True) for name in chosen)
-            return HubSnapshot(hub_id, path.parent.name, files)
+def _cached_model(hub_id: str, revision: str, file: str, choose: Choose) -> HubSnapshot:
+    name = file or "config.json"
+    path = _cached(hub_id, name, revision or "main")
+    if path is not None:
+        folder = path.parents[len(Path(name).parts) - 1]
+        names = [part.relative_to(folder).as_posix() for part in folder.rglob("*") if part.is_file()]
+        chosen = [file] if file else choose(names)
+        files = tuple(HubFile(name, (folder / name).stat().st_size, cached=True) for name in chosen)
+        return HubSnapshot(hub_id, folder.name, files)
     raise WeightsMissing(
         f"{hub_id} is not in the hub's cache, and HF_HUB_OFFLINE forbids to download it",
         NextStep("unset HF_HUB_OFFLINE"),

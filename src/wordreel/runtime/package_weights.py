@@ -286,7 +286,7 @@ ENTRIES: tuple[PackageWeights, ...] = (
         ),
         outputs=("tokenizer.json",),
         licence="MIT",
-        converter="wordreel.backbones.tokenizer_files:convert",
+        converter="wordreel.backbones.clip_vocabulary:convert",
         note="the byte-pair vocabulary of OpenAI's CLIP",
         megabytes=1.5,
     ),

@@ -27,7 +27,6 @@ MANIFEST = "manifest.json"
 RENAMED = {  # packages as they were called first: their names are part of fingerprints, which stay
     "wordreel.runtime.nets": "wordreel.nets",
     "wordreel.runtime.hub": "wordreel.weights.hub",
-    "wordreel.backbones": "wordreel.nets.clip",
 }
 
 

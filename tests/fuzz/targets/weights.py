@@ -23,10 +23,7 @@ from wordreel.hubness.state_file import load_state, read_extra, save_state
 from wordreel.models.joint.adapter import read_adapter, write_adapter
 from wordreel.runtime.array_cache import cached_arrays
 from wordreel.runtime.torch_files import safe_pickle
-from wordreel.runtime.torch_files.lazy_state import open_safetensors
-from wordreel.runtime.torch_files.lazy_torch import open_state_dict
-from wordreel.runtime.torch_files.torch_file import MAGIC, read_checkpoint
-from wordreel.runtime.torch_files.torchscript import is_torchscript, read_torchscript
+from wordreel.runtime.torch_files.torch_file import read_checkpoint
 from wordreel.types import Track, Words
 
 PLAIN = (
@@ -44,9 +41,6 @@ PLAIN = (
     np.generic,
     np.dtype,
 )
-STORAGE = b"(X\x07\0\0\0storagectorch\n%sStorage\nX\x01\0\0\x000X\x03\0\0\0cpuK\x0c%sQ"
-TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n(%sK\0K\x04K\x03\x86K\x03K\x01\x86\x89"
-TENSOR += b"ccollections\nOrderedDict\n)RtR"
 
 
 # Pickles
@@ -90,52 +84,7 @@ def check_plain(value: Any, depth: int = 0, seen: set[int] | None = None) -> Non
             check_plain(part, depth + 1, seen)
 
 
-# PyTorch checkpoints
-
-
-def torch_session(folder: Path) -> Session:
-    values = np.arange(12, dtype=np.float32)
-    seeds = []
-    for kind, content in (
-        (b"Float", values),
-        (b"BFloat16", values.astype(np.float16)),
-        (b"Long", values.astype(int)),
-    ):
-        tensor = TENSOR % (STORAGE % (kind, b"t"))
-        state = b"\x80\x02}(X\x06\0\0\0weight" + tensor + b"X\x04\0\0\0biasNu."
-        wrapped = b"\x80\x02}X\x0a\0\0\0state_dict}X\x01\0\0\0w" + tensor + b"ss."
-        seeds += [zipped({"m/data.pkl": held, "m/data/0": content.tobytes()}) for held in (state, wrapped)]
-    script = (
-        b"\x80\x02c__torch__\nNet\n)\x81}X\x06\0\0\0weight" + TENSOR % (STORAGE % (b"Float", b"t")) + b"sb."
-    )
-    seeds.append(
-        zipped({"m/data.pkl": script, "m/data/0": values.tobytes(), "m/constants.pkl": b"\x80\x02)."})
-    )
-    heads = b"".join(pickle.dumps(value, 2) for value in (MAGIC, 1001, {"little_endian": True}))
-    legacy = b"\x80\x02}X\x06\0\0\0weight" + TENSOR % (STORAGE % (b"Float", b"Nt")) + b"s."
-    seeds.append(heads + legacy + pickle.dumps(["0"], 2) + (12).to_bytes(8, "little") + values.tobytes())
-    file = folder / "model.pt"
-
-    def run(data: bytes) -> None:
-        file.write_bytes(data)
-        if is_torchscript(file):
-            read_torchscript(file)
-            return
-        whole = read_checkpoint(file)
-        check_plain(whole)
-        if not data.startswith(b"PK"):
-            return
-        state = open_state_dict(file)
-        for name in state:
-            array = state[name]
-            if (
-                isinstance(whole, dict)
-                and name in whole
-                and not np.array_equal(whole[name], array, equal_nan=True)
-            ):
-                raise Broken(f"{name} differs between the two readers")
-
-    return Session(seeds, run, mutate_zip)
+# Archives
 
 
 def zipped(members: dict[str, bytes]) -> bytes:
@@ -183,9 +132,6 @@ def safetensors_session(folder: Path) -> Session:
 
     def run(data: bytes) -> None:
         file.write_bytes(data)
-        state = open_safetensors(file)
-        for name in state:
-            state[name].sum()
         if data[4:9] == b"\0\0\0\0{":
             read_checkpoint(file)
 
@@ -274,7 +220,6 @@ def _derived(path: Path) -> None:
 
 TARGETS = (
     Target("pickle", "restricted unpickler, `.npy` files of objects", pickle_session),
-    Target("torch", "PyTorch checkpoints and TorchScript archives", torch_session),
     Target("safetensors", "safetensors files of weights", safetensors_session),
     Target("model-files", "exported models, hubness states, tracks, derived arrays", model_session),
 )

@@ -14,10 +14,16 @@ from torch import nn  # noqa: E402
 
 from wordreel.errors import UnsafePickle, WeightsError  # noqa: E402
 from wordreel.lab.checkpoints import module_from  # noqa: E402
+from wordreel.lab.checkpoints.checkpoint_file import PublishedCheckpoint  # noqa: E402
 from wordreel.lab.models.batch import ExpertFeatures, TokenBatch  # noqa: E402
 from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.config import CEConfig, ExpertConfig, MoEEConfig, TextConfig  # noqa: E402
-from wordreel.runtime.torch_files.torch_file import read_checkpoint, read_state_dict  # noqa: E402
+from wordreel.runtime.torch_files.torch_file import (  # noqa: E402
+    Placeholder,
+    named_arrays,
+    read_checkpoint,
+    read_state_dict,
+)
 
 EXPERTS = (("audio", 4, 2, 5), ("face", 6, 0, 0), ("ocr", 3, 3, 4), ("scene", 5, 0, 0))
 OURS = tuple(
@@ -27,7 +33,8 @@ TEXT = TextConfig("vectors", 7, "vlad", 3, 1, max_tokens=6)
 
 
 def load_published(path, config):
-    return module_from(read_state_dict(path, skip_unknown=True), config)
+    content = read_checkpoint(path, placeholders=True)
+    return module_from(named_arrays(content, path.name), config)
 
 
 def write(path, module, extra=None, old=False, drop=()):
@@ -202,8 +209,8 @@ def test_foreign_objects_are_passed_over_only_when_asked(tmp_path):
     path = write(tmp_path / "a.pth", nn.Linear(2, 3))
     with pytest.raises(UnsafePickle, match="parse_config"):
         read_state_dict(path)
-    found = read_checkpoint(path, skip_unknown=True)
-    assert found["config"] == "<parse_config.ConfigParser>"
+    found = read_checkpoint(path, placeholders=True)
+    assert isinstance(found["config"], Placeholder)
     assert set(found["state_dict"]) == {"weight", "bias"}
 
 
@@ -219,11 +226,10 @@ class Bomb:
 
 def test_nothing_of_a_hostile_checkpoint_runs(tmp_path):
     path, trace = tmp_path / "a.pth", tmp_path / "trace"
-    torch.save({"state_dict": {"weight": torch.ones(2)}, "config": Bomb(trace)}, path)
-    assert read_state_dict(path, skip_unknown=True)["weight"].tolist() == [1, 1]
-    torch.save({"state_dict": {"weight": Bomb(trace)}}, path)
-    with pytest.raises(WeightsError):
-        read_state_dict(path, skip_unknown=True)
+    for content in ({"weight": torch.ones(2), "config": Bomb(trace)}, {"weight": Bomb(trace)}):
+        torch.save({"state_dict": content}, path)
+        with pytest.raises(WeightsError):
+            PublishedCheckpoint.read(path)
     assert not trace.exists()
 
 

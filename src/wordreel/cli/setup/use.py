@@ -26,10 +26,10 @@ def use(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="joint (the default), a CLIP-like backbone (a name that "
-            "`wordreel models` lists, a file, a folder in Hugging Face layout or a hub id), a folder with a "
-            "trained checkpoint, a published checkpoint of CLIP4Clip or CLIP2Video (.bin) or of CE, MoEE or "
-            "MMT (.pth), or a model used before.",
+            help="joint (the default), a CLIP-like backbone (a name of "
+            "`wordreel models`, a hub id or folder with ONNX files, or what PyTorch exports to them), a "
+            "folder with a trained checkpoint, a published checkpoint of CLIP4Clip or CLIP2Video (.bin) or "
+            "of CE, MoEE or MMT (.pth), or a model used before.",
             show_default="show which is in use",
         ),
     ] = None,
@@ -65,7 +65,7 @@ def use(
     ] = None,
     precision: Annotated[
         Literal["fp32", "fp16", "int8"],
-        typer.Option(help="Of a backbone: in which its towers are stored and run."),
+        typer.Option(help="Of a backbone: which of its published files are used."),
     ] = "fp32",
     yes: Annotated[
         bool, typer.Option("--yes", help="Download a backbone without asking; needed without a terminal.")

@@ -67,20 +67,16 @@ def _how(status: str, step: str) -> str:
 
 
 def _backbone_row(one: InstalledBackbone) -> dict[str, Any]:
-    names = ("name", "source", "revision", "precision", "licence", "files", "losses", "fingerprint", "bytes")
+    names = ("name", "source", "revision", "precision", "licence", "files", "fingerprint", "bytes")
     return {"status": "installed", "how": "", **{name: getattr(one, name) for name in names}}
 
 
 def _print_backbone(one: InstalledBackbone) -> None:
-    from wordreel.backbones.convert_backbone import is_weight_file
-
-    losses = ", ".join(f"{tower} {loss:.1e}" for tower, loss in one.losses.items())
-    lost = f", 1 − cosine {losses}" if losses else ""
-    typer.echo(f"{one.name:<24} installed  {size_of(one.bytes)}, {one.precision}{lost}")
+    typer.echo(f"{one.name:<24} installed  {size_of(one.bytes)}, {one.precision}")
     at = f" at commit {one.revision}" if one.revision else ""
     typer.echo(f"  from {printable(one.source)}{at}")
     for file, digest in one.files.items():
-        if is_weight_file(file):
+        if not file.endswith(".json"):
             typer.echo(f"  {printable(file)} sha256 {digest}")
 
 

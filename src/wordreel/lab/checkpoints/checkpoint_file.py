@@ -14,8 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from wordreel.errors import WeightsError
-from wordreel.runtime.torch_files.torch_file import named_arrays, read_checkpoint
-from wordreel.runtime.torch_files.torch_unpickler import OpaqueText
+from wordreel.runtime.torch_files.torch_file import Placeholder, named_arrays, read_checkpoint
 
 CONFIG = "config.json"  # what the published trainers save beside a checkpoint
 
@@ -30,7 +29,7 @@ class PublishedCheckpoint:
 
     @classmethod
     def read(cls, path: Path, config: Path | None = None) -> PublishedCheckpoint:
-        content = read_checkpoint(path, skip_unknown=True)
+        content = read_checkpoint(path, placeholders=True)
         arrays = {
             key.removeprefix("module."): value for key, value in named_arrays(content, path.name).items()
         }
@@ -56,7 +55,7 @@ class PublishedCheckpoint:
 def _inside(content: Any) -> Mapping[str, Any]:
     """The configuration that a checkpoint carries: a plain mapping, or an object that holds one."""
     config = content.get("config") if isinstance(content, dict) else None
-    if isinstance(config, OpaqueText):
+    if isinstance(config, Placeholder):
         config = config.state.get("_config") if isinstance(config.state, dict) else None
     return config if isinstance(config, dict) else {}
 

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import io
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wordreel.backbones import read_clip4clip
-from wordreel.backbones.clip2video_head import CENTRES, MATRIX, row_count
-from wordreel.backbones.frame_head import BLOCKS, POSITIONS
-from wordreel.backbones.infer_config import infer_config
-from wordreel.backbones.layouts import to_huggingface
 from wordreel.errors import NextStep, WeightsError
 from wordreel.lab.checkpoints import ts2net
+from wordreel.lab.checkpoints.clip import infer_clip
 from wordreel.lab.models.checkpoint import save
 from wordreel.lab.models.clip.build import build_video_text
 from wordreel.lab.models.clip.config import (
@@ -40,7 +36,11 @@ from wordreel.runtime.torch_files.torch_file import read_state_dict
 from wordreel.util.atomic import atomic_write
 
 Arrays = Mapping[str, NDArray[Any]]
-TIGHT_BLOCKS = "cross.transformer.resblocks"
+BLOCKS, TIGHT_BLOCKS = "transformerClip.resblocks", "cross.transformer.resblocks"
+TOWERS, PATCH_3D = "clip.", "visual.conv2.weight"
+POSITIONS, CENTRES, MATRIX = "frame_position_embeddings.weight", "emb_center", "frame2t_projection"
+VATEX_CENTRES = 7
+HeadName = Literal["mean", "lstm", "transformer", "tight", "clip2video", "ts2net"]
 MAX_FRAMES, MAX_WORDS = 12, 32  # of models published for short videos
 
 
@@ -84,9 +84,9 @@ def infer_video_text(
 
     They do not tell how many frames and words the model was trained with: 12 and 32 on MSR-VTT, MSVD and
     LSMDC, which None assumes, 64 and 64 on ActivityNet and DiDeMo. For `frame_rate` None see
-    `read_clip4clip.frame_rate`.
+    `published_frame_rate`.
     """
-    if not read_clip4clip.is_clip4clip(arrays):
+    if not any(key.startswith(f"{TOWERS}visual.") for key in arrays):
         if any(key.startswith(("visual.", "vision_model.")) for key in arrays):
             raise WeightsError(
                 f"{name} is CLIP itself, without a head over frames",
@@ -103,25 +103,26 @@ def infer_video_text(
 def _inferred(
     name: str, arrays: Arrays, mode: Clip4ClipMode, max_frames: int | None, max_words: int | None
 ) -> VideoTextConfig:
-    towers, head = read_clip4clip.split(ts2net.own_names(arrays))
-    patch = towers.pop(read_clip4clip.PATCH_3D, None)
-    kind = read_clip4clip.head_name(head)
-    layers = read_clip4clip.count_blocks(head, TIGHT_BLOCKS if kind == "tight" else BLOCKS)
-    backbone = infer_config(name, to_huggingface(towers))
+    own = ts2net.own_names(arrays)
+    towers = {key.removeprefix(TOWERS): value for key, value in own.items() if key.startswith(TOWERS)}
+    head = {key: value for key, value in own.items() if not key.startswith(TOWERS)}
+    kind = _head_name(head)
+    layers = _count_blocks(head, TIGHT_BLOCKS if kind == "tight" else BLOCKS)
+    backbone = infer_clip(name, towers)
     max_frames = MAX_FRAMES if max_frames is None else max_frames
     max_words = min(MAX_WORDS, backbone.text.length) if max_words is None else max_words
     if kind == "clip2video" or kind == "ts2net":
         if mode == "released-2021":
             raise ValueError("the mode released-2021 is CLIP4Clip's; use released or paper")
         if kind == "clip2video":
-            centres = row_count(head, CENTRES)
+            centres = _row_count(head, CENTRES)
             return Clip2VideoConfig(
                 backbone,
                 "mlp" if MATRIX in head else "attention",
                 layers,
                 centres,
                 max_frames=max_frames,
-                frame_rate=read_clip4clip.frame_rate(kind, centres),
+                frame_rate=published_frame_rate(kind, centres),
                 max_words=max_words,
                 mode=mode,
             )
@@ -129,7 +130,7 @@ def _inferred(
             backbone,
             layers,
             len(ts2net.shifted_blocks(arrays)),
-            positions=max(row_count(head, POSITIONS), max_frames * (1 + TS2NetConfig.patches)),
+            positions=max(_row_count(head, POSITIONS), max_frames * (1 + TS2NetConfig.patches)),
             max_frames=max_frames,
             max_words=max_words,
             mode=mode,
@@ -137,12 +138,46 @@ def _inferred(
     return Clip4ClipConfig(
         backbone,
         kind,
-        "2d" if patch is None else "3d",
+        "3d" if PATCH_3D in towers else "2d",
         layers or Clip4ClipConfig.layers,
         max_frames=max_frames,
         max_words=max_words,
         mode=mode,
     )
+
+
+def published_frame_rate(kind: HeadName, centres: int) -> float:
+    """Return how many frames a second a published model sees.
+
+    CLIP2Video divides frames extracted at 5 a second by its `feature_framerate`: 2 on MSR-VTT, 1 on VATEX,
+    whose checkpoint has 7 centres, and on MSVD, whose checkpoint looks like MSR-VTT's.
+
+    >>> published_frame_rate("clip2video", 5), published_frame_rate("clip2video", 7)
+    (2.5, 5.0)
+    """
+    if kind != "clip2video":
+        return 1.0
+    return 5.0 if centres == VATEX_CENTRES else 2.5
+
+
+def _head_name(head: Iterable[str]) -> HeadName:
+    """Which model's head has weights of these names."""
+    starts = {key.partition(".")[0] for key in head}
+    marks: dict[str, HeadName] = {
+        CENTRES: "clip2video", "visual_token_selector": "ts2net", "cross": "tight", "lstm_visual": "lstm",
+        "transformerClip": "transformer",
+    }  # fmt: skip
+    return next((kind for mark, kind in marks.items() if mark in starts), "mean")
+
+
+def _count_blocks(names: Iterable[str], at: str) -> int:
+    return len({name.removeprefix(at).split(".")[1] for name in names if name.startswith(f"{at}.")})
+
+
+def _row_count(arrays: Arrays, name: str) -> int:
+    """The rows of a table; 0 where there is none."""
+    shape = arrays[name].shape if name in arrays else ()
+    return shape[0] if shape else 0
 
 
 @dataclass(frozen=True)

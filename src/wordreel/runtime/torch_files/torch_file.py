@@ -1,58 +1,55 @@
-"""Read PyTorch checkpoints and safetensors files into NumPy arrays, without PyTorch and without running code.
+"""Read PyTorch checkpoints and safetensors files into NumPy arrays; nothing in them is run.
 
-Two layouts of checkpoint exist: a zip with `data.pkl` and one file per storage, and the older stream of five
-pickles followed by the storages. Both go through the restricted reader of `safe_pickle`.
+Checkpoints go through PyTorch's restricted loader (`weights_only`), which builds tensors and containers only.
 """
 
 from __future__ import annotations
 
-import io
-import struct
+import pickle
+import pickletools
+import re
 import zipfile
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.errors import UnsafePickle, WeightsError
-from wordreel.runtime.torch_files import safe_arrays
-from wordreel.runtime.torch_files.safe_pickle import MAX_BYTES, SafeUnpickler, read_limited, read_stream
-from wordreel.runtime.torch_files.torch_unpickler import (
-    LenientTorchUnpickler,
-    Storage,
-    TorchUnpickler,
-    decode,
-)
+from wordreel.errors import NextStep, UnsafePickle, WeightsError
 
-MAGIC = 0x1950A86A20F9469CFC6C
-DAMAGED_ZIP = (
-    zipfile.BadZipFile, zlib.error, struct.error, KeyError, ValueError, NotImplementedError, RuntimeError,
-    EOFError, OverflowError, OSError,
-)  # fmt: skip
-"""What `zipfile` raises for a damaged archive; RuntimeError for one that asks for a password."""
+MAGIC = 0x1950A86A20F9469CFC6C  # begins checkpoints of the older layout
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "module")
 SAFETENSORS: dict[str, str] = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "bfloat16", "I64": "<i8", "I32": "<i4", "I16": "<i2",
-    "I8": "i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
 }  # fmt: skip
+STREAM_PICKLES = 4  # of the older layout: magic number, version, machine, content
+UNSAFE = NextStep("ask for the weights in safetensors format, from a source you trust")
 
 
-def read_state_dict(
-    path: Path, max_bytes: int = MAX_BYTES, *, skip_unknown: bool = False
-) -> dict[str, NDArray[Any]]:
-    """The named arrays of a checkpoint or safetensors file, recognised by content, not by name.
+class Placeholder:
+    """Stands for an object of another class in a checkpoint, such as a trainer's configuration.
 
-    With `skip_unknown`, objects of unknown classes beside the weights become text instead of an error; no
-    class is imported either way.
+    `state` holds its attributes, if it has any.
     """
-    return named_arrays(read_checkpoint(path, max_bytes, skip_unknown=skip_unknown), path.name)
+
+    state: Any = None
+
+    def __init__(self, *arguments: object, **options: object) -> None:
+        pass
+
+    def __setstate__(self, state: object) -> None:
+        self.state = state
+
+
+def read_state_dict(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the named arrays of a checkpoint or safetensors file, recognised by content, not by name."""
+    return named_arrays(read_checkpoint(path), path.name)
 
 
 def named_arrays(content: Any, name: str) -> dict[str, NDArray[Any]]:
-    """The named arrays in a checkpoint's content, at the top or under one of the usual keys."""
+    """Return the named arrays in a checkpoint's content, at the top or under one of the usual keys."""
     for _ in range(len(WRAPPERS)):
         if not isinstance(content, dict):
             break
@@ -63,82 +60,103 @@ def named_arrays(content: Any, name: str) -> dict[str, NDArray[Any]]:
     raise WeightsError(f"{name} holds no named arrays; is it a checkpoint of model weights?")
 
 
-def read_checkpoint(path: Path, max_bytes: int = MAX_BYTES, *, skip_unknown: bool = False) -> Any:
-    """Everything in a checkpoint: the containers as they are, tensors as arrays (bfloat16 as float32)."""
-    data = read_limited(path, max_bytes)
-    # First, for the length that begins a safetensors file may look like the start of the others.
-    if data[4:9] == b"\0\0\0\0{":
-        return _read_safetensors(data, path.name)
-    if data[:2] == b"PK":
-        return _read_zip(data, max_bytes, _unpickler(skip_unknown))
-    if data[:1] == b"\x80":
-        return _read_stream(data, _unpickler(skip_unknown))
-    raise WeightsError(f"{path.name} is neither a PyTorch checkpoint nor a safetensors file")
+def read_checkpoint(path: Path, *, placeholders: bool = False) -> Any:
+    """Return everything in a checkpoint: containers as they are, tensors as arrays (bfloat16 as float32).
+
+    With `placeholders`, objects of unknown classes become a `Placeholder` instead of an error.
+    """
+    with path.open("rb") as file:
+        start = file.read(9)
+    if start[4:] == b"\0\0\0\0{":
+        return _read_safetensors(path)
+    if start[:2] != b"PK" and start[:1] != b"\x80":
+        raise WeightsError(f"{path.name} is neither a PyTorch checkpoint nor a safetensors file")
+    return _arrays(_load(path, placeholders))
 
 
-def _unpickler(skip_unknown: bool) -> type[TorchUnpickler]:
-    return LenientTorchUnpickler if skip_unknown else TorchUnpickler
+def is_torchscript(path: Path) -> bool:
+    """Return whether a file is an archive of TorchScript, whose loading runs code."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any(name.endswith("/constants.pkl") for name in archive.namelist())
 
 
-def _read_zip(data: bytes, max_bytes: int, unpickler: type[TorchUnpickler]) -> Any:
-    storages: dict[str, Storage] = {}
+def _load(path: Path, placeholders: bool) -> Any:
+    torch = _torch(path)
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as zipped:
-            if sum(member.file_size for member in zipped.infolist()) > max_bytes:
-                raise UnsafePickle(f"the checkpoint unpacks to more than the {max_bytes} bytes allowed")
-            content, folder = zip_content(zipped, unpickler, storages)
-            for key, storage in storages.items():
-                storage.content = zipped.read(f"{folder}{key}")
-    except DAMAGED_ZIP as error:
-        raise UnsafePickle(f"the checkpoint is damaged: {error}") from None
-    return safe_arrays.finish(content)
+        names = sorted(_globals(path)) if placeholders else []
+        stand_ins = [(type("Placeholder", (Placeholder,), {}), name) for name in names if _unknown(name)]
+        with torch.serialization.safe_globals(stand_ins):
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+    except pickle.UnpicklingError as error:
+        named = re.search(r"GLOBAL ([\w.]+)", str(error))
+        what = f"asks for {named[1]}" if named else f"is damaged: {str(error).splitlines()[0][:200]}"
+        raise UnsafePickle(f"{path.name} {what}; it was not loaded", UNSAFE) from None
+    except Exception as error:  # a damaged file can raise nearly anything
+        raise UnsafePickle(f"{path.name} is damaged: {str(error).splitlines()[:1]}") from None
 
 
-def zip_content(
-    zipped: zipfile.ZipFile, unpickler: type[TorchUnpickler], storages: dict[str, Storage]
-) -> tuple[Any, str]:
-    """The content of an open checkpoint with its storages still empty, and the folder they are in."""
-    names = zipped.namelist()
-    main = next((name for name in names if name.rpartition("/")[2] == "data.pkl"), None)
-    if main is None:
-        raise WeightsError("the zip file is not a PyTorch checkpoint: it has no data.pkl")
-    folder = main.removesuffix("data.pkl")
-    if f"{folder}byteorder" in names and zipped.read(f"{folder}byteorder") != b"little":
-        raise WeightsError("the checkpoint was written on a big-endian machine, which is not read")
-    return read_stream(unpickler(io.BytesIO(zipped.read(main)), storages)), f"{folder}data/"
+def _torch(path: Path) -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise WeightsError(
+            f"{path.name} is a PyTorch checkpoint, which torch reads",
+            NextStep("run: pip install 'wordreel[train]'"),
+        ) from None
+    return torch
 
 
-def _read_stream(data: bytes, unpickler: type[TorchUnpickler]) -> Any:
-    file, storages = io.BytesIO(data), dict[str, Storage]()
-    if read_stream(SafeUnpickler(file)) != MAGIC:
-        raise WeightsError("the pickle is not a PyTorch checkpoint; it was not loaded")
-    read_stream(SafeUnpickler(file))  # the protocol's version
-    read_stream(SafeUnpickler(file))  # the machine it was written on
-    content = read_stream(unpickler(file, storages))
-    keys = read_stream(SafeUnpickler(file))
-    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-        raise UnsafePickle("the checkpoint is damaged: it does not list its storages")
-    for key in keys:
-        if key not in storages:
-            raise UnsafePickle("the checkpoint is damaged: it lists a storage nothing uses")
-        storage = storages[key]
-        count = int.from_bytes(file.read(8), "little", signed=True)
-        if count != storage.count:
-            raise UnsafePickle("the checkpoint is damaged: a storage does not have its declared size")
-        storage.content = file.read(max(0, count) * storage.width)
-    return safe_arrays.finish(content)
+def _unknown(name: str) -> bool:
+    return name.partition(".")[0] not in ("torch", "collections", "_codecs")
 
 
-def _read_safetensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+def _globals(path: Path) -> set[str]:
+    """Return the names that the pickles of a checkpoint ask for."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            main = next(name for name in archive.namelist() if name.endswith("data.pkl"))
+            return set(_names_in(archive.read(main)))
+    found: set[str] = set()
+    with path.open("rb") as file:
+        for _ in range(STREAM_PICKLES):
+            found |= set(_names_in(file))
+    return found
+
+
+def _names_in(stream: Any) -> Iterator[str]:
+    """Yield the names of one pickle; protocol 2, which PyTorch writes, has them in the instruction itself."""
+    for instruction, argument, _ in pickletools.genops(stream):
+        if instruction.name == "GLOBAL":
+            yield str(argument).replace(" ", ".")
+
+
+def _arrays(content: Any) -> Any:
+    """Return the same containers with arrays for tensors."""
+    if hasattr(content, "detach"):
+        tensor = content.detach()
+        return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    if isinstance(content, Mapping):
+        return {key: _arrays(value) for key, value in content.items()}
+    return type(content)(map(_arrays, content)) if type(content) in (list, tuple) else content
+
+
+def _read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
     import safetensors
 
     try:
-        parts: list[tuple[str, Mapping[str, Any]]] = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
+        parts = safetensors.deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
-        raise WeightsError(f"{name} is not a safetensors file: {error}") from None
+        raise WeightsError(f"{path.name} is not a safetensors file: {error}") from None
     arrays: dict[str, NDArray[Any]] = {}
     for key, part in parts:
-        if part["dtype"] not in SAFETENSORS:
-            raise WeightsError(f"{name}: {key} has the type {part['dtype']}, which is not read")
-        arrays[key] = decode(bytes(part["data"]), SAFETENSORS[part["dtype"]]).reshape(part["shape"])
+        kind, data = part["dtype"], bytes(part["data"])
+        if kind == "BF16":  # the upper half of a float32
+            value: NDArray[Any] = (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
+        elif kind in SAFETENSORS:
+            value = np.frombuffer(data, SAFETENSORS[kind])
+        else:
+            raise WeightsError(f"{path.name}: {key} has the type {kind}, which is not read")
+        arrays[key] = value.reshape(part["shape"])
     return arrays

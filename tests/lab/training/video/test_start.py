@@ -7,8 +7,8 @@ torch = pytest.importorskip("torch")
 from tests.lab.models.clip.tiny import shake  # noqa: E402
 from tests.tiny_backbone import write_clip  # noqa: E402
 
-from wordreel.backbones.read_backbone import read_backbone  # noqa: E402
 from wordreel.errors import TrainingError, WeightsError  # noqa: E402
+from wordreel.lab.checkpoints.clip import read_clip  # noqa: E402
 from wordreel.lab.checkpoints.video_text import save_published  # noqa: E402
 from wordreel.lab.models import checkpoint  # noqa: E402
 from wordreel.lab.models.clip.build import build_video_text  # noqa: E402
@@ -22,7 +22,7 @@ CONFIG = Clip4ClipConfig(CLIP, "transformer", layers=1, max_frames=6, max_words=
 
 def test_a_backbone_fills_towers_and_head(tmp_path):
     folder = write_clip(tmp_path / "clip")
-    model = build_video_text(Clip4ClipConfig(read_backbone(folder)[0], "lstm"))
+    model = build_video_text(Clip4ClipConfig(read_clip(folder)[0], "lstm"))
     before = model.clip.visual.proj.detach().clone()
     init_video_text(model, VideoStartSettings(backbone=str(folder)))
     assert not torch.equal(model.clip.visual.proj, before)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from wordreel.lab.models.clip.config import Clip4ClipConfig
 from wordreel.lab.models.clip.frame_pooling import cosines, mean_pool
@@ -70,7 +69,8 @@ class Clip4Clip(VideoTextModel):
         if self.config.head == "tight":
             return frames, mask
         if self.config.head == "lstm":
-            frames = frames + self._lstm(frames, mask)
+            states, _ = self.lstm_visual(frames)  # padding comes last and is left out of the mean
+            frames = frames + states.float()
         elif self.config.head == "transformer":
             placed = frames + self.frame_position_embeddings.weight[: frames.shape[1]]
             frames = frames + self.transformerClip(placed, self._mask(mask)).float()
@@ -97,14 +97,6 @@ class Clip4Clip(VideoTextModel):
         pooled = self.cross(tokens, self._mask(real))
         scores: Tensor = self.similarity_dense(pooled).float()
         return scores.view(q, b)
-
-    def _lstm(self, frames: Tensor, mask: Tensor) -> Tensor:
-        """Hidden states of the first frames that are real; the others' are zeros."""
-        lengths = mask.sum(dim=1).clamp(min=1).cpu()
-        packed = pack_padded_sequence(frames, lengths, batch_first=True, enforce_sorted=False)
-        states, _ = self.lstm_visual(packed)
-        filled, _ = pad_packed_sequence(states, batch_first=True, total_length=frames.shape[1])
-        return filled.float()
 
     def _mask(self, mask: Tensor) -> Tensor:
         tiled = self.config.mode == "released-2021"

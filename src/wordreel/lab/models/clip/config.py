@@ -6,21 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from wordreel.backbones.config import (
-    BackboneConfig,
-    ImageTransform,
-    TextTowerConfig,
-    TokenizerConfig,
-    VisionTowerConfig,
-)
+from wordreel.backbones.config import ImageTransform
 from wordreel.errors import NextStep, WeightsError
+from wordreel.lab.models.clip.clip_config import ClipConfig, TextTowerConfig, VisionTowerConfig
 from wordreel.models.conversion import Mode
 
 Head = Literal["mean", "lstm", "transformer", "tight"]
 Clip4ClipMode = Literal["paper", "released", "released-2021"]
 
-VIT_B_32 = BackboneConfig("clip-vit-b-32")
-VIT_B_16 = BackboneConfig("clip-vit-b-16", vision=VisionTowerConfig(patch=16))
+VIT_B_32 = ClipConfig("clip-vit-b-32")
+VIT_B_16 = ClipConfig("clip-vit-b-16", vision=VisionTowerConfig(patch=16))
 
 
 def small_clip(
@@ -32,14 +27,14 @@ def small_clip(
     dim: int = 256,
     vocabulary: int = 49408,
     length: int = 32,
-) -> BackboneConfig:
+) -> ClipConfig:
     """A CLIP to train from scratch: heads of 64 numbers, both towers of one width and depth.
 
     >>> small_clip().vision.heads
     4
     """
     heads = max(1, width // 64)
-    return BackboneConfig(
+    return ClipConfig(
         name,
         dim=dim,
         vision=VisionTowerConfig(
@@ -47,7 +42,6 @@ def small_clip(
         ),
         text=TextTowerConfig(vocabulary, length, width, depth, heads, 4 * width),
         transform=ImageTransform(size=size),
-        tokenizer=TokenizerConfig(length=length),
     )
 
 
@@ -63,7 +57,7 @@ class Clip4ClipConfig:
     frames than others in their batch get other embeddings.
     """
 
-    backbone: BackboneConfig = VIT_B_32
+    backbone: ClipConfig = VIT_B_32
     head: Head = "mean"
     patch: Literal["2d", "3d"] = "2d"
     layers: int = 4
@@ -93,7 +87,7 @@ class Clip2VideoConfig:
     as in the published code.
     """
 
-    backbone: BackboneConfig = VIT_B_32
+    backbone: ClipConfig = VIT_B_32
     difference: Literal["attention", "mlp"] = "attention"
     layers: int = 4
     centres: int = 5
@@ -121,7 +115,7 @@ class TS2NetConfig:
     of the last frame. `mask`, `noisy` and `gradient` choose one of these against the mode.
     """
 
-    backbone: BackboneConfig = VIT_B_32
+    backbone: ClipConfig = VIT_B_32
     layers: int = 4
     shifted: int = 2
     patches: int = 3
@@ -205,7 +199,7 @@ def from_json(value: Mapping[str, Any]) -> VideoTextConfig:
     True
     """
     try:
-        return KINDS[value["kind"]](**{**value, "backbone": BackboneConfig.from_json(value["backbone"])})
+        return KINDS[value["kind"]](**{**value, "backbone": ClipConfig.from_json(value["backbone"])})
     except (KeyError, TypeError, ValueError) as error:
         raise WeightsError(
             f"the model's description cannot be read ({error}); it may be of a newer wordreel",

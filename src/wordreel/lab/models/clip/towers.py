@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from wordreel.backbones.config import Activation, BackboneConfig, TextTowerConfig, VisionTowerConfig
-from wordreel.errors import WeightsError
+from wordreel.lab.models.clip.clip_config import Activation, ClipConfig, TextTowerConfig, VisionTowerConfig
 
 MAX_LOGIT_SCALE = math.log(100)
 FIRST_LOGIT_SCALE = math.log(1 / 0.07)
@@ -198,7 +197,7 @@ class ImageTower(nn.Module):
         else:
             patches = self.conv2(pixels.transpose(1, 2)).transpose(1, 2).flatten(0, 1).flatten(2)
         patches = patches.transpose(1, 2)
-        first = self.class_embedding.to(patches.dtype).expand(len(patches), 1, -1)
+        first = self.class_embedding.to(patches.dtype).expand(patches.shape[0], 1, -1)
         x = self.ln_pre(torch.cat([first, patches], dim=1) + self.positional_embedding)
         shifts = {number: partial(_per_video, shift, frames, mask) for number, shift in self.shifts.items()}
         x = self.transformer(x, shifts=shifts)
@@ -218,13 +217,12 @@ class ClipTowers(nn.Module):
 
     def __init__(
         self,
-        config: BackboneConfig,
+        config: ClipConfig,
         *,
         patch_3d: bool = False,
         shifts: Mapping[int, TokenShift] | None = None,
     ) -> None:
         super().__init__()
-        check_openai(config)
         text = config.text
         self.config = config
         self.visual = ImageTower(config.vision, config.dim, patch_3d=patch_3d, shifts=shifts)
@@ -268,7 +266,7 @@ class ClipTowers(nn.Module):
 
     def texts(self, ids: Tensor) -> Tensor:
         """`ids [q, n]` to caption embeddings `[q, dim]`: the state of the end-of-text token."""
-        return end_states(self.text_tokens(ids), ids, self.config.text.end_token)
+        return end_states(self.text_tokens(ids), ids)
 
     def scale(self) -> Tensor:
         """What cosines are multiplied by."""
@@ -280,20 +278,6 @@ class ClipTowers(nn.Module):
             self.logit_scale.clamp_(max=MAX_LOGIT_SCALE)
 
 
-def end_states(tokens: Tensor, ids: Tensor, end_token: int = -1) -> Tensor:
-    """The states `[q, dim]` of the first end-of-text tokens; −1 is the largest id of each caption."""
-    last = ids.argmax(dim=-1) if end_token < 0 else (ids == end_token).int().argmax(dim=-1)
-    return tokens[torch.arange(len(ids), device=ids.device), last]
-
-
-def check_openai(config: BackboneConfig) -> None:
-    """Raise unless a backbone has the architecture of OpenAI's CLIP with a vision transformer."""
-    vision, text = config.vision, config.text
-    plain = vision.kind == "vit" and vision.class_token and vision.pooling == "class" and vision.projection
-    plain = plain and vision.pre_norm and not (vision.patch_bias or vision.rotary)
-    plain = plain and text.causal and text.pooling == "end" and not (text.projection_bias or text.mixers)
-    if not plain:
-        raise WeightsError(
-            f"{config.name} is a {config.family} backbone; models that read frames need a CLIP whose image "
-            "tower is a vision transformer"
-        )
+def end_states(tokens: Tensor, ids: Tensor) -> Tensor:
+    """The states `[q, dim]` of the first end-of-text tokens: the largest id of each caption."""
+    return tokens[torch.arange(ids.shape[0], device=ids.device), ids.argmax(dim=-1)]

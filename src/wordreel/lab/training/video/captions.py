@@ -8,30 +8,30 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from wordreel.backbones.tokenizer import ClipTokenizer, clip_tokenizer
-from wordreel.backbones.tokenizer_files import FILES, TOKENIZER, from_folder
+from wordreel.backbones import clip_vocabulary
+from wordreel.backbones.config import TextSettings
+from wordreel.backbones.layout import TOKENIZER
+from wordreel.backbones.tokenizer import TextTokenizer
+from wordreel.errors import TrainingError
 from wordreel.lab.models.clip.config import VideoTextConfig
 from wordreel.lab.models.clip.video_text import CaptionBatch
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.video.recipe import VideoRecipe
 from wordreel.models.model_store import find_checkpoint
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Int64
 
 BLOCK = 4096
 
 
-def tokenizer_content(recipe: VideoRecipe, file: Path | None = None) -> str | None:
-    """The tokenizer in a file, or of what training starts from; None: CLIP's own."""
-    start, backbone = recipe.start, recipe.model.backbone
-    if file is None and start.model:
-        stored = find_checkpoint(Path(start.model).expanduser()) / TOKENIZER
-        file = stored if stored.is_file() else None
-    if file is not None:
-        return file.read_text(encoding="utf-8")
-    folder = Path(start.backbone).expanduser()
-    if not start.backbone or not any((folder / name).is_file() for name in FILES):
-        return None
-    return from_folder(folder, backbone.tokenizer, backbone.text.vocabulary)
+def tokenizer_content(recipe: VideoRecipe, file: Path | None = None) -> str:
+    """Return the tokenizer in a file, or of what training starts from; else CLIP's own."""
+    folders = [Path(recipe.start.backbone).expanduser()] if recipe.start.backbone else []
+    if recipe.start.model:
+        folders.insert(0, find_checkpoint(Path(recipe.start.model).expanduser()))
+    stored = [folder / TOKENIZER for folder in folders]
+    found = file or next((path for path in stored if path.is_file()), None)
+    return (found or WeightStore().file(clip_vocabulary.NAME)).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,13 @@ class CaptionIds:
     lengths: Int64
 
     @staticmethod
-    def of(pairs: Pairs, model: VideoTextConfig, tokenizer: str | None = None) -> CaptionIds:
-        """Encode the captions of pairs, with the tokenizer of that content or with CLIP's."""
-        config = model.backbone.tokenizer
-        opened = (
-            clip_tokenizer(length=config.length) if tokenizer is None else ClipTokenizer(tokenizer, config)
-        )
+    def of(pairs: Pairs, model: VideoTextConfig, tokenizer: str) -> CaptionIds:
+        """Encode the captions of pairs, with the tokenizer of that content."""
+        opened = TextTokenizer(tokenizer, TextSettings(model.max_words))
+        _check_vocabulary(opened, model)
         texts, ids, lengths = pairs.texts, [], []
         for start in range(0, len(texts), BLOCK):
-            some, mask = opened.encode(texts[start : start + BLOCK], model.max_words)
+            some, mask = opened.encode(texts[start : start + BLOCK])
             ids.append(some)
             lengths.append(mask.sum(axis=1))
         return CaptionIds(np.concatenate(ids), np.concatenate(lengths))
@@ -68,3 +66,10 @@ class CaptionIds:
         mask = torch.from_numpy(np.arange(longest) < lengths[:, None])
         ids = torch.from_numpy(self.ids[numbers, :longest])
         return CaptionBatch(ids.to(device, non_blocking=True), mask.to(device, non_blocking=True))
+
+
+def _check_vocabulary(tokenizer: TextTokenizer, model: VideoTextConfig) -> None:
+    """Raise unless the text tower has an embedding for every token."""
+    held = model.backbone.text.vocabulary
+    if tokenizer.vocabulary > held:
+        raise TrainingError(f"the tokenizer has {tokenizer.vocabulary} tokens, the text tower only {held}")

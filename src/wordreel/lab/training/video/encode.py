@@ -29,7 +29,7 @@ class VideoEncoder:
         recipe: VideoRecipe,
         device: torch.device,
         precision: TrainingPrecision,
-        tokenizer: str | None = None,
+        tokenizer: str,
     ) -> None:
         self._recipe, self._device, self._precision = recipe, device, precision
         self._tokenizer = tokenizer

@@ -18,8 +18,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from wordreel.backbones.config import BackboneConfig
 from wordreel.errors import NextStep, TrainingError
+from wordreel.lab.models.clip.clip_config import ClipConfig
 from wordreel.lab.models.clip.config import KINDS, VIT_B_16, VIT_B_32, VideoTextConfig, small_clip
 from wordreel.lab.models.clip.registry import VIDEO_TEXT_MODELS
 from wordreel.lab.training.from_dict import did_you_mean, from_dict
@@ -132,13 +132,13 @@ def read_video_model(section: Mapping[str, Any], backbone: str = "") -> VideoTex
     if "backbone" in values:
         inherited["backbone"] = _backbone(values.pop("backbone"))
     if backbone:
-        from wordreel.backbones.read_backbone import read_backbone
+        from wordreel.lab.checkpoints.clip import read_clip
 
-        inherited["backbone"] = read_backbone(Path(backbone))[0]
+        inherited["backbone"] = read_clip(Path(backbone))[0]
     return from_dict(KINDS[kind], {**inherited, **values}, "model")
 
 
-def _backbone(value: Any) -> BackboneConfig:
+def _backbone(value: Any) -> ClipConfig:
     if isinstance(value, Mapping):
         try:
             return small_clip(**value)

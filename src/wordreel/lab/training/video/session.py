@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from wordreel.backbones.tokenizer_files import TOKENIZER
+from wordreel.backbones.layout import TOKENIZER
 from wordreel.lab.models.checkpoint import save
 from wordreel.lab.models.clip.build import build_video_text
 from wordreel.lab.models.clip.video_text import CaptionBatch, FrameBatch, VideoTextModel
@@ -182,8 +182,7 @@ class VideoSession(Session[VideoBatch]):
 
     def save(self, folder: Path, name: str, about: dict[str, Any]) -> None:
         save(folder, self.module, name, about)
-        if self.tokenizer is not None:
-            atomic_write(folder / TOKENIZER, self.tokenizer.encode())
+        atomic_write(folder / TOKENIZER, self.tokenizer.encode())
 
     def close(self) -> None:
         self._stream = None

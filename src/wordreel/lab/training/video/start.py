@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from wordreel.errors import NextStep, TrainingError
+from wordreel.lab.checkpoints.clip import init_from_clip
 from wordreel.lab.checkpoints.video_text import load_published
 from wordreel.lab.models.checkpoint import load_video_text
-from wordreel.lab.models.clip.initial_weights import init_from_backbone
 from wordreel.lab.models.clip.video_text import VideoTextModel
 from wordreel.lab.training.video.settings import VideoStartSettings
 from wordreel.models.model_store import find_checkpoint
@@ -24,7 +24,7 @@ def init_video_text(module: VideoTextModel, start: VideoStartSettings) -> None:
     if start.model:
         fine_tune(module, Path(start.model))
     elif start.backbone:
-        init_from_backbone(module, Path(start.backbone).expanduser())
+        init_from_clip(module, Path(start.backbone).expanduser())
     elif not start.scratch:
         raise TrainingError(
             "this recipe fine-tunes a CLIP, and none is named",

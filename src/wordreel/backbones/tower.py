@@ -1,0 +1,82 @@
+"""One network of a joint picture-text model, run as it is published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.errors import WeightsError
+from wordreel.runtime.sessions import open_session
+from wordreel.types import Bool, Float32, Int64
+
+EMBEDDINGS = ("image_embeds", "text_embeds", "embedding", "pooler_output")
+"""Outputs that hold the embedding, the best first; else it is the only one of a vector for each item."""
+TYPES = {
+    "tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32, "tensor(bool)": np.bool_,
+}  # fmt: skip
+MASK = "attention_mask"
+BATCH = 16
+
+
+class Tower:
+    """A loaded network: its inputs and outputs are found by their names and shapes."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._session = open_session(path)
+        except Exception as error:  # onnxruntime's errors share no class
+            raise WeightsError(f"{path.name} is not a network that can be run: {str(error)[:200]}") from None
+        inputs = {one.name: one for one in self._session.get_inputs()}
+        self._types = {name: TYPES.get(one.type) for name, one in inputs.items()}
+        mains = [one for name, one in inputs.items() if name != MASK]
+        if len(mains) != 1 or None in self._types.values():
+            raise WeightsError(f"{path.name} has the inputs {', '.join(inputs)}, which are not known")
+        self._main = mains[0]
+        outputs = {one.name: one for one in self._session.get_outputs()}
+        vectors = [name for name, one in outputs.items() if one.shape is not None and len(one.shape) == 2]
+        known = [name for name in EMBEDDINGS if name in outputs] or vectors
+        if not known:
+            raise WeightsError(f"{path.name} has the outputs {', '.join(outputs)}, none of them an embedding")
+        self._output = known[0]
+
+    @property
+    def masked(self) -> bool:
+        """Whether it is told which tokens are padding."""
+        return MASK in self._types
+
+    @property
+    def length(self) -> int | None:
+        """How many tokens it takes; None if any number."""
+        return _fixed(self._main.shape, 1)
+
+    def pictures(self, pixels: Float32) -> Float32:
+        """Return embeddings of `[n, 3, size, size]`."""
+        return self._run({self._main.name: pixels})
+
+    def texts(self, ids: Int64, mask: Bool) -> Float32:
+        """Return embeddings of token ids `[n, length]`."""
+        return self._run({self._main.name: ids, MASK: mask} if self.masked else {self._main.name: ids})
+
+    def _run(self, inputs: dict[str, NDArray[Any]]) -> Float32:
+        """Run in batches; a graph for a fixed number of items gets its last ones repeated."""
+        count, fixed = len(inputs[self._main.name]), _fixed(self._main.shape, 0)
+        step = fixed or BATCH
+        parts = []
+        for start in range(0, count, step):
+            rows = np.arange(start, start + step if fixed else min(count, start + step)).clip(max=count - 1)
+            given = {
+                name: value[rows].astype(self._types[name], copy=False) for name, value in inputs.items()
+            }
+            (part,) = self._session.run([self._output], given)
+            parts.append(part[: count - start])
+        return np.concatenate(parts).astype(np.float32, copy=False)
+
+
+def _fixed(shape: Any, axis: int) -> int | None:
+    """Return the size of an axis; None where a graph takes any."""
+    size = shape[axis] if shape is not None and len(shape) > axis else None
+    return size if isinstance(size, int) and size > 0 else None

@@ -59,6 +59,7 @@ def _train(arguments: argparse.Namespace) -> None:
         arguments.out,
         lambda line: print(line, flush=True),
         list(translations(arguments.data)) if arguments.translations else (),
+        None if arguments.start is None else torch.load(arguments.start, weights_only=True)["tower"],
     )
     for name, items in material.measured.items():
         if items:
@@ -93,6 +94,7 @@ def main() -> None:
     second.add_argument("--seed", type=int, default=defaults.seed)
     second.add_argument("--minutes", type=float, default=defaults.minutes)
     second.add_argument("--translations", type=int, default=defaults.translations)
+    second.add_argument("--start", type=Path, help="a trained tower to go on from")
     second.set_defaults(run=_train)
     third = verbs.add_parser("export")
     third.add_argument("tower", type=Path)

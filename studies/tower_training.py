@@ -11,7 +11,7 @@ Translations are taught in the same steps: a translation should have its origina
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,13 +119,17 @@ def train(
     out: Path,
     progress: Callable[[str], None],
     translations: Sequence[tuple[str, str]] = (),
+    start: Mapping[str, Tensor] | None = None,
 ) -> Tower:
-    """Train a tower and write it to `out` at the end."""
+    """Train a tower, from a ridge regression or from the state of another, and write it to `out` at the end."""
     torch.manual_seed(settings.seed)
     rng = np.random.default_rng(settings.seed)
     tower = Tower(network)
     tokens = [tokenize(tokenizer, item.captions) for item in material.training]
-    start_head(tower, material.training, tokens, rng)
+    if start is None:
+        start_head(tower, material.training, tokens, rng)
+    else:
+        tower.load_state_dict(start)
     optimiser = _optimiser(tower, settings.lr)
     rates = [group["lr"] for group in optimiser.param_groups]
     batches = Batches(material.training, tokens, settings.batch, rng)
@@ -159,11 +163,12 @@ def _step(
 ) -> Tensor:
     items, captions, rows = batch
     english, others = pairs
-    text = encode(tower, [*captions, *others, *english])
+    text = encode(tower, [*captions, *others])
     loss = caption_loss(tower, text[: len(captions)], tower.seen(rows), items)
     if others:
-        theirs, ours = text[len(captions) :].split(len(others))
-        loss = loss + LANGUAGE * translation_loss(theirs, ours.detach())
+        with torch.no_grad():
+            ours = encode(tower, english)
+        loss = loss + LANGUAGE * translation_loss(text[len(captions) :], ours)
     return loss
 
 

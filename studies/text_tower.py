@@ -21,7 +21,7 @@ from tower_material import load, prepare, translations
 from tower_training import Settings, Tower, recall, train
 
 from wordreel.lab.models.text.minilm import minilm_network
-from wordreel.weights.store import WeightStore
+from wordreel.runtime.store import WeightStore
 
 
 def open_tokenizer(store: WeightStore) -> Any:

@@ -137,7 +137,7 @@ def test_pictures_kept_for_measuring_are_never_trained_on(tmp_path):
     five = [f"caption {number}" for number in range(5)]
     names = [f"{number:012d}" for number in range(1010)]
     write(data / "flickr8k/captions.json", {"train": {"a.jpg": five}, "dev": {"b.jpg": five}})
-    write(data / "coco/captions.json", {"train": dict.fromkeys(names, five)})
+    write(data / "coco/captions.json", {"train": {f"{name}.webp": five for name in names}})
     write(data / "coco/captions_more.json.gz", {"more": five})
     write(data / "coco/held_out_ids.json.gz", [names[0], "more"])
     write(data / "msvd/captions.json", {"v": five, "w": five})

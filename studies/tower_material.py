@@ -62,7 +62,7 @@ def load(data: Path, packs: Path) -> Material:
     flickr = {split: _by_stem(said) for split, said in _read(data / "flickr8k" / "captions.json").items()}
     coco = {
         **_read(data / "coco" / "captions_more.json.gz"),
-        **_read(data / "coco" / "captions.json")["train"],
+        **_by_stem(_read(data / "coco" / "captions.json")["train"]),
     }
     never = set(_read(data / "coco" / "held_out_ids.json.gz"))
     msvd, official = _read(data / "msvd" / "captions.json"), _read(data / "msvd" / "splits.json")["official"]

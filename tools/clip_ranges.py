@@ -1,9 +1,9 @@
 """Measure the ranges that the image tower of CLIP is rounded with, on pictures and frames of your own.
 
-    python tools/clip_ranges.py clip_encoder.int8.onnx ~/Pictures src/wordreel/runtime/nets/data
+    python tools/clip_ranges.py clip_encoder.int8.onnx ~/Pictures clip_ranges.safetensors
 
 s_j = max|a_j|^α / max|W_j|^(1 − α), divided by its geometric mean; a_j over all pictures, W_j over the
-products that read the activation. Embeddings change with the files: raise the `CONVERTER_VERSION` of
+products that read the activation. Embeddings change with the file: raise the `CONVERTER_VERSION` of
 `wordreel.runtime.nets.clip_tower` with them.
 """
 
@@ -38,6 +38,8 @@ def ranges(model: Any, bounds: Bounds) -> dict[str, np.ndarray]:
         largest[product.role] = np.maximum(largest.get(product.role, 1e-5), rows)
     arrays = {}
     for role, (low, high) in bounds.items():
+        if role.endswith(clip_tower.FLOAT):
+            continue
         activation = np.maximum(np.maximum(-low, high), 1e-3)
         smooth = activation**ALPHA / largest[role] ** (1 - ALPHA)
         smooth = (smooth / np.exp(np.log(smooth).mean())).astype(np.float32)
@@ -68,13 +70,6 @@ def golden(model: Any) -> np.ndarray:
     """The embeddings of the golden pictures by a float model."""
     given = {clip_tower.INPUT: clip_tower.golden_pictures()}
     return np.asarray(_session(model).run([clip_tower.OUTPUT], given)[0], np.float16)
-
-
-def save(arrays: Mapping[str, np.ndarray], folder: Path) -> None:
-    """Write the two files, each below 200 KB."""
-    for path in clip_tower.RANGES:
-        fc2 = "fc2" in path.name
-        save_file({name: a for name, a in arrays.items() if ("fc2" in name) == fc2}, str(folder / path.name))
 
 
 def _session(model: Any) -> Any:
@@ -108,12 +103,12 @@ def main() -> None:
     )
     parser.add_argument("network", type=Path, help="the published ONNX file")
     parser.add_argument("pictures", type=Path, help="a folder of pictures and videos")
-    parser.add_argument("out", type=Path, help="the folder to write to")
+    parser.add_argument("out", type=Path)
     given = parser.parse_args()
     model = onnx.load(str(given.network))
     published = onnx.load(str(given.network))
     bounds = measure(model, _pictures(given.pictures))
-    save({**ranges(published, bounds), "golden": golden(model)}, given.out)
+    save_file({**ranges(published, bounds), "golden": golden(model)}, str(given.out))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ PACKAGES = {
     "i3d-kinetics400": "5da6514277e1a02681e84bc74cb6f36e015ffe6f4cd852a2992d828838e26fc8",
     "soundnet8": "a2cf4caaf03b65a983575a4b2c73f11c3bd52510bdc96728645c29522c71fcb3",
     "scrfd-arcface": "297cb8e231af10d6850a5eb48c8a420f52511242100777d65c05ebb3bdfc8194",
-    "clip-image-tower": "9d48ef235f2d0a142bf9580c23051ecf135e3652939bbe1540572f48bf15822e",
+    "clip-image-tower": "f14bf2c079ca4c0c21a86e0e15bdc5622bfe919b11d494349350a65342cd76b9",
     "clip-vocabulary": "2c2da7bc0be77219d9655a5efcba097d5c5a96b8edc63d0970e4ce76572196ef",
 }
 PUBLISHED = {

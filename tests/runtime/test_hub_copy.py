@@ -4,6 +4,7 @@ import json
 
 import onnx
 import pytest
+from safetensors.numpy import save_file
 from tests.runtime import test_hub_download
 from tests.runtime.nets.tiny_clip_tower import tiny_tower
 from tools import clip_ranges
@@ -36,9 +37,8 @@ def store(hub, tmp_path, monkeypatch):
     model = onnx.load(str(path))
     bounds = clip_ranges.measure(model, clip_tower.golden_pictures())
     arrays = clip_ranges.ranges(onnx.load(str(path)), bounds)
-    ranges = tuple(tmp_path / path.name for path in clip_tower.RANGES)
-    monkeypatch.setattr(clip_tower, "RANGES", ranges)
-    clip_ranges.save({**arrays, "golden": clip_ranges.golden(model)}, tmp_path)
+    monkeypatch.setattr(clip_tower, "RANGES", tmp_path / "ranges")
+    save_file({**arrays, "golden": clip_ranges.golden(model)}, str(tmp_path / "ranges"))
     return WeightStore(tmp_path / "weights")
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.library.store import LibraryStore
+from wordreel.catalogue.store import LibraryStore
 from wordreel.types import Float32, Track
 
 HELD_OUT = 1000  # COCO pictures that are measured and never trained on

@@ -121,7 +121,7 @@ def train(
     translations: Sequence[tuple[str, str]] = (),
     start: Mapping[str, Tensor] | None = None,
 ) -> Tower:
-    """Train a tower, from a ridge regression or from the state of another, and write it to `out` at the end."""
+    """Train a tower, from a ridge regression or the state of another, and write it to `out` at the end."""
     torch.manual_seed(settings.seed)
     rng = np.random.default_rng(settings.seed)
     tower = Tower(network)

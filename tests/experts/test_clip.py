@@ -131,7 +131,8 @@ def test_small_eyes_never_replace_large_ones(head):
     assert not registry.is_current("motion", large, small)
 
 
-def test_the_real_eyes_tell_a_disc_from_a_grid():
+def test_the_real_eyes_tell_a_disc_from_a_grid(monkeypatch):
+    monkeypatch.delenv(clip.EYES_VARIABLE)
     store = WeightStore()
     if not store.has(clip.WEIGHTS):
         pytest.skip("the weights are not on this machine")

@@ -60,28 +60,28 @@ def _load_networks_once():
 
 @pytest.fixture(scope="session", autouse=True)
 def _encode_banks_once(tmp_path_factory):
-    """The same long list of sentences is encoded once: every new library has the same bank of queries."""
-    from wordreel.runtime import sentences
+    """The same long list of texts is encoded once: every new library has the same bank of queries."""
+    from wordreel.models.joint import text_tower
 
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent  # of all workers
-    encode = sentences.SentenceEncoder._encode
+    encode = text_tower.TextTower._encode
 
-    def encode_once(self, given, batch):
-        if len(given) <= sentences.MAX_CACHED_BATCH:
-            return encode(self, given, batch)
-        key = hashlib.sha256(repr((self.fingerprint, list(given), batch)).encode()).hexdigest()
-        file = folder / f"sentences-{key}.npy"
+    def encode_once(self, texts):
+        if len(texts) <= text_tower.MAX_CACHED_BATCH:
+            return encode(self, texts)
+        key = hashlib.sha256(repr((self.fingerprint, list(texts))).encode()).hexdigest()
+        file = folder / f"texts-{key}.npy"
         if not file.is_file():
             new = file.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
             with new.open("wb") as out:
-                np.save(out, encode(self, given, batch))
+                np.save(out, encode(self, texts))
             new.replace(file)
         return np.load(file)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sentences.SentenceEncoder, "_encode", encode_once)
+        patch.setattr(text_tower.TextTower, "_encode", encode_once)
         yield
 
 

@@ -39,7 +39,7 @@ from soak_server import JOB, PROMPT, VIDEOS, WORDREEL, Server, clip, served
 
 from wordreel.catalogue.store import LibraryStore
 from wordreel.maintain.verify import verify
-from wordreel.runtime.sentences import CACHED
+from wordreel.models.joint.text_tower import CACHED
 
 SHAPE = {"code", "message", "field", "next_step"}
 SAMPLE_EVERY = 2.0  # seconds

@@ -29,7 +29,7 @@ def user(tmp_path, monkeypatch):
     weights = tmp_path / ".cache" / "wordreel" / "weights"
     (weights / "backbones" / "clip-vit-b-32").mkdir(parents=True)
     (weights / "minilm").mkdir()
-    (weights / "minilm" / "network.onnx").write_bytes(b"network")
+    (weights / "minilm" / "model.safetensors").write_bytes(b"network")
     return tmp_path
 
 
@@ -39,7 +39,7 @@ def test_a_model_in_the_users_store_is_not_seen(user):
     try:
         store = WeightStore()
         assert not (store.root / "backbones").exists()
-        assert (store.root / "minilm" / "network.onnx").read_bytes() == b"network"
+        assert (store.root / "minilm" / "model.safetensors").read_bytes() == b"network"
         assert not Path.home().is_relative_to(user)
         assert not set(SETTINGS) & set(os.environ)
         command = "import json, os; print(json.dumps(dict(os.environ)))"
@@ -51,7 +51,7 @@ def test_a_model_in_the_users_store_is_not_seen(user):
         shield.lower()
     assert dict(os.environ) == before
     assert not shield.home.exists()
-    assert (user / ".cache" / "wordreel" / "weights" / "minilm" / "network.onnx").exists()
+    assert (user / ".cache" / "wordreel" / "weights" / "minilm" / "model.safetensors").exists()
 
 
 def test_this_run_is_shielded():

@@ -58,7 +58,7 @@ def test_what_is_not_installed_cannot_be_removed(store):
 def test_weights_of_experts_are_removed_too(store):
     folder = store.root / "minilm"
     folder.mkdir(parents=True)
-    (folder / "network.onnx").write_bytes(bytes(2000))
+    (folder / "model.safetensors").write_bytes(bytes(2000))
     assert run("remove", "minilm") == "minilm: removed, 2.0 kB freed\n"
     assert not folder.exists()
     with pytest.raises(WeightsError):

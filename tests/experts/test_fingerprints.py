@@ -32,8 +32,7 @@ CARDS = {
     "vggface2_resnet50": "be4f2a71aea9df03",
 }
 PACKAGES = {
-    "efficientnet-lite2-checkpoint": "e665e281c89645e31c6ed6050c35f96af39e033cea2d2608938cab44f6f6d2f3",
-    "minilm": "af6666a995df5d1fff9ecb78832394f217ca5448c7e216de92051f1816d8547b",
+    "minilm": "0b69d46588a4094bd037abe1de98addab93612fee637c231b10eb2d481a89291",
     "whisper-base": "b1da2cda67785df8c33532f4957b3876574867f630788277d9f1612666ce3ab0",
     "yunet-sface": "5ed27e00068c6ea94c4becfd005c16a43629686991df381287d5dacb8ff8f746",
     "i3d-kinetics400": "5da6514277e1a02681e84bc74cb6f36e015ffe6f4cd852a2992d828838e26fc8",

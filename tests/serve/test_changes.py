@@ -61,7 +61,7 @@ def test_another_model_answers_once_it_is_used(site, library, monkeypatch):
 
 def test_a_model_that_cannot_be_opened_leaves_the_old_one_at_work(site, library, monkeypatch):
     def broken(store, weights):
-        raise WordreelError("it needs torch", NextStep("go back to the default model", command="use reel"))
+        raise WordreelError("it needs torch", NextStep("go back to the default model", command="use joint"))
 
     monkeypatch.setattr(current_model, "open_model", broken)
     before = order(site.get("/api/search?text=red").json)
@@ -118,7 +118,7 @@ def test_a_server_that_only_shows_says_who_must_embed(stale):
             answer = site.get(path)
             assert (answer.status, answer.code) == (409, "not_embedded"), path
             assert answer.json["error"]["message"] == told["problem"]
-            assert answer.json["error"]["next_step"]["command"] == "use reel"
+            assert answer.json["error"]["next_step"]["command"] == "use joint"
         with LibraryStore.open(library) as owner:
             embed_library(owner, Model())
         site.until("/api/status", lambda found: found["problem"] is None)

@@ -34,22 +34,6 @@ def seed():
 
 
 @needs_minilm
-def test_the_embedded_encoder_in_torch_is_the_one_in_onnx():
-    from wordreel.runtime.sentences import SentenceEncoder
-
-    texts = ["a man lifts a car", "Two dogs!", "a person is slicing an onion on a board"]
-    source = open_tokenizer(TextConfig(pool="mean", max_tokens=30))
-    tokens, mask = source.encode(texts)
-    means = (tokens * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)
-    means /= np.linalg.norm(means, axis=1, keepdims=True)
-    np.testing.assert_allclose(means, SentenceEncoder().encode(texts), atol=1e-5)
-    one, _ = source.encode(texts[1:2])
-    np.testing.assert_allclose(one[0], tokens[1][: one.shape[1]], atol=1e-5)
-    whole, _ = open_tokenizer(TextConfig(pool="mean", source="minilm-sentence")).encode(texts)
-    np.testing.assert_allclose(whole[:, 0], means, atol=1e-5)
-
-
-@needs_minilm
 def test_the_embedded_encoder_can_be_trained_on():
     from wordreel.lab.models.text.minilm import minilm_weights
 

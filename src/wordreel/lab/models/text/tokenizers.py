@@ -2,8 +2,7 @@
 
 | `TextConfig.source` | tokens | needs |
 |---|---|---|
-| `minilm` | the embedded sentence encoder's vectors `[t, 384]`; its numbers if `words` is "bert" | – |
-| `minilm-sentence` | one vector: the sentence | – |
+| `minilm` | MiniLM's vectors `[t, 384]`; its numbers if `words` is "bert" | – |
 | `wordpiece:FOLDER` | BERT's numbers, put as MMT's authors do, lower case | `vocab.txt` or `tokenizer.json` |
 | `tokenizer:FOLDER` | any tokenizer's numbers (GPT, GPT-2) | `tokenizer.json` |
 | `word2vec:FILE` | word vectors | the file |
@@ -80,11 +79,6 @@ def open_tokenizer(
         return _huggingface(text)
     kind, _, name = text.source.partition(":")
     path = (folder or Path()) / name
-    if kind == "minilm-sentence":
-        from wordreel.runtime.sentences import SentenceEncoder
-
-        encoder = SentenceEncoder(store)
-        return _with_limits(text, lambda texts: list(encoder.encode(texts)[:, None]), encoder.fingerprint)
     if kind == "minilm":
         minilm = MiniLMTokenizer(store or WeightStore(), text.max_tokens)
         if text.words == "bert":
@@ -141,12 +135,12 @@ def _with_limits(text: TextConfig, rows: TokenizeFunction, facts: str) -> Captio
 
 
 class MiniLMTokenizer:
-    """Tokens of the embedded sentence encoder: their numbers, or their vectors in the sentence."""
+    """Tokens of MiniLM: their numbers, or their vectors in the sentence."""
 
     def __init__(self, store: WeightStore, most: int, batch: int = 64) -> None:
         from tokenizers import Tokenizer
 
-        from wordreel.runtime.sentences import WEIGHTS
+        from wordreel.lab.models.text.minilm import WEIGHTS
 
         self._store, self._batch = store, batch
         self.fingerprint = store.source_hash(WEIGHTS)[:16]

@@ -47,6 +47,10 @@ READ = (".json", ".safetensors", ".pt", ".pth", ".bin")  # ends of the files tha
 
 Exporter = Callable[[Path, Path], None]
 """(a model in another layout, an empty folder) → ONNX files in the folder."""
+EXPERTS = frozenset(
+    {"appearance", "clip", "faces", "motion", "ocr", "s3d", "senet154", "shots", "sound", "speech", "vggish"}
+)
+"""Names of experts that somebody might give a model of their own."""
 
 
 @dataclass(frozen=True)
@@ -297,10 +301,11 @@ def _read_manifest(folder: Path) -> InstalledBackbone:
 def _name(text: str, precision: Precision) -> str:
     """Return a name for the store.
 
-    >>> _name("ViT-B-32 (mine)", "int8")
-    'vit-b-32-mine-int8'
+    >>> _name("ViT-B-32 (mine)", "int8"), _name("clip", "fp32")
+    ('vit-b-32-mine-int8', 'clip-model')
     """
     name = re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-._")[:80] or "backbone"
+    name = f"{name}-model" if name in EXPERTS else name
     return name if precision == "fp32" else f"{name}-{precision}"
 
 

@@ -114,7 +114,6 @@ def test_other_layouts_are_exported_first(store, tmp_path):
 
 
 def test_every_named_backbone_is_whole():
-    assert backbones.RECOMMENDED in backbones.NAMED
     assert len({entry.hub for entry in backbones.NAMED.values()}) == len(backbones.NAMED)
     for name, entry in backbones.NAMED.items():
         assert backbones._name(name, "fp32") == name == entry.name

@@ -31,7 +31,7 @@ def test_the_table_is_made_of_the_results():
     history = "default_model" in Measured.read(RESULTS).history
     assert f"<!-- figures -->\n{table(known, history)}<!-- end -->" in TEXT
     assert "with an earlier model" in table(known, history=True)
-    assert table(known).count("\n") == 9
+    assert table(known).count("\n") == 8
     changed = {**known, "rows": [{**row, "mean": {**row["mean"], "r1": 99.9}} for row in known["rows"]]}
     assert table(changed) != table(known)
 

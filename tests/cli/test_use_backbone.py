@@ -4,7 +4,6 @@ import json
 import shutil
 
 import pytest
-from tests.media_files import video
 from tests.tiny_backbone import write_json, write_onnx
 from typer.testing import CliRunner
 
@@ -130,11 +129,3 @@ def test_what_is_downloaded_is_said(capsys, monkeypatch):
     for answer in (True, False):
         monkeypatch.setattr(use_module.typer, "confirm", lambda *_, answer=answer, **__: answer)
         assert use_module.confirm(PLAN, yes=False) is answer
-
-
-def test_better_eyes_are_mentioned_once(shell, tmp_path):
-    video(tmp_path / "one" / "a.mp4", seed=1)
-    video(tmp_path / "two" / "b.mp4", seed=2)
-    first = shell("add", str(tmp_path / "one"), "--experts", "shots")
-    assert "Better eyes can be had: `wordreel use clip-vit-b-32`" in first
-    assert "Better eyes" not in shell("add", str(tmp_path / "two"), "--experts", "shots")

@@ -19,7 +19,7 @@ from pathlib import Path
 from wordreel.backbones.backbone import CONFIG, Backbone
 from wordreel.backbones.config import BackboneConfig
 from wordreel.backbones.layout import choose_files, files_in, find_layout, published_precisions
-from wordreel.backbones.named_backbones import NAMED, RECOMMENDED, NamedBackbone
+from wordreel.backbones.named_backbones import NAMED, NamedBackbone
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.runtime.hub_download import (
@@ -35,7 +35,7 @@ from wordreel.runtime.weight_folders import remove_folder, replace_folder, stagi
 from wordreel.util.checksum import file_sha256
 
 __all__ = [
-    "NAMED", "RECOMMENDED", "InstallPlan", "InstalledBackbone", "NamedBackbone", "Precision",
+    "NAMED", "InstallPlan", "InstalledBackbone", "NamedBackbone", "Precision",
     "install", "installed", "is_backbone", "open_backbone", "plan", "remove",
 ]  # fmt: skip
 
@@ -47,10 +47,6 @@ READ = (".json", ".safetensors", ".pt", ".pth", ".bin")  # ends of the files tha
 
 Exporter = Callable[[Path, Path], None]
 """(a model in another layout, an empty folder) → ONNX files in the folder."""
-EXPERTS = frozenset(
-    {"appearance", "clip", "faces", "motion", "ocr", "s3d", "senet154", "shots", "sound", "speech", "vggish"}
-)
-"""Names of experts that somebody might give a model of their own."""
 
 
 @dataclass(frozen=True)
@@ -301,11 +297,10 @@ def _read_manifest(folder: Path) -> InstalledBackbone:
 def _name(text: str, precision: Precision) -> str:
     """Return a name for the store.
 
-    >>> _name("ViT-B-32 (mine)", "int8"), _name("clip", "fp32")
-    ('vit-b-32-mine-int8', 'clip-model')
+    >>> _name("ViT-B-32 (mine)", "int8")
+    'vit-b-32-mine-int8'
     """
     name = re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-._")[:80] or "backbone"
-    name = f"{name}-model" if name in EXPERTS else name
     return name if precision == "fp32" else f"{name}-{precision}"
 
 

@@ -27,7 +27,6 @@ class NamedBackbone:
     revision: str = ""
 
 
-RECOMMENDED = "clip-vit-b-32"
 APPLE = "Apple AMLR, research only"
 
 _TABLE = (

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from wordreel.progress import Progress
 
 
-MENTIONED = "backbones_mentioned"  # a setting of the library
-
-
 def add(
     library: LibraryOption,
     paths: Annotated[
@@ -183,19 +180,3 @@ def summarise(report: AddReport, library: Library) -> None:
             typer.echo(f"  {of}{printable(expert)}: {printable(what)}")
         typer.echo("→ check the weights and the embeddings: `wordreel doctor`")
     typer.echo(f"Library: {printable(library.path)}")
-    if report.added:
-        mention_backbones(library)
-
-
-def mention_backbones(library: Library) -> None:
-    """Tell the owner, once for each library, that better eyes can be had."""
-    from wordreel.backbones.installed import RECOMMENDED
-    from wordreel.models.model_store import DEFAULT, in_use
-
-    if in_use(library.store) != DEFAULT or library.store.setting(MENTIONED):
-        return
-    library.store.set_setting(MENTIONED, "yes")
-    typer.echo(
-        f"Better eyes can be had: `wordreel use {RECOMMENDED}` asks before it downloads anything; "
-        "`wordreel models` lists more."
-    )

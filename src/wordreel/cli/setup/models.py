@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 TITLES = {
     "built-in": "Built in: wordreel use NAME",
-    "backbone": "Better eyes: wordreel use NAME, FOLDER or HUB_ID (asks before it downloads)",
+    "backbone": "CLIP-like models: wordreel use NAME, FOLDER or HUB_ID (asks before it downloads)",
     "model": "Published models: train one, or use a released checkpoint",
     "recipe": "Recipes: wordreel train NAME",
 }

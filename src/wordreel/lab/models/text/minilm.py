@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from wordreel.lab.models.config import MINILM
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Float32
@@ -18,7 +20,12 @@ def minilm_weights(store: WeightStore | None = None) -> dict[str, Float32]:
     from safetensors.numpy import load_file
 
     arrays = load_file(str((store or WeightStore()).file(WEIGHTS, "model.safetensors")))
-    return {name: array for name, array in arrays.items() if name != BUFFER}
+    return {name: _read(name, array) for name, array in arrays.items() if name != BUFFER}
+
+
+def _read(name: str, array: Float32) -> Float32:
+    """Zeros for the pooler: sentences are means of tokens, and a pack need not carry what nothing reads."""
+    return np.zeros_like(array) if name.startswith("pooler.") else array
 
 
 def minilm_network(store: WeightStore | None = None, weights: Mapping[str, Float32] | None = None) -> Any:

@@ -10,7 +10,7 @@ import av
 import numpy as np
 import pytest
 
-from wordreel.experts import speech
+from wordreel.experts import registry, speech
 from wordreel.experts.speech import is_speech, phrases
 from wordreel.ingest.chunks import SoundChunker
 from wordreel.media.types import Frames, Sound
@@ -242,3 +242,12 @@ def test_sound_that_is_in_bounds_is_not_copied() -> None:
     assert np.shares_memory(speech.bounded(samples), samples)
     assert speech.bounded(np.array([np.nan, 2.0], np.float32)).tolist() == [0.0, 1.0]
     assert len(speech.bounded(np.zeros(0, np.float32))) == 0
+
+
+def test_lines_of_earlier_versions_serve_as_well() -> None:
+    for name in ("speech", "ocr"):
+        (earlier,) = registry.card(name).also
+        assert registry.is_current(name, earlier, "0" * 16)
+        assert not registry.is_current(name, "1" * 16, "0" * 16)
+    assert registry.is_current("ce/audio", "imported:1", "imported:1")
+    assert not registry.is_current("ce/audio", "imported:1", "imported:2")

@@ -14,7 +14,7 @@ from wordreel.models.model_store import DEFAULT, RETIRED, in_use
 def blind(store, model):
     """A model whose eyes the library does not have."""
     store.catalogue.run("DELETE FROM tracks WHERE expert = 'colour'")
-    model.eyes = "colour"
+    model.eyes, model.former_eyes = "colour", "talk"
     return model
 
 
@@ -49,6 +49,11 @@ def test_adding_the_folder_again_runs_the_eyes_alone(store, blind, tmp_path, cap
 def test_a_library_that_is_half_old_says_nothing(store, blind, tmp_path):
     add(store, [tmp_path / "media" / "part0"], [Colour(), Talk()], FakeFence())
     assert 0 < store.count_without("colour") < len(store.videos())
+    assert outdated_error(store, blind) is None
+
+
+def test_a_library_of_chosen_experts_is_no_old_one(store, blind):
+    blind.former_eyes = "appearance"
     assert outdated_error(store, blind) is None
 
 

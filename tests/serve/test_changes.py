@@ -139,6 +139,7 @@ def test_a_part_that_cannot_be_found_is_counted(library):
 
 def test_a_library_without_the_models_eyes_says_so_and_the_rest_is_searched(library, monkeypatch):
     monkeypatch.setattr(Model, "eyes", "clip")
+    monkeypatch.setattr(Model, "former_eyes", "colour")
     with running(library, read_only=True) as site:
         problem = site.get("/api/status").json["problem"]
         assert "without the expert clip" in problem

@@ -153,8 +153,8 @@ def outdated_error(store: LibraryStore, model: Model) -> QueryError | None:
 
     Its pictures are found by other rows alone until the files are added again.
     """
-    videos = len(store.videos()) if model.eyes and not store.only_imported() else 0
-    if not videos or store.count_without(model.eyes) < videos:
+    names = store.expert_names() if model.eyes else set()
+    if model.eyes in names or model.former_eyes not in names:
         return None
     return QueryError(
         f"this library was added without the expert {model.eyes}, with which the model {model.name!r} sees; "

@@ -62,6 +62,7 @@ class Model(ABC):
         track_fingerprints: Of experts whose tracks must be by exactly one version, its fingerprint; tracks by
             another version count as absent.
         eyes: The expert whose tracks the pictures are found by; empty if no single one matters so much.
+        former_eyes: The expert that was the eyes of earlier versions.
         expert_weights: Mixture weights `[experts]` where they do not depend on the query, else None.
         calibration: What turns this model's scores into confidences; None means the general calibration.
 
@@ -86,6 +87,7 @@ class Model(ABC):
     track_experts: tuple[str, ...]
     track_fingerprints: Mapping[str, str] = MappingProxyType({})
     eyes: str = ""
+    former_eyes: str = ""
     expert_weights: tuple[float, ...] | None = None
     calibration: Calibration | None = None
 

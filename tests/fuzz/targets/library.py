@@ -246,7 +246,7 @@ def index_session(folder: Path) -> Session:
     vectors[~available] = 0
     queries = QuerySample(vectors[:5], np.ones((5, 2), np.float32))
     exact = ExactIndex(vectors, available).search(queries.vectors, queries.weights, 5)
-    IndexCache(folder / "pristine", 1).build(BUILDER, vectors, available, queries)
+    IndexCache(folder / "pristine", 1).build(BUILDER, vectors, available)
     files = sorted(
         path.relative_to(folder / "pristine") for path in (folder / "pristine").rglob("*") if path.is_file()
     )

@@ -37,7 +37,7 @@ class Joint(CheckpointModel):
     experts = (ROW, *ROWS)
     dim = DIM
     track_experts = (EYES, *ROWS)
-    eyes = EYES
+    eyes, former_eyes = EYES, "appearance"
     expert_weights = tuple(WEIGHTS[row] for row in experts)
     calibration = Calibration(height=1.492, standing=0.0, crowd=0.4, growth=0.826, toll=4.193)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from parts import parts_of
+from tower_material import held_out
 
 from wordreel import __version__
 from wordreel.hubness import Direction, Method, corrected_ranks, make_method, ranking_scores
@@ -98,13 +98,17 @@ def _captions(address: str) -> Told:
 
 
 def captions_of(data: Path, name: str) -> dict[str, Told]:
-    """Split → id → captions of one of the `LIBRARIES`, as the data folder has them; COCO's by `parts`."""
+    """Split → id → captions of one of the `LIBRARIES`, as the data folder has them; 1,000 of COCO test."""
     address = str(data / name / "captions.json")
     if name == "flickr8k":
         return {split: _captions(f"{address}:{split}") for split in ("train", "dev")}
     if name == "coco":
         told = _captions(f"{address}:train")
-        return {part: {i: told[i] for i in ids} for part, ids in parts_of(data)["coco"].items()}
+        test = set(held_out([Path(name).stem for name, said in told.items() if len(said) >= 5]))
+        return {
+            "train": {name: said for name, said in told.items() if Path(name).stem not in test},
+            "test": {name: said for name, said in told.items() if Path(name).stem in test},
+        }
     said = _captions(address)
     if name == "msrvtt":
         return {"all": said}

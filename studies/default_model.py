@@ -82,9 +82,7 @@ COLLECTIONS = (
         known_to="MSR-VTT",
         most=5_000,  # as the paper takes of another domain
     ),
-    Collection(
-        "coco-test", "COCO, 1,000 pictures held out", "coco", "test", ("coco", "train"), "val", most=5_000
-    ),
+    Collection("coco-test", "COCO, 1,000 pictures held out", "coco", "test", ("coco", "train"), most=5_000),
 )
 
 

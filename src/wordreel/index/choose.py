@@ -2,8 +2,8 @@
 
 A scan of float32 vectors reads some 8 GB a second: up to `EXACT_BYTES` it answers in about 30 ms and needs no
 files. Above, an index is built beside the embeddings (`cached`): 8-bit codes, exact all the same, up to
-`INT8_BYTES`, and the 4-bit codes of FAISS with re-ranking beyond, where it is installed: they answer in a
-quarter of the time of 8-bit codes.
+`INT8_BYTES`, and the 4-bit codes of FAISS with re-ranking beyond, where it is installed: they take a
+quarter of the memory of 8-bit codes.
 """
 
 from __future__ import annotations

@@ -681,8 +681,8 @@ class Library:
         Returns:
             Each model's name and fingerprint, whether it is in use, and how many clips it has embedded.
 
-        >>> [row.name for row in library.models()][:2]
-        ['joint']
+        >>> library.models()[0].name
+        'joint'
         """
         from wordreel.embed.use import models
 

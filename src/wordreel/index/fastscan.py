@@ -144,7 +144,7 @@ def main_directions(items: Float32) -> Float32:
     >>> items = np.random.default_rng(0).normal(size=(50, 10)).astype(np.float32)
     >>> directions = main_directions(items)
     >>> directions.shape, np.allclose(items @ directions @ directions.T, items, atol=1e-5)
-    ((10, 16), True)
+    ((10, 12), True)
     """
     finite = np.nan_to_num(items)
     centred = finite - finite.mean(axis=0)

@@ -1,5 +1,8 @@
 """Tracks of large and small eyes in a library: which `add` replaces which, and what is said of them."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from safetensors.numpy import save_file
 from tests.experts.heads import random_head
@@ -9,12 +12,23 @@ from wordreel.catalogue.passes import quick_fingerprint
 from wordreel.experts import clip, small_eyes
 from wordreel.ingest.add import add, add_with
 from wordreel.ingest.quick import QuickExperts, QuickExtractor
+from wordreel.models.joint.text_tower import DIM
 from wordreel.runtime.store import WeightStore
 from wordreel.search.describe import describe
+from wordreel.types import Track
+
+
+class Wide(Colour):
+    """Colours in as many columns as the eyes have."""
+
+    def extract(self, media):
+        track = super().extract(media)
+        return Track(np.pad(track.values, ((0, 0), (0, DIM - track.values.shape[1]))), track.times)
 
 
 def eyes(fingerprint):
-    expert = Colour("clip")
+    expert = Wide("clip")
+    expert.card = replace(expert.card, dim=DIM)
     expert.fingerprint = fingerprint
     return expert
 

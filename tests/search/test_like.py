@@ -197,12 +197,13 @@ def test_reasons_name_what_is_shared(searcher, store, model, films):
     def shared(tracks, clip, others, other):
         assert set(tracks) == {"colour", "talk"}
         assert set(others) <= {"colour", "talk"}
-        return {"colour": (f"from {clip.start:g}", None), "talk": ("“dogs”", (1.0, 2.0))}
+        return {"colour": (f"from {clip.start:g}", None), "talk": ("“dogs”", (other.start, other.end))}
 
     model.compare = shared
-    said = {reason.expert: reason for reason in like(searcher, sample, 1)[0].why}
+    (best,) = like(searcher, sample, 1)
+    said = {reason.expert: reason for reason in best.why}
     assert said["colour"].what.startswith("from ")
-    assert said["talk"].at == (1.0, 2.0)
+    assert (said["talk"].what, said["talk"].at) == ("“dogs”", (best.start, best.end))
 
 
 def test_files_that_are_no_media(store, model, tmp_path):

@@ -173,6 +173,7 @@ def models() -> list[dict[str, Any]]:
 
     return [
         row("joint", "built-in", in_use=True),
+        row("mine", "trained"),
         row("clip", "backbone", 605 * 10**6),
     ]
 
@@ -382,6 +383,7 @@ class Fake:
             return {
                 "norm": "dis",
                 "note": "",
+                "notices": [],
                 "took": took,
                 "total_estimate": 10,
                 "hits": hits,

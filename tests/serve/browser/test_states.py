@@ -154,7 +154,7 @@ def test_every_filter_of_the_panel_reaches_the_request(browser: Browser, full: o
         "max_duration": "90",
         "has_speech": "false",
         "has_text": "true",
-        "expert": "motion",
+        "expert": "sound",
         "min_confidence": "0.5",
         "norm": "dis",
         "tags": "sea,sand",
@@ -200,8 +200,8 @@ def test_a_model_is_downloaded_only_after_a_yes(browser: Browser, full: object) 
     page.click("dialog .danger")
     page.wait("document.querySelector('.models').textContent.includes('100 jobs are waiting')")
     assert full.fake.asked[-1] == {"model": "clip", "download": True}  # type: ignore[attr-defined]
-    page.click("[aria-label='Use clip']")
-    wait(lambda: full.fake.asked[-1]["model"] == "clip")  # type: ignore[attr-defined]
+    page.click("[aria-label='Use mine']")
+    wait(lambda: full.fake.asked[-1]["model"] == "mine")  # type: ignore[attr-defined]
 
 
 def test_long_shots_stand_apart(browser: Browser, full: object) -> None:
@@ -231,7 +231,7 @@ def test_why_draws_shares_and_weights(browser: Browser, full: object) -> None:
     page = browser.page()
     page.open(base(full) + "/?q=boat")
     page.click(".card button[aria-expanded]")
-    page.wait("document.querySelectorAll('.why .bars li').length === 8")
+    page.wait("document.querySelectorAll('.why .bars li').length === 7")
     assert "RED BOAT" in page.js("document.querySelector('.why').innerText")
     assert "words on screen" in page.js("document.querySelector('.why').innerText")
 

@@ -54,7 +54,7 @@ def test_the_main_commands_open_no_connection(tmp_path):
     commands = {
         "add": ["add", str(media), "--library", library, "--experts", "shots"],
         "search": ["search", "a red sign", "--library", library],
-        "evaluate": ["evaluate", str(captions), "--library", library],
+        "evaluate": ["evaluate", "captions", str(captions), "--library", library],
         "verify": ["verify", "--library", library],
     }
     done = subprocess.run(

@@ -22,6 +22,7 @@ from tests.fuzz.mutations import WORDS, mutate_bytes, mutate_json, mutate_text
 from wordreel.errors import BrokenMedia
 
 LONGEST_WAIT = 300.0  # seconds of the clock, of which a loaded machine may give the server few
+NO_HTTP = b"Invalid HTTP request received."  # what uvicorn itself says, before there is a request
 SHAPE = {"code", "message", "field", "next_step"}
 HOST = b"Host: localhost\r\nX-Wordreel: 1\r\nConnection: close\r\n"
 FORM = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.mp4"\r\n\r\nhello\r\n--x--\r\n'
@@ -185,7 +186,7 @@ def exchange(address: tuple[str, int], data: bytes) -> bytes:
 
 
 def check_answer(answer: bytes) -> None:
-    """Each response: a status below 500 or 503 or 507, and an error in the one shape."""
+    """Each response: a status below 500 or 503 or 507, errors in the one shape or uvicorn's own."""
     head, _, body = answer.partition(b"\r\n\r\n")
     if not answer:
         return
@@ -198,7 +199,7 @@ def check_answer(answer: bytes) -> None:
         error = json.JSONDecoder().raw_decode(body.decode())[0]
         if set(error) != {"error"} or set(error["error"]) != SHAPE or not error["error"]["message"]:
             raise Broken(f"an error of another shape: {body[:300]!r}")
-    elif status >= 400 and body and not body.startswith(b"HTTP/1."):
+    elif status >= 400 and body and not body.startswith(b"HTTP/1.") and (status, body) != (400, NO_HTTP):
         raise Broken(f"an error that is no JSON: {body[:300]!r}")
 
 

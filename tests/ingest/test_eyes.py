@@ -12,6 +12,7 @@ from wordreel.catalogue.passes import quick_fingerprint
 from wordreel.experts import clip, small_eyes
 from wordreel.ingest.add import add, add_with
 from wordreel.ingest.quick import QuickExperts, QuickExtractor
+from wordreel.models.joint.model import Joint
 from wordreel.models.joint.text_tower import DIM
 from wordreel.runtime.store import WeightStore
 from wordreel.search.describe import describe
@@ -69,13 +70,15 @@ def test_the_thorough_pass_replaces_the_quick_one_with_either_eyes(store, media,
         assert stored(store) == {thorough}
 
 
-def test_a_track_says_which_eyes_made_it(store, media, names, tmp_path):
+def test_a_track_says_which_eyes_made_it(store, media, names, tmp_path, monkeypatch):
+    monkeypatch.setattr(Joint, "standing_out", lambda self, track: ["a dog"])
     write_media(media / "film.mp4", seconds=30.0)
     weights = WeightStore(tmp_path / "weights")
     for name, said in zip((*names[::-1], "0" * 16), ("small eyes", "CLIP ViT-B/16", ""), strict=True):
         add(store, [media], [eyes(name), Shots()], FakeFence())
         experts = {one["name"]: one for one in describe(store, media / "film.mp4", weights)["experts"]}
         assert experts["clip"]["eyes"] == said
+        assert experts["clip"]["labels"] == ["a dog"]
         assert "eyes" not in experts["shots"]
 
 

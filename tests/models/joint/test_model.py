@@ -158,3 +158,7 @@ def test_a_damaged_adapter_says_what_to_do(tmp_path):
     write_adapter(tmp_path / "small", np.eye(3), np.zeros(3), {})
     with pytest.raises(WeightsCorrupt, match="shape"):
         read_adapter(tmp_path / "small", tmp_path)
+
+
+def test_a_track_is_described_by_what_stands_out_of_it(model):
+    assert model.standing_out(frames("dog", "dog", "bus")) == ["dog"]

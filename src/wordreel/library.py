@@ -89,6 +89,7 @@ class Library:
         self._model, self._index = model, index
         self._searcher: Searcher | None = None
         self._live_searcher: Callable[[], Searcher] | None = None
+        self._live_model: Callable[[], Model] | None = None
         self._note_hits = True
 
     def close(self) -> None:
@@ -112,6 +113,8 @@ class Library:
     @property
     def model(self) -> Model:
         """The joint embedding that answers searches: `joint`, unless `use` chose another."""
+        if self._live_model is not None:
+            return self._live_model()
         if self._model is None:
             from wordreel.models.model_store import open_model
 
@@ -185,12 +188,15 @@ class Library:
             )
         return self._searcher
 
-    def search_with(self, searcher: Callable[[], Searcher], note_hits: bool) -> None:
-        """Search with what `searcher` returns: a server swaps it while it answers.
+    def search_with(
+        self, searcher: Callable[[], Searcher], model: Callable[[], Model], note_hits: bool
+    ) -> None:
+        """Search with what `searcher` and `model` return: a server swaps both while it answers.
 
         Without `note_hits`, a search writes nothing to the library.
         """
-        self._live_searcher, self._note_hits = searcher, note_hits
+        self._live_searcher, self._live_model, self._note_hits = searcher, model, note_hits
+        self._model = None  # one that is no longer used must not stay in memory
 
     @property
     def is_replica(self) -> bool:

@@ -204,7 +204,7 @@ def running(path: Path, work=None, **options):
         return extract_file(file, [Colour(), Talk("speech", rate=1000)], fence)
 
     service = Service(
-        library, chosen, job_runner=work or ThreadWork(path, library.model), fence=fence, analyse=analyse
+        library, chosen, job_runner=work or ThreadWork(path, Model()), fence=fence, analyse=analyse
     )
     try:
         with serving(service) as site:

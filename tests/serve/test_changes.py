@@ -53,6 +53,7 @@ def test_another_model_answers_once_it_is_used(site, library, monkeypatch):
     after = site.get("/api/search?text=red").json
     assert order(after) == wanted != order(before)
     assert site.get(f"/api/videos/{content}/match?text=red").json["scores"] != strip
+    assert site.service.library.model is site.service.model, "banks are those of the new model"
     gc.collect()
     assert old() is None, "nothing holds on to the model that is no longer used"
     alike = [(hit.content, round(hit.score, 5)) for hit in fresh.search(like=before["hits"][0]["path"])]

@@ -72,7 +72,9 @@ class Service:
         self.live = LiveSearcher(
             self.store, self.current_model, analyse, options.read_only, library.index_server
         )
-        library.search_with(lambda: self.live.now.check(), note_hits=not options.read_only)
+        library.search_with(
+            lambda: self.live.now.check(), lambda: self.model, note_hits=not options.read_only
+        )
         self.thumbnails = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBNAIL_BYTES))
         self.face_crops = FaceCrops(self.fence, lambda: load_faces(library.weights))
         self.files = VerifiedFiles(self.store, options.roots)

@@ -18,7 +18,7 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.dev
 	$(BIN)/wordreel weights fetch
-	$(BIN)/wordreel weights fetch clip-vocabulary
+	$(BIN)/wordreel weights fetch clip-vocabulary minilm
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -12,7 +12,7 @@ them: what belongs into the model (`Joint.calibration`, which is also `CHECKED` 
 `hubness/confidence.py`, for models without one).
 
 Queries without an answer count a quarter of those with one in the fit. The weight of the crowd is bounded
-(`confidence_fit.py`). Collections that a checkpoint was trained on are judged, but calibrate nothing.
+(`confidence_fit.py`).
 """
 
 from __future__ import annotations
@@ -139,11 +139,6 @@ def far_captions(model: Encoded, gallery: Gallery, told: Any) -> list[str]:
     return [theirs[row] for row in rows]
 
 
-def trained_on(label: str, collection: str) -> bool:
-    """Whether a checkpoint of the default model saw the very videos of a collection."""
-    return collection == "msrvtt-240" and "without msr-vtt" not in label.casefold()
-
-
 def main() -> None:
     arguments = parser(__doc__, "confidence").parse_args()
     weights = parse_weights(arguments.weights)
@@ -161,14 +156,14 @@ def main() -> None:
             gallery.collection.name: cells_of(gallery, bank, far_captions(model, gallery, told))
             for gallery in galleries(model, libraries, arguments.cache, told)
         }
-        fair = {name: groups_of(some) for name, some in cells.items() if not trained_on(label, name)}
+        groups = {name: groups_of(some) for name, some in cells.items()}
         for name, some in cells.items():
-            others = [hits for other, groups in fair.items() if other != name for hits in groups]
+            others = [hits for other, theirs in groups.items() if other != name for hits in theirs]
             calibration = fit_calibration(others)
-            facts_of = {"model": label, "collection": name, "seen": trained_on(label, name)}
+            facts_of = {"model": label, "collection": name}
             rows += [{**facts_of, "calibration": asdict(calibration), **judged(c, calibration)} for c in some]
             progress(f"  {label}, {name}: {calibration}")
-        constants[label] = asdict(fit_calibration([hits for groups in fair.values() for hits in groups]))
+        constants[label] = asdict(fit_calibration([hits for own in groups.values() for hits in own]))
     figures = {"rows": rows, "constants": constants}
     facts.write(figures, text_of(figures), plots_of(rows))
 

@@ -23,7 +23,7 @@ def text_of(figures: Mapping[str, Any]) -> str:
     alarms = [["model", "collection", "videos", "all ≥ 50 %", "all ≥ 30 %", "made ≥ 50 %", "made ≥ 30 %"]]
     alarms[0] += ["far captions ≥ 50 %", "far captions ≥ 30 %", "“quarterly tax report”"]
     for row in rows:
-        place = [row["model"], TITLES[row["collection"]] + (" (seen in training)" if row["seen"] else "")]
+        place = [row["model"], TITLES[row["collection"]]]
         place.append(str(row["videos"]))
         shares = [row[key] for key in ("top_right", "mean_confidence", "calibration_error")]
         areas = [f"{row[key]:.3f}" for key in ("auroc", "auroc_similarity")]

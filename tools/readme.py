@@ -35,7 +35,7 @@ COLLECTION, DIRECTION = "msvd-test", "t2v"
 OURS = (
     ("default", "none", "wordreel"),
     ("default", "DIS, everyday queries", "wordreel, with its query bank"),
-    ("without MSVD", "none", "wordreel, trained without MSVD"),
+    ("default", "DIS, msvd train captions, β without labels", "wordreel, with a bank of training captions"),
 )
 PAPERS = ("CE", "TT-CE+", "CLIP2Video")
 SHOT = (1200, 760)

@@ -66,7 +66,6 @@ class Collection:
     split: str
     bank: tuple[str, str]
     validation: str = ""  # a split of the same library
-    known_to: str = ""  # checkpoints saw it in training, except those "without" it
     most: int | None = None  # captions of the bank, evenly spaced
 
 
@@ -79,7 +78,6 @@ COLLECTIONS = (
         "msrvtt",
         "all",
         ("msvd", "train"),
-        known_to="MSR-VTT",
         most=5_000,  # as the paper takes of another domain
     ),
     Collection("coco-test", "COCO, 1,000 pictures held out", "coco", "test", ("coco", "train"), most=5_000),
@@ -169,13 +167,6 @@ def asked_of(collection: Collection, label: str) -> bool:
     return not plain.startswith("without") or collection.library in plain
 
 
-def note_of(collection: Collection, label: str) -> str:
-    """Whether a model saw these videos in training."""
-    if not collection.known_to:
-        return ""
-    return "" if f"without {collection.known_to}".casefold() in label.casefold() else "seen in training"
-
-
 def entry_of(
     collection: Collection, label: str, seeds: Sequence[Row], sizes: Mapping[str, int]
 ) -> dict[str, Any]:
@@ -188,7 +179,7 @@ def entry_of(
         "postprocessing": seeds[0].postprocessing,
         "bank": seeds[0].bank,
         "beta": [row.beta for row in seeds],
-        "note": note_of(collection, label),
+        "note": "",
         **summary([row.figures for row in seeds]),
     }
 

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 from common import T2V, V2T, plain
-from default_model import COLLECTIONS, PUBLISHED, Row, asked_of, entries_beside, entries_of, note_of
+from default_model import COLLECTIONS, PUBLISHED, Row, asked_of, entries_beside, entries_of
 from default_model_text import plots_of, text_of
 
 from wordreel.retrieval.caption_ranks import Captions
@@ -76,13 +76,6 @@ def test_published_rows_are_complete():
         assert row["source"]
         assert 0 < row["R1"] < row["R5"] < row["R10"] < 100
         assert row["collection"] in BY_NAME
-
-
-def test_what_a_model_saw_in_training_is_said():
-    assert note_of(BY_NAME["msrvtt-240"], "default") == "seen in training"
-    assert note_of(BY_NAME["msrvtt-240"], "without MSVD") == "seen in training"
-    assert note_of(BY_NAME["msrvtt-240"], "Without MSR-VTT, seed") == ""
-    assert note_of(BY_NAME["msvd-test"], "default") == ""
 
 
 def test_a_model_without_some_videos_is_asked_about_those_alone():

@@ -39,7 +39,7 @@ class Joint(CheckpointModel):
     track_experts = (EYES, *ROWS)
     eyes, former_eyes = EYES, "appearance"
     expert_weights = tuple(WEIGHTS[row] for row in experts)
-    calibration = Calibration(height=1.492, standing=0.0, crowd=0.4, growth=0.826, toll=4.193)
+    calibration = Calibration(height=1.117, standing=0.726, crowd=0.4, growth=0.928, toll=5.935)
 
     def __init__(self, store: WeightStore, path: Path = FILE, tower: Path = FOLDER) -> None:
         """`path` is the adapter's file, `tower` the folder of the text tower."""

@@ -49,7 +49,7 @@ def test_what_decodes(monkeypatch):
             if device.name == "vaapi":
                 raise MediaError("no driver")
 
-        def kill(self):
+        def close(self):
             pass
 
     monkeypatch.setattr(doctor, "WorkerProcess", Working)

@@ -91,7 +91,7 @@ def _decoding() -> Iterator[Finding]:
     for name in devices.usable():
         title = DEVICES[name].title
         try:
-            WorkerProcess(Limits(), DEVICES[name]).kill()
+            WorkerProcess(Limits(), DEVICES[name]).close()
         except MediaError as error:
             detail = f"in software: {title} could not be used, {error.message}"
             yield Finding("note", DECODING, detail, NO_DEVICE)

@@ -21,8 +21,7 @@ from wordreel.errors import BrokenMedia, OverLimit
 from wordreel.media import AudioNeed, Fence, FrameNeed, Limits
 from wordreel.media.window_reader import StreamRequest, read_windows
 from wordreel.media.worker_process import WorkerProcess
-from wordreel.util import wire
-from wordreel.util.child_process import ChildProcess
+from wordreel.util.child_process import ChildProcess, ProtocolError
 
 NEEDS = [FrameNeed(2, 32), AudioNeed(16000)]
 
@@ -35,7 +34,7 @@ def film(tmp_path_factory):
 def only(fence):
     """The process of a fence's one waiting worker."""
     (worker,) = fence._idle
-    return worker._process
+    return worker
 
 
 def fork_of(process):
@@ -127,7 +126,7 @@ def test_workers_end_with_their_parent(film):
         "fence = Fence()\n"
         "windows = fence.stream(Path(sys.argv[1]), [FrameNeed(50, 240)], 0.5); next(windows)\n"
         "import gc; from wordreel.media.worker_process import WorkerProcess\n"
-        "print([w._process.pid for w in gc.get_objects() if isinstance(w, WorkerProcess)][0], flush=True)\n"
+        "print([w.pid for w in gc.get_objects() if isinstance(w, WorkerProcess)][0], flush=True)\n"
         "time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", program, str(film)], stdout=subprocess.PIPE, text=True)
@@ -176,10 +175,11 @@ def liar(*messages):
     """A worker whose other end says whatever it likes."""
     ours, theirs = socket.socketpair()
     worker = WorkerProcess.__new__(WorkerProcess)
+    ChildProcess.__init__(worker, "wordreel.util")  # which ends at once
+    worker.link.close()
+    worker.link = ours
     worker._limits = Limits(wall_floor=5.0)
-    worker._link = ours
     worker._waited = worker._reached = 0.0
-    worker._process = ChildProcess("wordreel.util.wire")  # which ends at once
 
     def speak():
         for message in messages:
@@ -227,25 +227,25 @@ FRAME = {"is": "frame", "need": 0, "first": 0, "count": 1, "width": 4, "height":
 )
 def test_nonsense_is_refused(messages):
     worker = liar(*messages)
-    with pytest.raises(wire.ProtocolError):
+    with pytest.raises(ProtocolError):
         list(read_windows(worker, StreamRequest(tuple(NEEDS), 60.0), Limits()))
-    worker.kill()
+    worker.close()
 
 
 def test_an_unknown_error_is_a_broken_file_on_one_line():
     worker = liar(said(**{"is": "error", "class": "SystemExit", "reason": "a\nb\x1b[2J" + "c" * 1000}))
     with pytest.raises(BrokenMedia) as caught:
-        worker.receive()
+        worker.answer()
     assert caught.value.message.startswith("a b [2Jccc")
     assert len(caught.value.message) <= 300
-    worker.kill()
+    worker.close()
 
 
 def test_a_silent_end_is_a_broken_file():
     worker = liar(BEGIN)
     with pytest.raises(BrokenMedia, match="gave up"):
         list(read_windows(worker, StreamRequest(tuple(NEEDS), 60.0), Limits()))
-    worker.kill()
+    worker.close()
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 """Calls on workers: order, errors, events, and workers that die. The same on Ray in `test_ray.py`."""
 
+import os
+import threading
+import time
+
 import pytest
 from tests.workers import calls
 
 from wordreel.errors import WordreelError
 from wordreel.workers.executor import ATTEMPTS, STARTS, CallFailed, Executor, Outcome, WorkerLost
-from wordreel.workers.local_worker import local_executor
+from wordreel.workers.local_worker import LocalWorker, local_executor
 from wordreel.workers.open_executor import open_executor
 
 
@@ -109,3 +113,13 @@ def test_a_closed_executor_refuses_calls():
     executor.close()
     with pytest.raises(RuntimeError, match="closed"):
         executor.run(calls.late_square, 1)
+
+
+def test_a_cancelled_call_is_lost_and_gets_its_environment():
+    worker = LocalWorker({**os.environ, "WORDREEL_TEST": "here"})
+    worker.wait_ready()
+    assert worker.call(os.getenv, ("WORDREEL_TEST",), None).value == "here"
+    threading.Timer(0.2, worker.cancel, (30.0,)).start()
+    with pytest.raises(WorkerLost, match="status -15"):
+        worker.call(time.sleep, (600,), None)
+    worker.stop()

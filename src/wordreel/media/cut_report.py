@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from wordreel.errors import OverLimit
 from wordreel.media.cut_request import CutRequest
 from wordreel.media.worker_process import WorkerProcess
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.util import wire
+from wordreel.util.child_process import Header, ProtocolError, get_float, get_int
 
 LARGEST_PIECE = 1 << 24  # bytes of one message
 DONE = ("none", "copied", "encoded")
@@ -45,19 +44,19 @@ def write_cut(worker: WorkerProcess, request: CutRequest, descriptor: int, watch
     """Write every piece where it belongs, until the worker says that all is sent."""
     size, seconds = 0, request.end - request.start
     while True:
-        header = worker.receive()
+        header = worker.answer()
         if watch.stopped():
             raise CutStopped
         if header.get("is") == "cut":
             return _report(header, size)
         if header.get("is") != "data":
-            raise wire.ProtocolError("a message of no known kind")
-        length = wire.get_int(header, "bytes", 1, LARGEST_PIECE)
-        at = wire.get_int(header, "at", 0, 2**50)
+            raise ProtocolError("a message of no known kind")
+        length = get_int(header, "bytes", 1, LARGEST_PIECE)
+        at = get_int(header, "at", 0, 2**50)
         if at + length > watch.max_bytes:
             raise OverLimit(f"the clip has more than {watch.max_bytes / 2**20:.0f} MiB; cut a shorter one")
         piece = bytearray(length)
-        worker.fill(memoryview(piece))
+        worker.payload(memoryview(piece))
         written = memoryview(piece)
         position = at
         while len(written):
@@ -65,13 +64,13 @@ def write_cut(worker: WorkerProcess, request: CutRequest, descriptor: int, watch
             written, position = written[count:], position + count
         size = max(size, at + length)
         if watch.on_progress is not None:
-            reached = min(wire.get_float(header, "reached", 0.0, 1e9), seconds)
+            reached = min(get_float(header, "reached", 0.0, 1e9), seconds)
             watch.on_progress(Progress("cutting", round(reached), max(1, round(seconds))))
 
 
-def _report(header: dict[str, Any], size: int) -> CutReport:
+def _report(header: Header, size: int) -> CutReport:
     if header.get("picture") not in DONE or header.get("sound") not in DONE:
-        raise wire.ProtocolError("a report that is none")
-    start = wire.get_float(header, "start", 0.0, 1e9)
-    end = wire.get_float(header, "end", start, 1e9)
+        raise ProtocolError("a report that is none")
+    start = get_float(header, "start", 0.0, 1e9)
+    end = get_float(header, "end", start, 1e9)
     return CutReport(start, end, header["picture"], header["sound"], size)

@@ -19,7 +19,7 @@ from wordreel.media.hw_devices import DEVICES, HwDevice, HwDevices, process_devi
 from wordreel.media.types import FrameNeed, Limits, MediaInfo, Need, Window
 from wordreel.media.window_reader import StreamRequest, read_windows
 from wordreel.media.worker_process import WorkerProcess
-from wordreel.util import wire
+from wordreel.util.child_process import Header, ProtocolError, get_float, get_int, get_text
 
 _IDLE = 4
 """Idle workers that wait for the next file."""
@@ -61,7 +61,7 @@ class Fence:
             self._closed = True
             idle, self._idle = self._idle, []
         for worker in idle:
-            worker.kill()
+            worker.close()
 
     def probe(self, path: Path) -> MediaInfo:
         """A file's kind, size and codecs; at least one frame or sample was really decoded.
@@ -71,7 +71,7 @@ class Fence:
         """
         with self._file(path) as file, self._worker() as worker:
             worker.command(file.descriptor, {"do": "probe", **self._about(file)})
-            return _info(worker.receive(), file)
+            return _info(worker.answer(), file)
 
     def stream(self, path: Path, needs: Sequence[Need], window: float = 60.0) -> Iterator[Window]:
         """One pass over a file for several needs, in windows of `window` seconds.
@@ -145,7 +145,7 @@ class Fence:
         span = {"start": request.start, "stop": request.stop}
         with self._worker() as worker:
             worker.command(file.descriptor, {**header, **span, **self._about(file)})
-            name = wire.get_text(worker.receive(), "name")
+            name = get_text(worker.answer(), "name")
         return DEVICES[name] if name in usable else None
 
     @contextmanager
@@ -154,10 +154,10 @@ class Fence:
         worker = WorkerProcess(self.limits, device)
         try:
             yield worker
-        except wire.ProtocolError as error:
+        except ProtocolError as error:
             raise BrokenMedia(f"the decoder misbehaved on this file: {error}") from error
         finally:
-            worker.kill()
+            worker.close()
 
     def cut(self, path: Path, request: CutRequest, descriptor: int, watch: Watch = Watch()) -> CutReport:  # noqa: B008 - frozen
         """Write a moment of a file to another, open for writing, which `watch` may stop.
@@ -188,7 +188,7 @@ class Fence:
         try:
             yield worker
             healthy = True
-        except wire.ProtocolError as error:
+        except ProtocolError as error:
             raise BrokenMedia(f"the decoder misbehaved on this file: {error}") from error
         except MediaError:
             healthy = worker.reported_error
@@ -197,7 +197,7 @@ class Fence:
             if healthy:
                 self._release(worker)
             else:
-                worker.kill()
+                worker.close()
 
     def _lease(self) -> WorkerProcess:
         with self._lock:
@@ -205,17 +205,17 @@ class Fence:
                 raise RuntimeError("this fence is closed; open a new one")
             while self._idle:
                 worker = self._idle.pop()
-                if worker.alive():
+                if worker.is_idle():
                     return worker
-                worker.kill()
+                worker.close()
         return WorkerProcess(self.limits)
 
     def _release(self, worker: WorkerProcess) -> None:
         with self._lock:
-            if not self._closed and len(self._idle) < _IDLE and worker.alive():
+            if not self._closed and len(self._idle) < _IDLE and worker.is_idle():
                 self._idle.append(worker)
                 return
-        worker.kill()
+        worker.close()
 
 
 def _check(request: StreamRequest) -> None:
@@ -233,18 +233,18 @@ def _check(request: StreamRequest) -> None:
             raise ValueError(f"{need} cannot be served in part: sound is decoded from beginning to end")
 
 
-def _info(header: dict[str, Any], file: OpenFile) -> MediaInfo:
+def _info(header: Header, file: OpenFile) -> MediaInfo:
     if header.get("is") != "info" or header.get("kind") not in ("video", "audio", "image"):
-        raise wire.ProtocolError("an answer that is not a description")
+        raise ProtocolError("an answer that is not a description")
     return MediaInfo(
         kind=header["kind"],
         container=file.container.name,
-        duration=wire.get_float(header, "duration", 0.0, 1e9),
-        width=wire.get_int(header, "width", 0, 2**20),
-        height=wire.get_int(header, "height", 0, 2**20),
-        rotation=wire.get_int(header, "rotation", 0, 270),
-        frame_rate=wire.get_float(header, "frame_rate", 0.0, 1e9),
-        video_codec=wire.get_text(header, "video_codec", 40),
-        audio_codec=wire.get_text(header, "audio_codec", 40),
-        sample_rate=wire.get_int(header, "sample_rate", 0, 2**31),
+        duration=get_float(header, "duration", 0.0, 1e9),
+        width=get_int(header, "width", 0, 2**20),
+        height=get_int(header, "height", 0, 2**20),
+        rotation=get_int(header, "rotation", 0, 270),
+        frame_rate=get_float(header, "frame_rate", 0.0, 1e9),
+        video_codec=get_text(header, "video_codec", 40),
+        audio_codec=get_text(header, "audio_codec", 40),
+        sample_rate=get_int(header, "sample_rate", 0, 2**31),
     )

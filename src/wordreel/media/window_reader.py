@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from wordreel.media.page_memory import page_zeros
 from wordreel.media.types import AudioNeed, FrameNeed, Frames, Limits, Need, Sound, Window
 from wordreel.media.video_sampler import MAX_ASPECT
 from wordreel.media.worker_process import WorkerProcess
-from wordreel.util import wire
+from wordreel.util.child_process import Header, ProtocolError, get_float, get_int
 
 
 @dataclass(frozen=True)
@@ -41,35 +40,35 @@ class FrameBuffer:
         self._images: NDArray[np.uint8] | None = None
         self._times: list[float] = []
 
-    def take(self, header: dict[str, Any], worker: WorkerProcess) -> None:
-        first = wire.get_int(header, "first", self._next, self._next)
-        count = wire.get_int(header, "count", 1, self._capacity() - len(self._times))
+    def take(self, header: Header, worker: WorkerProcess) -> None:
+        first = get_int(header, "first", self._next, self._next)
+        count = get_int(header, "count", 1, self._capacity() - len(self._times))
         width, height = self._measure(header)
         if self._images is None:
             wide, high = displayed_size(width, height, self._orientation)
             self._images = page_zeros((self._capacity(), high, wide, 3), np.uint8)
         if self._request.sparse:
-            times = [wire.get_float(header, "time", self._times[-1] if self._times else 0.0, 1e9)]
+            times = [get_float(header, "time", self._times[-1] if self._times else 0.0, 1e9)]
         else:
             times = [self._request.start + k / self._need.rate for k in range(first, first + count)]
-        worker.fill(self._scratch.data)
+        worker.payload(self._scratch.data)
         stored = self._scratch.reshape(height, self._stride)[:, : 3 * width].reshape(height, width, 3)
         at = len(self._times)
         self._images[at : at + count] = upright(stored, self._orientation)
         self._times += times
         self._next += count
 
-    def _measure(self, header: dict[str, Any]) -> tuple[int, int]:
+    def _measure(self, header: Header) -> tuple[int, int]:
         """Validate the size of a frame: small enough, the same as before, and with all its bytes."""
         longest = max(1, MAX_ASPECT * self._need.short_side)
-        width = wire.get_int(header, "width", 1, longest)
-        height = wire.get_int(header, "height", 1, longest)
-        stride = wire.get_int(header, "stride", 3 * width, 3 * width + 4096)
+        width = get_int(header, "width", 1, longest)
+        height = get_int(header, "height", 1, longest)
+        stride = get_int(header, "stride", 3 * width, 3 * width + 4096)
         if min(width, height) > self._need.short_side or width * height > self._limits.pixels:
-            raise wire.ProtocolError("a frame larger than requested")
+            raise ProtocolError("a frame larger than requested")
         if self._size not in (None, (width, height)):
-            raise wire.ProtocolError("a frame that changed its size")
-        wire.get_int(header, "bytes", stride * height, stride * height)
+            raise ProtocolError("a frame that changed its size")
+        get_int(header, "bytes", stride * height, stride * height)
         if len(self._scratch) != stride * height:
             self._scratch = np.empty(stride * height, np.uint8)
         self._size, self._stride = (width, height), stride
@@ -101,13 +100,13 @@ class SoundBuffer:
         self._next = self._first = 0
         self._pieces: list[NDArray[np.float32]] = []
 
-    def take(self, header: dict[str, Any], worker: WorkerProcess) -> None:
-        wire.get_int(header, "first", self._next, self._next)
-        size = wire.get_int(header, "bytes", 4, 4 * (self._capacity - (self._next - self._first)))
+    def take(self, header: Header, worker: WorkerProcess) -> None:
+        get_int(header, "first", self._next, self._next)
+        size = get_int(header, "bytes", 4, 4 * (self._capacity - (self._next - self._first)))
         if size % 4:
-            raise wire.ProtocolError("a broken sample")
+            raise ProtocolError("a broken sample")
         piece = np.empty(size // 4, np.float32)
-        worker.fill(piece.data.cast("B"))
+        worker.payload(piece.data.cast("B"))
         self._pieces.append(piece)
         self._next += len(piece)
 
@@ -121,32 +120,32 @@ class SoundBuffer:
 
 
 def read_windows(worker: WorkerProcess, request: StreamRequest, limits: Limits) -> Iterator[Window]:
-    """The windows a worker sends; `wire.ProtocolError` if it sends anything else."""
-    start_message = worker.receive()
+    """The windows a worker sends; `ProtocolError` if it sends anything else."""
+    start_message = worker.answer()
     if start_message.get("is") != "begin":
-        raise wire.ProtocolError("no start message")
+        raise ProtocolError("no start message")
     there = {FrameNeed: start_message.get("video") is True, AudioNeed: start_message.get("audio") is True}
-    buffers = _buffers(request, limits, there, wire.get_int(start_message, "orientation", 0, 7))
+    buffers = _buffers(request, limits, there, get_int(start_message, "orientation", 0, 7))
     reached = request.start
     while True:
-        header = worker.receive()
+        header = worker.answer()
         kind = header.get("is")
         if kind in ("frame", "sound"):
-            target = buffers[wire.get_int(header, "need", 0, len(buffers) - 1)]
+            target = buffers[get_int(header, "need", 0, len(buffers) - 1)]
             if not isinstance(target, FrameBuffer if kind == "frame" else SoundBuffer):
-                raise wire.ProtocolError(f"a {kind} that was not requested")
+                raise ProtocolError(f"a {kind} that was not requested")
             target.take(header, worker)
         elif kind == "window":
-            wire.get_int(header, "bytes", 0, 0)
-            start = wire.get_float(header, "start", reached, reached)
-            reached = wire.get_float(header, "end", start, limits.seconds + 10.0)
+            get_int(header, "bytes", 0, 0)
+            start = get_float(header, "start", reached, reached)
+            reached = get_float(header, "end", start, limits.seconds + 10.0)
             yield Window(
                 start, reached, tuple(None if buffer is None else buffer.close() for buffer in buffers)
             )
             if header.get("last") is True:
                 return
         else:
-            raise wire.ProtocolError("a message of no known kind")
+            raise ProtocolError("a message of no known kind")
 
 
 def _buffers(

@@ -42,21 +42,21 @@ from wordreel.media.media_info import read_info
 from wordreel.media.quick_look import decode_quick_look
 from wordreel.media.sandbox import confine, die_with_parent
 from wordreel.media.types import AudioNeed, FrameNeed, Limits, Need
-from wordreel.util import wire
+from wordreel.util.child_process import MessageLink, ProcessGone
 
 
 def main() -> None:
     """Serve commands from standard input, a socket, until it closes."""
-    link = socket.socket(fileno=0)
+    link = MessageLink(socket.socket(fileno=0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     av.logging.set_level(None)
     if len(sys.argv) > 2:
         _serve_on_device(link, int(sys.argv[1]), sys.argv[2])
         return
     confine(int(sys.argv[1]))
-    wire.send(link, {"is": "ready"})
+    link.send_header({"is": "ready"})
     while True:
-        data, descriptors, _, _ = socket.recv_fds(link, 1, 1)
+        data, descriptors, _, _ = socket.recv_fds(link.link, 1, 1)
         if not data:
             return
         child = os.fork()
@@ -73,32 +73,28 @@ def main() -> None:
             os._exit(status)
 
 
-def _serve_on_device(link: socket.socket, memory_bytes: int, device: str) -> None:
+def _serve_on_device(link: MessageLink, memory_bytes: int, device: str) -> None:
     """Serve one command and leave: what a driver has opened does not survive a fork."""
     gc.disable()
     try:
         confine_with_device(memory_bytes, device)
     except MediaError as error:
-        wire.send(link, {"is": "error", "class": "BrokenMedia", "reason": error.message})
+        link.send_header({"is": "error", "class": "BrokenMedia", "reason": error.message})
         return
-    wire.send(link, {"is": "ready"})
-    data, descriptors, _, _ = socket.recv_fds(link, 1, 1)
+    link.send_header({"is": "ready"})
+    data, descriptors, _, _ = socket.recv_fds(link.link, 1, 1)
     if data:
         _serve(link, descriptors[0], hwaccel(device))
 
 
-def _serve(link: socket.socket, descriptor: int, device: Any) -> NoReturn:
+def _serve(link: MessageLink, descriptor: int, device: Any) -> NoReturn:
     """Serve one command and leave; exit codes other than 0 end the worker too."""
     try:
-        command = wire.receive(link)
-
-        def send(header: dict[str, Any], payload: Any = b"") -> None:
-            wire.send(link, header, payload)
-
-        error = _execute(command, descriptor, device, send)
+        command = link.receive_header()
+        error = _execute(command, descriptor, device, link.send_header)
         if error is not None:
-            send({"is": "error", "class": error[0], "reason": error[1]})
-    except (wire.ConnectionClosed, BrokenPipeError, ConnectionError):
+            link.send_header({"is": "error", "class": error[0], "reason": error[1]})
+    except ProcessGone:
         os._exit(2)
     except BaseException:
         os._exit(3)
@@ -134,7 +130,7 @@ def _execute(command: dict[str, Any], descriptor: int, device: Any, send: Any) -
     except (av.error.MemoryError, MemoryError):
         gib = limits.memory_bytes / 2**30
         return "OverLimit", f"decoding needs more memory than the limit of {gib:.1f} GiB"
-    except (BrokenPipeError, ConnectionError):
+    except ProcessGone:
         raise
     except av.FFmpegError as error:
         return "BrokenMedia", f"decoding failed: {(error.strerror or str(error)).lower()}"

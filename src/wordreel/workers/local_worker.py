@@ -1,11 +1,21 @@
-"""A worker that is a process of this machine."""
+"""A worker that is a process of this machine, and calls functions of modules.
+
+    worker = LocalWorker(environment={...})
+    worker.wait_ready()
+    outcome = worker.call(function, (1, 2), on_event=print)  # function(1, 2, report=…) there
+    worker.cancel(5.0)  # from another thread: the call raises WorkerLost
+    worker.stop()
+
+Functions, arguments, events, results and exceptions are pickled. The process ends with the one that started
+it.
+"""
 
 from __future__ import annotations
 
 import os
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from wordreel.util.child_process import ChildProcess, ProcessGone, parent_link
@@ -15,7 +25,7 @@ _READY = "ready"
 
 
 def local_executor(count: int) -> Executor:
-    """An executor over `count` processes that share the cores of this machine.
+    """Return an executor over `count` processes that share the cores of this machine.
 
     >>> import math
     >>> with local_executor(1) as executor:
@@ -25,22 +35,28 @@ def local_executor(count: int) -> Executor:
     from wordreel.runtime.sessions import shared_by, threads
 
     with shared_by(count):
-        share = threads()
-    return Executor(lambda number: LocalWorker(share), count)
+        environment = {**os.environ, "WORDREEL_THREADS": str(threads())}
+    return Executor(lambda number: LocalWorker(environment), count)
 
 
 class LocalWorker:
-    """A process of its own: threads and locks of this one do not follow it."""
+    """A process that runs one call after the other. Threads and locks of this process do not follow it.
 
-    def __init__(self, threads: int) -> None:
-        self._process = ChildProcess("wordreel.workers.local_worker", str(threads))
+    Args:
+        environment: All of its environment variables; those of this process by default.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._process = ChildProcess("wordreel.workers.local_worker", environment=environment)
         self._process.send(sys.path)
 
     def wait_ready(self) -> None:
+        """Block until the process runs."""
         if self._receive() != _READY:
             raise RuntimeError("a worker process did not start")
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], on_event: OnEvent | None) -> Outcome:
+        """Run a function in the process; see `Worker.call`."""
         try:
             self._process.send_bytes(pickle.dumps((function, args, on_event is not None)))
         except ProcessGone as error:
@@ -50,7 +66,12 @@ class LocalWorker:
                 on_event(message)
         return message
 
+    def cancel(self, seconds: float) -> None:
+        """Ask the process to stop, and end it after so many seconds; a call under way raises WorkerLost."""
+        self._process.cancel(seconds)
+
     def stop(self) -> None:
+        """End the process, also in the middle of a call."""
         self._process.close()
 
     def _receive(self) -> Any:
@@ -67,7 +88,6 @@ def main() -> None:
     """Call functions for the parent until it is gone."""
     link = parent_link()
     sys.path[:] = link.receive()
-    os.environ["WORDREEL_THREADS"] = sys.argv[1]
 
     def send(message: Any) -> None:
         link.send_bytes(pickle.dumps(message))

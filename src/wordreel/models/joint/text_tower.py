@@ -28,7 +28,6 @@ DIM = 512
 VERSION = 1  # raise it when tokenising changes
 MAX_TOKENS = 64
 MAX_CHARACTERS = 20_000  # far more than 64 tokens of any prose, little enough to tokenise at once
-BATCH = 32  # texts
 CACHED = 4096  # queries, and lines whose hits are explained: 8 MiB
 MAX_CACHED_BATCH = 256  # texts; a longer list is a bank or a film, encoded once
 
@@ -76,18 +75,14 @@ class TextTower:
             return str(self._loaded)
 
     def _encode(self, texts: Sequence[str]) -> Float32:
-        """Batches of texts of about one length: a run pads its texts to the longest."""
+        """Encode each text in a run of its own.
+
+        The network rounds to 8 bits by the largest value of a run, so texts of one run change one another's rows.
+        """
         rows = np.zeros((len(texts), DIM), np.float32)
-        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch([_clean(text) for text in texts])]
-        order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
-        for start in range(0, len(order), BATCH):
-            chosen = order[start : start + BATCH]
-            ids = np.zeros((len(chosen), len(tokens[chosen[-1]])), np.int64)
-            mask = np.zeros_like(ids)
-            for row, number in enumerate(chosen):
-                ids[row, : len(tokens[number])] = tokens[number]
-                mask[row, : len(tokens[number])] = 1
-            rows[chosen] = self._network(input_ids=ids, attention_mask=mask)["embedding"]
+        for row, encoding in enumerate(self._tokenizer.encode_batch([_clean(text) for text in texts])):
+            ids = np.array([encoding.ids], np.int64)
+            rows[row] = self._network(input_ids=ids, attention_mask=np.ones_like(ids))["embedding"][0]
         return rows
 
     def _network(self, **inputs: Any) -> dict[str, Float32]:

@@ -43,6 +43,16 @@ def test_a_terminal_is_asked(shell, many, answer, removed):
     assert (str(many) not in shell("list")) is removed
 
 
+def test_deleting_tags_is_asked_of_a_single_file_too(shell, many):
+    picture = many / "0.png"
+    shell("tag", "add", picture, "beach")
+    shell("remove", picture, "--forget", code=1)
+    assert "1 tag" in shell("tag", "list")
+    shell("remove", picture, "--forget", "--yes")
+    shell("add", many, "--experts", "shots")
+    assert "0 tags" in shell("tag", "list")
+
+
 def test_a_missing_folder_stays_and_is_said(shell, many):
     many.rename(many.with_name("moved"))
     said = shell("remove", "--missing")

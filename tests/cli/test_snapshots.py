@@ -31,6 +31,7 @@ COMMANDS = {
     "search_no_pictures": "search 'grand opening' --preview -L LIBRARY",
     "search_compare": "search 'grand opening' --compare --norm dis -L LIBRARY",
     "search_unquoted": "search grand opening --limit 1 -L LIBRARY",
+    "search_exclude_unquoted": "search grand opening -bakery -L LIBRARY",
     "search_nothing_passes": "search 'grand opening' --min-duration 999 -L LIBRARY",
     "search_no_such_folder": "search 'grand opening' --folder /nowhere -L LIBRARY",
     "search_no_such_expert": "search 'grand opening' --expert nobody -L LIBRARY",

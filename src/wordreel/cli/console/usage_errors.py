@@ -45,9 +45,10 @@ def plain_errors() -> Iterator[None]:
     except UsageError as error:
         if (name := getattr(error, "option_name", None)) and hasattr(error, "possibilities"):
             similar = get_close_matches(name, error.possibilities or (), 1, SIMILAR)
-            error.message = f"there is no option {name}" + (
-                f"; did you mean {similar[0]}?" if similar else ""
-            )
+            hint = f"; did you mean {similar[0]}?" if similar else ""
+            if error.ctx.info_name == "search" and not name.startswith("--"):
+                hint = '; to exclude a word, put the query in quotes: `wordreel search "a street -car"`'
+            error.message = f"there is no option {name}{hint}"
             error.possibilities = None
         elif message := _wrong_value(error):
             error.message = message

@@ -124,7 +124,7 @@ def remove(
         bool, typer.Option("--forget", help="Delete tags and notes too; else they return with the file.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the files, remove none.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help=f"Remove more than {FEW} files without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove many files, or tags, without asking.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Remove files from the library. The media themselves are never touched.
@@ -147,8 +147,8 @@ def remove(
         asked = opened.remove(*(paths or ()), dry_run=True) + (absent.gone if absent else [])
         listed = list(dict.fromkeys(asked))
         if not dry_run:
-            if len(listed) > FEW and not yes:
-                _confirm(listed)
+            if (len(listed) > FEW or (forget and listed)) and not yes:
+                _confirm(listed, forget)
             listed = opened.remove(*paths, forget=forget) if paths else []
             listed += opened.remove_missing(forget) if missing else []
     if as_json:
@@ -161,11 +161,13 @@ def remove(
         typer.echo(f"{printable(folder)} is not there now; {count_of(count, 'file')} in it stayed.")
 
 
-def _confirm(paths: Sequence[str]) -> None:
+def _confirm(paths: Sequence[str], forget: bool) -> None:
     for path in paths[:FEW]:
         typer.echo(printable(path), err=True)
-    typer.echo(f"and {len(paths) - FEW} more", err=True)
+    if len(paths) > FEW:
+        typer.echo(f"and {len(paths) - FEW} more", err=True)
     if not sys.stdin.isatty():
         typer.echo("There is no terminal to ask on; agree with --yes.", err=True)
         raise typer.Exit(1)
-    typer.confirm(f"Remove {len(paths)} files from the library?", abort=True, err=True)
+    tags = ", and delete their tags and notes" if forget else ""
+    typer.confirm(f"Remove {count_of(len(paths), 'file')} from the library{tags}?", abort=True, err=True)

@@ -77,7 +77,8 @@ class TextTower:
     def _encode(self, texts: Sequence[str]) -> Float32:
         """Encode each text in a run of its own.
 
-        The network rounds to 8 bits by the largest value of a run, so texts of one run change one another's rows.
+        The network rounds to 8 bits by the largest value of a run, so texts in one run would change each
+        other's rows.
         """
         rows = np.zeros((len(texts), DIM), np.float32)
         for row, encoding in enumerate(self._tokenizer.encode_batch([_clean(text) for text in texts])):
